@@ -1,0 +1,1 @@
+"""What operator, runner and command line must agree on; standard library only."""

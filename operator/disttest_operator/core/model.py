@@ -1,0 +1,129 @@
+"""A DistTest inside the operator: parsed once at the door, defaults filled in, frozen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from disttest_contract.outcomes import Verdict
+
+GROUP = "disttest.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+Manifest = dict[str, Any]  # a Kubernetes object that we send
+
+
+class Backend(StrEnum):
+    NCCL = "nccl"
+    GLOO = "gloo"
+
+
+class Placement(StrEnum):
+    SPREAD = "Spread"  # one pod a node
+    ANY = "Any"
+
+
+class Phase(StrEnum):
+    """For people; the conditions are the contract."""
+
+    QUEUED = "Queued"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    COLLECTING = "Collecting"
+    FINISHED = "Finished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Exactly one source: `builtin` is a suite of the runner, `config_map` a ConfigMap with test files."""
+
+    name: str
+    builtin: str = ""
+    config_map: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Whole seconds. Queue and join per attempt, case per case, run per run."""
+
+    queue_seconds: int = 1800
+    join_seconds: int = 300
+    case_seconds: int = 300
+    run_seconds: int = 7200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """The typed subset of a pod that a DistTest may set; values are Kubernetes' own JSON."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # limits, requests
+    priority_class_name: str = ""
+    runtime_class_name: str = ""
+    scheduler_name: str = ""
+    service_account_name: str = ""
+    image_pull_secrets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """A spec with every default filled in."""
+
+    series: str = ""
+    suites: tuple[Suite, ...]
+    nodes: int = 1
+    gpus_per_node: int = 8
+    ranks_per_node: int = 8
+    backend: Backend = Backend.NCCL
+    image: str
+    gpu_resource: str = "nvidia.com/gpu"
+    placement: Placement = Placement.SPREAD
+    env: tuple[tuple[str, str], ...] = ()
+    queue_name: str = ""
+    timeouts: Timeouts = Timeouts()
+    ttl_seconds_after_finished: int | None = None
+    template: Template = Template()
+
+    @property
+    def world_size(self) -> int:
+        return self.nodes * self.ranks_per_node
+
+    @property
+    def gpus(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistTest:
+    """One run. `status` is the object's status as it was read; terminal as soon as `verdict` is set."""
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    resource_version: str
+    created: datetime
+    is_deleting: bool
+    spec: Spec
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        return Verdict(self.status["verdict"]) if self.status.get("verdict") else None
+
+    @property
+    def is_finished(self) -> bool:
+        return self.verdict is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What the operator's flags say where a DistTest says nothing."""
+
+    image: str
+    gpu_resource: str = "nvidia.com/gpu"

@@ -1,0 +1,75 @@
+"""The environment variables through which a pod is told who it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from disttest_contract.plan import InvalidPlanError, RunPlan
+
+PLAN = "DISTTEST_PLAN"  # RunPlan as JSON
+NONCE = "DISTTEST_NONCE"  # secret of the attempt: agents show it to the leader, the report's frames carry it; ranks never get it
+NODE_INDEX = "JOB_COMPLETION_INDEX"  # set by the Job controller
+NODE_NAME = "DISTTEST_NODE_NAME"
+POD_NAME = "DISTTEST_POD_NAME"
+POD_UID = "DISTTEST_POD_UID"
+LEADER = "DISTTEST_LEADER"  # host:port of the leader
+TERMINATION_LOG = "DISTTEST_TERMINATION_LOG"  # path of the termination message file
+
+TERMINATION_LOG_DEFAULT = "/dev/termination-log"
+LEADER_PORT = 29400
+
+# Set by the runner for each rank, or by others for themselves: users may not set these.
+RESERVED = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"}
+)
+RESERVED_PREFIXES = ("DISTTEST_", "PET_", "TORCHELASTIC_", "JOB_COMPLETION_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEnvironment:
+    """Who this agent is."""
+
+    plan: RunPlan
+    nonce: str
+    node_index: int
+    node_name: str
+    pod_name: str
+    pod_uid: str
+    leader_host: str
+    leader_port: int
+    termination_log: str
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """Read and check the variables; raises InvalidPlanError naming the one that is wrong."""
+
+        def need(name: str) -> str:
+            if not environ.get(name):
+                raise InvalidPlanError(
+                    f"environment variable {name} is missing: this program is started by a DistTest's pod"
+                )
+            return environ[name]
+
+        plan = RunPlan.from_json(need(PLAN))
+        host, colon, port = need(LEADER).rpartition(":")
+        index = need(NODE_INDEX)
+        if not index.isdecimal() or int(index) >= plan.nodes:
+            raise InvalidPlanError(f"{NODE_INDEX}={index!r} is not a node index below {plan.nodes}")
+        if not colon or not port.isdecimal():
+            raise InvalidPlanError(f"{LEADER}={environ[LEADER]!r} is not host:port")
+        return cls(
+            plan=plan,
+            nonce=need(NONCE),
+            node_index=int(index),
+            node_name=need(NODE_NAME),
+            pod_name=need(POD_NAME),
+            pod_uid=need(POD_UID),
+            leader_host=host,
+            leader_port=int(port),
+            termination_log=environ.get(TERMINATION_LOG) or TERMINATION_LOG_DEFAULT,
+        )
+
+
+def is_reserved(name: str) -> bool:
+    """Whether users are refused to set this variable."""
+    return name in RESERVED or name.startswith(RESERVED_PREFIXES)

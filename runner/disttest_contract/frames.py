@@ -1,0 +1,69 @@
+"""How a report travels at the end of the leader's log: compressed, in lines that carry the attempt's nonce, with a checksum.
+
+DISTTEST-REPORT <nonce> begin <lines> <sha256 of the bytes>
+DISTTEST-REPORT <nonce> <number> <base64 of a part of the zlib stream>
+DISTTEST-REPORT <nonce> end
+"""
+
+import base64
+import binascii
+import hashlib
+import re
+import zlib
+
+from disttest_contract import limits
+
+MARK = "DISTTEST-REPORT"
+
+
+class FrameError(ValueError):
+    """No whole report is in the log; the message says what is wrong."""
+
+
+class NoFrameError(FrameError):
+    """There is no trace of a report: the leader did not come to its end."""
+
+
+def encode(payload: bytes, nonce: str) -> list[str]:
+    """The lines that carry `payload`."""
+    text = base64.b64encode(zlib.compress(payload, 9)).decode()
+    size = limits.FRAME_LINE_BYTES - 128
+    parts = [text[i : i + size] for i in range(0, len(text), size)]
+    digest = hashlib.sha256(payload).hexdigest()
+    return [
+        f"{MARK} {nonce} begin {len(parts)} {digest}",
+        *(f"{MARK} {nonce} {number} {part}" for number, part in enumerate(parts)),
+        f"{MARK} {nonce} end",
+    ]
+
+
+def decode(log: str, nonce: str) -> bytes:
+    """The payload of the last whole frame with this nonce. Other nonces are somebody else's and are ignored."""
+    prefix = re.escape(f"{MARK} {nonce} ")
+    begins = list(re.finditer(rf"^{prefix}begin (\d{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE))
+    if not begins:
+        raise NoFrameError("the leader's log holds no report")
+    begin = begins[-1]
+    lines, digest = int(begin[1]), begin[2]
+    body = log[begin.end() :]
+    parts = dict(re.findall(rf"^{prefix}(\d{{1,7}}) ([A-Za-z0-9+/=]+)$", body, re.MULTILINE))
+    missing = [number for number in range(lines) if str(number) not in parts]
+    if missing:
+        raise FrameError(f"the report in the leader's log is cut: {len(missing)} of {lines} lines are missing")
+    payload = _unpack("".join(parts[str(number)] for number in range(lines)))
+    if hashlib.sha256(payload).hexdigest() != digest:
+        raise FrameError("the report in the leader's log does not match its checksum")
+    return payload
+
+
+def _unpack(text: str) -> bytes:
+    unpacker = zlib.decompressobj()
+    try:
+        payload = unpacker.decompress(base64.b64decode(text, validate=True), limits.REPORT_BYTES + 1)
+    except (zlib.error, binascii.Error) as error:
+        raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
+    if len(payload) > limits.REPORT_BYTES:
+        raise FrameError(f"the report in the leader's log is larger than {limits.REPORT_BYTES} bytes unpacked")
+    if not unpacker.eof:
+        raise FrameError("the report in the leader's log is cut: its stream has no end")
+    return payload

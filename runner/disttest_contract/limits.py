@@ -1,0 +1,23 @@
+"""Sizes and counts that both ends must keep."""
+
+TERMINATION_MESSAGE_BYTES = 4096  # what a kubelet keeps of one container
+REPORT_BYTES = 64 << 20  # of the JSON, unpacked: a reader unpacks no more
+CONFIG_MAP_REPORT_BYTES = 900 << 10  # of the gzip in a ConfigMap of at most 1 MiB
+LOG_BYTES = 4 << 20  # of one container: only the newest file of a rotated log can be read back
+MESSAGE_BYTES = 4096  # of one case in the report
+FAILURE_MESSAGE_BYTES = 512  # of one case in a status
+CASE_ID_BYTES = 512  # in a status
+FRAME_LINE_BYTES = 4096  # of one line of the framed report: below the 16 KiB at which container runtimes split lines
+NODES = 512
+RANKS_PER_NODE = 128
+SUITES = 32
+
+
+def cut(text: str, limit_bytes: int) -> str:
+    """Shorten to at most so many bytes of UTF-8, marking the cut."""
+    raw = text.encode(errors="replace")
+    if len(raw) <= limit_bytes:
+        return raw.decode()
+    mark = "…"
+    room = limit_bytes - len(mark.encode())
+    return raw[:room].decode(errors="ignore") + mark if room >= 0 else ""

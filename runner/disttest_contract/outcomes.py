@@ -1,0 +1,174 @@
+"""Outcomes of cases, verdicts of suites and runs, and the reasons given for them: three closed sets."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+
+class Outcome(StrEnum):
+    """How one case ended, over all ranks."""
+
+    PASSED = "passed"
+    FAILED = "failed"  # an assertion or exception in the case itself
+    ERRORED = "errored"  # set-up, tear-down or collection raised
+    CRASHED = "crashed"  # a rank died in mid-case
+    HUNG = "hung"  # the case's deadline passed
+    SKIPPED = "skipped"  # every rank skipped it
+    XFAILED = "xfailed"  # failed as the suite expects
+    XPASSED = "xpassed"  # passed although the suite expects a failure; not strict
+    NOT_RUN = "notRun"  # never started: world too large or zero, gang lost, deadline of the run
+
+
+# A case is as good as its worst rank; skipped wins over passed nowhere: it needs all ranks.
+WORST_FIRST = (
+    Outcome.CRASHED,
+    Outcome.HUNG,
+    Outcome.ERRORED,
+    Outcome.FAILED,
+    Outcome.NOT_RUN,
+    Outcome.XPASSED,
+    Outcome.XFAILED,
+    Outcome.PASSED,
+    Outcome.SKIPPED,
+)
+BAD = frozenset({Outcome.CRASHED, Outcome.HUNG, Outcome.ERRORED, Outcome.FAILED})
+
+
+def worst(outcomes: Iterable[Outcome], ranks: int) -> Outcome:
+    """Merge what `ranks` ranks said of a case; a rank that said nothing has crashed, a world of none ran nothing."""
+    said = list(outcomes)
+    if ranks <= 0:
+        return Outcome.NOT_RUN
+    if len(said) < ranks:
+        return Outcome.CRASHED
+    seen = set(said)
+    return next(outcome for outcome in WORST_FIRST if outcome in seen)
+
+
+class Verdict(StrEnum):
+    """What a suite or a run comes to. Once a run has one it never changes."""
+
+    PASSED = "Passed"
+    TESTS_FAILED = "TestsFailed"
+    HUNG = "Hung"
+    TIMED_OUT = "TimedOut"
+    INFRA_FAILED = "InfraFailed"
+    ERRORED = "Errored"
+    CANCELLED = "Cancelled"
+
+
+# Which verdict speaks for a run whose parts have several. Cancelled first: somebody wanted it so.
+VERDICTS_WORST_FIRST = (
+    Verdict.CANCELLED,
+    Verdict.INFRA_FAILED,
+    Verdict.ERRORED,
+    Verdict.TIMED_OUT,
+    Verdict.HUNG,
+    Verdict.TESTS_FAILED,
+    Verdict.PASSED,
+)
+
+
+class Reason(StrEnum):
+    """Why a verdict is what it is. At most 40: it is a metric label and users write alerts on it."""
+
+    ALL_CASES_PASSED = "AllCasesPassed"
+    CASES_FAILED = "CasesFailed"
+    CASES_CRASHED = "CasesCrashed"
+    CASES_HUNG = "CasesHung"
+    NOTHING_COLLECTED = "NothingCollected"  # a suite without cases
+    NOTHING_PASSED = "NothingPassed"  # cases, but all of them skipped or not run
+    COLLECTION_FAILED = "CollectionFailed"  # an import error, say
+    COLLECTION_DIFFERS = "CollectionDiffers"  # ranks do not see the same cases
+    UNKNOWN_SUITE = "UnknownSuite"
+    INVALID_SPEC = "InvalidSpec"
+    INVALID_PLAN = "InvalidPlan"  # the runner could not read its environment
+    QUEUE_TIMEOUT = "QueueTimeout"  # pods did not start within queueSeconds
+    TOO_FEW_GPUS = "TooFewGpus"  # no node, or not enough nodes, could ever hold the gang
+    RENDEZVOUS_TIMEOUT = "RendezvousTimeout"  # agents did not find each other within joinSeconds
+    GANG_LOST = "GangLost"  # an agent went away
+    GANG_FAILED_TO_START = "GangFailedToStart"  # ranks could not be started or restarted
+    SHARED_NODE = "SharedNode"  # two pods of a spread gang on one node
+    RUN_DEADLINE = "RunDeadline"
+    TERMINATED = "Terminated"  # SIGTERM
+    IMAGE_UNAVAILABLE = "ImageUnavailable"
+    CONTAINER_CONFIG = "ContainerConfig"  # the kubelet could not make the container from its configuration
+    CONTAINER_START = "ContainerStart"  # the command could not be executed
+    CONFIG_MAP_MISSING = "ConfigMapMissing"
+    SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
+    PODS_REFUSED = "PodsRefused"  # quota, PodSecurity, admission
+    NAME_TAKEN = "NameTaken"  # an object of the name exists and is not ours
+    OUT_OF_MEMORY = "OutOfMemory"
+    DISRUPTED = "Disrupted"  # preempted, evicted, drained
+    NODE_LOST = "NodeLost"
+    POD_KILLED = "PodKilled"  # ended from outside, without a disruption being named
+    POD_MISSING = "PodMissing"  # vanished without a word
+    NODE_REFUSED_POD = "NodeRefusedPod"  # UnexpectedAdmissionError, OutOf<resource>
+    JOB_MISSING = "JobMissing"  # somebody deleted the Job
+    REPORT_MISSING = "ReportMissing"
+    REPORT_INVALID = "ReportInvalid"
+    RUNNER_ERROR = "RunnerError"  # our own fault
+    CANCELLED = "Cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """How many cases ended how; `flaky` is a part of passed, `total` the sum of the rest."""
+
+    by_outcome: Mapping[Outcome, int] = field(default_factory=dict)
+    flaky: int = 0
+
+    @classmethod
+    def of(cls, outcomes: Iterable[Outcome], flaky: int = 0) -> Self:
+        """Count outcomes."""
+        counted: dict[Outcome, int] = {}
+        for outcome in outcomes:
+            counted[outcome] = counted.get(outcome, 0) + 1
+        return cls(by_outcome=counted, flaky=flaky)
+
+    @classmethod
+    def sum(cls, parts: Iterable["Counts"]) -> Self:
+        """Add up the counts of suites."""
+        parts = list(parts)
+        total = {outcome: sum(part[outcome] for part in parts) for outcome in Outcome}
+        return cls(
+            by_outcome={outcome: n for outcome, n in total.items() if n}, flaky=sum(part.flaky for part in parts)
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, object]) -> Self:
+        """Read what `to_json` wrote; unknown keys are ignored, a missing one is 0."""
+        numbers = {key: value for key, value in data.items() if isinstance(value, int) and not isinstance(value, bool)}
+        counted = {outcome: numbers[outcome.value] for outcome in Outcome if numbers.get(outcome.value)}
+        return cls(by_outcome=counted, flaky=numbers.get("flaky", 0))
+
+    def __getitem__(self, outcome: Outcome) -> int:
+        return self.by_outcome.get(outcome, 0)
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_outcome.values())
+
+    @property
+    def bad(self) -> int:
+        return sum(self[outcome] for outcome in BAD)
+
+    def to_json(self) -> dict[str, int]:
+        """All keys, zeros included: an absent number would be read as unknown."""
+        return {"total": self.total, **{outcome.value: self[outcome] for outcome in Outcome}, "flaky": self.flaky}
+
+
+def judge(counts: Counts) -> tuple[Verdict, Reason]:
+    """What cases that did run come to. First match wins; whatever is not proven green is not green."""
+    rules = (
+        (counts.total == 0, Verdict.ERRORED, Reason.NOTHING_COLLECTED),
+        (counts[Outcome.HUNG] > 0, Verdict.HUNG, Reason.CASES_HUNG),
+        (counts[Outcome.CRASHED] > 0, Verdict.TESTS_FAILED, Reason.CASES_CRASHED),
+        (counts.bad > 0, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        (counts[Outcome.PASSED] == 0, Verdict.ERRORED, Reason.NOTHING_PASSED),
+    )
+    return next(
+        ((verdict, reason) for matched, verdict, reason in rules if matched),
+        (Verdict.PASSED, Reason.ALL_CASES_PASSED),
+    )

@@ -1,0 +1,83 @@
+"""What a gang is told to do: the operator (or `disttest run`) writes it, agents read it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+SCHEMA = 1
+
+
+class InvalidPlanError(ValueError):
+    """The plan cannot be read: operator and runner do not fit together, or somebody set its variable by hand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuitePlan:
+    """One suite: `builtin` names a suite of the runner, else `directory` holds the files to collect."""
+
+    name: str
+    builtin: str = ""
+    directory: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """One attempt of one run. Seconds are whole; `series` may be empty."""
+
+    namespace: str
+    name: str
+    uid: str
+    series: str
+    attempt: int
+    nodes: int
+    ranks_per_node: int
+    backend: str  # nccl or gloo
+    spread: bool  # two agents on one node are an error
+    suites: tuple[SuitePlan, ...]
+    join_seconds: int
+    case_seconds: int
+    run_seconds: int
+
+    @property
+    def world_size(self) -> int:
+        return self.nodes * self.ranks_per_node
+
+    def to_json(self) -> str:
+        """One line."""
+        fields = {
+            "schema": SCHEMA,
+            **{name: getattr(self, name) for name in self.__slots__ if name != "suites"},
+            "suites": [{"name": s.name, "builtin": s.builtin, "directory": s.directory} for s in self.suites],
+        }
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a plan; unknown keys are ignored, missing or wrong ones raise InvalidPlanError."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InvalidPlanError(f"the plan is not JSON: {error}") from error
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise InvalidPlanError(f"the plan is not of schema {SCHEMA}: operator and runner image do not fit together")
+        suites = tuple(_suite(entry) for entry in _value(data, "suites", list))
+        strings = {key: _value(data, key, str) for key in ("namespace", "name", "uid", "series", "backend")}
+        numbers = {
+            key: _value(data, key, int)
+            for key in ("attempt", "nodes", "ranks_per_node", "join_seconds", "case_seconds", "run_seconds")
+        }
+        return cls(**strings, **numbers, spread=_value(data, "spread", bool), suites=suites)
+
+
+def _suite(entry: object) -> SuitePlan:
+    if not isinstance(entry, dict):
+        raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
+    return SuitePlan(**{key: _value(entry, key, str) for key in ("name", "builtin", "directory")})
+
+
+def _value(data: Mapping[str, Any], key: str, kind: type) -> Any:
+    value = data.get(key)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise InvalidPlanError(f"the plan's {key!r} is {value!r}, expected {kind.__name__}")
+    return value

@@ -1,0 +1,17 @@
+"""The suites that every runner carries: known without torch, so that a wrong name is refused before a gang starts."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# name -> module that pytest collects
+BUILTIN: Mapping[str, str] = MappingProxyType(
+    {
+        "collectives": "disttest_runner.suites.collectives",
+        "fully-shard-autograd": "disttest_runner.suites.fully_shard_autograd",
+    }
+)
+
+
+def known() -> str:
+    """The names for an error message."""
+    return ", ".join(sorted(BUILTIN))
