@@ -1,0 +1,42 @@
+# One-line verbs. `make help` lists them.
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
+BIN := .venv/bin
+CODE := runner operator cli devcluster tests bench bootstrap.py demo.py
+CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
+export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit check format bench clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## set up everything (the other verbs do it by themselves)
+	@$(PYTHON) bootstrap.py all
+
+demo: setup ## a cluster, the operator and one DistTest of 2 pods x 2 ranks, from apply to verdict
+	@$(BIN)/python demo.py
+
+test: setup ## all unit and integration tests
+	@$(BIN)/python -m pytest
+
+unit: ## the tests that need neither cluster nor torch
+	@$(PYTHON) bootstrap.py venv
+	@$(BIN)/python -m pytest tests/unit
+
+check: ## format, lint, types, import rules, manifests render
+	@$(PYTHON) bootstrap.py all
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/mypy $(CODE)
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m devcluster kubectl --client kustomize manifests/base > /dev/null && echo "manifests render"
+
+format: ## format the code and apply safe fixes
+	@$(BIN)/ruff check --fix -q $(CODE); $(BIN)/ruff format $(CODE)
+
+bench: setup ## the figures of docs/figures.txt
+	@$(BIN)/python -m bench
+
+clean: ## remove what was made inside the clone
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
