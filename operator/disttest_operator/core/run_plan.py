@@ -1,0 +1,35 @@
+"""What the gang of an attempt is told to do."""
+
+from disttest_contract import suites
+from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_operator.core import naming
+from disttest_operator.core.model import DistTest, Placement, Spec, Suite
+
+
+def run_plan(test: DistTest, attempt: int) -> RunPlan:
+    spec = test.spec
+    return RunPlan(
+        namespace=test.namespace,
+        name=test.name,
+        uid=test.uid,
+        series=spec.series,
+        attempt=attempt,
+        nodes=spec.nodes,
+        ranks_per_node=spec.ranks_per_node,
+        backend=spec.backend.value,
+        spread=spec.placement is Placement.SPREAD,
+        suites=tuple(_suite_plan(suite) for suite in spec.suites),
+        join_seconds=spec.timeouts.join_seconds,
+        case_seconds=spec.timeouts.case_seconds,
+        run_seconds=spec.timeouts.run_seconds,
+    )
+
+
+def unknown_suites(spec: Spec) -> tuple[str, ...]:
+    """Built-in suites that this version does not know. Not refused at admission: the CRD lists none."""
+    return tuple(suite.builtin for suite in spec.suites if suite.builtin and suite.builtin not in suites.BUILTIN)
+
+
+def _suite_plan(suite: Suite) -> SuitePlan:
+    directory = naming.suite_directory(suite.name) if suite.config_map else ""
+    return SuitePlan(name=suite.name, builtin=suite.builtin, directory=directory)

@@ -1,0 +1,133 @@
+"""Rules over several fields of a spec. The CRD has each of them in CEL, with the same path and the same sentence."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from disttest_contract import environment
+from disttest_operator.core.model import Backend
+from disttest_operator.core.spec_schema import ADHOC_SERIES
+
+DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
+
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """`holds` gets the value at `path`, in which every field has passed its own rule."""
+
+    path: str  # below spec; [] stands for each entry of a list
+    sentence: str
+    holds: Callable[[Any], bool]
+
+
+def _is_nccl_with_gpus(spec: Node) -> bool:
+    return spec.get("backend") != Backend.NCCL or spec.get("gpusPerNode", 8) > 0
+
+
+def _has_a_gpu_for_each_rank(spec: Node) -> bool:
+    gpus = spec.get("gpusPerNode", 8)
+    return gpus == 0 or spec.get("backend") == Backend.GLOO or spec.get("ranksPerNode", gpus) <= gpus
+
+
+def _leaves_gpus_to_gpus_per_node(spec: Node) -> bool:
+    resources = spec.get("template", {}).get("spec", {}).get("resources", {})
+    name = spec.get("gpuResource", DEFAULT_GPU_RESOURCE)
+    return all(name not in resources.get(kind, {}) for kind in ("limits", "requests"))
+
+
+def _has_a_value_only_with_equal(toleration: Node) -> bool:
+    return toleration.get("operator", "Equal") != "Exists" or not toleration.get("value")
+
+
+def _is_whole_toleration(toleration: Node) -> bool:
+    return bool(toleration.get("key")) or toleration.get("operator") == "Exists"
+
+
+def _has_seconds_only_with_no_execute(toleration: Node) -> bool:
+    return "tolerationSeconds" not in toleration or toleration.get("effect") == "NoExecute"
+
+
+RULES = (
+    Rule(
+        path="series",
+        sentence=f"{ADHOC_SERIES} is the series of runs that name none; choose another name, or leave series out",
+        holds=lambda series: series != ADHOC_SERIES,
+    ),
+    Rule(
+        path="suites[]",
+        sentence="builtin and configMap exclude each other; write one, or none for the built-in suite of this name",
+        holds=lambda suite: not ("builtin" in suite and "configMap" in suite),
+    ),
+    Rule(
+        path="",
+        sentence="backend nccl needs GPUs; write backend: gloo, or gpusPerNode of at least 1",
+        holds=_is_nccl_with_gpus,
+    ),
+    Rule(
+        path="",
+        sentence=(
+            "with GPUs every rank needs one of its own; write ranksPerNode of at most gpusPerNode,"
+            " or backend: gloo, or gpusPerNode: 0"
+        ),
+        holds=_has_a_gpu_for_each_rank,
+    ),
+    Rule(
+        path="",
+        sentence="GPUs are asked for by gpusPerNode; remove the GPU resource from template.spec.resources",
+        holds=_leaves_gpus_to_gpus_per_node,
+    ),
+    Rule(
+        path="env[].name",
+        sentence=(
+            "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that"
+            " begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; leave this one out"
+        ),
+        holds=lambda name: not environment.is_reserved(name),
+    ),
+    Rule(
+        path="timeouts",
+        sentence="a case cannot last longer than the run; write caseSeconds of at most runSeconds",
+        holds=lambda timeouts: timeouts.get("caseSeconds", 300) <= timeouts.get("runSeconds", 7200),
+    ),
+    Rule(
+        path="template.spec.tolerations[]",
+        sentence="operator Exists takes no value; remove value, or write operator: Equal",
+        holds=_has_a_value_only_with_equal,
+    ),
+    Rule(
+        path="template.spec.tolerations[]",
+        sentence="a toleration without key tolerates every taint; write key, or operator: Exists",
+        holds=_is_whole_toleration,
+    ),
+    Rule(
+        path="template.spec.tolerations[]",
+        sentence="tolerationSeconds needs effect: NoExecute; write that effect, or remove tolerationSeconds",
+        holds=_has_seconds_only_with_no_execute,
+    ),
+)
+
+
+def check(spec: Node) -> Iterator[str]:
+    """Yield a sentence for every rule that does not hold."""
+    for rule in RULES:
+        for path, value in _find(spec, rule.path, "spec"):
+            if not rule.holds(value):
+                yield f"{path}: {rule.sentence}"
+
+
+def _find(value: Any, rest: str, path: str) -> Iterator[tuple[str, Any]]:
+    """Every value at a path, with its own path; nothing where a part of the way is absent."""
+    if not rest:
+        yield path, value
+        return
+    head, _, tail = rest.partition(".")
+    name = head.removesuffix("[]")
+    if name not in value:
+        return
+    if head.endswith("[]"):
+        for index, item in enumerate(value[name]):
+            yield from _find(item, tail, f"{path}.{name}[{index}]")
+    else:
+        yield from _find(value[name], tail, f"{path}.{name}")

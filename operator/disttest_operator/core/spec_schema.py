@@ -1,0 +1,174 @@
+"""What every field of a DistTest's spec may be."""
+
+from disttest_contract import limits
+from disttest_operator.core.model import Backend, Placement
+from disttest_operator.core.schema import ListOf, MapOf, Object, Quantity, Text, Whole
+
+ADHOC_SERIES = "adhoc"  # where runs without a series are counted
+
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+QUALIFIED_NAME = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+
+NOT_YET = "is not supported by this version of DistTest; leave it out"
+OURS = "is set by the operator; leave it out"
+
+
+def _object_name(what: str) -> Text:
+    return Text(
+        min_length=1,
+        max_length=253,
+        pattern=DNS_SUBDOMAIN,
+        advice=f"write the name of {what}: lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
+    )
+
+
+_NAME = Text(
+    min_length=1,
+    max_length=63,
+    pattern=DNS_LABEL,
+    advice="write lower-case letters, digits and '-', beginning and ending with a letter or digit",
+)
+
+SUITE = Object(
+    required=("name",),
+    fields={
+        "name": _NAME,
+        "builtin": _NAME,
+        "configMap": Object(required=("name",), fields={"name": _object_name("a ConfigMap of this namespace")}),
+    },
+    refused=dict.fromkeys(("files", "select", "env", "retries", "thresholds", "timeouts"), NOT_YET),
+)
+
+ENV = Object(
+    required=("name",),
+    fields={
+        "name": Text(
+            min_length=1,
+            max_length=256,
+            pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+            advice="write letters, digits and '_', not beginning with a digit",
+        ),
+        "value": Text(max_length=4096, default=""),
+    },
+    refused={"valueFrom": NOT_YET},
+)
+
+TIMEOUTS = Object(
+    has_default=True,
+    fields={
+        "queueSeconds": Whole(minimum=1, maximum=604800, default=1800),
+        "joinSeconds": Whole(minimum=1, maximum=86400, default=300),
+        "caseSeconds": Whole(minimum=1, maximum=86400, default=300),
+        "runSeconds": Whole(minimum=1, maximum=604800, default=7200),
+    },
+)
+
+_KEY_ADVICE = (
+    "write keys like app or example.com/app: letters, digits, '-', '_' and '.', at most 63 characters after the '/'"
+)
+_LABEL_ADVICE = "write letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, or nothing"
+LABELS = MapOf(
+    max_properties=32,
+    value=Text(max_length=63, pattern=LABEL_VALUE, advice=_LABEL_ADVICE),
+    key_pattern=QUALIFIED_NAME,
+    key_advice=_KEY_ADVICE,
+    # job-name and controller-uid are the Job controller's old spellings of its own labels.
+    reserved=("job-name", "controller-uid", "app.kubernetes.io/managed-by"),
+    reserved_prefixes=("disttest.dev/", "kueue.x-k8s.io/", "batch.kubernetes.io/"),
+    reserved_advice=(
+        "labels of disttest.dev/, kueue.x-k8s.io/ and batch.kubernetes.io/, job-name, controller-uid and"
+        " app.kubernetes.io/managed-by are set by controllers; leave them out, and name a queue in spec.queueName"
+    ),
+)
+ANNOTATIONS = MapOf(
+    max_properties=32,
+    value=Text(max_length=4096),
+    key_pattern=QUALIFIED_NAME,
+    key_advice=_KEY_ADVICE,
+    reserved_prefixes=("disttest.dev/", "batch.kubernetes.io/"),  # Kueue's say which topology a pod set needs: a user's
+    reserved_advice="annotations of disttest.dev/ and batch.kubernetes.io/ are set by controllers; leave them out",
+)
+
+TOLERATION = Object(
+    fields={
+        "key": Text(
+            min_length=1,
+            max_length=317,
+            pattern=QUALIFIED_NAME,
+            advice="write the key of a taint, like nvidia.com/gpu, or leave it out",
+        ),
+        "operator": Text(max_length=16, choices=("Exists", "Equal")),
+        "value": Text(max_length=63, pattern=LABEL_VALUE, advice=_LABEL_ADVICE),
+        "effect": Text(max_length=32, choices=("NoSchedule", "PreferNoSchedule", "NoExecute")),
+        "tolerationSeconds": Whole(minimum=0, maximum=604800),
+    },
+)
+
+_AMOUNTS = MapOf(value=Quantity(), max_properties=16, key_pattern=QUALIFIED_NAME, key_advice=_KEY_ADVICE)
+POD = Object(
+    fields={
+        "nodeSelector": MapOf(
+            value=Text(max_length=63, pattern=LABEL_VALUE, advice=_LABEL_ADVICE),
+            max_properties=32,
+            key_pattern=QUALIFIED_NAME,
+            key_advice=_KEY_ADVICE,
+        ),
+        "tolerations": ListOf(item=TOLERATION, max_items=32),
+        "resources": Object(fields={"limits": _AMOUNTS, "requests": _AMOUNTS}, refused={"claims": NOT_YET}),
+        "priorityClassName": _object_name("a PriorityClass"),
+        "runtimeClassName": _object_name("a RuntimeClass"),
+        "schedulerName": _object_name("a scheduler"),
+        "serviceAccountName": _object_name("a ServiceAccount of this namespace"),
+        "imagePullSecrets": ListOf(
+            item=Object(required=("name",), fields={"name": _object_name("a Secret of this namespace")}), max_items=8
+        ),
+    },
+    refused=dict.fromkeys(("affinity", "volumes", "volumeMounts", "resourceClaims", "securityContext"), NOT_YET)
+    | dict.fromkeys(("containers", "initContainers", "restartPolicy", "hostname", "subdomain"), OURS),
+)
+
+SPEC = Object(
+    required=("suites",),
+    fields={
+        "series": _NAME,
+        "suites": ListOf(
+            item=SUITE,
+            min_items=1,
+            max_items=limits.SUITES,
+            unique="name",
+            advice="each suite needs a name of its own; rename one, and say what it runs in builtin or configMap",
+        ),
+        "nodes": Whole(minimum=1, maximum=limits.NODES, default=1),
+        "gpusPerNode": Whole(minimum=0, maximum=16, default=8),
+        "ranksPerNode": Whole(minimum=1, maximum=limits.RANKS_PER_NODE),
+        "backend": Text(max_length=16, choices=tuple(Backend)),
+        "image": Text(
+            min_length=1,
+            max_length=512,
+            pattern=r"^[A-Za-z0-9][-A-Za-z0-9_.:/@]*$",
+            advice="write an image like registry.example.com/disttest-runner:1.0, without spaces",
+        ),
+        "gpuResource": Text(
+            min_length=1,
+            max_length=253,
+            pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
+            advice="write the name of an extended resource with its domain, like nvidia.com/gpu",
+        ),
+        "placement": Text(max_length=16, choices=tuple(Placement), default=Placement.SPREAD.value),
+        "env": ListOf(
+            item=ENV, max_items=64, unique="name", advice="each variable can be set once; remove one of the two"
+        ),
+        "queueName": _object_name("a LocalQueue of this namespace"),
+        "timeouts": TIMEOUTS,
+        "ttlSecondsAfterFinished": Whole(minimum=0, maximum=31536000),
+        "template": Object(
+            fields={"metadata": Object(fields={"labels": LABELS, "annotations": ANNOTATIONS}), "spec": POD}
+        ),
+    },
+    refused=dict.fromkeys(
+        ("retries", "thresholds", "artifacts", "suspend", "cancel", "files", "select", "resourceClaims"), NOT_YET
+    ),
+)
