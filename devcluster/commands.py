@@ -1,0 +1,180 @@
+"""The command line: build, up, down, status, kubectl, exec."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from devcluster import access, build, cache, images, kubeconfig, ownership, settings
+from devcluster.errors import ClusterError
+from devcluster.lifecycle import Cluster
+
+PASSED_ON = ("kubectl", "exec")  # their further arguments belong to another program
+PLAIN = ("build", "up", "down", "status")
+WATCH_SECONDS = 0.5
+EPILOG = """\
+python -m devcluster up --nodes 2 --image disttest-runner:dev=.venv
+python -m devcluster kubectl get nodes
+python -m devcluster exec curl http://POD-ADDRESS:9090/metrics      (in the cluster's network)
+python -m devcluster down"""
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    own, passed_on = _split(arguments)
+    options = _parser().parse_args(own)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)  # like Ctrl-C: by an exception, so that what was started is ended
+    try:
+        return _run(options, passed_on)
+    except ClusterError as error:
+        print(f"devcluster: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    for number, argument in enumerate(arguments):
+        if argument in PASSED_ON:
+            further = list(arguments[number + 1 :])
+            return list(arguments[: number + 1]), further[1:] if further[:1] == ["--"] else further
+        if argument in PLAIN:
+            break
+    return list(arguments), []
+
+
+def _parser() -> argparse.ArgumentParser:
+    which = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    which.add_argument("--name", help="several clusters run side by side; default: dev")
+    which.add_argument("--state", type=Path, help="state directory; default: by name, in the cache")
+    which.add_argument(
+        "--kubeconfig", type=Path, help="use that cluster, which is not ours, in place of one of our own"
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m devcluster",
+        parents=[which],
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
+    up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
+    up.add_argument("--nodes", type=int, default=2)
+    up.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node: a number for the scheduler")
+    up.add_argument("--image", action="append", default=[], metavar="NAME=DIR", help="DIR/bin is first on PATH")
+    up.add_argument("--image-env", action="append", default=[], metavar="NAME:KEY=VALUE")
+    up.add_argument("--foreground", action="store_true", help="stay; the cluster ends with this process or its parent")
+    up.add_argument("--rootless", action="store_true", help="a user namespace even for root")
+    commands.add_parser("down", parents=[which], help="end a cluster, with everything that runs in it")
+    commands.add_parser("status", parents=[which], help="say whether it runs")
+    commands.add_parser("kubectl", help="kubectl with the cluster's administrator; all further arguments are its own")
+    commands.add_parser("exec", help="run a program in the cluster's network")
+    return parser
+
+
+def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
+    foreign = access.foreign_kubeconfig(getattr(options, "kubeconfig", None))
+    match options.command:
+        case "build":
+            say(str(build.build(say)))
+            return 0
+        case "kubectl":
+            return _kubectl(options, foreign, passed_on)
+        case _ if foreign:
+            return _foreign(options.command, foreign)
+        case "up":
+            return _up(options)
+        case "down":
+            cluster = _cluster(options)
+            say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
+            return 0
+        case "status":
+            return _status(_cluster(options))
+        case _:
+            return _exec(_cluster(options), passed_on)
+
+
+def _cluster(options: argparse.Namespace) -> Cluster:
+    state: Path | None = getattr(options, "state", None)
+    return Cluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
+
+
+def _foreign(command: str, foreign: Path) -> int:
+    if command == "exec":
+        raise ClusterError(f"the network of {foreign} is not ours to enter; use kubectl port-forward or exec there")
+    say(f"{command}: nothing to do, the cluster of {foreign} is used as it is")
+    return 0
+
+
+def _up(options: argparse.Namespace) -> int:
+    if options.foreground:
+        ownership.end_with_parent()
+    cluster = _cluster(options)
+    if note := access.note_on_ignored_kubeconfig():
+        say(note)
+    wanted = settings.Settings(
+        programs=build.programs(say),
+        nodes=options.nodes,
+        gpus=options.gpus,
+        images=images.parse(options.image, options.image_env),
+    )
+    seconds = cluster.start(wanted, owned=options.foreground, rootless=options.rootless)
+    try:
+        _greet(cluster, seconds)
+        while options.foreground:
+            if not cluster.is_running():
+                raise ClusterError(f"the cluster ended; the reason is in {cluster.state / 'cluster.log'}")
+            time.sleep(WATCH_SECONDS)
+    finally:
+        if options.foreground:
+            cluster.stop()
+    return 0
+
+
+def _greet(cluster: Cluster, seconds: dict[str, float]) -> None:
+    steps = ", ".join(f"{step} {taken} s" for step, taken in seconds.items())
+    say(f"{cluster.state.name} is ready ({steps}); logs are in {cluster.state / 'logs'}")
+    say(f"export KUBECONFIG={cluster.kubeconfig}")
+
+
+def _status(cluster: Cluster) -> int:
+    if not cluster.is_running():
+        say(f"{cluster.state.name} does not run")
+        return 3  # as init scripts and systemctl answer for "not running"
+    say(f"{cluster.state.name} runs, process {cluster.first_process()}, state in {cluster.state}")
+    sys.stdout.flush()
+    return _kubectl_command(cluster.kubeconfig, ["get", "nodes"])
+
+
+def _kubectl(options: argparse.Namespace, foreign: Path | None, arguments: list[str]) -> int:
+    if foreign:
+        return _kubectl_command(foreign, arguments)
+    cluster = _cluster(options)
+    if not cluster.is_running():
+        raise ClusterError(f"{cluster.state.name} does not run; start it with: python -m devcluster up")
+    return _kubectl_command(cluster.kubeconfig, arguments)
+
+
+def _kubectl_command(config: Path, arguments: list[str]) -> int:
+    command = [*access.kubectl(say), *arguments]
+    os.execvpe(command[0], command, {**os.environ, "KUBECONFIG": str(config)})  # noqa: S606 - no shell is wanted
+
+
+def _exec(cluster: Cluster, arguments: list[str]) -> int:
+    if not arguments:
+        raise ClusterError("exec: name the program to run in the cluster's network")
+    command = cluster.command_inside(arguments)
+    environment = {**os.environ, "KUBECONFIG": str(cluster.state / kubeconfig.INSIDE)}
+    os.execvpe(command[0], command, environment)  # noqa: S606 - no shell is wanted

@@ -1,0 +1,13 @@
+"""What goes wrong for the user of a cluster.
+
+ClusterError          anything that the message explains
+└─ NoNamespaces       this machine gives us no namespaces: nothing of ours can repair that, so a test may skip
+"""
+
+
+class ClusterError(Exception):
+    pass
+
+
+class NoNamespaces(ClusterError):  # noqa: N818 - names the state of the machine; a suffix would not say more
+    pass

@@ -1,0 +1,41 @@
+"""The way in for clients on the host: a socket of the host's network, served from inside the cluster's.
+
+A socket stays in the network where it was made. So `up` opens one on the host's 127.0.0.1 before it enters the
+namespaces, and this program, which inherits it, accepts there and connects here. TLS stays end to end.
+"""
+
+import asyncio
+import contextlib
+import socket
+import sys
+
+from devcluster.network import API_PORT, GATEWAY
+
+CHUNK_BYTES = 1 << 16
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(CHUNK_BYTES):
+            writer.write(data)
+            await writer.drain()
+    with contextlib.suppress(OSError):
+        writer.close()
+
+
+async def _connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        inner_reader, inner_writer = await asyncio.open_connection(GATEWAY, API_PORT)
+    except OSError:  # no API server: the client sees a closed connection
+        writer.close()
+        return
+    await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))
+
+
+async def _serve(descriptor: int) -> None:
+    server = await asyncio.start_server(_connect, sock=socket.socket(fileno=descriptor))
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(int(sys.argv[1])))

@@ -1,0 +1,112 @@
+"""PID 1 of a cluster: starts its programs, and ends everything as soon as one of them ends.
+
+Only the nodes may end: a test may kill one to see what a lost node does. When this process ends, for whatever reason,
+the kernel kills every process below it and removes network, mounts and links with their namespaces.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from devcluster import controlplane, kubeconfig, network, settings
+from devcluster.probe import ApiProbe
+
+READY_SECONDS = 120
+POLL_SECONDS = 0.05
+LOG_TAIL_LINES = 15
+READY_FILE = "ready.json"
+SETTINGS_FILE = "settings.json"
+
+
+class Supervisor:
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._logs = state / "logs"
+        self._logs.mkdir()
+        self._programs: dict[int, str] = {}
+        self.may_end: frozenset[str] = frozenset()
+
+    def start(self, name: str, *command: str, pass_fds: tuple[int, ...] = ()) -> None:
+        with (self._logs / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, cwd=self._state, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=pass_fds
+            )
+        (self._state / f"{name}.pid").write_text(str(process.pid))
+        process.returncode = 0  # reaped below, with the orphans that PID 1 inherits; keeps Popen from waiting for it
+        self._programs[process.pid] = name
+
+    def start_module(self, name: str, module: str, *arguments: str, pass_fds: tuple[int, ...] = ()) -> None:
+        self.start(name, sys.executable, "-m", f"devcluster.{module}", *arguments, pass_fds=pass_fds)
+
+    def reap(self, *, block: bool) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
+                name = self._programs.pop(ended[0], None)
+                if name is not None and name not in self.may_end:
+                    code = os.waitstatus_to_exitcode(ended[1])
+                    sys.exit(f"{name} ended with {code}; the end of its log:\n{_tail(self._logs / f'{name}.log')}")
+
+    def wait_until(self, what: str, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not condition():
+            self.reap(block=False)
+            if time.monotonic() > deadline:
+                sys.exit(f"{what}: not after {READY_SECONDS} s; see the logs in {self._logs}")
+            time.sleep(POLL_SECONDS)
+
+
+def _tail(file: Path) -> str:
+    return "\n".join(file.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
+
+
+def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Supervisor) -> dict[str, float]:
+    """Returns the seconds after which each step was reached."""
+    begun = time.monotonic()
+    seconds: dict[str, float] = {}
+
+    def reached(step: str) -> None:
+        seconds[step] = round(time.monotonic() - begun, 2)
+
+    network.create(wanted.nodes)
+    supervisor.start("etcd", *controlplane.etcd(wanted.programs))
+    supervisor.start("kube-apiserver", *controlplane.api_server(wanted.programs))
+    api = ApiProbe(state)
+    supervisor.wait_until("the API server is ready", api.is_ready)
+    reached("api")
+    # Started earlier they would gain nothing: they back off from a server that is not there yet.
+    supervisor.start("kube-controller-manager", *controlplane.controller_manager(wanted.programs))
+    supervisor.start("kube-scheduler", *controlplane.scheduler(wanted.programs))
+    supervisor.start_module("dns", "dns", kubeconfig.INSIDE)
+    for number, name in enumerate(wanted.node_names, start=1):
+        supervisor.start_module(name, "node", str(state), name, str(number))
+    listener = wanted.listener_descriptor
+    supervisor.start_module("forward", "forward", str(listener), pass_fds=(listener,))
+    os.close(listener)  # or the host's port would stay open when the forwarder has ended
+    supervisor.wait_until("the controllers make service accounts", api.has_service_account)
+    reached("controllers")
+    supervisor.wait_until("all nodes are Ready", lambda: api.ready_nodes() == wanted.nodes)
+    reached("nodes")
+    return seconds
+
+
+def main(state: Path) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped by SIGTERM"))  # PID 1 ignores what it does not handle
+    wanted = settings.load(state / SETTINGS_FILE)
+    supervisor = Supervisor(state)
+    seconds = _start_cluster(state, wanted, supervisor)
+    supervisor.may_end = frozenset(wanted.node_names)
+    unfinished = state / f"{READY_FILE}.part"
+    unfinished.write_text(json.dumps(seconds))
+    unfinished.rename(state / READY_FILE)
+    while True:
+        supervisor.reap(block=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

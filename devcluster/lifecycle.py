@@ -1,0 +1,122 @@
+"""Starting, finding and ending a cluster, from the host. A cluster is known by its state directory."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from devcluster import kubeconfig, namespaces, network, pki, processes, settings
+from devcluster.errors import ClusterError
+from devcluster.inside import READY_FILE, READY_SECONDS, SETTINGS_FILE
+
+PID_FILE = "cluster.pid"
+LOG_FILE = "cluster.log"
+POLL_SECONDS = 0.02
+# The owner's death reaches unshare as a SIGKILL, and unshare's death its child, which is PID 1: see --kill-child.
+DIE_WITH_OWNER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    state: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.state / kubeconfig.HOST
+
+    def is_running(self) -> bool:
+        return processes.recall(self.state / PID_FILE) is not None
+
+    def first_process(self) -> int:
+        """PID 1 of the cluster, by its number on the host."""
+        unshare = processes.recall(self.state / PID_FILE)
+        below = processes.children(unshare) if unshare is not None else []
+        if not below:
+            raise ClusterError(f"no cluster runs in {self.state}; start one with: python -m devcluster up")
+        return below[0]
+
+    def start(self, wanted: settings.Settings, *, owned: bool, rootless: bool = False) -> dict[str, float]:
+        """Starts it and waits until its nodes are Ready; returns the seconds that each step took.
+
+        An owned cluster dies with the calling thread, even if that is killed. Whatever interrupts the start ends it.
+        """
+        namespaces.check_programs()
+        if not 1 <= wanted.nodes <= network.MOST_NODES:
+            raise ClusterError(f"{wanted.nodes} nodes: between 1 and {network.MOST_NODES} are possible")
+        unshare = ("unshare", *namespaces.unshare_options(rootless=rootless))
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            if self.is_running():
+                raise ClusterError(f"a cluster already runs in {self.state}; end it with: python -m devcluster down")
+            shutil.rmtree(self.state, ignore_errors=True)
+            self.state.mkdir(mode=0o700)
+            pki.create(self.state / "pki")
+            return self._launch([*(DIE_WITH_OWNER if owned else ()), *unshare], wanted)
+
+    def _launch(self, prefix: Sequence[str], wanted: settings.Settings) -> dict[str, float]:
+        with socket.create_server(("127.0.0.1", 0)) as listener, (self.state / LOG_FILE).open("wb") as log:
+            kubeconfig.write_all(self.state, wanted.node_names, listener.getsockname()[1])
+            replace(wanted, listener_descriptor=listener.fileno()).save(self.state / SETTINGS_FILE)
+            process = subprocess.Popen(
+                [*prefix, sys.executable, "-m", "devcluster.inside", str(self.state)],
+                env={**os.environ, "PYTHONPATH": str(settings.REPOSITORY)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,  # Ctrl-C is for us; we end the cluster
+            )
+        try:
+            processes.remember(process.pid, self.state / PID_FILE)
+            return self._wait_until_ready(process)
+        except BaseException:  # also Ctrl-C: what was started here must not stay
+            self.stop()
+            raise
+        finally:
+            process.returncode = 0  # it may outlive us: Popen must not complain about that
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> dict[str, float]:
+        ready = self.state / READY_FILE
+        deadline = time.monotonic() + READY_SECONDS + 10  # PID 1 gives up first and says why
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                told = (self.state / LOG_FILE).read_text(errors="replace").strip()
+                raise ClusterError(f"the cluster did not start; its logs are in {self.state / 'logs'}\n{told}")
+            time.sleep(POLL_SECONDS)
+        seconds: dict[str, float] = json.loads(ready.read_text())
+        return seconds
+
+    def stop(self) -> bool:
+        """Ends it with everything below it; False if none was running."""
+        unshare = processes.recall(self.state / PID_FILE)
+        if unshare is None:
+            return False
+        if not processes.kill_namespace(unshare, self.state / PID_FILE):
+            raise ClusterError(f"process {unshare} of {self.state} did not end after SIGKILL; see its state in /proc")
+        return True
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Two that start the same cluster at once: the second finds it running."""
+        with self.state.with_name(f".{self.state.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def command_inside(self, command: Sequence[str]) -> list[str]:
+        """A command line that runs a program in the cluster's network, where pod addresses are reachable.
+
+        Not in its PID namespace: nsenter would have to fork for that, and would pass no signals on.
+        """
+        inside = self.first_process()
+        user = []
+        if Path(f"/proc/{inside}/ns/user").readlink() != Path("/proc/self/ns/user").readlink():
+            user = ["--user", "--preserve-credentials"]
+        return ["nsenter", "--target", str(inside), "--net", *user, "--", *command]

@@ -1,0 +1,1 @@
+"""A Kubernetes node whose containers are local processes."""

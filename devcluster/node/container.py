@@ -1,0 +1,239 @@
+"""One container of a pod, through all its restarts."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from devcluster.kubeapi import Json
+from devcluster.node import memory, probes, quantity
+from devcluster.node.launch import Launch
+from devcluster.node.status import View, now
+from devcluster.settings import REPOSITORY
+
+MESSAGE_BYTES = 4096
+FALLBACK_BYTES, FALLBACK_LINES = 2048, 80  # of the log, with terminationMessagePolicy FallbackToLogsOnError
+LAUNCH = (
+    sys.executable,
+    "-S",
+    "-s",
+    "-m",
+    "devcluster.node.launch",
+)  # -S, -s: it needs no site-packages and starts faster
+KILL_AGAIN_SECONDS = 0.2
+
+
+class Observer(Protocol):
+    """Who wants to know: the pod."""
+
+    async def report(self) -> None: ...
+    async def record(self, reason: str, message: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Run:
+    """One life of the container's process."""
+
+    log: Path
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Container:
+    def __init__(self, spec: Json, uid: str, directory: Path, grace_seconds: float, pod: Observer) -> None:
+        self.spec = spec
+        self.name: str = spec["name"]
+        self._uid = uid
+        self._grace_seconds = grace_seconds
+        self._pod = pod
+        self._directory = directory / "containers" / self.name
+        self._directory.mkdir(parents=True)
+        self.message = self._directory / "termination-log"
+        self.runs: list[Run] = []
+        self.state: Json = {"waiting": {"reason": "ContainerCreating"}}
+        self.last_state: Json = {}
+        self.restarts = 0
+        self._ready = self._started = self._out_of_memory = False
+        self._last_signal: int | None = None  # sent before the process existed
+        self._pid: int | None = None  # of the container's PID 1, seen from the node
+
+    def view(self) -> View:
+        return View(state=self.state, restarts=self.restarts, ready=self._ready)
+
+    @property
+    def exit_code(self) -> int | None:
+        return self.view().exit_code
+
+    def status(self) -> Json:
+        has_run = bool(self.runs)
+        return {
+            "name": self.name,
+            "image": self.spec["image"],
+            "imageID": f"process://{self.spec['image']}" if has_run else "",
+            "containerID": self._id if has_run else "",
+            "ready": self._ready,
+            "started": self._started,
+            "restartCount": self.restarts,
+            "state": self.state,
+            "lastState": self.last_state,
+        }
+
+    @property
+    def _id(self) -> str:
+        return f"process://{self._uid}-{self.name}-{self.restarts}"
+
+    def wait_for(self, reason: str, message: str = "") -> None:
+        self.state = {"waiting": {"reason": reason, "message": message}}
+
+    def finish_unstarted(self) -> None:
+        """A pod that is over has no waiting containers: the kubelet reports them like this."""
+        if self.exit_code is None:
+            message = "The container could not be located when the pod was terminated"
+            self.state = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}}
+
+    # One life
+
+    async def run(self, launch: Launch, address: str) -> None:
+        """Runs the command once, to its end: then self.state is terminated."""
+        run = Run(self._directory / f"log-{self.restarts}")
+        self.runs.append(run)
+        self._last_signal = None
+        try:
+            await self._run(launch, address, run)
+        finally:
+            self._pid = None
+            self._ready = self._started = False
+            run.ended.set()
+
+    async def _run(self, launch: Launch, address: str, run: Run) -> None:
+        self.message.write_bytes(b"")
+        self._out_of_memory = False
+        Path(launch.root).mkdir(exist_ok=True)
+        launch_file = self._directory / "launch.json"
+        launch.save(launch_file)
+        started_at = now()
+        control_read, control_write = os.pipe()
+        with run.log.open("wb") as log:
+            process = await asyncio.create_subprocess_exec(
+                *LAUNCH, str(launch_file), str(control_write),
+                env={"PYTHONPATH": str(REPOSITORY)},
+                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[control_write],
+            )  # fmt: skip
+        os.close(control_write)
+        failure = await self._follow_start(control_read)
+        watchers = [] if failure else self._watch(address)
+        if not failure:
+            self.state = {"running": {"startedAt": started_at}}
+            await self._pod.report()
+            if self._last_signal is not None:
+                self.signal(self._last_signal)
+        code = await process.wait()
+        for watcher in watchers:
+            watcher.cancel()
+        self.state = {"terminated": {**self._end(code, failure), "startedAt": started_at, "finishedAt": now()}}
+
+    async def _follow_start(self, control: int) -> str:
+        """Returns the reason why the command could not be executed; empty if it runs."""
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(control, "rb")
+        )
+        failure = ""
+        async for line in reader:
+            event = json.loads(line)
+            self._pid = event.get("pid", self._pid)
+            failure = event.get("error", failure)
+        transport.close()
+        return failure
+
+    def _end(self, code: int, failure: str) -> Json:
+        reason = "Error" if code else "Completed"
+        if failure:
+            reason = "StartError"
+        elif self._out_of_memory:
+            reason = "OOMKilled"
+        message = failure or self._termination_message(code)
+        return {
+            "exitCode": code if code >= 0 else 128 - code,
+            "reason": reason,
+            "message": message,
+            "containerID": self._id,
+        }
+
+    def _termination_message(self, code: int) -> str:
+        message = self.message.read_bytes()[-MESSAGE_BYTES:]
+        if not message and code and self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
+            log = self.runs[-1].log.read_bytes()[-FALLBACK_BYTES:]
+            message = b"".join(log.splitlines(keepends=True)[-FALLBACK_LINES:])
+        return message.decode(errors="replace")
+
+    def signal(self, number: int) -> None:
+        """To PID 1 only, as container runtimes do; SIGKILL of PID 1 ends every process of the container."""
+        self._last_signal = number
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, number)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """SIGTERM, and after the grace period SIGKILL; for the life that runs now, not for the one after it."""
+        number, patience = signal.SIGTERM, grace_seconds
+        run = self.runs[-1] if self.runs else None
+        while run is not None and not run.ended.is_set():
+            self.signal(number)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(run.ended.wait(), patience)
+            number, patience = signal.SIGKILL, KILL_AGAIN_SECONDS
+
+    # What is watched while it runs
+
+    def _watch(self, address: str) -> list[asyncio.Task[None]]:
+        self._started = not self.spec.get("startupProbe")
+        self._ready = self._started and not self.spec.get("readinessProbe")
+        watchers = [self._watch_probes(address)]
+        if limit := ((self.spec.get("resources") or {}).get("limits") or {}).get("memory"):
+            watchers.append(self._watch_memory(quantity.parse(limit)))
+        return [asyncio.create_task(watcher) for watcher in watchers]
+
+    async def _watch_memory(self, limit_bytes: int) -> None:
+        if self._pid is not None:
+            used = await memory.exceeded(self._pid, limit_bytes)
+            self._out_of_memory = True
+            print(f"{self._id}: uses {used} bytes, limit {limit_bytes}: killed", flush=True)
+            self.signal(signal.SIGKILL)
+
+    async def _watch_probes(self, address: str) -> None:
+        if spec := self.spec.get("startupProbe"):
+            await self._until_started(spec, address)
+        watched = [("readinessProbe", self._set_ready), ("livenessProbe", self._end_if_dead)]
+        await asyncio.gather(*(self._follow(kind, use, address) for kind, use in watched if self.spec.get(kind)))
+
+    async def _until_started(self, spec: Json, address: str) -> None:
+        async for good, why in probes.results(probes.parse(spec, self.spec, address)):
+            if good:
+                self._started, self._ready = True, not self.spec.get("readinessProbe")
+                await self._pod.report()
+                return
+            await self._end_if_dead(why, good=False)
+
+    async def _follow(self, kind: str, use: Callable[..., Awaitable[None]], address: str) -> None:
+        async for good, why in probes.results(probes.parse(self.spec[kind], self.spec, address)):
+            await use(why, good=good)
+
+    async def _set_ready(self, why: str, *, good: bool) -> None:
+        if good != self._ready:
+            self._ready = good
+            await self._pod.report()
+        if not good:
+            await self._pod.record("Unhealthy", f"Readiness probe failed: {why}")
+
+    async def _end_if_dead(self, why: str, *, good: bool) -> None:
+        if not good:
+            await self._pod.record(
+                "Unhealthy", f"Liveness or startup probe failed, container {self.name} will be killed: {why}"
+            )
+            await asyncio.shield(self.stop(self._grace_seconds))
