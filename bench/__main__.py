@@ -1,0 +1,43 @@
+"""`python -m bench [NAME …]`: run benchmarks, print their figures and keep them in docs/figures.txt."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import main_job
+from bench.figure import Figure, merge
+
+FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
+BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {"main-job": main_job.measure}
+
+
+def machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}"
+
+
+def main() -> int:
+    """Exit code 1 if a goal was missed, 2 for a wrong name."""
+    names = sys.argv[1:] or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"bench: unknown {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}", file=sys.stderr)
+        return 2
+    figures: list[Figure] = []
+    for name in names:
+        for figure in BENCHMARKS[name]():
+            print(figure, flush=True)
+            figures.append(figure)
+    stamp = f"{datetime.now(UTC):%Y-%m-%d}, {machine()}"
+    old = FILE.read_text().splitlines() if FILE.exists() else []
+    lines = merge(old, [f"{figure}   # {stamp}" for figure in figures])
+    FILE.write_text("\n".join(lines) + "\n")
+    return 0 if all(figure.is_met for figure in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

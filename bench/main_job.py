@@ -1,0 +1,115 @@
+"""How fast the main job is, from apply to the first case and from the last one to the verdict; what idling costs."""
+
+import base64
+import gzip
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from typing import Any
+
+import yaml
+
+from bench.figure import Figure
+from demo import IMAGES, METRICS, SAMPLE, Demo, say
+from devcluster import build, cache, images
+from devcluster.lifecycle import Cluster
+from devcluster.settings import Settings
+from disttest_contract.report import Report
+
+RUNS = 5
+IDLE_SECONDS = 30
+RUN_SECONDS = 180
+REQUEST = re.compile(r"^disttest_api_requests_total\{(.*)\} ([0-9.e+]+)$", re.MULTILINE)
+
+
+def measure() -> list[Figure]:
+    """Medians of a few runs, each beside one plain `import torch`."""
+    cluster = Cluster(cache.cluster("bench"))
+    wanted = Settings(programs=build.programs(say), nodes=2, gpus=0, images=images.parse(IMAGES, []))
+    cluster.start(wanted, owned=True)
+    try:
+        results = cache.root() / "bench"
+        results.mkdir(parents=True, exist_ok=True)
+        demo = Demo(cluster, results)
+        demo.install()
+        pairs = [(import_seconds(), one_run(demo, number)) for number in range(RUNS)]
+        starts = [start - plain for plain, (start, _) in pairs]
+        ends = [end for _, (_, end) in pairs]
+        imports, firsts = [round(plain, 2) for plain, _ in pairs], [round(start, 2) for _, (start, _) in pairs]
+        say(f"import torch {imports} s, apply to first case {firsts} s, last case to verdict {ends} s")
+        return [
+            figure("apply_to_first_case_above_import_torch", statistics.median(starts), "s", 2),
+            figure("last_case_to_verdict", statistics.median(ends), "s", 1),
+            figure("idle_operator_requests_besides_watches_and_lease", idle_requests(demo), "requests", 0),
+        ]
+    finally:
+        cluster.stop()
+        shutil.rmtree(cluster.state, ignore_errors=True)
+
+
+def figure(name: str, value: float, unit: str, at_most: float) -> Figure:
+    return Figure(name=name, value=round(value, 2), unit=unit, compare="<=", goal=at_most)
+
+
+def import_seconds() -> float:
+    """What one plain import of torch takes now, on this machine."""
+    started = time.monotonic()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    return time.monotonic() - started
+
+
+def one_run(demo: Demo, number: int) -> tuple[float, float]:
+    """(seconds from apply to the first case, seconds from the end of the last case to the verdict in status)."""
+    test = yaml.safe_load(SAMPLE.read_text())
+    test["metadata"]["name"] = name = f"bench-{number}"
+    file = demo.results / "bench.yaml"
+    file.write_text(yaml.safe_dump(test))
+    applied = time.time()
+    demo.kubectl("apply", "-f", str(file))
+    watch = [*demo.program, "get", "disttest", name, "-o", "json", "--watch"]
+    with subprocess.Popen(watch, env=demo.environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            status = until_verdict(process, applied + RUN_SECONDS)
+        finally:
+            process.kill()
+    seen = time.time()
+    if status["verdict"] != "Passed":
+        raise SystemExit(f"bench: {name} came to {status['verdict']}: {status['message']}")
+    config_map = json.loads(demo.kubectl("get", "configmap", status["report"]["configMap"], "-o", "json"))
+    report = Report.loads(gzip.decompress(base64.b64decode(config_map["binaryData"]["report.json.gz"])))
+    if report.first_case is None or report.last_case is None:
+        raise SystemExit(f"bench: the report of {name} has no times")
+    return report.first_case - applied, seen - report.last_case
+
+
+def until_verdict(process: subprocess.Popen[str], deadline: float) -> dict[str, Any]:
+    """Read the watch's stream of JSON objects until one has a verdict."""
+    text, decoder = "", json.JSONDecoder()
+    for line in process.stdout or ():
+        text += line
+        if line.startswith("}"):
+            status: dict[str, Any] = decoder.decode(text).get("status", {})
+            text = ""
+            if status.get("verdict"):
+                return status
+        if time.time() > deadline:
+            break
+    raise SystemExit("bench: no verdict in time")
+
+
+def idle_requests(demo: Demo) -> int:
+    """How many requests the operator makes in a while in which nothing happens, watches and its Lease left out."""
+    before = requests(demo)
+    time.sleep(IDLE_SECONDS)
+    after = requests(demo)
+    other = {key: n - before.get(key, 0) for key, n in after.items() if n != before.get(key, 0)}
+    say(f"requests of the idle operator in {IDLE_SECONDS} s: {other}")
+    return int(sum(n for key, n in other.items() if 'verb="watch"' not in key and 'resource="leases"' not in key))
+
+
+def requests(demo: Demo) -> dict[str, float]:
+    return {found[1]: float(found[2]) for found in REQUEST.finditer(demo.kubectl("get", "--raw", METRICS))}
