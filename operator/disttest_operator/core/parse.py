@@ -59,6 +59,8 @@ class InvalidSpecError(ValueError):
 
 def parse(body: Mapping[str, Any], defaults: Defaults) -> DistTest:
     """Read an object of the API server, or a manifest that never saw one. Raises InvalidSpecError."""
+    if isinstance(body, Mapping) and isinstance(body.get("spec"), Mapping):
+        body = {**body, "spec": schema.normalise(body["spec"])}
     problems = tuple(_problems(body, defaults))
     if problems:
         raise InvalidSpecError(problems)
@@ -90,7 +92,7 @@ def _problems(body: Any, defaults: Defaults) -> Iterator[str]:
         if body.get(key) != expected and not (is_from_server and key not in body):
             yield f"{key}: write {expected}"
     yield from _metadata_problems(metadata)
-    if "spec" not in body:
+    if body.get("spec") is None:
         yield "spec: is missing, write it"
         return
     problems = list(schema.check(spec_schema.SPEC, body["spec"], "spec"))

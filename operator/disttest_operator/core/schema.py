@@ -97,6 +97,19 @@ def check(rule: Rule, value: Any, path: str) -> Iterator[str]:
             yield from _check_object(rule, value, path)
 
 
+def normalise(value: Any) -> Any:
+    """What the API server makes of a value before it checks it: nulls are absent, 2.0 is 2."""
+    match value:
+        case Mapping():
+            return {key: normalise(entry) for key, entry in value.items() if entry is not None}
+        case list():
+            return [normalise(entry) for entry in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
 def is_quantity(value: object) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 0 <= value <= QUANTITY_MAXIMUM

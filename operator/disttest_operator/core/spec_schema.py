@@ -21,7 +21,7 @@ def _object_name(what: str) -> Text:
         min_length=1,
         max_length=253,
         pattern=DNS_SUBDOMAIN,
-        advice=f"write the name of {what}: lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
+        advice=f"write the name of {what}: lower-case letters, digits, '-' and '.', a letter or digit at both ends",
     )
 
 
