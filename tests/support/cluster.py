@@ -1,0 +1,158 @@
+"""A fresh cluster for a test session, and what tests ask of it.
+
+`cluster` is shared by all tests of a session, `namespace` is one test's own. A machine that gives no namespaces skips
+with the way to get them; everything else that goes wrong, such as a failed build, fails.
+"""
+
+import contextlib
+import json
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from devcluster import access, build
+from devcluster.errors import NoNamespaces
+from devcluster.lifecycle import Cluster as DevCluster
+from devcluster.settings import Image, Settings
+
+Manifest = dict[str, Any]
+T = TypeVar("T")
+
+RUNNER_IMAGE = "disttest-runner:dev"
+OPERATOR_IMAGE = "disttest-operator:dev"
+KUBECTL_SECONDS = 120
+POLL_SECONDS = 0.15
+TOKEN_DURATION = "24h"
+GONE_SECONDS = 60
+
+
+class KubectlError(Exception):
+    """What kubectl wrote to its standard error is the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    kubeconfig: Path
+    """Of the administrator, for programs on the host."""
+    directory: Path
+    """For files of tests that belong to this cluster."""
+    program: tuple[str, ...]
+    dev: DevCluster | None = None
+    """None if the user chose a cluster that is not ours."""
+
+    def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
+        return [*self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
+
+    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess.run calls it
+        """Standard output; without `check`, standard output and error of a failure too."""
+        done = subprocess.run(
+            self.command(*arguments), input=input, text=True, capture_output=True, timeout=KUBECTL_SECONDS, check=False
+        )
+        if done.returncode == 0:
+            return done.stdout
+        if check:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout + done.stderr
+
+    def apply(self, manifests: Manifest | Sequence[Manifest], namespace: str | None = None) -> str:
+        items = [manifests] if isinstance(manifests, dict) else list(manifests)
+        where = ["--namespace", namespace] if namespace else []
+        return self.kubectl(
+            "apply", *where, "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        )
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Manifest | None:
+        """The object; None if there is none of that name."""
+        found = self.kubectl("get", kind, name, "--namespace", namespace, "-o", "json", "--ignore-not-found")
+        return json.loads(found) if found.strip() else None
+
+    def find(self, kind: str, namespace: str = "default", selector: str = "") -> list[Manifest]:
+        chosen = ["--selector", selector] if selector else []
+        found = json.loads(self.kubectl("get", kind, "--namespace", namespace, *chosen, "-o", "json"))
+        items: list[Manifest] = found["items"]
+        return items
+
+    def wait_until(self, description: str, probe: Callable[[], T | None], timeout_seconds: float = 30) -> T:
+        """The first value of `probe` that is true; fails with the description and the last value."""
+        deadline = time.monotonic() + timeout_seconds
+        while not (value := probe()):
+            if time.monotonic() > deadline:
+                pytest.fail(f"not after {timeout_seconds:g} s: {description}; last seen: {value!r}")
+            time.sleep(POLL_SECONDS)
+        return value
+
+    def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
+        """For a program on the host that is to have exactly the rights of a ServiceAccount."""
+        duration = f"--duration={TOKEN_DURATION}"
+        token = self.kubectl("create", "token", service_account, "--namespace", namespace, duration).strip()
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+        config["users"][0]["user"] = {"token": token}
+        config["contexts"][0]["context"]["namespace"] = namespace
+        file = self.directory / f"{namespace}.{service_account}.kubeconfig"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(config))
+        return file
+
+    @contextlib.contextmanager
+    def namespace(self, labels: dict[str, str] | None = None) -> Iterator[str]:
+        """A namespace of its own, deleted at the end (without waiting for that)."""
+        name = f"test-{secrets.token_hex(4)}"
+        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}})
+        try:
+            # The controllers make it a moment later; until then pods are refused.
+            self.wait_until(f"default ServiceAccount in {name}", lambda: self.get("serviceaccount", "default", name))
+            yield name
+        finally:
+            self.kubectl("delete", "namespace", name, "--wait=false", check=False)
+
+
+def running_venv(*names: str) -> tuple[Image, ...]:
+    """Images whose programs are those of the interpreter that runs the tests."""
+    return tuple(Image(name=name, directory=sys.prefix, env={}) for name in names)
+
+
+@contextlib.contextmanager
+def fresh_cluster(directory: Path, say: build.Say, *, nodes: int = 2, rootless: bool = False) -> Iterator[Cluster]:
+    """A cluster of our own; it ends with this process, however that ends."""
+    programs = build.programs(say)
+    dev = DevCluster(directory / "state")
+    settings = Settings(programs=programs, nodes=nodes, images=running_venv(RUNNER_IMAGE, OPERATOR_IMAGE))
+    try:
+        dev.start(settings, owned=True, rootless=rootless)
+    except NoNamespaces as error:
+        pytest.skip(str(error))
+    try:
+        yield Cluster(dev.kubeconfig, directory, programs["kubectl"], dev)
+    finally:
+        dev.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def say(text: str) -> None:
+        """Past pytest's capture: a first build takes minutes, and silence looks like a hang."""
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            print(text, file=sys.stderr, flush=True)
+
+    directory = tmp_path_factory.mktemp("cluster")
+    if foreign := access.foreign_kubeconfig():
+        yield Cluster(foreign, directory, access.kubectl(say))
+        return
+    with fresh_cluster(directory, say) as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A namespace of one test."""
+    with cluster.namespace() as name:
+        yield name
