@@ -24,7 +24,8 @@ INPUTS = ("main.go", "go.mod", "go.sum")
 KUBERNETES_VERSION = "v1.36.3"
 GO_SERIES = "go1.26"
 VERSION_VARIABLE = "k8s.io/component-base/version"
-LINKER = f"-s -w -X {VERSION_VARIABLE}.gitVersion={KUBERNETES_VERSION} -X {VERSION_VARIABLE}.gitMajor=1 -X {VERSION_VARIABLE}.gitMinor=36"
+VERSIONS = {"gitVersion": KUBERNETES_VERSION, "gitMajor": "1", "gitMinor": "36"}
+LINKER = " ".join(["-s -w", *(f"-X {VERSION_VARIABLE}.{name}={value}" for name, value in VERSIONS.items())])
 BUILD = ("go", "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", LINKER)
 PROGRESS_SECONDS = 5
 OUTPUT_TAIL_LINES = 20
@@ -68,8 +69,8 @@ def _toolchain() -> str:
     """The Go version in use, if it is one that works."""
     if shutil.which("go") is None:
         raise ClusterError(
-            f"Go is not installed; the Kubernetes programs are built with {GO_SERIES}: install it from https://go.dev/dl, "
-            "or set KUBEBUILDER_ASSETS to a directory that holds " + ", ".join(PROGRAMS)
+            f"Go is not installed; the Kubernetes programs are built with {GO_SERIES}: install it from "
+            "https://go.dev/dl, or set KUBEBUILDER_ASSETS to a directory that holds " + ", ".join(PROGRAMS)
         )
     asked = subprocess.run(
         ["go", "env", "GOVERSION"], cwd=SOURCE, env=_environment(), capture_output=True, text=True, check=False
@@ -125,7 +126,7 @@ class _Progress:
         else:
             self.other = (*self.other, line)[-OUTPUT_TAIL_LINES:]
 
-    def __str__(self) -> str:
+    def text(self) -> str:
         fetched = f"{self.fetched} modules fetched, " if self.fetched else ""
         return f"{fetched}{self.compiled} of at most {self.total} packages compiled"
 
@@ -151,7 +152,7 @@ def _compile(place: Path, toolchain: str, say: Say) -> None:
         progress.total = _package_count()
         while reader.is_alive():
             reader.join(PROGRESS_SECONDS)
-            say(f"  {time.monotonic() - begun:4.0f} s: {progress}")
+            say(f"  {time.monotonic() - begun:4.0f} s: {progress.text()}")
         if process.wait():
             raise ClusterError("go build failed:\n" + "\n".join(progress.other))
         partial.rename(place)

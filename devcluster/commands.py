@@ -86,24 +86,26 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
     foreign = access.foreign_kubeconfig(getattr(options, "kubeconfig", None))
+    if options.command == "build":
+        say(str(build.build(say)))
+        return 0
+    if foreign:
+        return _run_foreign(options.command, foreign, passed_on)
+    return _run_own(options, _cluster(options), passed_on)
+
+
+def _run_own(options: argparse.Namespace, cluster: Cluster, passed_on: list[str]) -> int:
     match options.command:
-        case "build":
-            say(str(build.build(say)))
-            return 0
-        case "kubectl":
-            return _kubectl(options, foreign, passed_on)
-        case _ if foreign:
-            return _foreign(options.command, foreign)
         case "up":
-            return _up(options)
+            return _up(options, cluster)
         case "down":
-            cluster = _cluster(options)
-            say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
-            return 0
+            return _down(cluster)
         case "status":
-            return _status(_cluster(options))
+            return _status(cluster)
+        case "kubectl":
+            return _kubectl(cluster, passed_on)
         case _:
-            return _exec(_cluster(options), passed_on)
+            return _exec(cluster, passed_on)
 
 
 def _cluster(options: argparse.Namespace) -> Cluster:
@@ -111,17 +113,18 @@ def _cluster(options: argparse.Namespace) -> Cluster:
     return Cluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
 
 
-def _foreign(command: str, foreign: Path) -> int:
+def _run_foreign(command: str, foreign: Path, passed_on: list[str]) -> int:
+    if command == "kubectl":
+        return _become_kubectl(foreign, passed_on)
     if command == "exec":
         raise ClusterError(f"the network of {foreign} is not ours to enter; use kubectl port-forward or exec there")
     say(f"{command}: nothing to do, the cluster of {foreign} is used as it is")
     return 0
 
 
-def _up(options: argparse.Namespace) -> int:
+def _up(options: argparse.Namespace, cluster: Cluster) -> int:
     if options.foreground:
         ownership.end_with_parent()
-    cluster = _cluster(options)
     if note := access.note_on_ignored_kubeconfig():
         say(note)
     wanted = settings.Settings(
@@ -149,25 +152,26 @@ def _greet(cluster: Cluster, seconds: dict[str, float]) -> None:
     say(f"export KUBECONFIG={cluster.kubeconfig}")
 
 
+def _down(cluster: Cluster) -> int:
+    say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
+    return 0
+
+
 def _status(cluster: Cluster) -> int:
     if not cluster.is_running():
         say(f"{cluster.state.name} does not run")
         return 3  # as init scripts and systemctl answer for "not running"
     say(f"{cluster.state.name} runs, process {cluster.first_process()}, state in {cluster.state}")
-    sys.stdout.flush()
-    return _kubectl_command(cluster.kubeconfig, ["get", "nodes"])
+    return _become_kubectl(cluster.kubeconfig, ["get", "nodes"])
 
 
-def _kubectl(options: argparse.Namespace, foreign: Path | None, arguments: list[str]) -> int:
-    if foreign:
-        return _kubectl_command(foreign, arguments)
-    cluster = _cluster(options)
+def _kubectl(cluster: Cluster, arguments: list[str]) -> int:
     if not cluster.is_running():
         raise ClusterError(f"{cluster.state.name} does not run; start it with: python -m devcluster up")
-    return _kubectl_command(cluster.kubeconfig, arguments)
+    return _become_kubectl(cluster.kubeconfig, arguments)
 
 
-def _kubectl_command(config: Path, arguments: list[str]) -> int:
+def _become_kubectl(config: Path, arguments: list[str]) -> int:
     command = [*access.kubectl(say), *arguments]
     os.execvpe(command[0], command, {**os.environ, "KUBECONFIG": str(config)})  # noqa: S606 - no shell is wanted
 

@@ -22,6 +22,7 @@ MOST_ANSWERS = 25  # what fits into 512 bytes: there is no TCP to fall back to
 TYPE_A, NO_ERROR, NAME_ERROR = 1, 0, 3
 RESPONSE = 0x8580  # a response, authoritative, recursion asked for and claimed: some resolvers insist
 HEADER_BYTES = 12
+LARGEST_QUERY_BYTES = 512
 
 Key = tuple[str, str]
 
@@ -93,27 +94,24 @@ def answer(query: bytes, records: Records) -> bytes:
     return head + question + b"".join(rows)
 
 
-class _Server(asyncio.DatagramProtocol):
-    def __init__(self, records: Records) -> None:
-        self._records = records
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)  # noqa: S101 - narrows the type for mypy only
-        self._transport = transport
-
-    def datagram_received(self, data: bytes, addr: tuple[str | int, int]) -> None:
-        try:
-            self._transport.sendto(answer(data, self._records), addr)
-        except (IndexError, struct.error, UnicodeDecodeError) as error:
-            print(f"query from {addr}: {error!r}", flush=True)
+async def serve(records: Records) -> None:
+    loop = asyncio.get_running_loop()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+        door.setblocking(False)
+        door.bind((GATEWAY, PORT))
+        while True:
+            query, client = await loop.sock_recvfrom(door, LARGEST_QUERY_BYTES)
+            try:
+                await loop.sock_sendto(door, answer(query, records), client)
+            except (IndexError, struct.error, UnicodeDecodeError, OSError) as error:
+                print(f"query from {client}: {error!r}", flush=True)
 
 
 async def main(kubeconfig: Path) -> None:
     records = Records()
-    loop = asyncio.get_running_loop()
-    await loop.create_datagram_endpoint(lambda: _Server(records), local_addr=(GATEWAY, PORT))
     async with KubeApi(kubeconfig) as api:
         await asyncio.gather(
+            serve(records),
             follow(api, "/api/v1/services", records.services),
             follow(api, "/apis/discovery.k8s.io/v1/endpointslices", records.slices),
         )

@@ -69,7 +69,7 @@ class KubeApi:
         """Yields LIST with all items, at first and after each lost watch; then ADDED, MODIFIED, DELETED with one."""
         while True:
             try:
-                listed = await self.request("GET", path, **selectors)
+                listed = await self.request("GET", path, None, **selectors)
                 yield "LIST", listed["items"]
                 async for event in self._watch(path, selectors, listed["metadata"]["resourceVersion"]):
                     yield event["type"], event["object"]

@@ -37,7 +37,7 @@ def check_programs() -> None:
 @functools.cache
 def unshare_options(*, rootless: bool = False) -> tuple[str, ...]:
     """The options that work here: root tries without a user namespace first, which is closer to a real node."""
-    attempts = [(*USER, *ISOLATION)]
+    attempts: list[tuple[str, ...]] = [(*USER, *ISOLATION)]
     if os.geteuid() == 0 and not rootless:
         attempts.insert(0, ISOLATION)
     reasons = []

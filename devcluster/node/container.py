@@ -113,9 +113,8 @@ class Container:
     async def _run(self, launch: Launch, address: str, run: Run) -> None:
         self.message.write_bytes(b"")
         self._out_of_memory = False
-        Path(launch.root).mkdir(exist_ok=True)
         launch_file = self._directory / "launch.json"
-        launch.save(launch_file)
+        launch.prepare(launch_file)
         started_at = now()
         control_read, control_write = os.pipe()
         with run.log.open("wb") as log:
@@ -166,7 +165,7 @@ class Container:
         }
 
     def _termination_message(self, code: int) -> str:
-        message = self.message.read_bytes()[-MESSAGE_BYTES:]
+        message: bytes = self.message.read_bytes()[-MESSAGE_BYTES:]
         if not message and code and self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError":
             log = self.runs[-1].log.read_bytes()[-FALLBACK_BYTES:]
             message = b"".join(log.splitlines(keepends=True)[-FALLBACK_LINES:])

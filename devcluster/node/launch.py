@@ -4,7 +4,7 @@ The command is PID 1 of a PID namespace: a SIGTERM without a handler is ignored,
 whatever it left behind. All of it works without root inside a user namespace.
 
 The descriptor, a pipe, carries JSON lines to the node: {"pid": ...} as soon as the process exists, {"error": ...} if it
-could not be executed; it closes when the command runs. The exit status is that of the command, or 128 + N after signal N.
+could not be executed; it closes when the command runs. The exit status is the command's, or 128 + N after signal N.
 """
 
 import json
@@ -43,7 +43,8 @@ class Launch:
     capabilities: tuple[int, ...] | None  # None: all, for a privileged container
     new_privileges: bool
 
-    def save(self, file: Path) -> None:
+    def prepare(self, file: Path) -> None:
+        Path(self.root).mkdir(exist_ok=True)
         file.touch(mode=0o600)  # the environment may hold secrets
         file.write_text(json.dumps(asdict(self)))
 

@@ -16,7 +16,7 @@ KIB = 1024
 async def exceeded(first_process: int, limit_bytes: int) -> int:
     """Returns what the container uses, as soon as that is over the limit."""
     while True:
-        # The quick look counts a page that two processes share twice; only what is over the limit by it is worth the exact one.
+        # The quick look counts a shared page once for each process; the exact one costs far more, so it comes second.
         pids = _below(first_process)
         if sum(_quick(pid) for pid in pids) > limit_bytes and (used := sum(_exact(pid) for pid in pids)) > limit_bytes:
             return used

@@ -33,7 +33,7 @@ class Volumes:
         files: dict[str, bytes] = {}
         for source in (volume.get("projected") or {}).get("sources") or [volume]:
             files.update(await self._files(source))
-        place = self._directory / volume["name"]
+        place = self._directory / str(volume["name"])
         place.mkdir(parents=True)
         place.chmod(0o777)
         if (volume.get("emptyDir") or {}).get("medium") == "Memory":
