@@ -1,0 +1,149 @@
+"""The nodes of a gang as agents on this machine, over loopback: what a cluster would do with pods."""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from disttest_contract import environment, frames
+from disttest_contract.plan import RunPlan
+from disttest_contract.report import InvalidReportError, Report
+
+LOOPBACK = "127.0.0.1"
+LINE_BYTES = 1 << 20
+STOP_SECONDS = 10  # for agents that were told to end
+OTHERS_SECONDS = 30  # for the other agents, after the leader's end
+
+
+@dataclass(slots=True)
+class LocalRun:
+    """What came of it. `report` is None when the leader left none; `problem` then says why."""
+
+    exit_code: int
+    report: Report | None = None
+    problem: str = ""
+    agent_exit_codes: list[int] = field(default_factory=list)
+
+
+async def run(plan: RunPlan, show: Callable[[str], None], *, environ: Mapping[str, str] | None = None) -> LocalRun:
+    """Start the agents, show what they say, and come back when none of them is left. SIGINT and SIGTERM end them."""
+    nonce = secrets.token_hex(16)
+    with tempfile.TemporaryDirectory(prefix="disttest-") as folder:
+        agents = [
+            await _start(
+                index, agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder)), environ
+            )
+            for leader in (f"{LOOPBACK}:{free_port()}",)
+            for index in range(plan.nodes)
+        ]
+        interrupted = _end_on_signal(agents)
+        try:
+            return await _follow(agents, nonce, show, interrupted)
+        finally:
+            await _stop(agents)
+
+
+def agent_environment(plan: RunPlan, index: int, *, nonce: str, leader: str, folder: Path) -> dict[str, str]:
+    """What an agent is told; in a cluster the pod's template says it."""
+    return {
+        environment.PLAN: plan.to_json(),
+        environment.NONCE: nonce,
+        environment.NODE_INDEX: str(index),
+        environment.NODE_NAME: f"local-{index}",
+        environment.POD_NAME: f"{plan.name}-{index}",
+        environment.POD_UID: f"local-{index}",
+        environment.LEADER: leader,
+        environment.TERMINATION_LOG: str(folder / f"termination-{index}"),
+    }
+
+
+def free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as server:
+        return int(server.getsockname()[1])
+
+
+async def _start(index: int, own: Mapping[str, str], environ: Mapping[str, str] | None) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "disttest_runner",
+        f"--parent={os.getpid()}",
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=LINE_BYTES,
+        # gloo looks for the address of the host's name otherwise, which need not be on this machine
+        env={"GLOO_SOCKET_IFNAME": "lo", **(os.environ if environ is None else environ), **own},
+        start_new_session=True,  # Ctrl-C reaches us alone; we tell the agents
+    )
+
+
+async def _follow(
+    agents: list[asyncio.subprocess.Process], nonce: str, show: Callable[[str], None], interrupted: asyncio.Event
+) -> LocalRun:
+    kept: list[str] = []
+    mark = f"{frames.MARK} {nonce} "
+
+    async def read(agent: asyncio.subprocess.Process) -> None:
+        assert agent.stdout is not None  # noqa: S101 - narrows for mypy: it was started with a pipe
+        async for raw in agent.stdout:
+            line = raw.decode(errors="replace").rstrip("\n")
+            if line.startswith(mark):
+                kept.append(line)
+            else:
+                show(line)
+
+    async with asyncio.TaskGroup() as group:
+        for agent in agents:
+            group.create_task(read(agent))
+        code = await agents[0].wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(OTHERS_SECONDS):
+                for agent in agents[1:]:
+                    await agent.wait()
+        await _stop(agents)
+    result = LocalRun(code, agent_exit_codes=[agent.returncode or 0 for agent in agents])
+    try:
+        result.report = Report.loads(frames.decode("\n".join(kept), nonce))
+    except (frames.FrameError, InvalidReportError) as error:
+        result.problem = str(error)
+    if interrupted.is_set():
+        result.problem = result.problem or "interrupted"
+    return result
+
+
+def _end_on_signal(agents: list[asyncio.subprocess.Process]) -> asyncio.Event:
+    interrupted = asyncio.Event()
+
+    def end() -> None:
+        interrupted.set()
+        for agent in agents:
+            if agent.returncode is None:
+                agent.terminate()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, end)
+    return interrupted
+
+
+async def _stop(agents: list[asyncio.subprocess.Process]) -> None:
+    """Ask, wait, then kill: an agent that is killed takes its ranks along."""
+    running = [agent for agent in agents if agent.returncode is None]
+    for agent in running:
+        with contextlib.suppress(ProcessLookupError):
+            agent.terminate()
+    for agent in running:
+        try:
+            await asyncio.wait_for(agent.wait(), STOP_SECONDS)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                agent.kill()
+            await agent.wait()

@@ -1,0 +1,80 @@
+"""`python -m disttest_runner`: the agent of a pod. All it needs to know is in its environment."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+
+from disttest_contract import environment, suites
+from disttest_contract.environment import AgentEnvironment
+from disttest_contract.exits import ExitCode
+from disttest_contract.message import Summary
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.plan import InvalidPlanError, RunPlan
+from disttest_runner import agent, nursery, orders, processes
+from disttest_runner.log import Log
+from disttest_runner.termination import TerminationMessage
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="disttest_runner", description=__doc__)
+    parser.add_argument("--parent", type=int, default=0, help="end when this process, our parent, ends")
+    options = parser.parse_args()
+    if options.parent:
+        processes.die_with_parent(options.parent, signal.SIGTERM)
+    try:
+        me = AgentEnvironment.read(os.environ)
+        check(me.plan)
+    except InvalidPlanError as error:
+        return _refuse(Reason.INVALID_PLAN, str(error))
+    unknown = [suite.builtin for suite in me.plan.suites if suite.builtin and suite.builtin not in suites.BUILTIN]
+    if unknown:
+        return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")
+    # First of all, since its imports take longest; the agent and the network come up beside it.
+    zygote = nursery.start_zygote(orders.preload(me.plan.suites[0]))
+    return int(asyncio.run(agent.run(me, zygote)))
+
+
+def check(plan: RunPlan) -> None:
+    """What no gang could run."""
+    if plan.world_size < 1:
+        raise InvalidPlanError(
+            f"{plan.nodes} nodes x {plan.ranks_per_node} ranks is a world of none: nothing would run"
+        )
+    if not plan.suites:
+        raise InvalidPlanError("the plan names no suite")
+
+
+def _refuse(reason: Reason, message: str) -> int:
+    """Nothing is started; every agent of the gang comes to the same end by itself."""
+    log = Log()
+    log.say(f"{Verdict.ERRORED} ({reason}): {message}")
+    uid, attempt, index = _identity()
+    path = os.environ.get(environment.TERMINATION_LOG) or environment.TERMINATION_LOG_DEFAULT
+    summary = Summary(
+        uid=uid,
+        attempt=attempt,
+        node_index=index,
+        step="finished",
+        verdict=Verdict.ERRORED,
+        reason=reason,
+        message=message,
+    )
+    TerminationMessage(path, summary, log)
+    return ExitCode.CONFIGURATION
+
+
+def _identity() -> tuple[str, int, int]:
+    """As far as it can be read from an environment that is not whole."""
+    index = os.environ.get(environment.NODE_INDEX, "")
+    node_index = int(index) if index.isdecimal() else 0
+    try:
+        plan = RunPlan.from_json(os.environ.get(environment.PLAN, ""))
+    except InvalidPlanError:
+        return "", 0, node_index
+    return plan.uid, plan.attempt, node_index
+
+
+if __name__ == "__main__":
+    sys.exit(main())

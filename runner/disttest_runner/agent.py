@@ -1,0 +1,221 @@
+"""The agent of one pod: keeps the ranks, talks to the leader, leaves nothing behind. Node index 0's is the leader as well.
+
+Standard library only: torch and pytest live in the ranks and the zygote.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+
+from disttest_contract import exits
+from disttest_contract.environment import AgentEnvironment
+from disttest_contract.exits import ExitCode
+from disttest_contract.message import Summary
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.report import Report
+from disttest_runner import gpus, processes, publish, store
+from disttest_runner.door import Hello, Stop
+from disttest_runner.leader import Leader
+from disttest_runner.link import LeaderLink, NotJoinedError
+from disttest_runner.local_ranks import LocalRanks
+from disttest_runner.log import REPORT_BYTES, Log
+from disttest_runner.nursery import Zygote
+from disttest_runner.orders import RankOrder, preload_later
+from disttest_runner.termination import TerminationMessage
+from disttest_runner.wire import Message
+
+HANG_UP_SECONDS = 1.0
+CLEAN_UP_SECONDS = 3.0
+TERMINATED = Stop(
+    Verdict.INFRA_FAILED, Reason.TERMINATED, "the pod was told to end (SIGTERM) before the run was finished"
+)
+
+
+class Agent:
+    def __init__(self, environment: AgentEnvironment, zygote: Zygote) -> None:
+        self.environment, self.plan = environment, environment.plan
+        self.log = Log()
+        summary = Summary(
+            uid=self.plan.uid, attempt=self.plan.attempt, node_index=environment.node_index, step="starting"
+        )
+        self.termination = TerminationMessage(environment.termination_log, summary, self.log)
+        self.store = store.StoreListener(environment.leader_host)
+        self.link = LeaderLink(self._on_message, self._on_leader_lost)
+        self.ranks = LocalRanks(zygote, self.log, self.link.send, self._on_broken)
+        self.leader: Leader | None = None
+        self._orders: asyncio.Queue[Message] = asyncio.Queue()
+        self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> ExitCode:
+        """Until the verdict; returns the exit code for it."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+        await self.ranks.attach()
+        tasks = [loop.create_task(self._join_and_obey())]
+        if self.environment.node_index == 0:
+            tasks.append(loop.create_task(self._lead()))
+        ending = await self._ended
+        self.ranks.end()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        stuck = processes.kill_all_children(CLEAN_UP_SECONDS)
+        if stuck:
+            self.log.say(f"warning: processes {stuck} did not end within {CLEAN_UP_SECONDS} s")
+        return exits.EXIT_CODES[ending.verdict]
+
+    def _end(self, stop: Stop) -> None:
+        if not self._ended.done():
+            self._ended.set_result(stop)
+
+    # --- leading
+
+    async def _lead(self) -> None:
+        environment = self.environment
+        self.leader = Leader(environment, self.log, self.termination, self.store.open)
+        try:
+            listener = store.listen(environment.leader_host, environment.leader_port)
+        except OSError as error:
+            message = f"the leader cannot listen on port {environment.leader_port}: {error.strerror}"
+            self.leader.board.interrupt(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+            server = None
+        else:
+            server = await asyncio.get_running_loop().create_server(self.leader.board.accept, sock=listener)
+        report = await self.leader.run()
+        ending = Stop(report.verdict, report.reason, report.message)
+        self.leader.board.tell(end_message(ending))
+        self.ranks.end()
+        if server:
+            server.close()
+        self._publish(report)
+        await self.leader.board.hang_up(HANG_UP_SECONDS)
+        self._end(ending)
+
+    def _publish(self, report: Report) -> None:
+        """The log first: the termination message vouches for what is in it."""
+        self.log.say_what_was_cut()
+        self.log.say(f"verdict {report.verdict} ({report.reason}): {report.message}")
+        lines, digest = publish.frame(report, self.environment.nonce, REPORT_BYTES)
+        self.log.report(lines)
+        self.termination.update(
+            step="finished",
+            current="",
+            verdict=report.verdict,
+            reason=report.reason,
+            message=report.message,
+            counts=report.counts,
+            report_sha256=digest,
+        )
+
+    # --- following
+
+    async def _join_and_obey(self) -> None:
+        environment, plan = self.environment, self.plan
+        hello = Hello(
+            nonce=environment.nonce,
+            node_index=environment.node_index,
+            node_name=environment.node_name,
+            pod_name=environment.pod_name,
+            pod_uid=environment.pod_uid,
+            gpus=await asyncio.to_thread(gpus.count) if plan.backend == "nccl" else 0,
+        )
+        # A pod's own name may not resolve yet when it starts.
+        hosts = (environment.leader_host,) if environment.node_index else ("127.0.0.1", "::1")
+        if environment.node_index:
+            self.termination.update(step="joining")
+        try:
+            await self.link.connect(hosts, environment.leader_port, hello, plan.join_seconds)
+        except NotJoinedError as refused:
+            self._finish_alone(refused.stop)
+            return
+        try:
+            while True:
+                await self._obey(await self._orders.get())
+        except (OSError, KeyError, ValueError) as error:
+            self._on_broken(f"the agent failed: {error!r}")
+
+    async def _obey(self, message: Message) -> None:
+        match message["op"]:
+            case "start":
+                if self.environment.node_index:
+                    self.termination.update(step="running")
+                await self.ranks.start(
+                    self._rank_orders(message), preload_later(self.plan, message["suite"]), self.store.socket
+                )
+                self.store.close()
+            case "stacks":
+                await self.ranks.stacks()
+            case "ids":
+                self.ranks.ids(message["digest"])
+
+    def _rank_orders(self, message: Message) -> list[RankOrder]:
+        plan, node = self.plan, self.environment.node_index
+        suite = plan.suites[message["suite"]]
+        host, port = message["store"]
+        return [
+            RankOrder(
+                rank=node * plan.ranks_per_node + local,
+                local_rank=local,
+                node_index=node,
+                world_size=plan.world_size,
+                ranks_per_node=plan.ranks_per_node,
+                generation=message["generation"],
+                backend=plan.backend,
+                case_seconds=plan.case_seconds,
+                store_host=host,
+                store_port=port,
+                builtin=suite.builtin,
+                directory=suite.directory,
+            )
+            for local in range(plan.ranks_per_node)
+        ]
+
+    def _on_message(self, message: Message, raw: bytes) -> None:
+        match message["op"]:
+            case "run":
+                self.ranks.run_case(raw, message["case"])
+            case "end":
+                ending = Stop(Verdict(message["verdict"]), Reason(message["reason"]), message["message"])
+                if self.leader is None:
+                    self._finish_alone(ending)
+            case _:
+                self._orders.put_nowait(message)
+
+    def _on_leader_lost(self) -> None:
+        if self.leader is None:
+            message = f"the leader at {self.environment.leader_host} went away before it had given a verdict"
+            self._finish_alone(Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
+
+    def _on_broken(self, message: str) -> None:
+        self.log.say(f"error: {message}")
+        self.link.send({"op": "broken", "message": message})
+
+    def _finish_alone(self, stop: Stop) -> None:
+        """This agent's own end; the run's is the leader's to tell."""
+        if self._ended.done():
+            return
+        self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
+        self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
+        self._end(stop)
+
+    def _on_signal(self) -> None:
+        if self.leader is not None:
+            self.leader.board.interrupt(TERMINATED)
+            return
+        with contextlib.suppress(OSError):
+            self.link.send({"op": "leaving", "message": TERMINATED.message})
+        self._finish_alone(TERMINATED)
+
+
+def end_message(stop: Stop) -> Message:
+    return {"op": "end", "verdict": stop.verdict, "reason": stop.reason, "message": stop.message[:4096]}
+
+
+async def run(environment: AgentEnvironment, zygote: Zygote) -> ExitCode:
+    """Everything after the zygote was started."""
+    processes.hide_memory()
+    if os.getpid() != 1:  # process 1 of a container adopts orphans anyway
+        processes.adopt_orphans()
+    return await Agent(environment, zygote).run()

@@ -1,0 +1,161 @@
+"""From what ranks said, and how they ended, to one result for a case. No I/O, no clock."""
+
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from disttest_contract.outcomes import BAD, Outcome, worst
+from disttest_contract.report import CaseResult
+
+MAX_STACKS = 64  # of one case in the report
+NAMED_RANKS = 16  # in a sentence
+
+# What torch tells a rank whose peer died or failed: a consequence, not a cause.
+VICTIM_WORDS = (
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Broken pipe",
+    "ncclRemoteError",
+    "Socket closed",
+)
+
+
+class End(StrEnum):
+    """Why waiting for the ranks ended."""
+
+    ALL = "all"  # everybody has answered
+    DIED = "died"  # a rank's process ended
+    GRACE = "grace"  # a rank failed, and the others did not finish soon after
+    DEADLINE = "deadline"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    outcome: Outcome
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    end: End
+    seconds: float
+    said: Mapping[int, Said]
+    exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code, negative for a signal
+    stacks: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    node_names: tuple[str, ...]
+    ranks_per_node: int
+
+    @property
+    def size(self) -> int:
+        return len(self.node_names) * self.ranks_per_node
+
+    def node(self, rank: int) -> str:
+        return self.node_names[rank // self.ranks_per_node]
+
+    def nodes(self, ranks: Iterable[int]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.node(rank) for rank in ranks))
+
+
+def judge_case(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+    """A crash outweighs a failure, a failure outweighs the silence of those who wait for it, silence alone is a hang."""
+    if evidence.exits:
+        return _crashed(case_id, evidence, world)
+    failed = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome in BAD))
+    if failed:
+        return _failed(case_id, evidence, world, failed)
+    if len(evidence.said) < world.size:
+        return _hung(case_id, evidence, world)
+    outcome = worst((said.outcome for said in evidence.said.values()), world.size)
+    message = next((said.message for said in evidence.said.values() if said.outcome is outcome and said.message), "")
+    odd = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome is outcome))
+    all_agree = len(odd) == world.size
+    return CaseResult(
+        id=case_id,
+        outcome=outcome,
+        seconds=evidence.seconds,
+        message=message,
+        ranks=() if all_agree or outcome is Outcome.PASSED else odd,
+    )
+
+
+def needs_new_gang(result: CaseResult) -> bool:
+    """After a bad end collectives of different ranks may no longer match: what follows would be blamed for it."""
+    return result.outcome in BAD
+
+
+def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+    ranks = tuple(sorted(evidence.exits))
+    endings = {how_it_ended(evidence.exits[rank]): rank for rank in reversed(ranks)}
+    status = evidence.exits[ranks[0]]
+    who = name_ranks(ranks, world)
+    return CaseResult(
+        id=case_id,
+        outcome=Outcome.CRASHED,
+        seconds=evidence.seconds,
+        message=f"{who} {' or '.join(reversed(endings))} in mid-case",
+        ranks=ranks,
+        nodes=world.nodes(ranks),
+        signal=signal_name(status) if status < 0 else "",
+        exit_code=status if status >= 0 else None,
+    )
+
+
+def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, ...]) -> CaseResult:
+    culprits = tuple(rank for rank in failed if not is_victim(evidence.said[rank].message)) or failed
+    outcome = worst((evidence.said[rank].outcome for rank in culprits), len(culprits))
+    culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
+    message = f"{name_ranks(culprits, world)}:\n{evidence.said[culprits[0]].message}"
+    waiting = [rank for rank in range(world.size) if rank not in evidence.said]
+    if waiting:
+        message = f"{message}\n({name_ranks(waiting, world)} had not finished when this rank failed, and were stopped)"
+    return CaseResult(
+        id=case_id,
+        outcome=outcome,
+        seconds=evidence.seconds,
+        message=message,
+        ranks=culprits,
+        nodes=world.nodes(culprits),
+    )
+
+
+def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+    waiting = tuple(rank for rank in range(world.size) if rank not in evidence.said)
+    stacks = {rank: evidence.stacks[rank] for rank in waiting[:MAX_STACKS] if evidence.stacks.get(rank)}
+    return CaseResult(
+        id=case_id,
+        outcome=Outcome.HUNG,
+        seconds=evidence.seconds,
+        message=f"{name_ranks(waiting, world)} had not finished after {evidence.seconds:.0f} s",
+        ranks=waiting,
+        nodes=world.nodes(waiting),
+        stacks=stacks,
+    )
+
+
+def is_victim(message: str) -> bool:
+    return any(words in message for words in VICTIM_WORDS)
+
+
+def name_ranks(ranks: Iterable[int], world: World) -> str:
+    """`rank 3 on node-b`, `ranks 0, 1 on node-a, node-b`."""
+    ranks = list(ranks)
+    shown = ", ".join(map(str, ranks[:NAMED_RANKS])) + (" …" if len(ranks) > NAMED_RANKS else "")
+    nodes = world.nodes(ranks)
+    names = ", ".join(nodes[:NAMED_RANKS]) + (" …" if len(nodes) > NAMED_RANKS else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown} on {names}"
+
+
+def how_it_ended(status: int) -> str:
+    return f"was killed by {signal_name(status)}" if status < 0 else f"left with exit code {status}"
+
+
+def signal_name(status: int) -> str:
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

@@ -1,0 +1,255 @@
+"""Runs the suites over the gang: suite after suite, case after case. Knows no sockets and no processes."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from disttest_contract.outcomes import Outcome, Reason
+from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_contract.report import CaseResult, SuiteResult
+from disttest_runner import blame, verdicts
+from disttest_runner.blame import End, Evidence, Said, World
+from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
+
+STACKS_SECONDS = 5.0
+MIN_COLLECT_SECONDS = 60.0
+
+
+class BrokenSuiteError(Exception):
+    """The suite cannot be run or continued; the next one may."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+@dataclass(slots=True)
+class SuiteRun:
+    """A suite in progress."""
+
+    plan: SuitePlan
+    started: float  # monotonic
+    ids: tuple[str, ...] = ()
+    digest: str = ""
+    results: list[CaseResult] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds since the epoch."""
+
+    first_case: float | None = None
+    last_case: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Whoever wants to show how it goes."""
+
+    announced: Callable[[SuiteRun, str], None]
+    ended: Callable[[SuiteRun, CaseResult], None]
+    suite_ended: Callable[[SuiteResult], None]
+
+
+class Conductor:
+    def __init__(
+        self,
+        plan: RunPlan,
+        world: World,
+        board: Switchboard,
+        open_store: Callable[[], tuple[str, int]],
+        observer: Observer,
+    ) -> None:
+        self.plan, self.world, self.board = plan, world, board
+        self.done: list[SuiteResult] = []
+        self.generation = 0
+        self.times = Times()
+        self._open_store, self._observer = open_store, observer
+        self._current: SuiteRun | None = None
+
+    async def run(self) -> None:
+        """Raises InterruptedRunError; `done` then holds all suites all the same, with what is known of each."""
+        try:
+            for index, suite in enumerate(self.plan.suites):
+                self._current = SuiteRun(suite, time.monotonic())
+                self._finish_suite(await self._suite(index, self._current))
+        except InterruptedRunError as interrupted:
+            stop = interrupted.stop
+            if self._current is not None:
+                run, self._current = self._current, None
+                rest = [_not_run(case_id, stop.message) for case_id in run.ids[len(run.results) :]]
+                self._finish_suite(
+                    SuiteResult(
+                        name=run.plan.name,
+                        verdict=stop.verdict,
+                        reason=stop.reason,
+                        message=stop.message,
+                        seconds=time.monotonic() - run.started,
+                        cases=(*run.results, *rest),
+                    )
+                )
+            for suite in self.plan.suites[len(self.done) :]:
+                self._finish_suite(verdicts.unstarted(suite.name, stop))
+            raise
+
+    def _finish_suite(self, result: SuiteResult) -> None:
+        self._current = None
+        self.done.append(result)
+        self._observer.suite_ended(result)
+
+    async def _suite(self, index: int, run: SuiteRun) -> SuiteResult:
+        broken: BrokenSuiteError | None = None
+        try:
+            await self._start(index, run)
+            for number in range(len(run.ids)):
+                await self._case(index, run, number)
+            self._blame_late_exits(run)
+        except BrokenSuiteError as error:
+            broken = error
+        cases = list(run.results)
+        if broken:
+            cases += [_not_run(case_id, str(broken)) for case_id in run.ids[len(cases) :]]
+        seconds = time.monotonic() - run.started
+        if broken:
+            return verdicts.broken(run.plan.name, broken.reason, str(broken), seconds=seconds, cases=tuple(cases))
+        return verdicts.finished(run.plan.name, seconds=seconds, cases=tuple(cases))
+
+    async def _start(self, index: int, run: SuiteRun) -> None:
+        """A new generation that has collected the suite's cases."""
+        self.generation += 1
+        message = {"op": "start", "generation": self.generation, "suite": index, "store": self._open_store()}
+        seconds = max(MIN_COLLECT_SECONDS, self.plan.join_seconds)
+        answers = await self.board.ask(message, answer="collected", seconds=seconds)
+        if answers.end is not End.ALL:
+            raise await self._did_not_collect(answers)
+        errors = {int(rank): text for answer in answers.by_node.values() for rank, text in answer["errors"].items()}
+        if errors:
+            rank = min(errors)
+            where = blame.name_ranks(sorted(errors), self.world)
+            raise BrokenSuiteError(Reason.COLLECTION_FAILED, f"collecting failed on {where}:\n{errors[rank]}")
+        digests = {
+            rank: d for answer in answers.by_node.values() for d, ranks in answer["digests"].items() for rank in ranks
+        }
+        ids = tuple(answers.by_node[0]["ids"])
+        odd = sorted(rank for rank, digest in digests.items() if digest != digests[0])
+        if odd:
+            raise await self._collected_differently(ids, odd, digests[odd[0]])
+        if run.digest and digests[0] != run.digest:
+            raise BrokenSuiteError(
+                Reason.COLLECTION_DIFFERS,
+                f"started anew, all ranks collected other cases than before: {difference(run.ids, ids)}",
+            )
+        run.ids, run.digest = ids, digests[0]
+
+    async def _did_not_collect(self, answers: Answers) -> BrokenSuiteError:
+        exits = self.board.exits
+        if exits:
+            who = blame.name_ranks(sorted(exits), self.world)
+            how = blame.how_it_ended(exits[min(exits)])
+            return BrokenSuiteError(
+                Reason.COLLECTION_FAILED, f"{who} {how} while collecting the cases; its output says more"
+            )
+        silent = [node for node in range(self.plan.nodes) if node not in answers.by_node]
+        names = ", ".join(self.world.node_names[node] for node in silent)
+        stacks = await self._ask_stacks()
+        text = next(iter(stacks.stacks.values()), "")
+        return BrokenSuiteError(
+            Reason.COLLECTION_FAILED,
+            f"collecting the cases was not finished after {answers.seconds:.0f} s on {names}\n{text}",
+        )
+
+    async def _collected_differently(self, ids: tuple[str, ...], odd: list[int], digest: str) -> BrokenSuiteError:
+        answers = await self.board.ask({"op": "ids", "digest": digest}, answer="ids", seconds=STACKS_SECONDS)
+        others = next((answer["ids"] for answer in answers.by_node.values() if answer["ids"] is not None), [])
+        where = blame.name_ranks(odd, self.world)
+        return BrokenSuiteError(
+            Reason.COLLECTION_DIFFERS, f"{where} collected other cases than rank 0: {difference(ids, tuple(others))}"
+        )
+
+    async def _case(self, index: int, run: SuiteRun, number: int) -> None:
+        self._blame_late_exits(run)
+        if run.results and blame.needs_new_gang(run.results[-1]):
+            await self._start(index, run)
+        case_id = run.ids[number]
+        self._observer.announced(run, case_id)
+        self.times.first_case = self.times.first_case or time.time()
+        answers = await self.board.ask(
+            {"op": "run", "generation": self.generation, "case": number}, answer="done", seconds=self.plan.case_seconds
+        )
+        result = blame.judge_case(case_id, await self._evidence(answers), self.world)
+        self.times.last_case = time.time()
+        run.results.append(result)
+        self._observer.ended(run, result)
+
+    async def _evidence(self, answers: Answers) -> Evidence:
+        said, slowest = dict(answers.early), 0.0
+        for node, answer in answers.by_node.items():
+            slowest = max(slowest, float(answer["seconds"]))
+            first = node * self.plan.ranks_per_node
+            if "all" in answer:
+                same = Said(Outcome(answer["all"][0]), answer["all"][1])
+                said.update(dict.fromkeys(range(first, first + self.plan.ranks_per_node), same))
+            else:
+                said.update({int(rank): Said(Outcome(o), text) for rank, (o, text) in answer["ranks"].items()})
+        seconds = slowest if answers.end is End.ALL else answers.seconds
+        evidence = Evidence(end=answers.end, seconds=seconds, said=said, exits=dict(self.board.exits))
+        if answers.end in (End.ALL, End.DIED):
+            return evidence
+        more = await self._ask_stacks()
+        return dataclasses.replace(
+            evidence, said={**said, **more.said}, stacks=more.stacks, exits=dict(self.board.exits)
+        )
+
+    async def _ask_stacks(self) -> Evidence:
+        """What unfinished ranks are doing, and what finished ones said. A node that does not answer is left out."""
+        answers = await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS)
+        said = {
+            int(rank): Said(Outcome(outcome), text)
+            for answer in answers.by_node.values()
+            for rank, (outcome, text) in answer["said"].items()
+        }
+        stacks = {int(rank): text for answer in answers.by_node.values() for rank, text in answer["stacks"].items()}
+        return Evidence(end=answers.end, seconds=answers.seconds, said=said, stacks=stacks)
+
+    def _blame_late_exits(self, run: SuiteRun) -> None:
+        """A rank that ended after it had reported: the case before did it, whatever it said."""
+        exits = dict(self.board.exits)
+        if not exits or (run.results and blame.needs_new_gang(run.results[-1])):
+            return
+        who = blame.name_ranks(sorted(exits), self.world)
+        message = f"{who} {blame.how_it_ended(exits[min(exits)])} between two cases"
+        if not run.results:
+            raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
+        evidence = Evidence(end=End.DIED, seconds=run.results[-1].seconds, said={}, exits=exits)
+        result = blame.judge_case(run.results[-1].id, evidence, self.world)
+        run.results[-1] = dataclasses.replace(result, message=f"{message}, after this one had reported its result")
+        self._observer.ended(run, run.results[-1])
+
+
+def difference(ids: tuple[str, ...], others: tuple[str, ...], shown: int = 5) -> str:
+    """What two collections do not share, or where their order parts."""
+    ours, theirs = set(ids), set(others)
+    lacking = [case_id for case_id in ids if case_id not in theirs]
+    extra = [case_id for case_id in others if case_id not in ours]
+    parts = []
+    if lacking:
+        parts.append(
+            f"without {', '.join(lacking[:shown])}"
+            + (f" and {len(lacking) - shown} more" if len(lacking) > shown else "")
+        )
+    if extra:
+        parts.append(
+            f"with {', '.join(extra[:shown])}" + (f" and {len(extra) - shown} more" if len(extra) > shown else "")
+        )
+    if not parts:
+        place = next(
+            (n for n, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other),
+            min(len(ids), len(others)),
+        )
+        parts.append(f"the same cases in another order, from number {place + 1} on")
+    return "; ".join(parts)
+
+
+def _not_run(case_id: str, message: str) -> CaseResult:
+    return CaseResult(id=case_id, outcome=Outcome.NOT_RUN, seconds=0.0, message=message)

@@ -1,0 +1,110 @@
+"""Who may join the gang: the rules for an agent's first line. No I/O."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.plan import RunPlan
+from disttest_runner.wire import PROTOCOL, Message
+
+
+class RefusedError(Exception):
+    """The message goes to whoever knocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run ends before its last case."""
+
+    verdict: Verdict
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What an agent says of itself."""
+
+    nonce: str = field(repr=False)
+    node_index: int
+    node_name: str
+    pod_name: str
+    pod_uid: str
+    gpus: int
+
+    def to_message(self) -> Message:
+        return {
+            "op": "hello",
+            "protocol": PROTOCOL,
+            "nonce": self.nonce,
+            "nodeIndex": self.node_index,
+            "nodeName": self.node_name,
+            "podName": self.pod_name,
+            "podUid": self.pod_uid,
+            "gpus": self.gpus,
+        }
+
+
+def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[int, Hello]) -> Hello:
+    """Raises RefusedError. The nonce comes first: a stranger learns nothing else."""
+    if message.get("op") != "hello" or not hmac.compare_digest(str(message.get("nonce")).encode(), nonce.encode()):
+        raise RefusedError("refused: this is the leader of another gang, or you are no agent")
+    if message.get("protocol") != PROTOCOL:
+        raise RefusedError(
+            f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: use one image for all pods"
+        )
+    index, gpus = message.get("nodeIndex"), message.get("gpus")
+    if not isinstance(index, int) or not 0 <= index < plan.nodes:
+        raise RefusedError(f"refused: node index {index!r} is not below {plan.nodes}")
+    if index in joined:
+        first = joined[index]
+        raise RefusedError(
+            f"refused: node index {index} has joined already, as pod {first.pod_name} ({first.pod_uid}) on {first.node_name}"
+        )
+    return Hello(
+        nonce=nonce,
+        node_index=index,
+        node_name=str(message.get("nodeName")),
+        pod_name=str(message.get("podName")),
+        pod_uid=str(message.get("podUid")),
+        gpus=gpus if isinstance(gpus, int) else 0,
+    )
+
+
+def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
+    """Whether this gang can test what the plan asks for; called when waiting for agents is over."""
+    missing = [index for index in range(plan.nodes) if index not in joined]
+    if missing:
+        return Stop(
+            Verdict.INFRA_FAILED,
+            Reason.RENDEZVOUS_TIMEOUT,
+            f"node {_indexes(missing)} of {plan.nodes} did not join within {plan.join_seconds} s: "
+            "see whether these pods run, and whether they can reach the pod of node index 0",
+        )
+    names: dict[str, list[int]] = {}
+    for index in range(plan.nodes):
+        names.setdefault(joined[index].node_name, []).append(index)
+    shared = {name: indexes for name, indexes in names.items() if len(indexes) > 1}
+    if plan.spread and shared:
+        name, indexes = next(iter(shared.items()))
+        return Stop(
+            Verdict.INFRA_FAILED,
+            Reason.SHARED_NODE,
+            f"node {_indexes(indexes)} all run on {name}, but `placement: Spread` asks for one pod a node",
+        )
+    poor = [hello for hello in joined.values() if hello.gpus < plan.ranks_per_node]
+    if plan.backend == "nccl" and poor:
+        first = min(poor, key=lambda hello: hello.node_index)
+        return Stop(
+            Verdict.INFRA_FAILED,
+            Reason.TOO_FEW_GPUS,
+            f"pod {first.pod_name} on {first.node_name} sees {first.gpus} GPUs, but {plan.ranks_per_node} ranks need one each: "
+            "see the device plugin of this node, or set `gpusPerNode` and `ranksPerNode` to what the node has",
+        )
+    return None
+
+
+def _indexes(indexes: Sequence[int], shown: int = 16) -> str:
+    words = ", ".join(map(str, indexes[:shown])) + (" …" if len(indexes) > shown else "")
+    return f"{'indexes' if len(indexes) > 1 else 'index'} {words}"

@@ -1,0 +1,108 @@
+"""The torch side of one life of a rank: the store that the gang meets at, and the default process group."""
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import torch
+import torch.distributed as dist
+
+from disttest_runner.gang import Gang
+from disttest_runner.orders import RankOrder
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+STORE_SECONDS = 120
+BEYOND_CASE_SECONDS = (
+    60  # torch's own timeout is that much longer than a case's: our deadline, which names ranks, speaks first
+)
+
+
+class Generation:
+    """Made once in each rank. The store is served by rank 0 on a socket that its agent had bound: no port is guessed."""
+
+    def __init__(self, order: RankOrder, listener: int | None) -> None:
+        self.order = order
+        self._group: ProcessGroup | None = None
+        self.gang = Gang(
+            rank=order.rank,
+            world_size=order.world_size,
+            local_rank=order.local_rank,
+            node_index=order.node_index,
+            device=torch.device("cuda", order.local_rank) if order.backend == "nccl" else torch.device("cpu"),
+            backend=order.backend,
+            generation=order.generation,
+        )
+        self._served = self._serve_store(listener) if listener is not None else None
+        self._store: dist.Store | None = self._served
+
+    def environment(self) -> dict[str, str]:
+        """What torch and its users read: `init_process_group()` without arguments works and meets at our store."""
+        order = self.order
+        return {
+            "RANK": str(order.rank),
+            "WORLD_SIZE": str(order.world_size),
+            "LOCAL_RANK": str(order.local_rank),
+            "LOCAL_WORLD_SIZE": str(order.ranks_per_node),
+            "GROUP_RANK": str(order.node_index),
+            "MASTER_ADDR": order.store_host,
+            "MASTER_PORT": str(order.store_port),
+            "TORCHELASTIC_USE_AGENT_STORE": "True",  # rank 0 serves the store already and must not do so again
+            "TORCHELASTIC_RESTART_COUNT": str(order.generation),
+            # longer than a case: the watchdog would end the process before the case's deadline has named anybody
+            "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(order.case_seconds + 2 * BEYOND_CASE_SECONDS),
+        }
+
+    def _serve_store(self, listener: int) -> dist.TCPStore:
+        order = self.order
+        return dist.TCPStore(
+            order.store_host,
+            order.store_port,
+            order.world_size,
+            is_master=True,
+            timeout=timedelta(seconds=STORE_SECONDS),
+            wait_for_workers=False,
+            master_listen_fd=listener,
+        )
+
+    @property
+    def store(self) -> dist.Store:
+        """Connected on demand: a suite without collectives pays nothing."""
+        if self._store is None:
+            order = self.order
+            self._store = dist.TCPStore(
+                order.store_host,
+                order.store_port,
+                order.world_size,
+                is_master=False,
+                timeout=timedelta(seconds=STORE_SECONDS),
+            )
+        return self._store
+
+    def process_group(self) -> "ProcessGroup":
+        """The default group: made at its first use, then kept as long as the generation lives."""
+        if self._group is not None and dist.is_initialized() and dist.group.WORLD is self._group:
+            return self._group
+        if dist.is_initialized():  # a case of the same file made one for itself and left it
+            dist.destroy_process_group()
+        order, on_cuda = self.order, self.order.backend == "nccl"
+        if on_cuda:
+            torch.cuda.set_device(self.gang.device)
+        dist.init_process_group(
+            order.backend,
+            store=dist.PrefixStore(f"disttest/{order.generation}/default", self.store),
+            rank=order.rank,
+            world_size=order.world_size,
+            timeout=timedelta(seconds=order.case_seconds + BEYOND_CASE_SECONDS),
+            device_id=self.gang.device if on_cuda else None,
+        )
+        self._group = dist.group.WORLD
+        if self._group is None:
+            raise RuntimeError("torch made no default process group")
+        return self._group
+
+    def enter(self) -> None:
+        """Set the environment and the seeds of this process."""
+        os.environ.update(self.environment())
+        torch.manual_seed(self.order.rank)

@@ -1,0 +1,139 @@
+"""The leader: lets the gang in, conducts the run, keeps progress and termination message, makes the report."""
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable
+
+from disttest_contract.environment import AgentEnvironment
+from disttest_contract.outcomes import Counts, Reason, Verdict
+from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_runner import door, progress, verdicts
+from disttest_runner.blame import World
+from disttest_runner.conductor import Conductor, Observer, SuiteRun
+from disttest_runner.door import Stop
+from disttest_runner.log import Log
+from disttest_runner.switchboard import InterruptedRunError, Switchboard
+from disttest_runner.termination import TerminationMessage
+
+
+class Leader:
+    def __init__(
+        self,
+        environment: AgentEnvironment,
+        log: Log,
+        termination: TerminationMessage,
+        open_store: Callable[[], tuple[str, int]],
+    ) -> None:
+        self.plan, self._environment = environment.plan, environment
+        self._log, self._termination = log, termination
+        self.board = Switchboard(self.plan, environment.nonce, log.say)
+        self._open_store = open_store
+        self._started = time.time()
+        self._joined: float | None = None
+        self._conductor: Conductor | None = None
+        self._counts_before = Counts()  # of finished suites
+        self._cases_before = 0
+
+    async def run(self) -> Report:
+        """Always comes back with a report: whatever goes wrong is a verdict with a reason."""
+        stop: Stop | None = None
+        try:
+            await self._run()
+        except InterruptedRunError as interrupted:
+            stop = interrupted.stop
+        except Exception as error:  # noqa: BLE001 - a fault of ours must end with a report as well
+            self._log.say(traceback.format_exc())
+            stop = Stop(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
+        return self._report(stop)
+
+    async def _run(self) -> None:
+        plan = self.plan
+        self._log.say(
+            f"{plan.namespace}/{plan.name} attempt {plan.attempt}: {plan.nodes} nodes x {plan.ranks_per_node} ranks, "
+            f"{plan.backend}, suites {', '.join(suite.name for suite in plan.suites)}"
+        )
+        self._termination.update(step="joining")
+        await self.board.wait_for_all(plan.join_seconds)
+        stop = door.check_gang(plan, self.board.joined)
+        if stop:
+            raise InterruptedRunError(stop)
+        self._joined = time.time()
+        names = self._node_names()
+        self._log.say(f"joined after {self._joined - self._started:.1f} s: {', '.join(names)}")
+        self._termination.update(step="collecting")
+        asyncio.get_running_loop().call_later(plan.run_seconds, self.board.interrupt, _run_deadline(plan.run_seconds))
+        self._conductor = Conductor(
+            plan,
+            World(node_names=names, ranks_per_node=plan.ranks_per_node),
+            self.board,
+            self._open_store,
+            Observer(self._on_announced, self._on_ended, self._on_suite_ended),
+        )
+        await self._conductor.run()
+
+    def _node_names(self) -> tuple[str, ...]:
+        joined = self.board.joined
+        return tuple(joined[index].node_name if index in joined else "" for index in range(self.plan.nodes))
+
+    # --- what the conductor tells
+
+    def _on_announced(self, run: SuiteRun, case_id: str) -> None:
+        self._termination.update(
+            step="running", current=f"{run.plan.name}: {case_id}", cases_total=self._cases_before + len(run.ids)
+        )
+
+    def _on_ended(self, run: SuiteRun, result: CaseResult) -> None:
+        self._log.say(progress.case_line(run.plan.name, len(run.results), len(run.ids), result))
+        summary = self._termination.summary
+        changes: dict[str, object] = {
+            "counts": Counts.sum([self._counts_before, Counts.of(case.outcome for case in run.results)]),
+            "current": "",
+        }
+        if not summary.first_failure and progress.is_bad(result):
+            changes["first_failure"] = f"{run.plan.name}: {result.id} {result.outcome}: {result.message}"
+        self._termination.update(**changes)
+
+    def _on_suite_ended(self, result: SuiteResult) -> None:
+        self._counts_before = Counts.sum([self._counts_before, result.counts])
+        self._cases_before += len(result.cases)
+        self._log.say(progress.suite_line(result))
+
+    # --- the end
+
+    def _report(self, stop: Stop | None) -> Report:
+        conductor = self._conductor
+        suites = tuple(conductor.done) if conductor else ()
+        if conductor is None and stop is not None:
+            suites = tuple(verdicts.unstarted(suite.name, stop) for suite in self.plan.suites)
+        final = verdicts.of_run(suites, stop)
+        plan = self.plan
+        return Report(
+            namespace=plan.namespace,
+            name=plan.name,
+            uid=plan.uid,
+            attempt=plan.attempt,
+            backend=plan.backend,
+            nodes=plan.nodes,
+            ranks_per_node=plan.ranks_per_node,
+            node_names=self._node_names(),
+            versions=self.board.versions.get(0, {}),
+            verdict=final.verdict,
+            reason=final.reason,
+            message=final.message,
+            started=self._started,
+            joined=self._joined,
+            first_case=conductor.times.first_case if conductor else None,
+            last_case=conductor.times.last_case if conductor else None,
+            finished=time.time(),
+            generations=conductor.generation if conductor else 0,
+            suites=suites,
+        )
+
+
+def _run_deadline(seconds: int) -> Stop:
+    return Stop(
+        Verdict.TIMED_OUT,
+        Reason.RUN_DEADLINE,
+        f"the run was not finished within {seconds} s: raise `timeouts.runSeconds` or split the suites",
+    )

@@ -1,0 +1,97 @@
+"""An agent's connection to the leader: found by patience, lost only once."""
+
+import asyncio
+from collections.abc import Callable
+
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_runner.door import Hello, Stop
+from disttest_runner.wire import Lines, Message, WireError, unpack
+
+ATTEMPT_SECONDS = 5.0
+RETRY_SECONDS = 0.1  # names of new pods resolve after a while
+
+
+class NotJoinedError(Exception):
+    """This agent is not part of the gang."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.message)
+        self.stop = stop
+
+
+class LeaderLink:
+    """Messages that are sent before the leader has said welcome wait for it."""
+
+    def __init__(self, on_message: Callable[[Message, bytes], None], on_lost: Callable[[], None]) -> None:
+        self._on_message, self._on_lost = on_message, on_lost
+        self._lines: Lines | None = None
+        self._waiting: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        if self._lines is None:
+            self._waiting.append(message)
+        else:
+            self._lines.send(message)
+
+    async def connect(self, hosts: tuple[str, ...], port: int, hello: Hello, seconds: float) -> None:
+        """Raises NotJoinedError at the deadline, or when the leader refuses."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + seconds
+        problem = "no attempt was made"
+        while (left := deadline - loop.time()) > 0:
+            for host in hosts:
+                try:
+                    await asyncio.wait_for(self._attempt(host, port, hello), min(left, ATTEMPT_SECONDS))
+                except (OSError, TimeoutError, ConnectionError) as error:
+                    problem = str(error) or type(error).__name__
+                else:
+                    return
+            await asyncio.sleep(RETRY_SECONDS)
+        where = f"{hosts[0]}:{port}"
+        raise NotJoinedError(
+            Stop(
+                Verdict.INFRA_FAILED,
+                Reason.RENDEZVOUS_TIMEOUT,
+                f"the leader did not answer at {where} within {seconds:.0f} s ({problem}): see whether the pod of "
+                "node index 0 runs, and whether the network lets pods of this namespace reach each other",
+            )
+        )
+
+    async def _attempt(self, host: str, port: int, hello: Hello) -> None:
+        loop = asyncio.get_running_loop()
+        first: asyncio.Future[Message] = loop.create_future()
+
+        def on_line(lines: Lines, raw: bytes) -> None:
+            try:
+                message = unpack(raw)
+            except WireError:
+                lines.close()
+                return
+            if first.done():
+                self._on_message(message, raw)
+            else:
+                first.set_result(message)
+
+        def on_lost(lines: Lines) -> None:
+            if lines is self._lines:
+                self._on_lost()
+            elif not first.done():
+                first.set_exception(ConnectionError("the connection was closed"))
+
+        _, lines = await loop.create_connection(lambda: Lines(on_line, on_lost), host, port)
+        try:
+            lines.send(hello.to_message())
+            answer = await first
+        except BaseException:
+            lines.close()
+            raise
+        if answer.get("op") != "welcome":
+            lines.close()
+            message = f"the leader at {host}:{port} answered: {answer.get('message')}"
+            raise NotJoinedError(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+        self._lines = lines
+        if lines.is_lost:
+            raise ConnectionError("the connection was closed")
+        for message in self._waiting:
+            lines.send(message)
+        self._waiting = []

@@ -1,0 +1,197 @@
+"""This node's ranks: started, told of cases, gathered, killed. One message a case goes up, whatever the number of ranks."""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from disttest_contract.outcomes import BAD, Outcome
+from disttest_runner import processes
+from disttest_runner.log import Log
+from disttest_runner.nursery import Events, Nursery, Zygote, read_lines
+from disttest_runner.orders import RankOrder
+from disttest_runner.wire import Lines, Message, WireError, unpack
+
+KILL_SECONDS = 10  # beyond it a process sits in the kernel and cannot be killed
+STACK_SECONDS = 0.3  # for ranks to write their stacks
+STACK_BYTES = 8 << 10  # of one rank
+
+
+@dataclass(slots=True)
+class Rank:
+    pid: int
+    lines: Lines
+    stacks: int  # a memory file that the rank's signal handler writes to
+    is_alive: bool = True
+
+
+class LocalRanks:
+    """`send` takes messages for the leader; `store_listener` gives the store's socket, on node 0 only."""
+
+    def __init__(
+        self, zygote: Zygote, log: Log, send: Callable[[Message], None], broken: Callable[[str], None]
+    ) -> None:
+        self._send, self._log, self._broken = send, log, broken
+        self._nursery = Nursery(zygote, Events(self._on_warm, self._on_exited, broken, log.rank_output))
+        self._warm = asyncio.Event()
+        self._somebody_left = asyncio.Event()
+        self._ranks: dict[int, Rank] = {}
+        self._generation = 0
+        self._expected = 0  # ranks of this node
+        self._case: int | None = None  # None: collecting
+        self._said: dict[int, Message] = {}
+        self._ids: dict[str, list[str]] = {}  # digest -> what was collected
+        self._preload_later: tuple[str, ...] = ()
+
+    async def attach(self) -> None:
+        await self._nursery.attach()
+
+    # --- what the leader asks for
+
+    async def start(
+        self, orders: list[RankOrder], preload_later: tuple[str, ...], listener: socket.socket | None
+    ) -> None:
+        """A new generation; what is left of the last one ends first."""
+        await self.kill()
+        await self._warm.wait()
+        self._generation, self._case, self._said, self._ids = orders[0].generation, None, {}, {}
+        self._preload_later, self._expected = preload_later, len(orders)
+        for order in orders:
+            await self._start_rank(order, listener if order.rank == 0 else None)
+
+    async def _start_rank(self, order: RankOrder, listener: socket.socket | None) -> None:
+        mine, its = socket.socketpair()
+        mine.setblocking(False)
+        reading, writing = os.pipe()
+        stacks = os.memfd_create(f"stacks-{order.rank}")
+        descriptors = [its.fileno(), writing, stacks, *([listener.fileno()] if listener else [])]
+        loop = asyncio.get_running_loop()
+        await read_lines(reading, lambda line: self._log.rank_output(f"rank {order.rank}", line))
+        _, lines = await loop.create_connection(
+            lambda: Lines(lambda _, raw: self._on_rank(order.generation, order.rank, raw), lambda _: None), sock=mine
+        )
+        try:
+            pid = await self._nursery.fork(order, descriptors)
+        finally:
+            its.close()
+            os.close(writing)
+        self._ranks[order.rank] = Rank(pid, lines, stacks)
+
+    def run_case(self, raw: bytes, case: int) -> None:
+        """The leader's line goes to the ranks as it came."""
+        self._case, self._said = case, {}
+        for rank in self._ranks.values():
+            rank.lines.write(raw + b"\n")
+
+    async def stacks(self) -> None:
+        """Where are those that have not finished? And what did the others say?"""
+        waiting = {number: rank for number, rank in self._ranks.items() if rank.is_alive and number not in self._said}
+        for rank in waiting.values():
+            os.kill(rank.pid, signal.SIGUSR1)
+        if waiting:
+            await asyncio.sleep(STACK_SECONDS)
+        texts = {
+            number: os.pread(rank.stacks, STACK_BYTES, 0).decode(errors="replace") for number, rank in waiting.items()
+        }
+        said = (
+            {number: [message["outcome"], message["message"]] for number, message in self._said.items()}
+            if self._case is not None
+            else {}
+        )
+        self._tell({"op": "stacks", "stacks": texts, "said": said})
+
+    def ids(self, wanted: str) -> None:
+        self._tell({"op": "ids", "ids": self._ids.get(wanted)})
+
+    async def kill(self) -> bool:
+        """Returns whether all are gone; a process that SIGKILL does not end is stuck in the kernel."""
+        for rank in self._ranks.values():
+            if rank.is_alive:
+                processes.kill_group(rank.pid)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + KILL_SECONDS
+        while any(rank.is_alive for rank in self._ranks.values()) and loop.time() < deadline:
+            self._somebody_left.clear()
+            try:
+                await asyncio.wait_for(self._somebody_left.wait(), deadline - loop.time())
+            except TimeoutError:
+                break
+        stuck = [rank.pid for rank in self._ranks.values() if rank.is_alive]
+        for rank in self._ranks.values():
+            rank.lines.close()
+            os.close(rank.stacks)
+        self._ranks = {}
+        if stuck:
+            self._broken(
+                f"processes {stuck} were killed but did not end within {KILL_SECONDS} s: they hang in the kernel"
+            )
+        return not stuck
+
+    def end(self) -> None:
+        """Kill everything without waiting."""
+        for rank in self._ranks.values():
+            if rank.is_alive:
+                processes.kill_group(rank.pid)
+        self._nursery.end()
+
+    # --- what comes from below
+
+    def _tell(self, message: Message) -> None:
+        self._send({**message, "generation": self._generation, "case": self._case})
+
+    def _on_warm(self, message: Message) -> None:
+        self._warm.set()
+        self._send({"op": "warm", "seconds": message["seconds"], "versions": message["versions"]})
+
+    def _on_exited(self, rank: int, status: int) -> None:
+        if rank in self._ranks:
+            self._ranks[rank].is_alive = False
+            self._somebody_left.set()
+            self._tell({"op": "exited", "rank": rank, "status": status})
+
+    def _on_rank(self, generation: int, rank: int, raw: bytes) -> None:
+        """Test code shares a process with whoever wrote this line: what makes no sense is dropped, and the case runs out."""
+        if generation != self._generation:
+            return
+        try:
+            message = unpack(raw)
+            if message["op"] == "collected" and self._case is None:
+                self._ids[str(message["digest"])] = message["ids"]
+                self._said[rank] = message
+                self._collected()
+            elif message["op"] == "done" and message["case"] == self._case:
+                Outcome(message["outcome"])
+                self._said[rank] = message
+                self._done(rank, message)
+        except (WireError, KeyError, ValueError, TypeError) as error:
+            self._log.say(f"warning: rank {rank} sent something that is not a result ({error!r}); ignored")
+
+    def _collected(self) -> None:
+        if len(self._said) < self._expected:
+            return
+        digests: dict[str, list[int]] = {}
+        for rank, message in self._said.items():
+            digests.setdefault(str(message["digest"]), []).append(rank)
+        errors = {rank: message["error"] for rank, message in self._said.items() if message["error"]}
+        ids = self._said[0]["ids"] if 0 in self._said else None
+        self._tell({"op": "collected", "digests": digests, "errors": errors, "ids": ids})
+        self._nursery.preload(self._preload_later)
+        self._preload_later = ()
+
+    def _done(self, rank: int, message: dict[str, Any]) -> None:
+        if len(self._said) < self._expected:
+            if (
+                message["outcome"] in BAD
+            ):  # its peers may wait for it in a collective: the leader must know before they end
+                self._tell({"op": "early", "rank": rank, "said": [message["outcome"], message["message"]]})
+            return
+        outcomes = {said["outcome"] for said in self._said.values()}
+        up: dict[str, Any] = {"op": "done", "seconds": max(float(said["seconds"]) for said in self._said.values())}
+        if len(outcomes) == 1 and not outcomes & BAD:  # one word for all of them
+            up["all"] = [outcomes.pop(), message["message"]]
+        else:
+            up["ranks"] = {number: [said["outcome"], said["message"]] for number, said in self._said.items()}
+        self._tell(up)

@@ -1,0 +1,144 @@
+"""The agent's side of the zygote: starts it, has it fork ranks, hears of their ends."""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from disttest_contract import environment
+from disttest_runner import orders, processes
+from disttest_runner.orders import RankOrder
+from disttest_runner.wire import Lines, Message, override, pack, unpack
+
+# Read when a module is imported, so they must be there before the zygote is.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",  # a pool of threads does not survive a fork
+    "OPENBLAS_NUM_THREADS": "1",  # numpy starts a thread at import otherwise
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # "is there a GPU" without starting the driver, which a fork does not survive
+    "PYTHONHASHSEED": "0",  # sets iterate alike in all ranks: equal collection
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a plugin that reorders or reruns cases would break the lock-step
+}
+
+
+@dataclass(slots=True)
+class Zygote:
+    """A started one. It is started before anything else of the agent, since its imports take longest."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+    output: int  # the reading end of a pipe
+
+
+def start_zygote(modules: tuple[str, ...]) -> Zygote:
+    """Without the nonce: ranks inherit this environment."""
+    mine, its = socket.socketpair()
+    reading, writing = os.pipe()
+    environ = {name: value for name, value in os.environ.items() if name != environment.NONCE}
+    for name, value in ENVIRONMENT.items():
+        environ.setdefault(name, value)
+    arguments = [str(its.fileno()), str(os.getpid()), *orders.ALWAYS, *modules]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "disttest_runner.zygote", *arguments],
+        pass_fds=[its.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=writing,
+        stderr=writing,
+        env=environ,
+    )
+    its.close()
+    os.close(writing)
+    mine.setblocking(False)
+    return Zygote(process, mine, reading)
+
+
+@dataclass(slots=True)
+class Events:
+    """What the owner wants to hear of."""
+
+    warm: Callable[[Message], None]
+    exited: Callable[[int, int], None]  # rank, status
+    broken: Callable[[str], None]  # the zygote is gone
+    output: Callable[[str, bytes], None]  # source, line
+
+
+@dataclass(slots=True)
+class Nursery:
+    """Forks one rank at a time: descriptors in flight are limited, and a fork is done in milliseconds."""
+
+    zygote: Zygote
+    events: Events
+    ends: bool = False  # we are ending it ourselves
+    _lines: Lines | None = None
+    _forked: dict[int, asyncio.Future[int]] = field(default_factory=dict)
+
+    async def attach(self) -> None:
+        loop = asyncio.get_running_loop()
+        _, self._lines = await loop.create_connection(
+            lambda: Lines(self._on_line, self._on_lost), sock=self.zygote.control
+        )
+        await read_lines(self.zygote.output, lambda line: self.events.output("zygote", line))
+
+    async def fork(self, order: RankOrder, descriptors: list[int]) -> int:
+        """Returns the pid. The descriptors stay the caller's to close."""
+        forked = self._forked[order.rank] = asyncio.get_running_loop().create_future()
+        message = {"op": "fork", "order": order.to_json(), "descriptors": len(descriptors)}
+        socket.send_fds(self.zygote.control, [pack(message)], descriptors)
+        return await forked
+
+    def preload(self, modules: tuple[str, ...]) -> None:
+        if modules and self._lines is not None:
+            self._lines.send({"op": "preload", "modules": modules})
+
+    def end(self) -> None:
+        self.ends = True
+        self.zygote.process.kill()
+
+    def _on_line(self, _: Lines, raw: bytes) -> None:
+        message = unpack(raw)
+        match message["op"]:
+            case "warm" | "preloaded":
+                if message["unsafe"]:
+                    note = f"ranks are started afresh, which takes longer: {message['unsafe']}"
+                    self.events.output("zygote", note.encode())
+                if message["op"] == "warm":
+                    self.events.warm(message)
+            case "forked":
+                self._forked.pop(message["rank"]).set_result(message["pid"])
+            case "exited":
+                processes.kill_group(message["pid"])  # what it had started itself
+                loop = asyncio.get_running_loop()
+                loop.call_soon(loop.call_soon, self.events.exited, message["rank"], message["status"])
+
+    def _on_lost(self, _: Lines) -> None:
+        if not self.ends:
+            self.events.broken("the process that imports torch and starts the ranks ended; its output says why")
+
+
+async def read_lines(descriptor: int, on_line: Callable[[bytes], None]) -> None:
+    """Call back for each line that comes out of a pipe, and for a last one without an end."""
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: _PipeLines(on_line), os.fdopen(descriptor, "rb", buffering=0))
+
+
+class _PipeLines(asyncio.Protocol):
+    LIMIT_BYTES = 64 << 10  # of a line without an end
+
+    def __init__(self, on_line: Callable[[bytes], None]) -> None:
+        self._on_line, self._rest = on_line, b""
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > self.LIMIT_BYTES:
+            whole, self._rest = [*whole, self._rest], b""
+        for line in whole:
+            self._on_line(line)
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._rest:
+            self._on_line(self._rest)
+            self._rest = b""

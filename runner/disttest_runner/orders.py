@@ -1,0 +1,50 @@
+"""What a rank is told when it starts, and which modules a zygote imports before that."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from disttest_contract.plan import RunPlan, SuitePlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankOrder:
+    """One rank of one generation."""
+
+    rank: int
+    local_rank: int
+    node_index: int
+    world_size: int
+    ranks_per_node: int
+    generation: int
+    backend: str
+    case_seconds: int
+    store_host: str
+    store_port: int
+    builtin: str
+    directory: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(**{name: data[name] for name in cls.__slots__})
+
+
+# What every rank needs. `_pytest` plugins are named by pytest itself, below.
+ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank", "disttest_runner.session")
+
+# What single suites need beyond that: dear, so imported only where a suite asks for it, and if possible while an earlier
+# suite is running.
+OF_SUITE = {"fully-shard-autograd": ("torch.distributed.fsdp", "torch.nn", "torch.optim")}
+
+
+def preload(suite: SuitePlan) -> tuple[str, ...]:
+    """The modules that are worth importing before ranks are forked for a suite."""
+    return OF_SUITE.get(suite.builtin, ())
+
+
+def preload_later(plan: RunPlan, suite_index: int) -> tuple[str, ...]:
+    """The modules that suites after this one will need."""
+    modules = [module for suite in plan.suites[suite_index + 1 :] for module in preload(suite)]
+    return tuple(dict.fromkeys(modules))

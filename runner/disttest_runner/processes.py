@@ -1,0 +1,75 @@
+"""What Linux offers to keep a family of processes together and to leave nothing of it behind."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+POLL_SECONDS = 0.005
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
+
+
+def die_with_parent(parent_pid: int, signal_number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send `signal_number` when the parent ends, also if it has ended already."""
+    _prctl(PR_SET_PDEATHSIG, signal_number)
+    if os.getppid() != parent_pid:
+        os.kill(os.getpid(), signal_number)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends, as process 1 of a container is by nature."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_memory() -> None:
+    """Keep other processes of the same user from reading memory and environment, hence the nonce."""
+    _prctl(PR_SET_DUMPABLE, 0)
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL a process group; one that is gone is fine."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def children() -> list[int]:
+    """The living and the unreaped children of this process."""
+    found: list[int] = []
+    for listing in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in listing.read_text().split()]
+    return found
+
+
+def kill_all_children(deadline_seconds: float) -> list[int]:
+    """SIGKILL every child and every orphan that comes to us by it; returns those that outlived the deadline."""
+    deadline = time.monotonic() + deadline_seconds
+    while True:
+        remaining = children()
+        for pid in remaining:
+            kill_group(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while _reap_one():
+            pass
+        if not remaining or time.monotonic() > deadline:
+            return remaining
+        time.sleep(POLL_SECONDS)
+
+
+def _reap_one() -> bool:
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return False

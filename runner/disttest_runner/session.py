@@ -1,0 +1,119 @@
+"""The pytest plugin of a rank: says what was collected, then runs one case at a time when told to."""
+
+import hashlib
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from disttest_contract import limits
+from disttest_contract.outcomes import Outcome
+from disttest_runner.gang import Gang
+from disttest_runner.wire import Channel
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+    from disttest_runner.generation import Generation
+
+NOT_RUN_MARK = "not run: "  # a skip whose reason starts with it says that the world does not fit
+
+
+def digest(ids: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(ids).encode(errors="replace")).hexdigest()
+
+
+class LockStep:
+    """Cases are announced by their place in the collected order."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.has_collected = False
+        self._collection_problems: list[str] = []
+        self._outcome: Outcome | None = None
+        self._message = ""
+
+    def report_broken_session(self, message: str) -> None:
+        self.has_collected = True
+        problems = "\n".join([*self._collection_problems, message])
+        self.channel.send({"op": "collected", "digest": "", "ids": [], "error": problems[-limits.MESSAGE_BYTES :]})
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._collection_problems.append(f"{report.nodeid}: {report.longreprtext}")
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        self._collection_problems.append(str(excrepr))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = session.items
+        ids = [item.nodeid for item in items]
+        problems = "\n".join(self._collection_problems)
+        self.has_collected = True
+        self.channel.send(
+            {"op": "collected", "digest": digest(ids), "ids": ids, "error": problems[-limits.MESSAGE_BYTES :]}
+        )
+        while (message := self.channel.receive()) is not None:
+            self._run(session, message["case"])
+        return True
+
+    def _run(self, session: pytest.Session, number: int) -> None:
+        items = session.items
+        self._outcome, self._message = None, ""
+        started = time.perf_counter()
+        following = items[number + 1] if number + 1 < len(items) else None
+        session.config.hook.pytest_runtest_protocol(item=items[number], nextitem=following)
+        if self._outcome is None:
+            self._outcome, self._message = Outcome.ERRORED, "pytest reported nothing about this case"
+        self.channel.send(
+            {
+                "op": "done",
+                "case": number,
+                "outcome": self._outcome,
+                "seconds": time.perf_counter() - started,
+                "message": self._message[-limits.MESSAGE_BYTES :],
+            }
+        )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Set-up, call and tear-down come one by one: the first bad one stays, and only a call can pass a case."""
+        said = classify(report)
+        if said is None or self._outcome in (Outcome.FAILED, Outcome.ERRORED):
+            return
+        if self._outcome is None or said[0] in (Outcome.FAILED, Outcome.ERRORED):
+            self._outcome, self._message = said
+
+
+def classify(report: pytest.TestReport) -> tuple[Outcome, str] | None:
+    """What one phase's report says of its case, if anything."""
+    expected = getattr(report, "wasxfail", None)
+    if report.failed:
+        return (Outcome.FAILED if report.when == "call" else Outcome.ERRORED), report.longreprtext
+    if report.skipped and expected is not None:
+        return Outcome.XFAILED, str(expected).removeprefix("reason: ")
+    if report.skipped:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        return (Outcome.NOT_RUN if reason.startswith(NOT_RUN_MARK) else Outcome.SKIPPED), reason
+    if report.when == "call":
+        return (Outcome.PASSED, "") if expected is None else (Outcome.XPASSED, str(expected))
+    return None
+
+
+class Fixtures:
+    """What a suite's cases may ask for."""
+
+    def __init__(self, generation: "Generation") -> None:
+        self._generation = generation
+
+    @pytest.fixture(scope="session")
+    def gang(self) -> Gang:
+        """This rank's place in the gang."""
+        return self._generation.gang
+
+    @pytest.fixture
+    def process_group(self) -> "ProcessGroup":
+        """The default process group over all ranks."""
+        return self._generation.process_group()

@@ -1,0 +1,1 @@
+"""The built-in suites: plain pytest files, run on every rank."""

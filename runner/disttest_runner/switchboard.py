@@ -1,0 +1,201 @@
+"""The leader's connections: lets agents in, asks all of them something, and gathers the answers until a deadline."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.plan import RunPlan
+from disttest_runner import wire
+from disttest_runner.blame import End, Said
+from disttest_runner.door import Hello, RefusedError, Stop, check_hello
+from disttest_runner.wire import Lines, Message, WireError
+
+GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
+EXIT_SECONDS = 0.1  # after a rank's end, for the ends of others that had the same cause
+HELLO_SECONDS = 10.0
+MAX_STRANGERS = 256  # connections that have not said who they are
+
+
+class InterruptedRunError(Exception):
+    """The run cannot go on."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.message)
+        self.stop = stop
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """One question to all agents, and what has come back."""
+
+    answer: str
+    generation: int
+    case: int | None
+    deadline: float
+    done: asyncio.Future[End]
+    by_node: dict[int, Message] = field(default_factory=dict)
+    early: dict[int, Said] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    end: End
+    seconds: float
+    by_node: dict[int, Message]
+    early: dict[int, Said]  # ranks that failed before their node had finished
+
+
+class Switchboard:
+    """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it."""
+
+    def __init__(self, plan: RunPlan, nonce: str, say: Callable[[str], None]) -> None:
+        self.plan, self._nonce, self._say = plan, nonce, say
+        self.joined: dict[int, Hello] = {}
+        self.versions: dict[int, dict[str, str]] = {}
+        self.exits: dict[int, int] = {}  # ranks of this generation that ended by themselves
+        self.stop: Stop | None = None
+        self._agents: dict[int, Lines] = {}
+        self._strangers: set[Lines] = set()
+        self._refusals_told = 0
+        self._all_here = asyncio.Event()
+        self._generation = 0
+        self._step: Step | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # --- joining
+
+    def accept(self) -> Lines:
+        """A connection; for asyncio's create_server."""
+        lines = Lines(self._on_first_line, self._on_stranger_lost, wire.HELLO_BYTES)
+        if len(self._strangers) >= MAX_STRANGERS:
+            self._loop.call_soon(lines.close)
+        self._strangers.add(lines)
+        self._loop.call_later(HELLO_SECONDS, lambda: lines in self._strangers and lines.close())
+        return lines
+
+    def _on_stranger_lost(self, lines: Lines) -> None:
+        self._strangers.discard(lines)
+
+    def _on_first_line(self, lines: Lines, raw: bytes) -> None:
+        try:
+            hello = check_hello(wire.unpack(raw), plan=self.plan, nonce=self._nonce, joined=self.joined)
+        except (RefusedError, WireError) as error:
+            if self._refusals_told < 10:
+                self._refusals_told += 1
+                self._say(f"a connection was refused: {error}")
+            lines.send({"op": "refused", "message": str(error)})
+            lines.close()
+            return
+        self._strangers.discard(lines)
+        index = hello.node_index
+        self.joined[index], self._agents[index] = hello, lines
+        lines.serve(lambda _, raw: self._on_line(index, raw), lambda _: self._on_lost(index), wire.LINE_BYTES)
+        lines.send({"op": "welcome"})
+        if len(self.joined) == self.plan.nodes:
+            self._all_here.set()
+
+    async def wait_for_all(self, seconds: float) -> None:
+        """Until all have joined, the deadline, or a stop; who is missing is for the caller to see."""
+        try:
+            await asyncio.wait_for(self._all_here.wait(), seconds)
+        except TimeoutError:
+            return
+        if self.stop:
+            raise InterruptedRunError(self.stop)
+
+    # --- asking
+
+    def tell(self, message: Message) -> None:
+        raw = wire.pack(message)
+        for lines in self._agents.values():
+            lines.write(raw)
+
+    async def ask(self, message: Message, *, answer: str, seconds: float) -> Answers:
+        """Send to all agents; an answer is a message with that op, of the same generation and case."""
+        if self.stop:
+            raise InterruptedRunError(self.stop)
+        if message["op"] == "start":
+            self._generation, self.exits = message["generation"], {}
+        started = self._loop.time()
+        step = self._step = Step(
+            answer=answer,
+            generation=self._generation,
+            case=message.get("case"),
+            deadline=started + seconds,
+            done=self._loop.create_future(),
+        )
+        self._timer = self._loop.call_at(step.deadline, self._settle, End.DEADLINE)
+        self.tell(message)
+        end = await step.done
+        self._step = None
+        self._timer.cancel()
+        if self.stop:
+            raise InterruptedRunError(self.stop)
+        return Answers(end=end, seconds=self._loop.time() - started, by_node=step.by_node, early=step.early)
+
+    def interrupt(self, stop: Stop) -> None:
+        """End the run at the next possible moment; the first cause counts."""
+        self.stop = self.stop or stop
+        self._all_here.set()
+        self._settle(End.DEADLINE)
+
+    async def hang_up(self, seconds: float) -> None:
+        """Close all connections; what was written before still goes out."""
+        for lines in [*self._agents.values(), *self._strangers]:
+            lines.close()
+        deadline = self._loop.time() + seconds
+        while any(not lines.is_lost for lines in self._agents.values()) and self._loop.time() < deadline:
+            await asyncio.sleep(0.005)
+
+    def _settle(self, end: End) -> None:
+        if self._step and not self._step.done.done():
+            self._step.done.set_result(end)
+
+    def _settle_soon(self, seconds: float, end: End) -> None:
+        """Wait at most so much longer than now; a timer that ends sooner stays."""
+        at = self._loop.time() + seconds
+        if self._step and self._timer and at < self._timer.when():
+            self._timer.cancel()
+            self._timer = self._loop.call_at(at, self._settle, end)
+
+    # --- hearing
+
+    def _on_lost(self, index: int) -> None:
+        self._interrupt_by(index, Reason.GANG_LOST, "the agent went away")
+
+    def _interrupt_by(self, index: int, reason: Reason, what: str) -> None:
+        hello = self.joined[index]
+        where = f"node index {index} (pod {hello.pod_name} on {hello.node_name})"
+        self.interrupt(Stop(Verdict.INFRA_FAILED, reason, f"{where}: {what}"))
+
+    def _on_line(self, index: int, raw: bytes) -> None:
+        message: dict[str, Any] = wire.unpack(raw)
+        match message["op"]:
+            case "warm":
+                self.versions[index] = message["versions"]
+            case "broken":
+                self._interrupt_by(index, Reason.GANG_FAILED_TO_START, message["message"])
+            case "leaving":
+                self._interrupt_by(index, Reason.GANG_LOST, f"the agent left: {message['message']}")
+            case "exited" if message["generation"] == self._generation:
+                self.exits[message["rank"]] = message["status"]
+                if self._step and self._step.answer in ("collected", "done"):
+                    self._settle_soon(EXIT_SECONDS, End.DIED)
+            case op:
+                self._on_answer(index, op, message)
+
+    def _on_answer(self, index: int, op: str, message: Message) -> None:
+        step = self._step
+        if step is None or message["generation"] != step.generation:
+            return
+        if op == "early" and step.answer == "done" and message["case"] == step.case:
+            outcome, text = message["said"]
+            step.early[message["rank"]] = Said(Outcome(outcome), text)
+            self._settle_soon(GRACE_SECONDS, End.GRACE)
+        if op == step.answer and (step.case is None or message["case"] == step.case):
+            step.by_node[index] = message
+            if len(step.by_node) == self.plan.nodes:
+                self._settle(End.ALL)

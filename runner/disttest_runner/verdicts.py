@@ -1,0 +1,68 @@
+"""What suites and the run come to. Pure."""
+
+from collections.abc import Sequence
+
+from disttest_contract.outcomes import VERDICTS_WORST_FIRST, Counts, Outcome, Reason, Verdict, judge
+from disttest_contract.report import CaseResult, SuiteResult
+from disttest_runner.door import Stop
+
+
+def finished(name: str, *, seconds: float, cases: tuple[CaseResult, ...]) -> SuiteResult:
+    """A suite whose cases all had their turn."""
+    verdict, reason = judge(Counts.of(case.outcome for case in cases))
+    return SuiteResult(
+        name=name, verdict=verdict, reason=reason, message=describe(reason, cases), seconds=seconds, cases=cases
+    )
+
+
+def broken(name: str, reason: Reason, message: str, *, seconds: float, cases: tuple[CaseResult, ...]) -> SuiteResult:
+    """A suite that could not be run, or not to its end."""
+    return SuiteResult(name=name, verdict=Verdict.ERRORED, reason=reason, message=message, seconds=seconds, cases=cases)
+
+
+def unstarted(name: str, stop: Stop) -> SuiteResult:
+    return SuiteResult(
+        name=name, verdict=stop.verdict, reason=stop.reason, message=f"not started: {stop.message}", seconds=0.0
+    )
+
+
+def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
+    """One sentence on a suite that ran to its end."""
+    counts = Counts.of(case.outcome for case in cases)
+    match reason:
+        case Reason.NOTHING_COLLECTED:
+            return "the suite holds no cases: is the file name test_*.py, and do the functions begin with test_?"
+        case Reason.NOTHING_PASSED:
+            why = next((case.message for case in cases if case.message), "no reason was given")
+            return f"none of {counts.total} cases passed; the first was {cases[0].outcome.value}: {why}"
+        case Reason.ALL_CASES_PASSED:
+            return f"{counts[Outcome.PASSED]} of {counts.total} cases passed, the others say why they did not run"
+        case _:
+            first = next(case for case in cases if case.outcome in _BAD_FOR[reason])
+            line = first.message.strip().splitlines()[0] if first.message.strip() else ""
+            return f"{counts.bad} of {counts.total} cases ended badly; first {first.id}: {line}"
+
+
+_BAD_FOR = {
+    Reason.CASES_HUNG: frozenset({Outcome.HUNG}),
+    Reason.CASES_CRASHED: frozenset({Outcome.CRASHED}),
+    Reason.CASES_FAILED: frozenset({Outcome.FAILED, Outcome.ERRORED}),
+}
+
+
+def of_run(suites: Sequence[SuiteResult], stop: Stop | None) -> Stop:
+    """The worst suite speaks for the run, unless something ended it early and worse."""
+    said = [Stop(suite.verdict, suite.reason, f"{suite.name}: {suite.message}") for suite in suites]
+    if stop is not None:
+        said.insert(0, stop)
+    if not said:
+        return Stop(Verdict.ERRORED, Reason.NOTHING_COLLECTED, "the plan names no suite")
+    worst = min(said, key=lambda one: VERDICTS_WORST_FIRST.index(one.verdict))
+    if worst.verdict is Verdict.PASSED:
+        counts = Counts.sum(suite.counts for suite in suites)
+        return Stop(
+            worst.verdict,
+            worst.reason,
+            f"{counts[Outcome.PASSED]} of {counts.total} cases passed in {len(suites)} suites",
+        )
+    return worst

@@ -1,0 +1,152 @@
+"""JSON lines over stream sockets, with file descriptors riding along: between agents and leader, agent, zygote and ranks."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import override
+else:  # of the standard library from Python 3.12 on
+
+    def override(method: Callable[..., Any]) -> Callable[..., Any]:
+        return method
+
+
+PROTOCOL = 1  # of agents and leader; raised with every change that an older end would misread
+HELLO_BYTES = 16 << 10  # of a line from somebody who has not yet said who it is
+LINE_BYTES = 64 << 20  # of any other line: the longest holds the ids of a suite's cases
+MAX_DESCRIPTORS = 8
+
+# A peer that vanished without a word (its node lost power) is noticed after about 25 s.
+KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 25_000),
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)
+
+Message = dict[str, Any]
+
+
+class WireError(ValueError):
+    """A line that is too long or is not a JSON object."""
+
+
+def pack(message: Mapping[str, Any]) -> bytes:
+    return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def unpack(raw: bytes) -> Message:
+    try:
+        message = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"a line is not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise WireError(f"a line is {type(message).__name__}, not an object")
+    return message
+
+
+class Channel:
+    """A blocking end, for processes that do one thing at a time: zygote and ranks."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._buffer = b""
+        self._descriptors: list[int] = []
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self.sock.sendall(pack(message))
+
+    def receive(self) -> Message | None:
+        """The next message, or None when the other end is gone."""
+        while b"\n" not in self._buffer:
+            try:
+                chunk, descriptors, _, _ = socket.recv_fds(self.sock, 1 << 16, MAX_DESCRIPTORS)
+            except ConnectionError:
+                return None
+            self._descriptors += descriptors
+            if not chunk:
+                return None
+            self._buffer += chunk
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        return unpack(line)
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """Those that came with the message received last."""
+        taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
+        return taken
+
+
+class Lines(asyncio.Protocol):
+    """An asyncio end: one call for each line, one when the other end is gone."""
+
+    def __init__(
+        self,
+        on_line: Callable[["Lines", bytes], None],
+        on_lost: Callable[["Lines"], None],
+        limit_bytes: int = LINE_BYTES,
+    ) -> None:
+        self.serve(on_line, on_lost, limit_bytes)
+        self.is_lost = False
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+        self._transport: asyncio.Transport | None = None
+
+    def serve(
+        self, on_line: Callable[["Lines", bytes], None], on_lost: Callable[["Lines"], None], limit_bytes: int
+    ) -> None:
+        """Hand the connection over; takes effect with the next line."""
+        self._on_line, self._on_lost, self.limit_bytes = on_line, on_lost, limit_bytes
+
+    @override
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows for mypy; asyncio gives stream protocols these
+        self._transport = transport
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            for level, option, value in KEEPALIVE:
+                sock.setsockopt(level, option, value)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        *whole, rest = data.split(b"\n")
+        if whole:
+            whole[0] = b"".join([*self._pending, whole[0]])
+            self._pending, self._pending_bytes = [], 0
+        for line in whole:
+            if self.is_closing:
+                return
+            if len(line) > self.limit_bytes:
+                self.close()
+                return
+            self._on_line(self, line)
+        if rest:
+            self._pending.append(rest)
+            self._pending_bytes += len(rest)
+        if self._pending_bytes > self.limit_bytes:
+            self.close()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self._on_lost(self)
+
+    @property
+    def is_closing(self) -> bool:
+        return self._transport is None or self._transport.is_closing()
+
+    def write(self, raw: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(raw)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        self.write(pack(message))
+
+    def close(self) -> None:
+        """What was written before still goes out."""
+        if self._transport is not None:
+            self._transport.close()
