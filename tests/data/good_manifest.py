@@ -1,0 +1,57 @@
+"""A DistTest that says something in every field, and how to change it."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Final
+
+REMOVE: Final = object()
+
+GOOD: Final[Mapping[str, Any]] = {
+    "apiVersion": "disttest.dev/v1alpha1",
+    "kind": "DistTest",
+    "metadata": {"name": "good"},
+    "spec": {
+        "series": "nightly-2x8",
+        "suites": [{"name": "collectives", "builtin": "collectives"}, {"name": "mine", "configMap": {"name": "tests"}}],
+        "nodes": 2,
+        "gpusPerNode": 8,
+        "ranksPerNode": 8,
+        "backend": "nccl",
+        "image": "example/disttest-runner:1.0",
+        "gpuResource": "nvidia.com/gpu",
+        "placement": "Spread",
+        "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "EMPTY"}],
+        "queueName": "gpu-nightly",
+        "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
+        "ttlSecondsAfterFinished": 604800,
+        "template": {
+            "metadata": {"labels": {"team": "torch"}, "annotations": {"example.com/why": "a driver was changed"}},
+            "spec": {
+                "nodeSelector": {"example.com/gpu": "h100"},
+                "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+                "resources": {"limits": {"memory": "512Gi"}, "requests": {"cpu": 32, "memory": "256Gi"}},
+                "priorityClassName": "nightly",
+                "runtimeClassName": "nvidia",
+                "schedulerName": "gang-scheduler",
+                "serviceAccountName": "tests",
+                "imagePullSecrets": [{"name": "registry"}],
+            },
+        },
+    },
+}
+
+
+def changed(change: Mapping[str, Any]) -> dict[str, Any]:
+    """GOOD with some of its values changed, added or removed."""
+    manifest = copy.deepcopy(dict(GOOD))
+    for path, value in change.items():
+        *way, last = path.split("/")
+        here: Any = manifest
+        for step in way:
+            here = here[int(step)] if isinstance(here, list) else here[step]
+        key: Any = int(last) if isinstance(here, list) else last
+        if value is REMOVE:
+            del here[key]
+        else:
+            here[key] = value
+    return manifest

@@ -1,0 +1,57 @@
+"""Manifests at the edge of what is allowed: the API server and the parser accept them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.data.good_manifest import REMOVE, changed
+from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, POD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """At the edge of what is allowed; refusing it would be wrong."""
+
+    id: str
+    change: Mapping[str, Any]
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return changed(self.change)
+
+
+RIGHT: Final[tuple[Right, ...]] = (
+    Right(id="as it is", change={}),
+    Right(id="only suites", change={"spec": {"suites": [{"name": "collectives"}]}}),
+    Right(id="longest name", change={"metadata/name": "x" * 52}),
+    Right(id="unknown built-in suite", change={"spec/suites/0": {"name": "of-a-newer-image"}}),
+    Right(id="most nodes and ranks", change={"spec/nodes": 512, "spec/gpusPerNode": 16, "spec/ranksPerNode": 16}),
+    Right(id="fewer ranks than gpus", change={"spec/ranksPerNode": 1}),
+    Right(id="cpu", change={"spec/gpusPerNode": 0, "spec/backend": "gloo", "spec/ranksPerNode": 128}),
+    Right(id="cpu by default", change={"spec/gpusPerNode": 0, "spec/backend": REMOVE}),
+    Right(id="gloo with gpus", change={"spec/backend": "gloo", "spec/ranksPerNode": 9}),
+    Right(id="most suites", change={"spec/suites": MANY_SUITES[:32]}),
+    Right(id="longest suite name", change={"spec/suites/0/name": "a" * 63}),
+    Right(id="most variables", change={"spec/env": MANY_ENV[:64]}),
+    Right(id="variable of a similar name", change={"spec/env/0/name": "RANKS"}),
+    Right(id="longest value", change={"spec/env/0/value": "x" * 4096}),
+    Right(id="image by digest", change={"spec/image": "example:5000/a/b@sha256:" + "0" * 64}),
+    Right(id="another vendor", change={"spec/gpuResource": "amd.com/gpu"}),
+    Right(id="gpus of no vendor of ours", change={f"{POD}/resources/limits": {"amd.com/gpu": 1}}),
+    Right(id="case as long as run", change={"spec/timeouts": {"caseSeconds": 60, "runSeconds": 60}}),
+    Right(id="deleted at once", change={"spec/ttlSecondsAfterFinished": 0}),
+    Right(id="nulls are absent", change={"spec/series": None, "spec/template": None, "spec/suites/0/builtin": None}),
+    Right(id="whole float", change={"spec/nodes": 2.0}),
+    Right(id="quantities", change={f"{POD}/resources/limits": {"cpu": "1.5", "memory": "100Mi", "a.b/c": 0}}),
+    Right(id="empty value", change={f"{POD}/tolerations/0/value": ""}),
+    Right(id="tolerates all", change={f"{POD}/tolerations/0": {"operator": "Exists"}}),
+    Right(
+        id="tolerates a while",
+        change={f"{POD}/tolerations/0": EXISTS | {"effect": "NoExecute", "tolerationSeconds": 0}},
+    ),
+    Right(
+        id="topology of Kueue",
+        change={"spec/template/metadata/annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}},
+    ),
+    Right(id="longest label key", change={"spec/template/metadata/labels": {"example.com/" + "a" * 63: ""}}),
+)

@@ -1,0 +1,159 @@
+"""Manifests that nobody should get away with: refused by the API server and by the parser, each with a sentence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.data.good_manifest import REMOVE, changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrong:
+    """`change` maps paths into GOOD to new values. `server` is for where the API server has words of its own."""
+
+    id: str
+    change: Mapping[str, Any] = field(default_factory=dict)
+    parser: str
+    server: str = ""
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return changed(self.change)
+
+
+def one(path: str, value: Any, says: str, *, server: str = "", name: str = "") -> Wrong:
+    """A row that changes one value; `says` is what both say, or the parser alone where `server` is given."""
+    shown = "absent" if value is REMOVE else str(value)[:24]
+    return Wrong(id=name or f"{path}={shown}", change={path: value}, parser=says, server=server)
+
+
+UNSUPPORTED = "is not supported by this version of DistTest; leave it out"
+OURS = "is set by the operator; leave it out"
+LABEL = "write lower-case letters, digits and '-', beginning and ending with a letter or digit"
+POD = "spec/template/spec"
+EXISTS = {"key": "a", "operator": "Exists"}
+MANY_LABELS = {f"l{i}": "x" for i in range(33)}
+MANY_ENV = [{"name": f"V{i}"} for i in range(65)]
+MANY_SUITES = [{"name": f"s{i}"} for i in range(33)]
+
+
+def _refused(path: str, value: Any, says: str = UNSUPPORTED) -> Wrong:
+    shown = path.replace("/", ".").replace(".0", "[0]")
+    return one(path, value, f"{shown}: {says}", server=f'unknown field "{shown}"', name=f"{path} refused")
+
+
+WRONG: Final[tuple[Wrong, ...]] = (
+    # The object
+    one("kind", "DistTests", "kind: write DistTest", server="no matches for kind"),
+    one("apiVersion", "disttest.dev/v1", "apiVersion: write disttest.dev/v1alpha1", server="no matches for kind"),
+    one("spec", REMOVE, "spec: is missing", server="spec: Required value"),
+    one("spec", None, "spec: is missing", server="spec: Required value"),
+    one("spec", [], "spec: write a mapping", server='must be of type object: "array"'),
+    one("specs", {}, "specs: is unknown; did you mean spec?", server='unknown field "specs"'),
+    one("metadata/lables", {}, "did you mean labels?", server='unknown field "metadata.lables"'),
+    one("metadata/name", REMOVE, "metadata.name: is missing", server="name or generateName is required"),
+    one("metadata/name", "x" * 53, "at most 52 lower-case letters"),
+    one("metadata/name", "2x8", "beginning with a letter"),
+    one("metadata/name", "night.2x8", "write a name of at most 52 lower-case letters, digits and '-'"),
+    one("metadata/name", "Nightly", "write a name of at most 52", server="a lowercase RFC 1123 subdomain"),
+    # Unknown and later fields
+    one("spec/node", 2, "spec.node: is unknown; did you mean nodes?", server='unknown field "spec.node"'),
+    one("spec/gpuspernode", 2, "did you mean gpusPerNode?", server='unknown field "spec.gpuspernode"'),
+    one("spec/timeouts/case", 2, "spec.timeouts.case: is unknown; known fields", server='"spec.timeouts.case"'),
+    _refused("spec/retries", {"infrastructure": 1}),
+    _refused("spec/thresholds", []),
+    _refused("spec/artifacts", {}),
+    _refused("spec/suspend", True),
+    _refused("spec/cancel", False),
+    _refused("spec/suites/0/files", ["test/a.py"]),
+    _refused("spec/suites/0/select", "not gloo"),
+    _refused("spec/suites/0/env", []),
+    _refused("spec/suites/0/retries", 1),
+    _refused("spec/env/0/valueFrom", {}),
+    _refused(f"{POD}/affinity", {}),
+    _refused(f"{POD}/volumes", []),
+    _refused(f"{POD}/resourceClaims", []),
+    _refused(f"{POD}/securityContext", {}),
+    _refused(f"{POD}/restartPolicy", "Always", OURS),
+    _refused(f"{POD}/containers", [], OURS),
+    _refused(f"{POD}/subdomain", "x", OURS),
+    # Suites
+    one("spec/suites", REMOVE, "spec.suites: is missing", server="spec.suites: Required value"),
+    one("spec/suites", [], "write 1 to 32 entries", server="should have at least 1 items"),
+    one("spec/suites", MANY_SUITES, "write 1 to 32 entries", server="must have at most 32 items"),
+    one("spec/suites", "collectives", "spec.suites: write a list", server='must be of type array: "string"'),
+    one("spec/suites/0", "collectives", "spec.suites[0]: write a mapping", server='of type object: "string"'),
+    one("spec/suites/0/name", REMOVE, "spec.suites[0].name: is missing", server="spec.suites[0].name: Required value"),
+    one("spec/suites/0/name", "Collectives", LABEL),
+    one("spec/suites/0/name", "", "write at least 1 character", server="should be at least 1 chars long"),
+    one("spec/suites/0/name", "a" * 64, "write at most 63 characters", server="may not be more than 63 bytes"),
+    one("spec/suites/0/builtin", "a/b", LABEL),
+    one("spec/suites/0/configMap", {"name": "x"}, "builtin and configMap exclude each other"),
+    one("spec/suites/1/configMap", {}, "configMap.name: is missing", server="configMap.name: Required value"),
+    one("spec/suites/1/configMap/name", "My_Tests", "write the name of a ConfigMap of this namespace"),
+    one("spec/suites/1/name", "collectives", "each suite needs a name of its own"),
+    # Numbers
+    one("spec/nodes", 0, "write a whole number from 1 to 512", server="should be greater than or equal to 1"),
+    one("spec/nodes", 513, "write a whole number from 1 to 512", server="should be less than or equal to 512"),
+    one("spec/nodes", "2", "write a whole number from 1 to 512, not '2'", server='of type integer: "string"'),
+    one("spec/nodes", 1.5, "write a whole number from 1 to 512", server='of type integer: "number"'),
+    one("spec/nodes", True, "write a whole number from 1 to 512", server='of type integer: "boolean"'),
+    one("spec/gpusPerNode", 17, "from 0 to 16", server="less than or equal to 16"),
+    one("spec/gpusPerNode", -1, "from 0 to 16", server="greater than or equal to 0"),
+    one("spec/gpusPerNode", 0, "backend nccl needs GPUs; write backend: gloo"),
+    one("spec/gpusPerNode", 4, "write ranksPerNode of at most gpusPerNode"),
+    one("spec/ranksPerNode", 9, "write ranksPerNode of at most gpusPerNode"),
+    one("spec/ranksPerNode", 0, "from 1 to 128", server="greater than or equal to 1"),
+    one("spec/ranksPerNode", 129, "from 1 to 128", server="less than or equal to 128"),
+    one("spec/ttlSecondsAfterFinished", -1, "from 0 to 31536000", server="greater than or equal to 0"),
+    one("spec/timeouts/queueSeconds", 0, "from 1 to 604800", server="greater than or equal to 1"),
+    one("spec/timeouts/joinSeconds", "5m", "from 1 to 86400, not '5m'", server='of type integer: "string"'),
+    one("spec/timeouts/caseSeconds", 7201, "write caseSeconds of at most runSeconds"),
+    one("spec/timeouts/runSeconds", 604801, "from 1 to 604800", server="less than or equal to 604800"),
+    one("spec/timeouts/runSeconds", 299, "write caseSeconds of at most runSeconds"),
+    # Words
+    one("spec/backend", "mpi", "write one of nccl, gloo", server='supported values: "nccl", "gloo"'),
+    one("spec/placement", "spread", "write one of Spread, Any", server='supported values: "Spread", "Any"'),
+    one("spec/series", "Nightly", LABEL),
+    one("spec/series", "adhoc", "adhoc is the series of runs that name none"),
+    one("spec/series", 8, "write a string (in quotes", server='of type string: "integer"'),
+    one("spec/image", "my image", "without spaces"),
+    one("spec/image", "", "write at least 1 character", server="at least 1 chars long"),
+    one("spec/gpuResource", "gpu", "like nvidia.com/gpu"),
+    one("spec/queueName", "GPU", "write the name of a LocalQueue"),
+    # Environment
+    one("spec/env/0/name", "MASTER_ADDR", "are set by the runner; leave this one out"),
+    one("spec/env/0/name", "RANK", "are set by the runner; leave this one out"),
+    one("spec/env/0/name", "DISTTEST_PLAN", "are set by the runner; leave this one out"),
+    one("spec/env/0/name", "PET_NNODES", "are set by the runner; leave this one out"),
+    one("spec/env/0/name", "2X", "write letters, digits and '_', not beginning with a digit"),
+    one("spec/env/0/name", REMOVE, "spec.env[0].name: is missing", server="spec.env[0].name: Required value"),
+    one("spec/env/0/value", 1, "write a string (in quotes", server='of type string: "integer"'),
+    one("spec/env/0/value", "x" * 4097, "write at most 4096 characters", server="may not be more than 4096 bytes"),
+    one("spec/env/1/name", "NCCL_DEBUG", "each variable can be set once"),
+    one("spec/env", {"NCCL_DEBUG": "INFO"}, "spec.env: write a list", server='of type array: "object"'),
+    one("spec/env", MANY_ENV, "write 0 to 64 entries", server="must have at most 64 items"),
+    # Template
+    one("spec/template/metadata/labels", {"disttest.dev/name": "x"}, "are set by controllers; leave them out"),
+    one("spec/template/metadata/labels", {"kueue.x-k8s.io/queue-name": "q"}, "name a queue in spec.queueName"),
+    one("spec/template/metadata/labels", {"job-name": "x"}, "are set by controllers; leave them out"),
+    one("spec/template/metadata/labels", {"a b": "x"}, "write keys like app or example.com/app"),
+    one("spec/template/metadata/labels", {"a": "x y"}, "write letters, digits, '-', '_' and '.'"),
+    one("spec/template/metadata/labels", {"a": 1}, "write a string (in quotes", server='of type string: "integer"'),
+    one("spec/template/metadata/labels", MANY_LABELS, "at most 32 entries", server="must have at most 32 items"),
+    one("spec/template/metadata/annotations", {"batch.kubernetes.io/x": "y"}, "are set by controllers"),
+    one("spec/template/metadata/name", "x", "metadata.name: is unknown", server='"spec.template.metadata.name"'),
+    one(f"{POD}/nodeSelector", ["gpu"], "write a mapping of names to values", server='of type object: "array"'),
+    one(f"{POD}/tolerations/0/operator", "Is", "write one of Exists, Equal", server='supported values: "Exists"'),
+    one(f"{POD}/tolerations/0/effect", "Never", "write one of NoSchedule", server='supported values: "NoSchedule"'),
+    one(f"{POD}/tolerations/0/value", "x", "operator Exists takes no value"),
+    one(f"{POD}/tolerations/0", {}, "a toleration without key tolerates every taint"),
+    one(f"{POD}/tolerations/0", EXISTS | {"tolerationSeconds": 5}, "tolerationSeconds needs effect: NoExecute"),
+    one(f"{POD}/resources/limits", {"memory": "lots"}, "write a quantity such as 4, 500m or 16Gi"),
+    one(f"{POD}/resources/limits", {"memory": -1}, "write a quantity such as 4, 500m or 16Gi"),
+    one(f"{POD}/resources/limits", {"nvidia.com/gpu": 8}, "GPUs are asked for by gpusPerNode"),
+    one(f"{POD}/resources/requests", {"nvidia.com/gpu": "8"}, "GPUs are asked for by gpusPerNode"),
+    one(f"{POD}/priorityClassName", "High!", "write the name of a PriorityClass"),
+    one(f"{POD}/serviceAccountName", "a b", "write the name of a ServiceAccount"),
+    one(f"{POD}/imagePullSecrets", ["registry"], "imagePullSecrets[0]: write a mapping", server='object: "string"'),
+)

@@ -1,0 +1,35 @@
+"""Golden files: what the functions make is compared with YAML that people have read."""
+
+import copy
+import difflib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+GOLDEN = Path(__file__).parents[3] / "data" / "golden"
+
+Matches = Callable[[Mapping[str, Any], str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
+
+
+@pytest.fixture
+def matches(request: pytest.FixtureRequest) -> Matches:
+    """matches(manifest, "job.yaml") fails with a diff; run this folder with --update-golden to accept what is new."""
+
+    def compare(manifest: Mapping[str, Any], name: str) -> None:
+        made = yaml.safe_dump(copy.deepcopy(dict(manifest)), sort_keys=False, width=120)
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden", default=False):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(made)
+        golden = path.read_text() if path.exists() else ""
+        diff = "".join(difflib.unified_diff(golden.splitlines(True), made.splitlines(True), name, "made"))
+        assert not diff, f"{name} differs; if that is meant, run this folder with --update-golden\n{diff}"
+
+    return compare

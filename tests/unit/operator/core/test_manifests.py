@@ -1,0 +1,178 @@
+"""The objects that are created, against YAML that was read by people."""
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from disttest_contract import environment
+from disttest_contract.environment import AgentEnvironment
+from disttest_operator.core import manifests, naming
+from disttest_operator.core.model import Defaults, DistTest, Manifest
+from disttest_operator.core.parse import parse
+from disttest_operator.core.run_plan import run_plan
+from tests.data.good_manifest import GOOD
+
+Matches = Callable[[Mapping[str, Any], str], None]
+CPU = {"suites": [{"name": "collectives"}], "nodes": 2, "gpusPerNode": 0, "placement": "Any"}
+NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+
+
+def a_test(spec: Mapping[str, Any], *, name: str = "run") -> DistTest:
+    metadata = {"name": name, "namespace": "gpu-ci", "uid": "7f1c4a52-0000-4000-8000-000000000001"}
+    return parse({"metadata": metadata, "spec": spec}, Defaults(image="disttest-runner:test"))
+
+
+def container(job: Manifest) -> Manifest:
+    found: Manifest = job["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def env(job: Manifest) -> dict[str, str]:
+    return {entry["name"]: entry["value"] for entry in container(job)["env"] if "value" in entry}
+
+
+@pytest.mark.parametrize(
+    ("spec", "golden"), [(CPU, "job-cpu.yaml"), (GOOD["spec"], "job-full.yaml")], ids=["cpu", "full"]
+)
+def test_the_job(spec: Mapping[str, Any], golden: str, matches: Matches) -> None:
+    matches(manifests.build_job(a_test(spec), 1, "0123456789abcdef"), golden)
+
+
+def test_the_service(matches: Matches) -> None:
+    matches(manifests.build_service(a_test(CPU), 1), "service.yaml")
+
+
+def test_the_report_config_map(matches: Matches) -> None:
+    made = manifests.build_report_config_map(a_test(CPU), b"\x1f\x8b packed", "ab" * 32)
+    matches(made, "report.yaml")
+    assert base64.b64decode(made["binaryData"][naming.REPORT_KEY]) == b"\x1f\x8b packed"
+
+
+def test_the_series(matches: Matches) -> None:
+    matches(manifests.build_series("gpu-ci", "nightly-2x8"), "series.yaml")
+
+
+def test_the_event(matches: Matches) -> None:
+    event = manifests.build_event(
+        a_test(CPU), reason="Passed", note="all 54 cases passed", warning=False, now=NOW, instance="operator-0"
+    )
+    matches(event, "event.yaml")
+
+
+def test_the_same_event_has_the_same_name_and_another_has_another() -> None:
+    def name(note: str, name: str = "run") -> str:
+        made = manifests.build_event(
+            a_test(CPU, name=name), reason="R", note=note, warning=True, now=NOW, instance="i" * 200
+        )
+        assert len(made["reportingInstance"]) <= 128
+        assert len(made["note"].encode()) <= 1024
+        return str(made["metadata"]["name"])
+
+    assert name("a") == name("a")
+    assert len({name("a"), name("b"), name("é" * 2000)}) == 3
+
+
+def test_an_agent_can_read_what_its_pod_is_given() -> None:
+    test = a_test(GOOD["spec"])
+    values = env(manifests.build_job(test, 3, "secret"))
+    downward = {
+        environment.NODE_INDEX: "1",
+        environment.NODE_NAME: "node-1",
+        environment.POD_NAME: "run-a3-1-x",
+        environment.POD_UID: "uid",
+    }
+    agent = AgentEnvironment.read(values | downward)
+    assert agent.plan == run_plan(test, 3)
+    assert (agent.nonce, agent.leader_host, agent.leader_port) == ("secret", "run-a3-0.run-a3.gpu-ci.svc", 29400)
+    assert agent.plan.suites[1].directory == "/opt/disttest/suites/mine"
+    assert agent.plan.spread
+
+
+def test_the_users_environment_wins_over_defaults_and_nothing_is_set_twice() -> None:
+    job = manifests.build_job(a_test(GOOD["spec"]), 1, "n")
+    assert env(job)["NCCL_DEBUG"] == "INFO"
+    names = [entry["name"] for entry in container(job)["env"]]
+    assert len(names) == len(set(names))
+
+
+def test_torchs_watchdog_waits_longer_than_a_case() -> None:
+    def heartbeat(case_seconds: int) -> int:
+        spec = {"suites": [{"name": "collectives"}], "timeouts": {"caseSeconds": case_seconds}}
+        return int(env(manifests.build_job(a_test(spec), 1, "n"))["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"])
+
+    assert heartbeat(5) == 480
+    assert heartbeat(7000) > 7000
+
+
+def test_runs_without_gpus_have_no_nccl_settings_and_ask_for_nothing() -> None:
+    job = manifests.build_job(a_test(CPU), 1, "n")
+    assert not [name for name in env(job) if "NCCL" in name]
+    assert "resources" not in container(job)
+
+
+def test_gpus_stand_in_limits_and_requests_beside_the_users_resources() -> None:
+    resources = container(manifests.build_job(a_test(GOOD["spec"]), 1, "n"))["resources"]
+    assert resources["limits"] == {"memory": "512Gi", "nvidia.com/gpu": "8"}
+    assert resources["requests"] == {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"}
+
+
+def test_a_users_toleration_of_a_lost_node_replaces_ours() -> None:
+    own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+    job = manifests.build_job(a_test(CPU | {"template": {"spec": {"tolerations": [own]}}}), 1, "n")
+    tolerations = job["spec"]["template"]["spec"]["tolerations"]
+    assert [(entry["key"], entry["tolerationSeconds"]) for entry in tolerations] == [
+        ("node.kubernetes.io/not-ready", 5),
+        ("node.kubernetes.io/unreachable", 60),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_spread"),
+    [({"placement": "Spread"}, True), ({"placement": "Any"}, False), ({"placement": "Spread", "nodes": 1}, False)],
+    ids=repr,
+)
+def test_spread_forbids_two_pods_of_the_attempt_on_one_node(change: dict[str, Any], is_spread: bool) -> None:  # noqa: FBT001  # a column of the table
+    template = manifests.build_job(a_test(CPU | change), 2, "n")["spec"]["template"]
+    assert ("affinity" in template["spec"]) == is_spread
+    if is_spread:
+        [term] = template["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        wanted = term["labelSelector"]["matchLabels"]
+        assert wanted.items() <= template["metadata"]["labels"].items()
+        assert wanted["disttest.dev/attempt"] == "2"
+
+
+def test_the_service_selects_the_pods_of_its_attempt_only() -> None:
+    test = a_test(CPU)
+    selector = manifests.build_service(test, 1)["spec"]["selector"]
+    first, second = (manifests.build_job(test, n, "n")["spec"]["template"]["metadata"]["labels"] for n in (1, 2))
+    assert selector.items() <= first.items()
+    assert not selector.items() <= second.items()
+
+
+def test_only_a_run_with_a_queue_is_created_suspended() -> None:
+    queued, plain = (manifests.build_job(a_test(CPU | extra), 1, "n") for extra in ({"queueName": "q"}, {}))
+    assert queued["spec"]["suspend"] is True
+    assert queued["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+    assert "kueue.x-k8s.io/queue-name" not in queued["spec"]["template"]["metadata"]["labels"]
+    assert "suspend" not in plain["spec"]
+
+
+def test_names_are_short_enough_for_the_longest_run() -> None:
+    test = a_test(CPU | {"nodes": 512}, name="r" * 52)
+    assert len(f"{naming.job(test, 9)}-511") <= 63
+    assert len(naming.service(test, 9)) <= 63
+    assert all(len(value) <= 63 for value in naming.labels(test, 9).values())
+
+
+def test_labels_are_new_each_time() -> None:
+    test = a_test(CPU)
+    naming.labels(test, 1)["x"] = "y"
+    assert "x" not in naming.labels(test, 1)
+
+
+def test_runs_without_a_series_are_counted_as_adhoc() -> None:
+    assert naming.series(a_test(CPU)) == "adhoc"
+    assert naming.series(a_test(GOOD["spec"])) == "nightly-2x8"
