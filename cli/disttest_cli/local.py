@@ -37,9 +37,7 @@ async def run(plan: RunPlan, show: Callable[[str], None], *, environ: Mapping[st
     nonce = secrets.token_hex(16)
     with tempfile.TemporaryDirectory(prefix="disttest-") as folder:
         agents = [
-            await _start(
-                index, agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder)), environ
-            )
+            await _start(agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder)), environ)
             for leader in (f"{LOOPBACK}:{free_port()}",)
             for index in range(plan.nodes)
         ]
@@ -69,7 +67,7 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-async def _start(index: int, own: Mapping[str, str], environ: Mapping[str, str] | None) -> asyncio.subprocess.Process:
+async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

@@ -7,7 +7,9 @@ from typing import Self
 from disttest_contract.plan import InvalidPlanError, RunPlan
 
 PLAN = "DISTTEST_PLAN"  # RunPlan as JSON
-NONCE = "DISTTEST_NONCE"  # secret of the attempt: agents show it to the leader, the report's frames carry it; ranks never get it
+NONCE = (
+    "DISTTEST_NONCE"  # secret of the attempt: shown to the leader, carried by the report's frames; ranks never get it
+)
 NODE_INDEX = "JOB_COMPLETION_INDEX"  # set by the Job controller
 NODE_NAME = "DISTTEST_NODE_NAME"
 POD_NAME = "DISTTEST_POD_NAME"

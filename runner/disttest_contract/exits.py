@@ -1,4 +1,4 @@
-"""Exit codes of an agent, hence of its container. Anything else was not the runner's choice: a signal, a crash, the shell."""
+"""Exit codes of an agent, hence of its container. Others were not the runner's choice: a signal, a crash, the shell."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""How a report travels at the end of the leader's log: compressed, in lines that carry the attempt's nonce, with a checksum.
+"""How a report travels at the end of the leader's log: compressed, in lines with the attempt's nonce and a checksum.
 
 DISTTEST-REPORT <nonce> begin <lines> <sha256 of the bytes>
 DISTTEST-REPORT <nonce> <number> <base64 of a part of the zlib stream>

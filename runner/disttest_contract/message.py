@@ -15,7 +15,7 @@ SCHEMA = 1
 class Summary:
     """What one agent knew last. Only the leader (node index 0) knows counts and cases; the others know their own end.
 
-    `step` is one of starting, joining, collecting, running, finished. `report_sha256` is set once the report is in the log.
+    `step` is one of starting, joining, collecting, running, finished. `report_sha256` is set once the report is logged.
     """
 
     uid: str  # of the DistTest
@@ -32,7 +32,7 @@ class Summary:
     report_sha256: str = ""
 
     def to_bytes(self) -> bytes:
-        """Exactly TERMINATION_MESSAGE_BYTES, padded with spaces: one positional write leaves nothing of an older message."""
+        """Exactly TERMINATION_MESSAGE_BYTES, padded with spaces: one write leaves nothing of an older one."""
         for text_bytes in (1024, 256, 64, 0):
             raw = json.dumps(self._to_json(text_bytes), separators=(",", ":"), ensure_ascii=True).encode()
             if len(raw) <= limits.TERMINATION_MESSAGE_BYTES:

@@ -14,23 +14,23 @@ class Outcome(StrEnum):
     ERRORED = "errored"  # set-up, tear-down or collection raised
     CRASHED = "crashed"  # a rank died in mid-case
     HUNG = "hung"  # the case's deadline passed
-    SKIPPED = "skipped"  # every rank skipped it
+    SKIPPED = "skipped"  # a rank skipped it, and none did worse
     XFAILED = "xfailed"  # failed as the suite expects
     XPASSED = "xpassed"  # passed although the suite expects a failure; not strict
     NOT_RUN = "notRun"  # never started: world too large or zero, gang lost, deadline of the run
 
 
-# A case is as good as its worst rank; skipped wins over passed nowhere: it needs all ranks.
+# A case is as good as its worst rank. Skipped is worse than passed: a case that some ranks skipped has not passed.
 WORST_FIRST = (
     Outcome.CRASHED,
     Outcome.HUNG,
     Outcome.ERRORED,
     Outcome.FAILED,
     Outcome.NOT_RUN,
+    Outcome.SKIPPED,
     Outcome.XPASSED,
     Outcome.XFAILED,
     Outcome.PASSED,
-    Outcome.SKIPPED,
 )
 BAD = frozenset({Outcome.CRASHED, Outcome.HUNG, Outcome.ERRORED, Outcome.FAILED})
 

@@ -161,7 +161,7 @@ class Report:
 
     @classmethod
     def loads(cls, raw: bytes) -> Self:
-        """Read what `dumps` wrote. Raises InvalidReportError for anything else; counts are taken anew from the cases."""
+        """Read what `dumps` wrote. Raises InvalidReportError for anything else; counts are taken from the cases."""
         if len(raw) > limits.REPORT_BYTES:
             raise InvalidReportError(f"the report has {len(raw)} bytes, more than {limits.REPORT_BYTES}")
         try:

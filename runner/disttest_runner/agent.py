@@ -1,4 +1,4 @@
-"""The agent of one pod: keeps the ranks, talks to the leader, leaves nothing behind. Node index 0's is the leader as well.
+"""The agent of one pod: keeps the ranks, talks to the leader, leaves nothing behind. At node index 0 it leads.
 
 Standard library only: torch and pytest live in the ranks and the zygote.
 """
@@ -149,6 +149,8 @@ class Agent:
                 await self.ranks.stacks()
             case "ids":
                 self.ranks.ids(message["digest"])
+            case unknown:
+                raise ValueError(f"the leader asks for {unknown!r}, which this agent does not know")
 
     def _rank_orders(self, message: Message) -> list[RankOrder]:
         plan, node = self.plan, self.environment.node_index
@@ -179,7 +181,7 @@ class Agent:
             case "end":
                 ending = Stop(Verdict(message["verdict"]), Reason(message["reason"]), message["message"])
                 if self.leader is None:
-                    self._finish_alone(ending)
+                    self._finish_alone(ending, is_news=False)
             case _:
                 self._orders.put_nowait(message)
 
@@ -192,11 +194,12 @@ class Agent:
         self.log.say(f"error: {message}")
         self.link.send({"op": "broken", "message": message})
 
-    def _finish_alone(self, stop: Stop) -> None:
-        """This agent's own end; the run's is the leader's to tell."""
+    def _finish_alone(self, stop: Stop, *, is_news: bool = True) -> None:
+        """The end of one agent; that of the run is the leader's to tell."""
         if self._ended.done():
             return
-        self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
+        if is_news:
+            self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
         self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
         self._end(stop)
 

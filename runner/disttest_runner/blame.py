@@ -62,7 +62,7 @@ class World:
 
 
 def judge_case(case_id: str, evidence: Evidence, world: World) -> CaseResult:
-    """A crash outweighs a failure, a failure outweighs the silence of those who wait for it, silence alone is a hang."""
+    """A crash outweighs a failure, a failure the silence of those who wait for it, and silence alone is a hang."""
     if evidence.exits:
         return _crashed(case_id, evidence, world)
     failed = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome in BAD))

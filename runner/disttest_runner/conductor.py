@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from disttest_contract.outcomes import Outcome, Reason
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import CaseResult, SuiteResult
-from disttest_runner import blame, verdicts
+from disttest_runner import blame, collection, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
 
@@ -138,7 +138,7 @@ class Conductor:
         if run.digest and digests[0] != run.digest:
             raise BrokenSuiteError(
                 Reason.COLLECTION_DIFFERS,
-                f"started anew, all ranks collected other cases than before: {difference(run.ids, ids)}",
+                f"started anew, all ranks collected other cases than before: {collection.difference(run.ids, ids)}",
             )
         run.ids, run.digest = ids, digests[0]
 
@@ -161,11 +161,10 @@ class Conductor:
 
     async def _collected_differently(self, ids: tuple[str, ...], odd: list[int], digest: str) -> BrokenSuiteError:
         answers = await self.board.ask({"op": "ids", "digest": digest}, answer="ids", seconds=STACKS_SECONDS)
-        others = next((answer["ids"] for answer in answers.by_node.values() if answer["ids"] is not None), [])
+        lists = [tuple(answer["ids"]) for answer in answers.by_node.values() if answer["ids"] is not None]
+        what = collection.difference(ids, lists[0] if lists else ())
         where = blame.name_ranks(odd, self.world)
-        return BrokenSuiteError(
-            Reason.COLLECTION_DIFFERS, f"{where} collected other cases than rank 0: {difference(ids, tuple(others))}"
-        )
+        return BrokenSuiteError(Reason.COLLECTION_DIFFERS, f"{where} collected other cases than rank 0: {what}")
 
     async def _case(self, index: int, run: SuiteRun, number: int) -> None:
         self._blame_late_exits(run)
@@ -225,30 +224,6 @@ class Conductor:
         result = blame.judge_case(run.results[-1].id, evidence, self.world)
         run.results[-1] = dataclasses.replace(result, message=f"{message}, after this one had reported its result")
         self._observer.ended(run, run.results[-1])
-
-
-def difference(ids: tuple[str, ...], others: tuple[str, ...], shown: int = 5) -> str:
-    """What two collections do not share, or where their order parts."""
-    ours, theirs = set(ids), set(others)
-    lacking = [case_id for case_id in ids if case_id not in theirs]
-    extra = [case_id for case_id in others if case_id not in ours]
-    parts = []
-    if lacking:
-        parts.append(
-            f"without {', '.join(lacking[:shown])}"
-            + (f" and {len(lacking) - shown} more" if len(lacking) > shown else "")
-        )
-    if extra:
-        parts.append(
-            f"with {', '.join(extra[:shown])}" + (f" and {len(extra) - shown} more" if len(extra) > shown else "")
-        )
-    if not parts:
-        place = next(
-            (n for n, (one, other) in enumerate(zip(ids, others, strict=False)) if one != other),
-            min(len(ids), len(others)),
-        )
-        parts.append(f"the same cases in another order, from number {place + 1} on")
-    return "; ".join(parts)
 
 
 def _not_run(case_id: str, message: str) -> CaseResult:

@@ -52,7 +52,8 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
         raise RefusedError("refused: this is the leader of another gang, or you are no agent")
     if message.get("protocol") != PROTOCOL:
         raise RefusedError(
-            f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: use one image for all pods"
+            f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: "
+            "use one image for all pods"
         )
     index, gpus = message.get("nodeIndex"), message.get("gpus")
     if not isinstance(index, int) or not 0 <= index < plan.nodes:
@@ -60,7 +61,8 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
     if index in joined:
         first = joined[index]
         raise RefusedError(
-            f"refused: node index {index} has joined already, as pod {first.pod_name} ({first.pod_uid}) on {first.node_name}"
+            f"refused: node index {index} has joined already, "
+            f"as pod {first.pod_name} ({first.pod_uid}) on {first.node_name}"
         )
     return Hello(
         nonce=nonce,
@@ -99,7 +101,8 @@ def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
         return Stop(
             Verdict.INFRA_FAILED,
             Reason.TOO_FEW_GPUS,
-            f"pod {first.pod_name} on {first.node_name} sees {first.gpus} GPUs, but {plan.ranks_per_node} ranks need one each: "
+            f"pod {first.pod_name} on {first.node_name} sees {first.gpus} GPUs, "
+            f"but {plan.ranks_per_node} ranks need one each: "
             "see the device plugin of this node, or set `gpusPerNode` and `ranksPerNode` to what the node has",
         )
     return None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # exported when run
 
 from disttest_runner.gang import Gang
 from disttest_runner.orders import RankOrder
@@ -14,13 +15,12 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 STORE_SECONDS = 120
-BEYOND_CASE_SECONDS = (
-    60  # torch's own timeout is that much longer than a case's: our deadline, which names ranks, speaks first
-)
+# Torch's own timeout is that much longer than a case's, so that our deadline, which names ranks, speaks first.
+BEYOND_CASE_SECONDS = 60
 
 
 class Generation:
-    """Made once in each rank. The store is served by rank 0 on a socket that its agent had bound: no port is guessed."""
+    """One in each rank. Rank 0 serves the store on a socket that its agent had bound: no port is guessed."""
 
     def __init__(self, order: RankOrder, listener: int | None) -> None:
         self.order = order
@@ -35,7 +35,7 @@ class Generation:
             generation=order.generation,
         )
         self._served = self._serve_store(listener) if listener is not None else None
-        self._store: dist.Store | None = self._served
+        self._store: Store | None = self._served
 
     def environment(self) -> dict[str, str]:
         """What torch and its users read: `init_process_group()` without arguments works and meets at our store."""
@@ -54,9 +54,9 @@ class Generation:
             "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(order.case_seconds + 2 * BEYOND_CASE_SECONDS),
         }
 
-    def _serve_store(self, listener: int) -> dist.TCPStore:
+    def _serve_store(self, listener: int) -> TCPStore:
         order = self.order
-        return dist.TCPStore(
+        return TCPStore(
             order.store_host,
             order.store_port,
             order.world_size,
@@ -67,11 +67,11 @@ class Generation:
         )
 
     @property
-    def store(self) -> dist.Store:
+    def store(self) -> Store:
         """Connected on demand: a suite without collectives pays nothing."""
         if self._store is None:
             order = self.order
-            self._store = dist.TCPStore(
+            self._store = TCPStore(
                 order.store_host,
                 order.store_port,
                 order.world_size,
@@ -91,7 +91,7 @@ class Generation:
             torch.cuda.set_device(self.gang.device)
         dist.init_process_group(
             order.backend,
-            store=dist.PrefixStore(f"disttest/{order.generation}/default", self.store),
+            store=PrefixStore(f"disttest/{order.generation}/default", self.store),
             rank=order.rank,
             world_size=order.world_size,
             timeout=timedelta(seconds=order.case_seconds + BEYOND_CASE_SECONDS),

@@ -12,7 +12,7 @@ RETRY_SECONDS = 0.1  # names of new pods resolve after a while
 
 
 class NotJoinedError(Exception):
-    """This agent is not part of the gang."""
+    """An agent that is not part of the gang."""
 
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.message)
@@ -59,18 +59,13 @@ class LeaderLink:
 
     async def _attempt(self, host: str, port: int, hello: Hello) -> None:
         loop = asyncio.get_running_loop()
-        first: asyncio.Future[Message] = loop.create_future()
+        first: asyncio.Future[bytes] = loop.create_future()
 
-        def on_line(lines: Lines, raw: bytes) -> None:
-            try:
-                message = unpack(raw)
-            except WireError:
-                lines.close()
-                return
+        def on_line(_: Lines, raw: bytes) -> None:
             if first.done():
-                self._on_message(message, raw)
+                self._on_message(unpack(raw), raw)
             else:
-                first.set_result(message)
+                first.set_result(raw)
 
         def on_lost(lines: Lines) -> None:
             if lines is self._lines:
@@ -81,17 +76,23 @@ class LeaderLink:
         _, lines = await loop.create_connection(lambda: Lines(on_line, on_lost), host, port)
         try:
             lines.send(hello.to_message())
-            answer = await first
+            _check_answer(await first, f"{host}:{port}")
         except BaseException:
             lines.close()
             raise
-        if answer.get("op") != "welcome":
-            lines.close()
-            message = f"the leader at {host}:{port} answered: {answer.get('message')}"
-            raise NotJoinedError(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
         self._lines = lines
         if lines.is_lost:
             raise ConnectionError("the connection was closed")
         for message in self._waiting:
             lines.send(message)
         self._waiting = []
+
+
+def _check_answer(raw: bytes, where: str) -> None:
+    try:
+        answer = unpack(raw)
+    except WireError as error:
+        raise ConnectionError(f"somebody else listens there: {error}") from error
+    if answer.get("op") != "welcome":
+        message = f"the leader at {where} answered: {answer.get('message')}"
+        raise NotJoinedError(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))

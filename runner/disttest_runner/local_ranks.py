@@ -1,4 +1,4 @@
-"""This node's ranks: started, told of cases, gathered, killed. One message a case goes up, whatever the number of ranks."""
+"""The ranks of one node: started, told of cases, gathered, killed. One message a case goes up."""
 
 import asyncio
 import os
@@ -153,7 +153,7 @@ class LocalRanks:
             self._tell({"op": "exited", "rank": rank, "status": status})
 
     def _on_rank(self, generation: int, rank: int, raw: bytes) -> None:
-        """Test code shares a process with whoever wrote this line: what makes no sense is dropped, and the case runs out."""
+        """Test code shares the process that wrote this line: what makes no sense is dropped, and the case runs out."""
         if generation != self._generation:
             return
         try:

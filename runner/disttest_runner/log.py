@@ -1,4 +1,4 @@
-"""The container's log: progress, what ranks wrote, the framed report. Capped, since only its newest file can be read back."""
+"""The container's log: progress, what ranks wrote, the framed report. Capped: only its newest file can be read back."""
 
 import sys
 from collections.abc import Iterable

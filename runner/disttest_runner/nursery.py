@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from disttest_contract import environment
 from disttest_runner import orders, processes
+from disttest_runner.compat import override
 from disttest_runner.orders import RankOrder
-from disttest_runner.wire import Lines, Message, override, pack, unpack
+from disttest_runner.wire import Lines, Message, pack, unpack
 
 # Read when a module is imported, so they must be there before the zygote is.
 ENVIRONMENT = {
@@ -83,7 +84,8 @@ class Nursery:
 
     async def fork(self, order: RankOrder, descriptors: list[int]) -> int:
         """Returns the pid. The descriptors stay the caller's to close."""
-        forked = self._forked[order.rank] = asyncio.get_running_loop().create_future()
+        forked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._forked[order.rank] = forked
         message = {"op": "fork", "order": order.to_json(), "descriptors": len(descriptors)}
         socket.send_fds(self.zygote.control, [pack(message)], descriptors)
         return await forked
@@ -110,7 +112,10 @@ class Nursery:
             case "exited":
                 processes.kill_group(message["pid"])  # what it had started itself
                 loop = asyncio.get_running_loop()
+                # after whoever waits for the fork has got the pid
                 loop.call_soon(loop.call_soon, self.events.exited, message["rank"], message["status"])
+            case unknown:
+                raise ValueError(f"the zygote sent {unknown!r}")
 
     def _on_lost(self, _: Lines) -> None:
         if not self.ends:
@@ -138,7 +143,7 @@ class _PipeLines(asyncio.Protocol):
             self._on_line(line)
 
     @override
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         if self._rest:
             self._on_line(self._rest)
             self._rest = b""

@@ -31,12 +31,12 @@ class RankOrder:
         return cls(**{name: data[name] for name in cls.__slots__})
 
 
-# What every rank needs. `_pytest` plugins are named by pytest itself, below.
+# What every rank needs.
 ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank", "disttest_runner.session")
 
-# What single suites need beyond that: dear, so imported only where a suite asks for it, and if possible while an earlier
-# suite is running.
-OF_SUITE = {"fully-shard-autograd": ("torch.distributed.fsdp", "torch.nn", "torch.optim")}
+# What single suites need beyond that: dear, so imported only where a suite asks for it, and if possible while an
+# earlier suite is running.
+OF_SUITE = {"fully-shard-autograd": ("torch.distributed.fsdp", "torch._dynamo")}
 
 
 def preload(suite: SuitePlan) -> tuple[str, ...]:

@@ -18,14 +18,14 @@ from disttest_runner.orders import RankOrder
 from disttest_runner.session import Fixtures, LockStep
 from disttest_runner.wire import Channel
 
-# The terminal's report is the leader's to write; a cache would be written into the user's folder; output is not captured, so
-# that a rank that dies has shown what it wrote; faulthandler is ours already.
+# The terminal's report is the leader's to write; a cache would be written into the user's folder; output is not
+# captured, so that a rank that dies has shown what it wrote; faulthandler is ours already.
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler")
 CONFIGURATIONS = ("pytest.ini", "pyproject.toml")
 
 
 def main(order: RankOrder, descriptors: list[int]) -> int:
-    """Run until the agent hangs up; returns the exit code. Descriptors: channel, file for stacks, the store's listener."""
+    """Run until the agent hangs up. Descriptors: channel, file for stacks, on rank 0 the store's listener."""
     channel_descriptor, stacks, *listener = descriptors
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True, chain=False)

@@ -110,7 +110,7 @@ class Fixtures:
 
     @pytest.fixture(scope="session")
     def gang(self) -> Gang:
-        """This rank's place in the gang."""
+        """The place of a rank in the gang."""
         return self._generation.gang
 
     @pytest.fixture

@@ -73,8 +73,12 @@ class Switchboard:
         if len(self._strangers) >= MAX_STRANGERS:
             self._loop.call_soon(lines.close)
         self._strangers.add(lines)
-        self._loop.call_later(HELLO_SECONDS, lambda: lines in self._strangers and lines.close())
+        self._loop.call_later(HELLO_SECONDS, self._close_stranger, lines)
         return lines
+
+    def _close_stranger(self, lines: Lines) -> None:
+        if lines in self._strangers:
+            lines.close()
 
     def _on_stranger_lost(self, lines: Lines) -> None:
         self._strangers.discard(lines)
@@ -147,7 +151,7 @@ class Switchboard:
         for lines in [*self._agents.values(), *self._strangers]:
             lines.close()
         deadline = self._loop.time() + seconds
-        while any(not lines.is_lost for lines in self._agents.values()) and self._loop.time() < deadline:
+        while any(not lines.is_lost for lines in self._agents.values()) and self._loop.time() < deadline:  # noqa: ASYNC110 - many connections, one deadline
             await asyncio.sleep(0.005)
 
     def _settle(self, end: End) -> None:

@@ -1,18 +1,12 @@
-"""JSON lines over stream sockets, with file descriptors riding along: between agents and leader, agent, zygote and ranks."""
+"""JSON lines over stream sockets, with file descriptors riding along: between all processes of a gang."""
 
 import asyncio
 import json
 import socket
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from typing_extensions import override
-else:  # of the standard library from Python 3.12 on
-
-    def override(method: Callable[..., Any]) -> Callable[..., Any]:
-        return method
-
+from disttest_runner.compat import override
 
 PROTOCOL = 1  # of agents and leader; raised with every change that an older end would misread
 HELLO_BYTES = 16 << 10  # of a line from somebody who has not yet said who it is
@@ -131,7 +125,7 @@ class Lines(asyncio.Protocol):
             self.close()
 
     @override
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         self.is_lost = True
         self._on_lost(self)
 

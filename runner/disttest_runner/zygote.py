@@ -1,4 +1,4 @@
-"""Imports once what every rank needs, then forks ranks in milliseconds. It touches no device, runs no op, starts no thread.
+"""Imports once what every rank needs, then forks ranks in milliseconds. It touches no device, runs no op.
 
 The agent talks to it over the socket whose descriptor is its only argument.
 In: fork (with the rank's descriptors), preload. Out: warm, forked, exited, preloaded.
@@ -49,6 +49,8 @@ class Zygote:
                     self.fork(message, self.agent.take_descriptors(message["descriptors"]))
                 case "preload":
                     self.preload(message["modules"])
+                case unknown:
+                    raise ValueError(f"the agent asks for {unknown!r}")
 
     def fork(self, message: Message, descriptors: list[int]) -> None:
         with _sigchld_blocked():  # a rank that ends at once is known before it is reaped
@@ -61,7 +63,7 @@ class Zygote:
             os.close(descriptor)
 
     def preload(self, modules: list[str]) -> None:
-        """Import for later suites; ranks are reaped meanwhile by the signal handler. A failure is the suite's to report."""
+        """Import for later suites; the signal handler reaps ranks meanwhile. A failure is the suite's to report."""
         for module in modules:
             try:
                 importlib.import_module(module)
@@ -84,7 +86,7 @@ class Zygote:
 
 
 def why_unsafe() -> str:
-    """Why children forked from here might not work, or nothing. Torch sets its flag at the fork: only a child can tell."""
+    """Why children forked from here might not work, if so. Torch sets its flag at the fork: only a child can tell."""
     import torch  # noqa: PLC0415 - only in this process, and after its environment was set
 
     threads = len(list(Path("/proc/self/task").iterdir()))
@@ -105,7 +107,7 @@ def versions() -> dict[str, str]:
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
     if hasattr(torch._C, "_nccl_version"):  # noqa: SLF001 - the public function imports more
-        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))
+        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]  # torch has no types here
     return found
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # exported when run
 
 from disttest_runner.gang import Gang
 
@@ -54,18 +55,19 @@ def same(got: torch.Tensor, expected: torch.Tensor) -> None:
     if len(wrong):
         at = int(wrong[0])
         pytest.fail(
-            f"{len(wrong)} of {len(got)} elements are wrong; first at {at}: {got[at].item()} instead of {expected[at].item()}"
+            f"{len(wrong)} of {len(got)} elements are wrong; "
+            f"the first at {at}: {got[at].item()} instead of {expected[at].item()}"
         )
 
 
 @functools.cache
 def group_of_one() -> Any:
     """A gloo group in which nobody else is: for asking what gloo can do."""
-    return dist.ProcessGroupGloo(dist.HashStore(), 0, 1, timedelta(seconds=30))
+    return dist.ProcessGroupGloo(HashStore(), 0, 1, timedelta(seconds=30))
 
 
 def expect_gap(gang: Gang, dtype: torch.dtype, call: Callable[[Any, torch.Tensor, torch.Tensor], Any]) -> None:
-    """Gloo has not every type for every collective: tried alone first, so that only what torch refuses is expected to fail."""
+    """Gloo has not every type for every collective: tried alone first, so that only what torch refuses may fail."""
     if gang.backend != "gloo":
         return
     one, two = (torch.zeros(1, device=gang.device).to(dtype) for _ in range(2))
@@ -154,7 +156,7 @@ def test_all_gather_of_objects(gang: Gang) -> None:
 
 @dtypes(*FLOATS, torch.int64)
 def test_reduce_scatter(gang: Gang, dtype: torch.dtype) -> None:
-    expect_gap(gang, dtype, lambda group, one, two: group._reduce_scatter_base(one, two))
+    expect_gap(gang, dtype, lambda group, one, two: group._reduce_scatter_base(one, two))  # noqa: SLF001 - gloo names it so
     mine = untouched(ODD, gang, dtype)
     scatter_reduced(mine, contribution(gang.rank, ODD * gang.world_size, gang, dtype))
     same(mine, total(ODD, gang, dtype, offset=ODD * gang.rank))
@@ -208,7 +210,7 @@ def test_broadcast_from_the_last(gang: Gang, count: int) -> None:
 
 @dtypes(torch.float32, torch.bfloat16, torch.int64)
 def test_ring_of_send_and_receive(gang: Gang, dtype: torch.dtype) -> None:
-    """Everybody sends to the next rank and receives from the one before; in a world of one there is nobody to send to."""
+    """Everybody sends to the next rank and receives from the one before."""
     if gang.world_size == 1:
         pytest.skip("not run: a ring needs two ranks")
     following, before = (gang.rank + 1) % gang.world_size, (gang.rank - 1) % gang.world_size
