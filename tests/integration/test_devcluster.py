@@ -21,7 +21,8 @@ while True:  # the other pod's name exists as soon as it has an address
 dist.init_process_group("gloo")
 x = torch.full((4,), dist.get_rank() + 1.0)
 dist.all_reduce(x)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {os.environ['NODE']}: {x.tolist()}")
+print(f"rank {dist.get_rank()} of {dist.get_world_size()} on {os.environ['NODE']}: {x.tolist()}", flush=True)
+dist.destroy_process_group()  # without it gloo's threads now and then abort the interpreter at its end
 """
 
 WHO_AM_I = """
@@ -49,6 +50,13 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"answer to " + self.path.encode())
 http.server.ThreadingHTTPServer(("", 8080), Answer).serve_forever()
 """
+
+
+def job_end(cluster: Cluster, name: str, namespace: str) -> str:
+    """Complete or Failed; empty while it runs."""
+    job = cluster.get("job", name, namespace) or {"status": {}}
+    found = [entry["type"] for entry in job["status"].get("conditions", []) if entry["status"] == "True"]
+    return next((kind for kind in found if kind in ("Complete", "Failed")), "")
 
 
 def test_two_pods_on_two_nodes_reduce_by_the_name_of_their_headless_service(cluster: Cluster, namespace: str) -> None:
@@ -83,8 +91,9 @@ def test_two_pods_on_two_nodes_reduce_by_the_name_of_their_headless_service(clus
         ],
         namespace,
     )
-    cluster.kubectl("wait", "job/reduce", "-n", namespace, "--for=condition=Complete", "--timeout=60s")
+    ended = cluster.wait_until("the Job has ended", lambda: job_end(cluster, "reduce", namespace), 60)
     lines = cluster.kubectl("logs", "-n", namespace, "-l", "job-name=reduce", "--tail=-1").splitlines()
+    assert ended == "Complete", lines
     nodes = {pod["spec"]["nodeName"] for pod in cluster.find("pods", namespace, "job-name=reduce")}
     assert len(nodes) == 2
     assert sorted(line.split(" on ")[0] for line in lines) == ["rank 0 of 2", "rank 1 of 2"]
