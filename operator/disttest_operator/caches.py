@@ -1,0 +1,227 @@
+"""What the watches have told: never older than before, and with the last words of pods that are gone."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from disttest_operator.core import bodies
+from disttest_operator.core.model import Defaults, DistTest, Spec
+from disttest_operator.core.parse import InvalidSpecError, parse
+from disttest_operator.core.views import Body, JobView, PodView
+from disttest_operator.ports import Kind
+
+WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What is reconciled: a run or a series."""
+
+    kind: Kind
+    namespace: str
+    name: str
+
+    @property
+    def words(self) -> str:
+        """For logs."""
+        return f"{self.namespace}/{self.name}" if self.kind is Kind.RUN else f"series {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A DistTest; with problems its spec is only a stand-in."""
+
+    test: DistTest
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    status: Mapping[str, Any]
+
+
+Item = Run | Series | JobView | PodView
+
+
+@dataclass(slots=True)
+class _Known:
+    resource_version: int
+    key: Key
+    item: Item
+
+
+class Caches:
+    """One entry for each object, by uid."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self._defaults = defaults
+        self._known: dict[Kind, dict[str, _Known]] = {kind: {} for kind in WATCHED}
+        self._by_key: dict[tuple[Kind, Key], dict[str, _Known]] = {}
+        self._deleted: dict[str, int] = {}  # uid -> resourceVersion of what was deleted: a list may still hold it
+
+    def put(self, kind: Kind, body: Body, now: datetime) -> Key | None:
+        """Take over an object, unless we know a newer state of it. Tells whose business it is."""
+        meta = body["metadata"]
+        uid, version = meta["uid"], int(meta["resourceVersion"])
+        before = self._known[kind].get(uid)
+        if uid in self._deleted or (before and before.resource_version >= version):
+            return before.key if before else None
+        item = self._view(kind, body, before.item if before else None, now)
+        if item is None:
+            return None
+        known = _Known(resource_version=version, key=_key(kind, item), item=item)
+        self._known[kind][uid] = known
+        self._by_key.setdefault((kind, known.key), {})[uid] = known
+        if isinstance(item, Run) and item.test.is_finished:
+            self._forget_gone_pods(known.key)
+        return known.key
+
+    def remove(self, kind: Kind, body: Body, now: datetime) -> Key | None:
+        """A watch said that the object is gone. A pod of an unfinished run stays, with what its last event says."""
+        meta = body["metadata"]
+        uid = meta["uid"]
+        self._deleted[uid] = int(meta["resourceVersion"])
+        before = self._known[kind].get(uid)
+        if kind is Kind.POD:
+            pod = bodies.pod(body, now=now, before=_pod(before), is_gone=True)
+            run = self.run(pod.namespace, pod.run) if pod else None
+            if pod and run and run.test.uid == pod.run_uid and not run.test.is_finished:
+                known = _Known(resource_version=pod.resource_version, key=_key(kind, pod), item=pod)
+                self._known[kind][uid] = known
+                self._by_key.setdefault((kind, known.key), {})[uid] = known
+                return known.key
+        return self._drop(kind, uid)
+
+    def prune(self, kind: Kind, listed: Iterable[Body], version: int, now: datetime) -> list[Key]:
+        """Forget what a list of `version` does not hold; a DELETED event may have been lost."""
+        present = {body["metadata"]["uid"] for body in listed}
+        keys = []
+        for uid, known in list(self._known[kind].items()):
+            if uid in present or known.resource_version > version or _is_gone(known.item):
+                continue
+            if isinstance(known.item, PodView):
+                pod = replace(known.item, is_gone=True, ending_since=known.item.ending_since or now)
+                known.item = pod
+                keys.append(known.key)
+            elif key := self._drop(kind, uid):
+                keys.append(key)
+        self._deleted = {uid: deleted for uid, deleted in self._deleted.items() if deleted > version}
+        return keys
+
+    def version_of(self, kind: Kind, uid: str) -> int:
+        """0 for what is not known."""
+        known = self._known[kind].get(uid)
+        return known.resource_version if known else self._deleted.get(uid, 0)
+
+    def run(self, namespace: str, name: str) -> Run | None:
+        runs = [item for item in self._items(Kind.RUN, namespace, name) if isinstance(item, Run)]
+        return max(runs, key=lambda run: run.test.created, default=None)
+
+    def runs(self) -> list[Run]:
+        return [known.item for known in self._known[Kind.RUN].values() if isinstance(known.item, Run)]
+
+    def series(self) -> list[Series]:
+        return [known.item for known in self._known[Kind.SERIES].values() if isinstance(known.item, Series)]
+
+    def find_series(self, namespace: str, name: str) -> Series | None:
+        return next((item for item in self._items(Kind.SERIES, namespace, name) if isinstance(item, Series)), None)
+
+    def job(self, test: DistTest) -> JobView | None:
+        items = self._items(Kind.JOB, test.namespace, test.name)
+        return next((job for job in items if isinstance(job, JobView) and job.owner_uid == test.uid), None)
+
+    def pods(self, test: DistTest) -> tuple[PodView, ...]:
+        items = self._items(Kind.POD, test.namespace, test.name)
+        return tuple(pod for pod in items if isinstance(pod, PodView) and pod.run_uid == test.uid)
+
+    def keys(self) -> set[Key]:
+        return {known.key for kind in WATCHED for known in self._known[kind].values()}
+
+    def _items(self, kind: Kind, namespace: str, name: str) -> list[Item]:
+        owner = Kind.SERIES if kind is Kind.SERIES else Kind.RUN
+        key = Key(kind=owner, namespace=namespace, name=name)
+        return [known.item for known in self._by_key.get((kind, key), {}).values()]
+
+    def _view(self, kind: Kind, body: Body, before: Item | None, now: datetime) -> Item | None:
+        if kind is Kind.JOB:
+            return bodies.job(body)
+        if kind is Kind.POD:
+            return bodies.pod(body, now=now, before=before if isinstance(before, PodView) else None)
+        if kind is Kind.SERIES:
+            return _series(body)
+        return read_run(body, self._defaults)
+
+    def _drop(self, kind: Kind, uid: str) -> Key | None:
+        known = self._known[kind].pop(uid, None)
+        if known is None:
+            return None
+        siblings = self._by_key[kind, known.key]
+        siblings.pop(uid, None)
+        if not siblings:
+            del self._by_key[kind, known.key]
+        if kind is Kind.RUN:
+            self._forget_gone_pods(known.key)
+        return known.key
+
+    def _forget_gone_pods(self, key: Key) -> None:
+        for uid, known in list(self._by_key.get((Kind.POD, key), {}).items()):
+            if _is_gone(known.item):
+                self._drop(Kind.POD, uid)
+
+
+def read_run(body: Body, defaults: Defaults) -> Run:
+    """A DistTest that slipped past admission is kept too: it must get its verdict."""
+    try:
+        return Run(test=parse(body, defaults))
+    except InvalidSpecError as error:
+        meta = body["metadata"]
+        created = bodies.time(meta["creationTimestamp"])
+        if created is None:
+            raise
+        test = DistTest(
+            namespace=meta["namespace"],
+            name=meta["name"],
+            uid=meta["uid"],
+            generation=meta.get("generation", 1),
+            resource_version=meta["resourceVersion"],
+            created=created,
+            is_deleting="deletionTimestamp" in meta,
+            spec=Spec(suites=(), image="", gpus_per_node=0),
+            status=body.get("status") or {},
+        )
+        return Run(test=test, problems=error.problems)
+
+
+def _series(body: Body) -> Series:
+    meta = body["metadata"]
+    return Series(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        resource_version=int(meta["resourceVersion"]),
+        status=body.get("status") or {},
+    )
+
+
+def _key(kind: Kind, item: Item) -> Key:
+    owner = Kind.SERIES if kind is Kind.SERIES else Kind.RUN
+    match item:
+        case Run():
+            return Key(kind=owner, namespace=item.test.namespace, name=item.test.name)
+        case Series():
+            return Key(kind=owner, namespace=item.namespace, name=item.name)
+        case JobView() | PodView():
+            return Key(kind=owner, namespace=item.namespace, name=item.run)
+
+
+def _pod(known: _Known | None) -> PodView | None:
+    return known.item if known and isinstance(known.item, PodView) else None
+
+
+def _is_gone(item: Item) -> bool:
+    return isinstance(item, PodView) and item.is_gone

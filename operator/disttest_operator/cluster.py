@@ -1,0 +1,198 @@
+"""The only home of the Kubernetes client: plain dicts in and out, one session, every request counted."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+from kubernetes.aio import client as kube_client
+from kubernetes.aio import config as kube_config
+
+from disttest_operator import requests
+from disttest_operator.core import naming
+from disttest_operator.core.model import Manifest
+from disttest_operator.core.views import Body
+from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, RefusedError
+
+TIMEOUT_SECONDS = 15
+LOG_TIMEOUT_SECONDS = 60
+PAGE = 500  # objects of one list request
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+
+Observer = Callable[[requests.Request, str], None]  # told of every request when it is answered: request, code
+
+
+class KubernetesCluster:
+    """A cluster by its API server. Made by `connect`."""
+
+    def __init__(self, configuration: Any, observe: Observer) -> None:
+        self._configuration = configuration
+        self._observe = observe
+        configuration.trace_configs = [self._trace()]
+        self._api = kube_client.ApiClient(configuration)
+
+    @property
+    def server(self) -> str:
+        return str(self._configuration.host)
+
+    async def close(self) -> None:
+        await self._api.close()
+
+    def watch_session(self) -> aiohttp.ClientSession:
+        """For kopf, which closes it. The token is asked for anew with each request, since it expires."""
+
+        async def authorize(
+            request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+        ) -> aiohttp.ClientResponse:
+            request.headers.update(await self._auth_headers())
+            return await handler(request)
+
+        connector = aiohttp.TCPConnector(limit=0, ssl=self._api.rest_client.ssl_context)
+        return aiohttp.ClientSession(
+            connector=connector,
+            middlewares=(authorize,),
+            trace_configs=[self._trace()],
+            headers={"User-Agent": naming.MANAGED_BY},
+        )
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
+        return await self._json("GET", _path(kind, namespace, name), missing_ok=True)
+
+    async def list(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[list[Body], int]:
+        query = {"limit": str(PAGE), "labelSelector": label_selector, "fieldSelector": field_selector, "continue": ""}
+        items: list[Body] = []
+        while True:
+            chosen = urlencode({key: value for key, value in query.items() if value})
+            page = await self._json("GET", f"{_path(kind, namespace)}?{chosen}") or {}
+            items += page["items"]
+            query["continue"] = page["metadata"].get("continue") or ""
+            if not query["continue"]:
+                return items, int(page["metadata"]["resourceVersion"])
+
+    async def create(self, kind: Kind, manifest: Manifest) -> Body:
+        path = _path(kind, manifest["metadata"].get("namespace", ""))
+        return await self._json("POST", f"{path}?{_field_manager()}", manifest) or {}
+
+    async def replace(self, kind: Kind, manifest: Manifest) -> Body:
+        meta = manifest["metadata"]
+        path = _path(kind, meta["namespace"], meta["name"])
+        return await self._json("PUT", f"{path}?{_field_manager()}", manifest) or {}
+
+    async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
+        guard = {"uid": body_meta["uid"], "resourceVersion": str(body_meta["resourceVersion"])}
+        path = f"{_path(kind, body_meta['namespace'], body_meta['name'])}/status?{_field_manager()}"
+        patch = {"metadata": guard, "status": status}
+        return await self._json("PATCH", path, patch, content_type=MERGE_PATCH, missing_ok=True)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": uid},
+        }
+        try:
+            await self._json("DELETE", _path(kind, namespace, name), options, missing_ok=True)
+        except ConflictError:
+            return  # another object has the name by now: ours is gone
+
+    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
+        query = urlencode({"container": naming.CONTAINER, "limitBytes": limit_bytes})
+        path = f"{_path(Kind.POD, namespace, pod)}/log?{query}"
+        raw = await self._request("GET", path, missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
+        return None if raw is None else raw.decode(errors="replace")
+
+    async def _json(
+        self, method: str, path: str, body: Manifest | None = None, **options: Any
+    ) -> dict[str, Any] | None:
+        raw = await self._request(method, path, body, **options)
+        return None if raw is None else json.loads(raw)
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        body: Manifest | None = None,
+        *,
+        content_type: str = JSON,
+        missing_ok: bool = False,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> bytes | None:
+        headers = {"Accept": f"{JSON}, */*", "Content-Type": content_type, **await self._auth_headers()}
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                response = await self._api.call_api(method, self.server + path, headers, body)
+                raw: bytes = await response.read()
+        except (TimeoutError, aiohttp.ClientError, OSError, kube_client.ApiException) as error:
+            raise ClusterError(f"{method} {path}: {type(error).__name__}: {error}") from error
+        if response.status < 400:
+            return raw
+        if response.status == 404 and missing_ok:
+            return None
+        raise _error(response.status, f"{method} {path}", raw)
+
+    async def _auth_headers(self) -> dict[str, str]:
+        settings = await self._configuration.auth_settings()
+        return {entry["key"].title(): entry["value"] for entry in settings.values() if entry["in"] == "header"}
+
+    def _trace(self) -> aiohttp.TraceConfig:
+        trace = aiohttp.TraceConfig()
+
+        async def ended(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestEndParams) -> None:
+            self._count(params.method, params.url, str(params.response.status))
+
+        async def failed(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
+            self._count(params.method, params.url, "error")
+
+        trace.on_request_end.append(ended)
+        trace.on_request_exception.append(failed)
+        return trace
+
+    def _count(self, method: str, url: Any, code: str) -> None:
+        self._observe(requests.describe(method, url.path, url.query), code)
+
+
+async def connect(observe: Observer, *, kubeconfig: str = "") -> KubernetesCluster:
+    """By a kubeconfig if one is named, else as the ServiceAccount of the pod that we are in."""
+    configuration = kube_client.Configuration()
+    try:
+        if kubeconfig:
+            await kube_config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+        else:
+            kube_config.load_incluster_config(client_configuration=configuration)
+    except (kube_config.ConfigException, OSError) as error:
+        raise ClusterError(f"no way to reach a cluster: {error}; give --kubeconfig, or run in a pod") from error
+    configuration.retries = False
+    configuration.connection_pool_maxsize = 32
+    return KubernetesCluster(configuration, observe)
+
+
+def _path(kind: Kind, namespace: str = "", name: str = "") -> str:
+    root = f"/apis/{kind.api_version}" if "/" in kind.api_version else f"/api/{kind.api_version}"
+    middle = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{middle}/{kind.resource}" + (f"/{name}" if name else "")
+
+
+def _field_manager() -> str:
+    return urlencode({"fieldManager": naming.FIELD_MANAGER})
+
+
+def _error(status: int, request: str, raw: bytes) -> ClusterError:
+    """Map codes of the API server; 403 and 422 come from admission, quota, RBAC and validation."""
+    try:
+        answer = json.loads(raw)
+        words, reason = str(answer.get("message", "")), str(answer.get("reason", ""))
+    except (ValueError, AttributeError):
+        words, reason = raw[:300].decode(errors="replace"), ""
+    sentence = f"{request}: {status} {words}"
+    if status == 409:
+        return ExistsError(sentence) if reason == "AlreadyExists" else ConflictError(sentence)
+    if status in {400, 403, 404, 413, 422}:
+        return RefusedError(sentence)
+    return ClusterError(sentence)

@@ -1,0 +1,108 @@
+"""What a plan may ask for: one step at a time, since most of them teach something that the next one depends on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from disttest_operator.core.model import Manifest
+from disttest_operator.core.views import PodView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReferences:
+    """Whether the objects that the spec names exist."""
+
+    config_maps: tuple[str, ...]
+    service_account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadNodes:
+    """What the nodes can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEvents:
+    """Why something does not move, in the order given."""
+
+    uids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadJob:
+    """Whether the Job that the cache lacks is gone."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReport:
+    """The report at the end of the leader's log."""
+
+    leader: PodView
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateService:
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateJob:
+    """The secret of the attempt is made when this is carried out."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteReport:
+    """Store the report that was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Count the run in its ledger, once."""
+
+    series: str
+    entry: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStatus:
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteJob:
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRun:
+    """Its time to live is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """Nothing to do until something happens, or so many seconds have passed."""
+
+    requeue_seconds: float | None = None
+
+
+Step = (
+    ReadReferences
+    | ReadNodes
+    | ReadEvents
+    | ReadJob
+    | ReadReport
+    | CreateService
+    | CreateJob
+    | WriteReport
+    | Fold
+    | WriteStatus
+    | DeleteJob
+    | DeleteRun
+    | Done
+)

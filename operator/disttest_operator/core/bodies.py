@@ -1,0 +1,156 @@
+"""From bodies, as the API server sends them, to views."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from disttest_contract import environment
+from disttest_contract.message import Summary
+from disttest_operator.core import naming
+from disttest_operator.core.views import Body, Condition, EventView, Exit, JobView, NodeView, PodView
+
+INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+
+
+def job(body: Body) -> JobView:
+    meta, spec, status = body["metadata"], body["spec"], body.get("status") or {}
+    return JobView(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        resource_version=int(meta["resourceVersion"]),
+        owner_uid=owner_uid(body),
+        run=(meta.get("labels") or {}).get(naming.LABEL_NAME, ""),
+        created=_need_time(meta["creationTimestamp"]),
+        started=time(status.get("startTime")),
+        is_deleting="deletionTimestamp" in meta,
+        is_suspended=bool(spec.get("suspend")),
+        nonce=_nonce(spec),
+        conditions=_conditions(status),
+    )
+
+
+def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bool = False) -> PodView | None:
+    """None for a pod that is not one of a gang. `before` is what we kept of the same pod."""
+    meta, spec, status = body["metadata"], body["spec"], body.get("status") or {}
+    labels = meta.get("labels") or {}
+    index = (meta.get("annotations") or {}).get(INDEX_ANNOTATION, labels.get(INDEX_ANNOTATION, ""))
+    if not index.isdecimal() or not labels.get(naming.LABEL_ATTEMPT, "").isdecimal():
+        return None
+    container = _container(status)
+    waiting: Body = (container.get("state") or {}).get("waiting") or {}
+    view = PodView(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        resource_version=int(meta["resourceVersion"]),
+        run=labels.get(naming.LABEL_NAME, ""),
+        run_uid=labels.get(naming.LABEL_UID, ""),
+        attempt=int(labels[naming.LABEL_ATTEMPT]),
+        index=int(index),
+        created=_need_time(meta["creationTimestamp"]),
+        node=spec.get("nodeName") or "",
+        phase=status.get("phase") or "Pending",
+        reason=status.get("reason") or "",
+        message=status.get("message") or "",
+        is_deleting="deletionTimestamp" in meta,
+        is_gone=is_gone,
+        conditions=_conditions(status),
+        started=_started(container),
+        exit=_exit(container),
+        waiting_reason=waiting.get("reason") or "",
+        waiting_message=waiting.get("message") or "",
+    )
+    return _with_memory(view, before, now)
+
+
+def node(body: Body) -> NodeView:
+    meta, status = body["metadata"], body.get("status") or {}
+    return NodeView(
+        name=meta["name"], labels=dict(meta.get("labels") or {}), allocatable=dict(status.get("allocatable") or {})
+    )
+
+
+def event(body: Body) -> EventView:
+    about = body.get("involvedObject") or {}
+    return EventView(
+        reason=body.get("reason") or "",
+        message=body.get("message") or "",
+        about=f"{about.get('kind', '')} {about.get('name', '')}".strip(),
+    )
+
+
+def owner_uid(body: Body) -> str:
+    """The uid of the object's controller."""
+    owners: list[Body] = body["metadata"].get("ownerReferences") or []
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+
+
+def _with_memory(view: PodView, before: PodView | None, now: datetime) -> PodView:
+    """Keep since when a pod waits or ends, and what was known of a container of which the last event says nothing."""
+    waiting_since = now if view.waiting_reason else None
+    ending_since = now if view.is_ending else None
+    if before is None:
+        return replace(view, waiting_since=waiting_since, ending_since=ending_since)
+    if waiting_since and before.waiting_since:
+        waiting_since = before.waiting_since  # ErrImagePull and ImagePullBackOff take turns: one wait
+    return replace(
+        view,
+        waiting_since=waiting_since,
+        ending_since=before.ending_since or ending_since,
+        exit=view.exit or before.exit,
+        started=view.started or before.started,
+    )
+
+
+def _need_time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def _conditions(status: Body) -> dict[str, Condition]:
+    """Those that are true or false; an unknown one says nothing."""
+    return {
+        entry["type"]: Condition(
+            reason=entry.get("reason") or "",
+            message=entry.get("message") or "",
+            is_true=entry["status"] == "True",
+            since=time(entry.get("lastTransitionTime")),
+        )
+        for entry in status.get("conditions") or ()
+        if entry["status"] in {"True", "False"}
+    }
+
+
+def _nonce(spec: Body) -> str:
+    containers: list[Body] = spec["template"]["spec"]["containers"]
+    env: list[Body] = next((c.get("env") or [] for c in containers if c["name"] == naming.CONTAINER), [])
+    return next((str(entry.get("value", "")) for entry in env if entry["name"] == environment.NONCE), "")
+
+
+def _container(status: Body) -> Body:
+    statuses: list[Body] = status.get("containerStatuses") or []
+    return next((entry for entry in statuses if entry["name"] == naming.CONTAINER), {})
+
+
+def _started(container: Body) -> datetime | None:
+    state = container.get("state") or {}
+    entry = state.get("running") or state.get("terminated") or {}
+    return time(entry.get("startedAt"))
+
+
+def _exit(container: Body) -> Exit | None:
+    entry = (container.get("state") or {}).get("terminated")
+    if not entry:
+        return None
+    message = entry.get("message") or ""
+    return Exit(
+        code=entry.get("exitCode", 0),
+        signal=entry.get("signal") or 0,
+        reason=entry.get("reason") or "",
+        message=message,
+        at=time(entry.get("finishedAt")),
+        summary=Summary.read(message),
+    )
+
+
+def time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text).astimezone(UTC) if text else None

@@ -1,0 +1,250 @@
+"""Rules about gangs that were: what their pods, their Job and their agents left behind."""
+
+import signal
+
+from disttest_contract import limits
+from disttest_contract.exits import ExitCode
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.evidence import Evidence, ReportFound, ReportLost
+from disttest_operator.core.judgement import conclusion
+from disttest_operator.core.rule import Ending, Rule, Told
+from disttest_operator.core.views import Exit, PodView
+
+TEXT_BYTES = 1024  # of what an agent or a log's end said, inside a message
+NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions that point at a lost node
+START_FAILED = frozenset({"StartError", "ContainerCannotRun"})
+START_CODES = frozenset({126, 127})  # the shell's: not executable, not found
+SIGNAL_BASE = 128
+RAISE_MEMORY = "raise spec.template.spec.resources.limits.memory"
+KILLED = frozenset({SIGNAL_BASE + signal.SIGKILL, SIGNAL_BASE + signal.SIGTERM})
+RED_OR_CONFIG = frozenset(
+    {Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, Verdict.INFRA_FAILED}
+)
+
+
+def reported_result(evidence: Evidence) -> Ending | None:
+    """The leader came to its end: what the cases came to, whatever happens to the pods afterwards."""
+    found = evidence.report
+    if not isinstance(found, ReportFound):
+        return None
+    verdict, reason = conclusion(found.report)
+    if verdict in {Verdict.INFRA_FAILED, Verdict.CANCELLED}:
+        return None
+    return Ending(verdict=verdict, reason=reason, message=found.report.message or str(found.report.counts.to_json()))
+
+
+def reported_trouble(evidence: Evidence) -> Ending | None:
+    """The leader ended early and says why; it comes after what the pods themselves prove."""
+    found = evidence.report
+    if not isinstance(found, ReportFound) or not evidence.is_over:
+        return None
+    verdict, reason = conclusion(found.report)
+    return Ending(verdict=verdict, reason=reason, message=found.report.message or f"the leader gave up: {reason}")
+
+
+def told_in_passing(evidence: Evidence) -> Ending | None:
+    """No report, but an agent's termination message says what went wrong. Green is never taken from there."""
+    if not evidence.is_over or (isinstance(evidence.seen.report, ReportLost) and evidence.seen.report.is_invalid):
+        return None
+    for pod in _leader_first(evidence):
+        summary = pod.exit.summary if pod.exit else None
+        if summary and summary.uid == evidence.test.uid and summary.verdict in RED_OR_CONFIG and summary.reason:
+            words = summary.message or summary.first_failure or "it says no more"
+            message = f"the leader's report is lost; {pod.where} said: {words}"
+            return Ending(verdict=summary.verdict, reason=summary.reason, message=message)
+    return None
+
+
+def job_missing(evidence: Evidence) -> str | None:
+    job = evidence.seen.job
+    if not evidence.seen.is_job_gone and not (job and job.is_deleting):
+        return None
+    return "the Job of the run was deleted by somebody else, and with it its pods: create the DistTest again"
+
+
+def node_lost(evidence: Evidence) -> str | None:
+    pod = _disrupted(evidence, node_gone=True)
+    return f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node" if pod else None
+
+
+def disrupted(evidence: Evidence) -> str | None:
+    pod = _disrupted(evidence, node_gone=False)
+    return (
+        f"{pod.where} was disrupted ({_disruption(pod)}): nothing is wrong with the tests; run again" if pod else None
+    )
+
+
+def suspended(evidence: Evidence) -> str | None:
+    """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named."""
+    job = evidence.seen.job
+    if not job or not job.is_suspended or not evidence.lost_pods:
+        return None
+    return "the Job was suspended in mid-run and its pods were ended: run again"
+
+
+def job_deadline(evidence: Evidence) -> str | None:
+    """Jobs have a deadline beyond ours, for the time in which no operator runs."""
+    conditions = evidence.seen.job.conditions if evidence.seen.job else {}
+    reasons = {conditions[name].reason for name in ("FailureTarget", "Failed") if name in conditions}
+    if "DeadlineExceeded" not in reasons:
+        return None
+    return "the Job's own deadline ended the run, since no operator was there to do so: raise spec.timeouts.runSeconds"
+
+
+def node_refused_pod(evidence: Evidence) -> str | None:
+    for pod in evidence.lost_pods:
+        if pod.reason == "UnexpectedAdmissionError" or pod.reason.startswith("OutOf"):
+            return f"the node refused {pod.where} ({pod.reason}: {pod.message}): look at the node's devices"
+    return None
+
+
+def out_of_memory_in_case(evidence: Evidence) -> str | None:
+    pod = _out_of_memory(evidence)
+    case = _case_in_flight(evidence)
+    if pod is None or not case:
+        return None
+    return f"{pod.where} ran out of memory during {case}: {RAISE_MEMORY}, or look at the case"
+
+
+def out_of_memory(evidence: Evidence) -> str | None:
+    pod = _out_of_memory(evidence)
+    return f"{pod.where} ran out of memory: {RAISE_MEMORY}" if pod else None
+
+
+def container_start(evidence: Evidence) -> str | None:
+    """The command could not be executed, or ended before there was an agent to say anything."""
+    if not evidence.is_over:
+        return None
+    for pod in _by_time(evidence):
+        end = pod.exit
+        if end and (end.reason in START_FAILED or end.code in START_CODES or _is_mute_failure(end)):
+            how = f"exit code {end.code}{_words(end)}"
+            return f"the runner did not start in {pod.where} ({how}): use an image of the runner"
+    return None
+
+
+def pod_killed(evidence: Evidence) -> str | None:
+    if not evidence.is_over:
+        return None
+    pod = next((pod for pod in _by_time(evidence) if pod.exit and pod.exit.code in KILLED), None)
+    if pod is None or pod.exit is None:
+        return None
+    case = _case_in_flight(evidence)
+    how = f"exit code {pod.exit.code}{f', during {case}' if case else ''}"
+    return f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+
+
+def pod_missing(evidence: Evidence) -> str | None:
+    if not evidence.is_over:
+        return None
+    pod = next((pod for pod in evidence.lost_pods if pod.exit is None), None)
+    return f"{pod.where} went away without a word: run again, and look at the node" if pod else None
+
+
+def report_invalid(evidence: Evidence) -> str | None:
+    found = evidence.report
+    return (
+        _and_advice(found.problem) if isinstance(found, ReportLost) and found.is_invalid and evidence.is_over else None
+    )
+
+
+def report_missing(evidence: Evidence) -> str | None:
+    """Success without proof is none."""
+    found, leader = evidence.report, evidence.leader
+    if not isinstance(found, ReportLost) or not evidence.is_over:
+        return None
+    if leader is None or leader.exit is None or leader.exit.code not in set(ExitCode):
+        return None
+    return _and_advice(f"{leader.where} ended with exit code {leader.exit.code}, but {found.problem}")
+
+
+def runner_error(evidence: Evidence) -> str | None:
+    if not evidence.is_over:
+        return None
+    for pod in _by_time(evidence):
+        if pod.exit:
+            return _and_advice(f"the agent of {pod.where} ended with exit code {pod.exit.code}{_words(pod.exit)}")
+    return "the gang ended, and nothing says how: run again"
+
+
+def run_deadline(evidence: Evidence) -> str | None:
+    deadline = evidence.run_deadline
+    if deadline is None or evidence.now < deadline:
+        return None
+    case = _case_in_flight(evidence)
+    return (
+        f"the run was not over after joinSeconds and runSeconds ({evidence.test.spec.timeouts.run_seconds}), "
+        f"and the leader did not end it{f'; last seen in {case}' if case else ''}: look at the leader's log"
+    )
+
+
+def _and_advice(sentence: str) -> str:
+    return f"{sentence}: look at the leader's log (kubectl logs), and run again"
+
+
+def _disrupted(evidence: Evidence, *, node_gone: bool) -> PodView | None:
+    if not evidence.is_over:
+        return None
+    pods = (pod for pod in evidence.all_pods if pod.disruption)
+    return next((pod for pod in pods if pod.disruption and (pod.disruption.reason in NODE_GONE) is node_gone), None)
+
+
+def _disruption(pod: PodView) -> str:
+    return f"{pod.disruption.reason}: {pod.disruption.message}" if pod.disruption else ""
+
+
+def _out_of_memory(evidence: Evidence) -> PodView | None:
+    if not evidence.is_over:
+        return None
+    return next((pod for pod in _by_time(evidence) if pod.exit and pod.exit.reason == "OOMKilled"), None)
+
+
+def _case_in_flight(evidence: Evidence) -> str:
+    leader = evidence.leader
+    return leader.exit.summary.current if leader and leader.exit and leader.exit.summary else ""
+
+
+def _by_time(evidence: Evidence) -> list[PodView]:
+    """Lost pods, the first to end first: it is the cause, the others are victims."""
+    ended = [(pod.exit.at, pod) for pod in evidence.lost_pods if pod.exit and pod.exit.at]
+    return [pod for _, pod in sorted(ended, key=lambda pair: pair[0])]
+
+
+def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
+    return (*((evidence.leader,) if evidence.leader else ()), *_by_time(evidence))
+
+
+def _is_mute_failure(end: Exit) -> bool:
+    """An agent writes its termination message first of all; what was killed may not have come to that."""
+    return end.summary is None and 0 < end.code < SIGNAL_BASE
+
+
+def _words(end: Exit) -> str:
+    if end.summary:
+        return f", {end.summary.message}" if end.summary.message else ""
+    text = " ".join(end.message.split())
+    return f", its log ends: {limits.cut(text, TEXT_BYTES)}" if text else ""
+
+
+RESULT = (Told(find=reported_result),)
+AFTER_THE_GANG = (
+    Rule(reason=Reason.JOB_MISSING, verdict=Verdict.INFRA_FAILED, find=job_missing),
+    Rule(reason=Reason.NODE_LOST, verdict=Verdict.INFRA_FAILED, find=node_lost),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=suspended),
+    Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=job_deadline),
+    Rule(reason=Reason.NODE_REFUSED_POD, verdict=Verdict.INFRA_FAILED, find=node_refused_pod),
+    Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.TESTS_FAILED, find=out_of_memory_in_case),
+    Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=out_of_memory),
+    Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=container_start),
+)
+LAST = (
+    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed),
+    Told(find=reported_trouble),
+    Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing),
+    Rule(reason=Reason.REPORT_INVALID, verdict=Verdict.INFRA_FAILED, find=report_invalid),
+    Told(find=told_in_passing),
+    Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing),
+    Rule(reason=Reason.RUNNER_ERROR, verdict=Verdict.INFRA_FAILED, find=runner_error),
+    Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),
+)

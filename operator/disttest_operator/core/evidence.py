@@ -1,0 +1,176 @@
+"""All that is known about a run at one moment, and what follows from it without judging."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from disttest_contract.report import Report
+from disttest_operator.core.model import DistTest
+from disttest_operator.core.views import EventView, JobView, NodeView, PodView
+
+ATTEMPT = 1  # the only one: this version does not repeat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How patient the operator is. Whole seconds."""
+
+    fixed_nodes: bool = False  # no node will be added: too few GPUs are final
+    image_patience_seconds: int = 30  # a registry may be away for a moment
+    config_patience_seconds: int = 5  # a name or configuration that is wrong stays wrong
+    stuck_seconds: int = 3  # a Job or pod that has not moved for so long: read its events
+    leader_patience_seconds: int = 15  # another agent has ended: the leader should notice and report
+    settle_seconds: int = 3  # the leader ended without a result: the other pods' ends may say why
+    log_patience_seconds: int = 20  # the leader's log cannot be read
+    grace_seconds: int = 60  # by which the runner's own deadlines come first
+    linger_seconds: int = 10  # for the other agents to end after the verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """An object that the spec names and that is not there."""
+
+    kind: str  # ConfigMap or ServiceAccount
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportFound:
+    """A report that was accepted. `raw` is its JSON."""
+
+    report: Report
+    raw: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportLost:
+    """There is none that can be used. `is_invalid`: there is one, but it is not to be believed."""
+
+    problem: str
+    is_invalid: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogUnreadable:
+    """The log could not be had now; it may be had later."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """Where the report is; without a name it could not be stored, and `problem` says why."""
+
+    config_map: str = ""
+    sha256: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What caches hold and what was asked for. None: not asked yet."""
+
+    problems: tuple[str, ...] = ()  # of the spec
+    job: JobView | None = None
+    pods: tuple[PodView, ...] = ()
+    entry: Mapping[str, Any] | None = None  # of this run in the ledger: it is counted and judged
+    missing: tuple[Missing, ...] | None = None
+    nodes: tuple[NodeView, ...] | None = None
+    events: tuple[EventView, ...] | None = None
+    report: ReportFound | ReportLost | LogUnreadable | None = None
+    has_service: bool = False
+    is_job_gone: bool = False  # a live read said so
+    taken: str = ""  # kind and name of an object in our way
+    refused: str = ""  # what the API server said when it refused the Job or its Service
+    stored: Stored | None = None  # the report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One run at one moment."""
+
+    test: DistTest
+    seen: Observed
+    policy: Policy = field(default_factory=Policy)
+    now: datetime
+
+    @property
+    def all_pods(self) -> tuple[PodView, ...]:
+        """Of this attempt, oldest first; those that are gone too."""
+        mine = (pod for pod in self.seen.pods if pod.run_uid == self.test.uid and pod.attempt == ATTEMPT)
+        return tuple(sorted(mine, key=lambda pod: (pod.created, pod.resource_version)))
+
+    @property
+    def pods(self) -> tuple[PodView, ...]:
+        """By index; of several pods of one index the newest."""
+        newest = {pod.index: pod for pod in self.all_pods if pod.index < self.test.spec.nodes}
+        return tuple(newest[index] for index in sorted(newest))
+
+    @property
+    def lost_pods(self) -> tuple[PodView, ...]:
+        """Those that can take part no more. One that was replaced before it had started is no loss."""
+        current = {pod.uid for pod in self.pods}
+        return tuple(pod for pod in self.all_pods if pod.is_lost and (pod.has_started or pod.uid in current))
+
+    @property
+    def leader(self) -> PodView | None:
+        pods = self.pods
+        return pods[0] if pods and pods[0].index == 0 else None
+
+    @property
+    def has_leader_ended(self) -> bool:
+        return self.leader is not None and self.leader.has_ended
+
+    @property
+    def has_whole_gang(self) -> bool:
+        """Whether every container has been started."""
+        pods = self.pods
+        return len(pods) == self.test.spec.nodes and all(pod.has_started for pod in pods)
+
+    @property
+    def started(self) -> datetime | None:
+        """When the last container of the gang was started."""
+        return max(pod.started for pod in self.pods if pod.started) if self.has_whole_gang else None
+
+    @property
+    def first_loss(self) -> datetime | None:
+        """When we saw the first pod end otherwise than well, or being told to go."""
+        return min((pod.ending_since for pod in self.lost_pods if pod.ending_since), default=None)
+
+    @property
+    def queue_deadline(self) -> datetime:
+        return self.test.created + timedelta(seconds=self.test.spec.timeouts.queue_seconds)
+
+    @property
+    def run_deadline(self) -> datetime | None:
+        """The operator's own, should the runner say nothing."""
+        timeouts = self.test.spec.timeouts
+        seconds = timeouts.join_seconds + timeouts.run_seconds + self.policy.grace_seconds
+        return self.started + timedelta(seconds=seconds) if self.started else None
+
+    @property
+    def leader_end(self) -> datetime | None:
+        return self.leader.ending_since if self.leader and self.leader.has_ended else None
+
+    @property
+    def report(self) -> ReportFound | ReportLost | None:
+        """None: it may yet come."""
+        found = self.seen.report
+        if isinstance(found, LogUnreadable):
+            is_late = self.has_passed(self.leader_end, self.policy.log_patience_seconds)
+            return ReportLost(problem=found.problem) if is_late else None
+        return found
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the gang has ended, and what is to be known about its end is known."""
+        if self.has_leader_ended:
+            have_all_ended = all(pod.has_ended for pod in self.pods)
+            is_settled = have_all_ended or self.has_passed(self.leader_end, self.policy.settle_seconds)
+            return self.report is not None and is_settled
+        return self.has_passed(self.first_loss, self.policy.leader_patience_seconds)
+
+    def has_passed(self, since: datetime | None, seconds: float) -> bool:
+        return since is not None and self.now >= since + timedelta(seconds=seconds)

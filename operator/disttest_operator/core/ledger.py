@@ -1,0 +1,126 @@
+"""The ledger of a series: exact totals, the last runs, and the runs that are counted but may not know it yet."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from disttest_contract.outcomes import Outcome, Verdict
+
+RUNS = 30
+PENDING = 16
+SUITES = 160  # by outcome that is the 1,440 pairs which the schema allows
+BUCKETS = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 5400, 7200, 10800, 14400, 21600)  # seconds
+
+Status = Mapping[str, Any]  # of a DistTestSeries
+Entry = Mapping[str, Any]  # one element of its `pending`
+
+
+class LedgerFullError(RuntimeError):
+    """So many runs are counted whose own status is not written that another must wait."""
+
+
+def make_entry(*, uid: str, name: str, status: Mapping[str, Any]) -> Entry:
+    """What a terminal status needs to be written again, word by word."""
+    return {
+        "uid": uid,
+        "name": name,
+        "time": status["completionTime"],
+        "verdict": status["verdict"],
+        "reason": status["reason"],
+        "message": status["message"],
+        "reportSha256": (status.get("report") or {}).get("sha256", ""),
+        "status": dict(status),
+    }
+
+
+def find_entry(ledger: Status, uid: str) -> Entry | None:
+    return next((entry for entry in _list(ledger, "pending") if entry["uid"] == uid), None)
+
+
+def fold(ledger: Status, entry: Entry, *, nodes: int) -> Status:
+    """Count a run. Counting it again changes nothing."""
+    if find_entry(ledger, entry["uid"]):
+        return ledger
+    pending = _list(ledger, "pending")
+    if len(pending) >= PENDING:
+        raise LedgerFullError(f"{len(pending)} runs of the series wait for their status to be written")
+    pending = [*pending, dict(entry)]
+    if any(run["uid"] == entry["uid"] for run in _list(ledger, "runs")):
+        return {**ledger, "pending": pending}
+    status = entry["status"]
+    is_success = entry["verdict"] == Verdict.PASSED
+    return {
+        **ledger,
+        "runCount": ledger.get("runCount", 0) + 1,
+        "lastVerdict": entry["verdict"],
+        "lastCompletionTime": entry["time"],
+        **({"lastSuccessTime": entry["time"]} if is_success else {}),
+        "totals": _add(ledger.get("totals") or {}, entry),
+        "runs": [*_list(ledger, "runs"), _run(entry, status, nodes)][-RUNS:],
+        "pending": pending,
+    }
+
+
+def settle(ledger: Status, uids: Iterable[str]) -> Status:
+    """Forget the entries of runs of which a live read said that they are finished or gone."""
+    gone = set(uids)
+    kept = [entry for entry in _list(ledger, "pending") if entry["uid"] not in gone]
+    return {**ledger, "pending": kept}
+
+
+def _run(entry: Entry, status: Mapping[str, Any], nodes: int) -> dict[str, Any]:
+    run = {
+        "name": entry["name"],
+        "uid": entry["uid"],
+        "time": entry["time"],
+        "verdict": entry["verdict"],
+        "reason": entry["reason"],
+        "nodes": nodes,
+    }
+    optional = {"seconds": status.get("durationSeconds"), "cases": status.get("cases")}
+    return run | {key: value for key, value in optional.items() if value is not None}
+
+
+def _add(totals: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
+    status = entry["status"]
+    runs = {(row["verdict"], row["reason"]): row["count"] for row in _list(totals, "runs")}
+    pair = (entry["verdict"], entry["reason"])
+    runs[pair] = runs.get(pair, 0) + 1
+    seconds = status.get("durationSeconds")
+    return {
+        "runs": [{"verdict": verdict, "reason": reason, "count": n} for (verdict, reason), n in runs.items()],
+        "cases": _add_cases(_list(totals, "cases"), status.get("suites") or ()),
+        "duration": _observe(totals.get("duration") or {}, seconds),
+    }
+
+
+def _add_cases(rows: Sequence[Mapping[str, Any]], suites: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every outcome of a known suite has a row, zeros too: a counter born above 0 is invisible to increase()."""
+    counts = {(row["suite"], row["outcome"]): row["count"] for row in rows}
+    known = {suite for suite, _ in counts}
+    for suite in suites:
+        name, cases = suite["name"], suite.get("cases") or {}
+        if name not in known and len(known) >= SUITES:
+            continue
+        known.add(name)
+        for outcome in Outcome:
+            counts[name, outcome.value] = counts.get((name, outcome.value), 0) + cases.get(outcome.value, 0)
+    return [{"suite": suite, "outcome": outcome, "count": n} for (suite, outcome), n in counts.items()]
+
+
+def _observe(histogram: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+    """Bounds stay as the ledger has them. A run that never started has no duration."""
+    buckets = _list(histogram, "buckets") or [{"le": bound, "count": 0} for bound in BUCKETS]
+    is_observed = seconds is not None
+    value = seconds or 0.0
+    return {
+        "buckets": [
+            {"le": row["le"], "count": row["count"] + (1 if is_observed and value <= row["le"] else 0)}
+            for row in buckets
+        ],
+        "sum": round(histogram.get("sum", 0) + value, 3),
+        "count": histogram.get("count", 0) + (1 if is_observed else 0),
+    }
+
+
+def _list(mapping: Mapping[str, Any], key: str) -> list[Any]:
+    return list(mapping.get(key) or ())

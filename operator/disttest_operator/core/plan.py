@@ -1,0 +1,129 @@
+"""What to do next for a run. One step at a time: carry it out, look again, ask again."""
+
+from datetime import timedelta
+
+from disttest_operator.core import actions, bodies, ledger, manifests, naming, status
+from disttest_operator.core.actions import Done, Step
+from disttest_operator.core.classify import classify, refuse
+from disttest_operator.core.evidence import ATTEMPT, Evidence, LogUnreadable, ReportFound
+from disttest_operator.core.rule import Ending
+
+LOG_AGAIN_SECONDS = 1.0
+SOON_SECONDS = 0.05  # beyond a deadline, so that it has passed when we look
+CHECK_MAX_SECONDS = 60.0  # between two looks at a gang that does not start
+
+
+def next_step(evidence: Evidence) -> Step:
+    """Terminal is sticky, and nothing is made for a run that is being deleted."""
+    test, seen = evidence.test, evidence.seen
+    if test.is_deleting:
+        return Done()
+    if test.is_finished:
+        return _after_the_end(evidence)
+    if seen.entry:
+        return actions.WriteStatus(status=seen.entry["status"])
+    if seen.job is None and not seen.is_job_gone and not evidence.has_leader_ended:
+        return _begin(evidence)
+    return _read(evidence) or _judge(evidence)
+
+
+def _begin(evidence: Evidence) -> Step:
+    """Everything that can be wrong is found before a gang takes the nodes."""
+    test, seen = evidence.test, evidence.seen
+    if ending := refuse(evidence):
+        return _end(evidence, ending)
+    if test.status.get("attempt"):
+        return actions.ReadJob(name=naming.job(test, ATTEMPT))
+    spec = test.spec
+    config_maps = tuple(sorted({suite.config_map for suite in spec.suites if suite.config_map}))
+    if seen.missing is None and (config_maps or spec.template.service_account_name):
+        return actions.ReadReferences(config_maps=config_maps, service_account=spec.template.service_account_name)
+    if evidence.policy.fixed_nodes and spec.gpus_per_node and seen.nodes is None:
+        return actions.ReadNodes()
+    if not seen.has_service:
+        return actions.CreateService(manifest=manifests.build_service(test, ATTEMPT))
+    return actions.CreateJob(attempt=ATTEMPT)
+
+
+def _read(evidence: Evidence) -> Step | None:
+    """What must be known before the run can be judged, and costs a request."""
+    seen, leader = evidence.seen, evidence.leader
+    if leader and leader.has_ended and seen.report is None:
+        return actions.ReadReport(leader=leader, nonce=seen.job.nonce if seen.job else "")
+    if evidence.has_whole_gang or evidence.has_leader_ended or seen.job is None or seen.job.is_suspended:
+        return None
+    is_waiting = not all(pod.is_scheduled for pod in evidence.pods) or not evidence.pods
+    if evidence.test.spec.gpus_per_node and is_waiting and seen.nodes is None:
+        return actions.ReadNodes()
+    is_stuck = evidence.has_passed(seen.job.started or seen.job.created, evidence.policy.stuck_seconds)
+    if is_stuck and seen.events is None:
+        stuck = tuple(pod.uid for pod in evidence.pods if not pod.has_started)[:1]
+        return actions.ReadEvents(uids=(seen.job.uid, *stuck))
+    return None
+
+
+def _judge(evidence: Evidence) -> Step:
+    ending = classify(evidence)
+    if ending:
+        return _end(evidence, ending)
+    wanted = status.going_on(evidence)
+    if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
+        return actions.WriteStatus(status=wanted)
+    return Done(requeue_seconds=_look_again(evidence))
+
+
+def _end(evidence: Evidence, ending: Ending) -> Step:
+    """Report, then ledger; the terminal status is written from the ledger's entry."""
+    test = evidence.test
+    if isinstance(evidence.report, ReportFound) and evidence.seen.stored is None:
+        return actions.WriteReport()
+    last = status.finished(evidence, ending)
+    entry = ledger.make_entry(uid=test.uid, name=test.name, status=last)
+    return actions.Fold(series=naming.series(test), entry=entry)
+
+
+def _after_the_end(evidence: Evidence) -> Step:
+    """The verdict stands. Free what still holds nodes, leave finished pods for `kubectl logs`, go when it is time."""
+    test, job = evidence.test, evidence.seen.job
+    completed = bodies.time(test.status.get("completionTime"))
+    if completed is None:
+        return Done()
+    waits = []
+    still_there = any(not pod.has_ended for pod in evidence.all_pods) or len(evidence.pods) < test.spec.nodes
+    if job and not job.has_ended and not job.is_deleting and still_there:
+        linger = evidence.policy.linger_seconds if evidence.has_leader_ended else 0
+        if evidence.has_passed(completed, linger):
+            return actions.DeleteJob(name=job.name, uid=job.uid)
+        waits.append(completed + timedelta(seconds=linger))
+    if test.spec.ttl_seconds_after_finished is not None:
+        expires = completed + timedelta(seconds=test.spec.ttl_seconds_after_finished)
+        if evidence.now >= expires:
+            return actions.DeleteRun()
+        waits.append(expires)
+    if not waits:
+        return Done()
+    return Done(requeue_seconds=(min(waits) - evidence.now).total_seconds() + SOON_SECONDS)
+
+
+def _look_again(evidence: Evidence) -> float | None:
+    """Seconds until the next moment at which time alone would change what we do."""
+    seen, policy, now = evidence.seen, evidence.policy, evidence.now
+    moments = [] if evidence.has_whole_gang else [evidence.queue_deadline]
+    if evidence.run_deadline:
+        moments.append(evidence.run_deadline)
+    if evidence.leader_end:
+        moments.append(evidence.leader_end + timedelta(seconds=policy.settle_seconds))
+    if evidence.first_loss:
+        moments.append(evidence.first_loss + timedelta(seconds=policy.leader_patience_seconds))
+    for pod in evidence.pods:
+        if pod.waiting_since and not pod.has_started:
+            patience = (policy.config_patience_seconds, policy.image_patience_seconds)
+            moments += [pod.waiting_since + timedelta(seconds=seconds) for seconds in patience]
+    if isinstance(seen.report, LogUnreadable):
+        moments.append(now + timedelta(seconds=LOG_AGAIN_SECONDS))
+    if seen.job and not evidence.has_whole_gang and not seen.job.is_suspended:
+        age_seconds = (now - (seen.job.started or seen.job.created)).total_seconds()
+        pause_seconds = min(max(age_seconds, policy.stuck_seconds), CHECK_MAX_SECONDS)
+        moments.append(now + timedelta(seconds=pause_seconds))
+    ahead = [(moment - now).total_seconds() for moment in moments if moment > now]
+    return min(ahead) + SOON_SECONDS if ahead else None

@@ -1,0 +1,45 @@
+"""Events: one for each transition of a run, worked out from the status before and after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from disttest_contract.outcomes import Verdict
+from disttest_operator.core import conditions
+from disttest_operator.core.conditions import Type
+
+WORRYING = frozenset({"TooFewGpus", "Unschedulable"})  # a gang that is not ready for these reasons needs somebody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """What an event says."""
+
+    reason: str
+    note: str
+    is_warning: bool
+
+
+def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition, ...]:
+    """In the order in which they happened."""
+    found = []
+    gang = conditions.find(new, Type.GANG_READY)
+    before = conditions.find(old, Type.GANG_READY)
+    if not old.get("attempt") and new.get("attempt"):
+        found.append(
+            Transition(reason="Created", note=f"created the gang of attempt {new['attempt']}", is_warning=False)
+        )
+    if gang and _word(gang) != _word(before):
+        is_true, reason = gang["status"] == "True", gang["reason"]
+        if is_true or reason in WORRYING:
+            found.append(
+                Transition(reason="GangReady" if is_true else reason, note=gang["message"], is_warning=not is_true)
+            )
+    if new.get("verdict") and not old.get("verdict"):
+        note = f"{new['reason']}: {new['message']}"
+        found.append(Transition(reason=new["verdict"], note=note, is_warning=new["verdict"] != Verdict.PASSED))
+    return tuple(found)
+
+
+def _word(condition: Mapping[str, Any] | None) -> tuple[str, str]:
+    return (condition["status"], condition["reason"]) if condition else ("", "")

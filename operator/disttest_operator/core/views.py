@@ -1,0 +1,123 @@
+"""What the operator keeps of the objects it watches: parsed once, frozen, a small part of the body."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from disttest_contract.message import Summary
+
+Body = Mapping[str, Any]  # an object as the API server sent it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    reason: str
+    message: str
+    is_true: bool
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    owner_uid: str
+    run: str
+    created: datetime
+    started: datetime | None  # anew at each resumption
+    is_deleting: bool
+    is_suspended: bool
+    nonce: str
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        return any(name in self.conditions for name in ("Complete", "Failed"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How the container ended. `summary` is what the agent left, if it can be understood; `message` is all of it."""
+
+    code: int
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    at: datetime | None = None
+    summary: Summary | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodView:
+    """`is_gone`: the API server no longer has it; this is what its last event said."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: int
+    run: str
+    run_uid: str
+    attempt: int
+    index: int
+    created: datetime
+    node: str = ""
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    is_deleting: bool = False
+    is_gone: bool = False
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    started: datetime | None = None  # the container
+    exit: Exit | None = None
+    waiting_reason: str = ""
+    waiting_message: str = ""
+    waiting_since: datetime | None = None  # by our clock: Kubernetes does not tell since when
+    ending_since: datetime | None = None  # by our clock: nodes' clocks differ
+
+    @property
+    def has_ended(self) -> bool:
+        return self.is_gone or self.exit is not None or self.phase in {"Succeeded", "Failed"}
+
+    @property
+    def disruption(self) -> Condition | None:
+        condition = self.conditions.get("DisruptionTarget")
+        return condition if condition and condition.is_true else None
+
+    @property
+    def is_ending(self) -> bool:
+        """It cannot take part any more, for good or bad."""
+        return self.has_ended or self.is_deleting or self.disruption is not None
+
+    @property
+    def is_lost(self) -> bool:
+        """It cannot take part any more, and not because all is done."""
+        return self.is_ending and not (self.exit and self.exit.code == 0)
+
+    @property
+    def has_started(self) -> bool:
+        return self.started is not None
+
+    @property
+    def is_scheduled(self) -> bool:
+        return bool(self.node)
+
+    @property
+    def where(self) -> str:
+        return f"pod {self.name}" + (f" on node {self.node}" if self.node else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    reason: str
+    message: str
+    about: str  # kind/name

@@ -1,0 +1,83 @@
+"""Whether the operator lives: its watches move. And the two small web servers that say so, and what it counts."""
+
+import logging
+import time
+from collections.abc import Callable
+
+from aiohttp import web
+
+from disttest_operator.caches import WATCHED
+from disttest_operator.ports import Kind
+from disttest_operator.requests import Request
+
+STALLED_SECONDS = 420.0  # watches are begun anew every four minutes
+
+log = logging.getLogger(__name__)
+
+
+class Health:
+    """Watches are begun anew again and again, and what they tell is compared with lists now and then."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._begun: dict[str, float] = {}
+        self._behind: set[Kind] = set()
+        self._since = monotonic()
+        self.is_synced = False
+
+    def note_request(self, request: Request, code: str) -> None:
+        if request.verb == "watch" and code == "200":
+            self._begun[request.resource] = self._monotonic()
+
+    def note_event(self, kind: Kind) -> None:
+        self._behind.discard(kind)
+
+    def note_behind(self, kind: Kind) -> None:
+        """A list held what the watch did not tell even later."""
+        self._behind.add(kind)
+
+    @property
+    def are_watches_begun(self) -> bool:
+        return all(kind.resource in self._begun for kind in WATCHED)
+
+    def problems(self) -> list[str]:
+        """Why this process should be started anew; none if it should not."""
+        now = self._monotonic()
+        stalled = [
+            f"watch of {kind.resource} was begun {now - self._begun.get(kind.resource, self._since):.0f} s ago"
+            for kind in WATCHED
+            if now - self._begun.get(kind.resource, self._since) > STALLED_SECONDS
+        ]
+        return stalled + [f"watch of {kind.resource} does not tell what lists show" for kind in self._behind]
+
+
+def health_app(health: Health) -> web.Application:
+    async def live(_: web.Request) -> web.Response:
+        problems = health.problems()
+        return web.Response(status=503 if problems else 200, text="; ".join(problems) or "ok")
+
+    async def ready(_: web.Request) -> web.Response:
+        return web.Response(status=200 if health.is_synced else 503, text="ok" if health.is_synced else "syncing")
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", live), web.get("/readyz", ready)])
+    return app
+
+
+def metrics_app(render: Callable[[str], tuple[bytes, str]]) -> web.Application:
+    async def metrics(request: web.Request) -> web.Response:
+        body, content_type = render(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", metrics)])
+    return app
+
+
+async def serve(app: web.Application, address: str) -> web.AppRunner:
+    """`address` is host:port or :port. Clean it up at the end."""
+    host, _, port = address.rpartition(":")
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
+    await runner.setup()
+    await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+    return runner

@@ -1,0 +1,54 @@
+"""What is asked of the API server when the caches do not say enough. Answers are good for a moment."""
+
+import time
+
+from disttest_operator.core import bodies
+from disttest_operator.core.evidence import Missing
+from disttest_operator.core.views import Body, EventView, NodeView
+from disttest_operator.ports import Cluster, Kind
+
+NODES_FRESH_SECONDS = 30.0
+EVENTS_FRESH_SECONDS = 2.0
+
+
+class Inquiries:
+    """A gang of hundreds of pods that starts makes hundreds of looks: they share the answers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._nodes: tuple[float, tuple[NodeView, ...]] | None = None
+        self._events: dict[tuple[str, ...], tuple[float, tuple[EventView, ...]]] = {}
+
+    async def missing(self, namespace: str, config_maps: tuple[str, ...], account: str) -> tuple[Missing, ...]:
+        """Which of the objects that a spec names are not there."""
+        wanted = [(Kind.CONFIG_MAP, "ConfigMap", name) for name in config_maps]
+        wanted += [(Kind.SERVICE_ACCOUNT, "ServiceAccount", account)] if account else []
+        missing = []
+        for kind, word, name in wanted:
+            if await self._cluster.get(kind, namespace, name) is None:
+                missing.append(Missing(kind=word, name=name))
+        return tuple(missing)
+
+    async def nodes(self) -> tuple[NodeView, ...]:
+        now = time.monotonic()
+        if self._nodes is None or now - self._nodes[0] > NODES_FRESH_SECONDS:
+            listed, _ = await self._cluster.list(Kind.NODE)
+            self._nodes = (now, tuple(bodies.node(body) for body in listed))
+        return self._nodes[1]
+
+    async def events(self, namespace: str, uids: tuple[str, ...]) -> tuple[EventView, ...]:
+        """Of each object in the order given, oldest first."""
+        now = time.monotonic()
+        self._events = {key: kept for key, kept in self._events.items() if now - kept[0] <= EVENTS_FRESH_SECONDS}
+        if uids not in self._events:
+            found: list[EventView] = []
+            for uid in uids:
+                selector = f"involvedObject.uid={uid}"
+                listed, _ = await self._cluster.list(Kind.CORE_EVENT, namespace, field_selector=selector)
+                found += [bodies.event(body) for body in sorted(listed, key=_time)]
+            self._events[uids] = (now, tuple(found))
+        return self._events[uids][1]
+
+
+def _time(body: Body) -> str:
+    return str(body.get("lastTimestamp") or body.get("eventTime") or "")

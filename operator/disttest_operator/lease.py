@@ -1,0 +1,142 @@
+"""Which of several operators acts: the one that holds the Lease. Outside of kopf, whose peering writes and guesses."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from disttest_operator.core.model import Manifest
+from disttest_operator.core.views import Body
+from disttest_operator.ports import Cluster, ClusterError, ExistsError, Kind
+
+NAME = "disttest-operator"
+RELEASED_SECONDS = 1  # the duration of a Lease that nobody holds
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The Lease is lost to us earlier than it is free for others."""
+
+    duration_seconds: float = 15
+    renew_seconds: float = 5
+    retry_seconds: float = 2
+
+    @property
+    def lost_seconds(self) -> float:
+        return self.duration_seconds * 2 / 3
+
+
+class Elector:
+    """Others' expiry is judged by our own clock, since the last change that we saw: clocks of machines differ."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str,
+        identity: str,
+        timing: Timing | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._identity = identity
+        self._timing = timing or Timing()
+        self._monotonic = monotonic
+        self._held: Body | None = None  # as we wrote it last
+        self._seen_version = ""
+        self._seen_at = 0.0
+        self.is_active = asyncio.Event()
+
+    async def run(self) -> None:
+        """Acquire, renew; returns when the Lease is lost: the process must end, since another may act by now."""
+        renewed_at = 0.0
+        while True:
+            begun = self._monotonic()
+            try:
+                holds = await asyncio.wait_for(self._try(), self._timing.lost_seconds / 2)
+            except (ClusterError, TimeoutError) as error:
+                log.warning("lease %s/%s: %s", self._namespace, NAME, error)
+                holds = False
+            if holds:
+                renewed_at = begun
+                if not self.is_active.is_set():
+                    log.info("lease %s/%s: %s is active", self._namespace, NAME, self._identity)
+                    self.is_active.set()
+            elif self.is_active.is_set() and (
+                self._held is None or self._monotonic() - renewed_at > self._timing.lost_seconds
+            ):
+                log.error("lease %s/%s: lost", self._namespace, NAME)
+                self.is_active.clear()
+                return
+            await asyncio.sleep(self._timing.renew_seconds if holds else self._timing.retry_seconds)
+
+    async def release(self) -> None:
+        """So that the next operator need not wait for the Lease to expire."""
+        if self._held is None or not self.is_active.is_set():
+            return
+        self.is_active.clear()
+        manifest = self._manifest(self._held)
+        manifest["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
+        try:
+            await self._cluster.replace(Kind.LEASE, manifest)
+        except ClusterError as error:
+            log.warning("lease %s/%s: not released: %s", self._namespace, NAME, error)
+        self._held = None
+
+    async def _try(self) -> bool:
+        """Renew what we hold, or take what is free."""
+        if self._held is not None:
+            try:
+                self._held = await self._cluster.replace(Kind.LEASE, self._manifest(self._held))
+            except ClusterError:
+                body = await self._cluster.get(Kind.LEASE, self._namespace, NAME)
+                holder = (body or {}).get("spec", {}).get("holderIdentity")
+                self._held = body if body and holder == self._identity else None
+                if self._held is None:
+                    return False
+                raise
+            return True
+        body = await self._cluster.get(Kind.LEASE, self._namespace, NAME)
+        try:
+            if body is None:
+                self._held = await self._cluster.create(Kind.LEASE, self._manifest(None))
+            elif self._is_free(body):
+                self._held = await self._cluster.replace(Kind.LEASE, self._manifest(body))
+        except ExistsError:
+            return False
+        return self._held is not None
+
+    def _is_free(self, body: Body) -> bool:
+        spec, version = body.get("spec") or {}, body["metadata"]["resourceVersion"]
+        if version != self._seen_version:
+            self._seen_version, self._seen_at = version, self._monotonic()
+        if not spec.get("holderIdentity"):
+            return True
+        duration = spec.get("leaseDurationSeconds") or self._timing.duration_seconds
+        return bool(self._monotonic() - self._seen_at > duration)
+
+    def _manifest(self, body: Body | None) -> Manifest:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        before: dict[str, Any] = dict((body or {}).get("spec") or {})
+        is_mine = before.get("holderIdentity") == self._identity
+        meta: Manifest = {"name": NAME, "namespace": self._namespace}
+        if body:
+            meta["resourceVersion"] = body["metadata"]["resourceVersion"]
+        return {
+            "apiVersion": Kind.LEASE.api_version,
+            "kind": "Lease",
+            "metadata": meta,
+            "spec": {
+                "holderIdentity": self._identity,
+                "leaseDurationSeconds": int(self._timing.duration_seconds),
+                "acquireTime": before.get("acquireTime") if is_mine else now,
+                "renewTime": now,
+                "leaseTransitions": before.get("leaseTransitions", 0) + (0 if is_mine or not body else 1),
+            },
+        }

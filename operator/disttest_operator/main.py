@@ -1,0 +1,187 @@
+"""Puts the parts together and ends them in order: workers, Lease, watches, servers."""
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from disttest_operator import handlers, health, requests
+from disttest_operator.caches import Caches, Key
+from disttest_operator.cluster import KubernetesCluster, connect
+from disttest_operator.core.evidence import Policy
+from disttest_operator.core.model import Defaults
+from disttest_operator.lease import Elector
+from disttest_operator.metrics import Metrics
+from disttest_operator.options import Options
+from disttest_operator.ports import ClusterError, ConflictError, Kind
+from disttest_operator.reconcile import Reconciler, Settings
+from disttest_operator.resync import Resync
+from disttest_operator.workqueue import WorkQueue
+
+WORKERS = 16
+CONFLICT_SECONDS = 0.05
+STOP_WORK_SECONDS = 1.5  # for what is being done when we are told to go
+STOP_WATCH_SECONDS = 1.5
+
+log = logging.getLogger(__name__)
+
+
+class Operator:
+    """One process of the operator."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        defaults = Defaults(image=options.runner_image, gpu_resource=options.gpu_resource)
+        self._caches = Caches(defaults)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._health = health.Health()
+        self._metrics = Metrics(self._caches, version=metadata.version("disttest"), speaks=self._speaks)
+        self._identity = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
+        self._elector: Elector | None = None
+        self._stop = asyncio.Event()
+
+    async def run(self) -> int:
+        """The exit code: 0 when told to stop, 1 when something that must not end has ended."""
+        cluster = await connect(self._note_request, kubeconfig=self._options.kubeconfig)
+        servers = [
+            await health.serve(health.metrics_app(self._render), self._options.metrics_address),
+            await health.serve(health.health_app(self._health), self._options.health_address),
+        ]
+        try:
+            return await self._work(cluster)
+        finally:
+            for server in servers:
+                await server.cleanup()
+            await cluster.close()
+
+    async def _work(self, cluster: KubernetesCluster) -> int:
+        elector = self._elector = Elector(cluster, namespace=self._options.lease_namespace, identity=self._identity)
+        reconciler, resync = self._reconciler(cluster), self._resync(cluster)
+        workers = [asyncio.create_task(self._worker(reconciler), name=f"worker {n}") for n in range(WORKERS)]
+        stop_watching = asyncio.Event()
+        watching = asyncio.create_task(self._watch(cluster, stop_watching), name="watches")
+        vital = [
+            watching,
+            asyncio.create_task(elector.run(), name="lease"),
+            asyncio.create_task(resync.run(), name="resync"),
+            asyncio.create_task(self._stop.wait(), name="stop"),
+        ]
+        done, _ = await asyncio.wait([*vital, *workers], return_when=asyncio.FIRST_COMPLETED)
+        is_told = self._stop.is_set()
+        for task in () if is_told else done:
+            log.error("%s ended: %r; the process ends too", task.get_name(), _error_of(task))
+        await self._end_workers(workers)
+        await elector.release()
+        stop_watching.set()
+        await asyncio.wait([watching], timeout=STOP_WATCH_SECONDS)
+        await _cancel(vital)
+        return 0 if is_told else 1
+
+    def _reconciler(self, cluster: KubernetesCluster) -> Reconciler:
+        policy = Policy(
+            fixed_nodes=self._options.fixed_nodes, image_patience_seconds=self._options.image_patience_seconds
+        )
+        settings = Settings(policy=policy, instance=self._identity)
+        later = self._queue.add_after
+        return Reconciler(cluster, self._caches, settings=settings, clock=_now, plan_later=later)
+
+    def _resync(self, cluster: KubernetesCluster) -> Resync:
+        return Resync(
+            cluster,
+            self._caches,
+            namespace=self._options.namespace,
+            add=self._queue.add,
+            clock=_now,
+            health=self._health,
+            metrics=self._metrics,
+        )
+
+    async def _watch(self, cluster: KubernetesCluster, stop: asyncio.Event) -> None:
+        registry = handlers.registry(
+            caches=self._caches,
+            add=self._queue.add,
+            clock=_now,
+            note=self._note_event,
+            server=cluster.server,
+            session=cluster.watch_session,
+        )
+        namespace = self._options.namespace
+        await handlers.watch(registry, namespace=namespace, stop=stop, on_signal=self._stop.set)
+
+    async def _worker(self, reconciler: Reconciler) -> None:
+        """Waits for the caches and the Lease, then takes one key after the other."""
+        if self._elector is None:
+            return
+        while True:
+            await self._elector.is_active.wait()
+            while not self._health.is_synced:
+                await asyncio.sleep(0.05)
+            key = await self._queue.take()
+            try:
+                await self._look(reconciler, key)
+            finally:
+                self._queue.done(key)
+
+    async def _look(self, reconciler: Reconciler, key: Key) -> None:
+        begun = time.monotonic()
+        try:
+            again_seconds = await reconciler.reconcile(key)
+        except ConflictError:
+            self._queue.add_after(key, CONFLICT_SECONDS)
+            result = "conflict"
+        except ClusterError as error:
+            pause = self._queue.add_failed(key)
+            log.warning("%s: %s; again in %.1f s", key.words, error, pause)
+            result = "error"
+        except Exception:
+            # A fault of ours in one run must not keep the others from being served.
+            pause = self._queue.add_failed(key)
+            log.exception("%s: fault in the operator; again in %.1f s", key.words, pause)
+            result = "error"
+        else:
+            self._queue.succeeded(key, again_seconds)
+            result = "success"
+        self._metrics.count_reconcile(key.kind, result=result, seconds=time.monotonic() - begun)
+
+    async def _end_workers(self, workers: list[asyncio.Task[None]]) -> None:
+        """Let what is being done come to its end, and begin nothing new."""
+        deadline = time.monotonic() + STOP_WORK_SECONDS
+        self._queue.close()
+        while self._queue.running and time.monotonic() < deadline:
+            await asyncio.sleep(0.02)
+        await _cancel(workers)
+
+    def _speaks(self) -> bool:
+        return self._health.is_synced and self._elector is not None and self._elector.is_active.is_set()
+
+    def _render(self, accept: str) -> tuple[bytes, str]:
+        self._metrics.leader.set(1 if self._elector and self._elector.is_active.is_set() else 0)
+        self._metrics.queue_depth.set(len(self._queue))
+        return self._metrics.render(accept)
+
+    def _note_request(self, request: requests.Request, code: str) -> None:
+        self._metrics.count_request(request, code)
+        self._health.note_request(request, code)
+
+    def _note_event(self, kind: Kind) -> None:
+        self._metrics.note_event(kind)
+        self._health.note_event(kind)
+
+
+def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,80 @@
+"""What the operator asks of a cluster, whoever answers. Objects are plain dicts, as Kubernetes writes them.
+
+ClusterError                 the API server could not be asked, or would not answer now: try again
+├── ConflictError            somebody was faster: look again
+├── ExistsError              an object of the name is there
+└── RefusedError             the request itself is refused: the same request will be refused again
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from disttest_operator.core.model import API_VERSION, Manifest
+from disttest_operator.core.views import Body
+
+
+class Kind(Enum):
+    """API version and resource."""
+
+    RUN = (API_VERSION, "disttests")
+    SERIES = (API_VERSION, "disttestseries")
+    JOB = ("batch/v1", "jobs")
+    POD = ("v1", "pods")
+    SERVICE = ("v1", "services")
+    CONFIG_MAP = ("v1", "configmaps")
+    SERVICE_ACCOUNT = ("v1", "serviceaccounts")
+    NODE = ("v1", "nodes")
+    CORE_EVENT = ("v1", "events")
+    EVENT = ("events.k8s.io/v1", "events")
+    LEASE = ("coordination.k8s.io/v1", "leases")
+
+    @property
+    def api_version(self) -> str:
+        return self.value[0]
+
+    @property
+    def resource(self) -> str:
+        return self.value[1]
+
+
+class ClusterError(Exception):
+    """A request failed; the message names it."""
+
+
+class ConflictError(ClusterError):
+    """The object is not as it was when it was read."""
+
+
+class ExistsError(ClusterError):
+    """There is an object of this name."""
+
+
+class RefusedError(ClusterError):
+    """By admission, quota, validation or RBAC."""
+
+
+class Cluster(Protocol):
+    """Every call has a deadline and raises ClusterError."""
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
+        """None: there is none."""
+
+    async def list(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> tuple[list[Body], int]:
+        """The objects, and the resourceVersion at which they were read."""
+
+    async def create(self, kind: Kind, manifest: Manifest) -> Body: ...
+
+    async def replace(self, kind: Kind, manifest: Manifest) -> Body:
+        """Guarded by the manifest's own resourceVersion."""
+
+    async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
+        """Guarded by uid and resourceVersion of `body_meta`. None: the object is gone."""
+
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+        """Only this very object; its dependants follow in the background. It may be gone already."""
+
+    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
+        """The log of the gang's container, from its beginning. None: there is no such pod any more."""

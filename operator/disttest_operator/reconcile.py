@@ -1,0 +1,209 @@
+"""One run, one look: read the caches, ask the plan for the next step, carry it out, until nothing is left to do."""
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from disttest_operator import reports
+from disttest_operator.caches import Caches, Key
+from disttest_operator.core import actions, bodies, manifests, naming, transitions
+from disttest_operator.core.actions import Step
+from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
+from disttest_operator.core.model import DistTest, Manifest
+from disttest_operator.core.plan import next_step
+from disttest_operator.core.views import Body
+from disttest_operator.inquiries import Inquiries
+from disttest_operator.ledgers import Ledgers, series_key
+from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
+
+STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
+NONCE_BYTES = 16
+SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go in one write
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    policy: Policy
+    instance: str  # of this operator, named in events
+
+
+class Reconciler:
+    """Knows the Cluster Protocol, not who stands behind it. `plan_later` adds another key to the queue."""
+
+    def __init__(  # what it works with, given once
+        self,
+        cluster: Cluster,
+        caches: Caches,
+        *,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        plan_later: Callable[[Key, float], None],
+    ) -> None:
+        self._cluster = cluster
+        self._caches = caches
+        self._settings = settings
+        self._clock = clock
+        self._plan_later = plan_later
+        self._ledgers = Ledgers(cluster, caches, clock)
+        self._inquiries = Inquiries(cluster)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Seconds until the key should be looked at even if nothing happens; None: never."""
+        if key.kind is Kind.SERIES:
+            await self._ledgers.settle(key.namespace, key.name)
+            return None
+        seen = Observed()
+        for _ in range(STEPS):
+            evidence = self._look(key, seen)
+            if evidence is None:
+                return None
+            step = next_step(evidence)
+            if isinstance(step, actions.Done):
+                return step.requeue_seconds
+            seen = await self._carry_out(step, evidence)
+        raise ClusterError(f"{key.words}: not done after {STEPS} steps, the last of them {type(step).__name__}")
+
+    def _look(self, key: Key, seen: Observed) -> Evidence | None:
+        """What caches hold now, together with what was asked for in this reconcile."""
+        run = self._caches.run(key.namespace, key.name)
+        if run is None:
+            return None
+        test = run.test
+        series = self._caches.find_series(test.namespace, naming.series(test))
+        pending = (series.status.get("pending") or ()) if series else ()
+        known = next((entry for entry in pending if entry["uid"] == test.uid), None)
+        seen = replace(
+            seen,
+            problems=run.problems,
+            job=self._caches.job(test) or seen.job,
+            pods=self._caches.pods(test),
+            entry=seen.entry or known,
+        )
+        return Evidence(test=test, seen=seen, policy=self._settings.policy, now=self._clock())
+
+    async def _carry_out(self, step: Step, evidence: Evidence) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
+        """Do it, and add what was learned."""
+        test, seen = evidence.test, evidence.seen
+        match step:
+            case actions.ReadReferences(config_maps=names, service_account=account):
+                return replace(seen, missing=await self._inquiries.missing(test.namespace, names, account))
+            case actions.ReadNodes():
+                return replace(seen, nodes=await self._inquiries.nodes())
+            case actions.ReadEvents(uids=uids):
+                return replace(seen, events=await self._inquiries.events(test.namespace, uids))
+            case actions.ReadJob(name=name):
+                return await self._read_job(test, name, seen)
+            case actions.ReadReport(leader=leader, nonce=nonce):
+                return replace(seen, report=await reports.read(self._cluster, test, leader, nonce))
+            case actions.WriteReport():
+                return await self._write_report(test, seen)
+            case actions.CreateService(manifest=manifest):
+                return replace(await self._create(Kind.SERVICE, test, manifest, seen), has_service=True)
+            case actions.CreateJob(attempt=attempt):
+                manifest = manifests.build_job(test, attempt, secrets.token_hex(NONCE_BYTES))
+                return await self._create(Kind.JOB, test, manifest, seen)
+            case actions.Fold(series=series, entry=entry):
+                return replace(seen, entry=await self._ledgers.fold(test, series, entry))
+            case actions.WriteStatus(status=status):
+                await self._write_status(test, dict(status))
+                return seen
+            case actions.DeleteJob(name=name, uid=uid):
+                log.info("%s/%s: deletes Job %s, whose pods go on after the verdict", test.namespace, test.name, name)
+                await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
+                return replace(seen, job=replace(seen.job, is_deleting=True) if seen.job else None)
+            case actions.DeleteRun():
+                await self._delete_run(test)
+                return seen
+            case actions.Done():
+                return seen
+
+    async def _read_job(self, test: DistTest, name: str, seen: Observed) -> Observed:
+        body = await self._cluster.get(Kind.JOB, test.namespace, name)
+        if body is None or bodies.owner_uid(body) != test.uid:
+            return replace(seen, is_job_gone=True)
+        self._caches.put(Kind.JOB, body, self._clock())
+        return replace(seen, job=bodies.job(body))
+
+    async def _create(self, kind: Kind, test: DistTest, manifest: Manifest, seen: Observed) -> Observed:
+        """Once. What is there already must be ours, by owner: a crash may have come between creating and knowing."""
+        name = manifest["metadata"]["name"]
+        try:
+            body = await self._cluster.create(kind, manifest)
+        except ExistsError:
+            found = await self._cluster.get(kind, test.namespace, name)
+            if found is None:
+                raise
+            if bodies.owner_uid(found) != test.uid:
+                return replace(seen, taken=f"{manifest['kind']} {name!r}")
+            body = found
+        except RefusedError as error:
+            return replace(seen, refused=f"{manifest['kind']} {name!r} was refused: {error}")
+        else:
+            log.info("%s/%s: created %s %s", test.namespace, test.name, manifest["kind"], name)
+        if kind is not Kind.JOB:
+            return seen
+        self._caches.put(kind, body, self._clock())
+        return replace(seen, job=bodies.job(body))
+
+    async def _write_report(self, test: DistTest, seen: Observed) -> Observed:
+        if not isinstance(seen.report, ReportFound):
+            return seen
+        return replace(seen, stored=await reports.store(self._cluster, test, seen.report))
+
+    async def _write_status(self, test: DistTest, status: dict[str, Any]) -> None:
+        """Events follow only if the write succeeded. After a conflict the newest state is in the cache."""
+        meta = {
+            "namespace": test.namespace,
+            "name": test.name,
+            "uid": test.uid,
+            "resourceVersion": test.resource_version,
+        }
+        try:
+            body = await self._cluster.patch_status(Kind.RUN, meta, status)
+        except ConflictError:
+            live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
+            if live:
+                self._caches.put(Kind.RUN, live, self._clock())
+            if live is None or live["metadata"]["resourceVersion"] == test.resource_version:
+                raise
+            return
+        if body is None:
+            raise ConflictError(f"{test.namespace}/{test.name} is gone")
+        self._caches.put(Kind.RUN, body, self._clock())
+        if status.get("verdict"):
+            words = (status["verdict"], status["reason"], status["message"])
+            log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
+            self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
+        await self._announce(test, body)
+
+    async def _announce(self, test: DistTest, body: Body) -> None:
+        for transition in transitions.between(test.status, body.get("status") or {}):
+            event = manifests.build_event(
+                test,
+                reason=transition.reason,
+                note=transition.note,
+                warning=transition.is_warning,
+                now=self._clock(),
+                instance=self._settings.instance,
+            )
+            try:
+                await self._cluster.create(Kind.EVENT, event)
+            except ExistsError:
+                continue
+            except ClusterError as error:
+                log.warning("%s/%s: event %s is lost: %s", test.namespace, test.name, transition.reason, error)
+
+    async def _delete_run(self, test: DistTest) -> None:
+        log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)
+        await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid)
+        live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
+        if live and live["metadata"]["uid"] == test.uid:
+            self._caches.put(Kind.RUN, live, self._clock())
+        else:
+            gone = {"metadata": {"uid": test.uid, "resourceVersion": test.resource_version}}
+            self._caches.remove(Kind.RUN, gone, self._clock())

@@ -1,0 +1,92 @@
+"""The way of a report: from the leader's log, through a check, into a ConfigMap."""
+
+import asyncio
+import base64
+import binascii
+import zlib
+
+from disttest_contract import frames, limits
+from disttest_contract.report import InvalidReportError
+from disttest_operator.core import bodies, manifests, naming, packing
+from disttest_operator.core.evidence import LogUnreadable, ReportFound, ReportLost, Stored
+from disttest_operator.core.judgement import read_report, read_stored_report
+from disttest_operator.core.model import DistTest
+from disttest_operator.core.views import Body, PodView
+from disttest_operator.ports import Cluster, ClusterError, ExistsError, Kind, RefusedError
+
+LOG_LIMIT_BYTES = 32 << 20  # an agent keeps its log below 4 MiB; the rest is room for the report
+
+
+async def read(
+    cluster: Cluster, test: DistTest, leader: PodView, nonce: str
+) -> ReportFound | ReportLost | LogUnreadable:
+    """From the log; from the ConfigMap if an operator before us had stored it and the log is gone."""
+    found = await _from_log(cluster, test, leader, nonce)
+    if isinstance(found, ReportLost) and not found.is_invalid:
+        return await _from_config_map(cluster, test) or found
+    return found
+
+
+async def store(cluster: Cluster, test: DistTest, found: ReportFound) -> Stored:
+    """Failing to store it must not keep the run from its verdict, but it is said."""
+    packed = await asyncio.to_thread(packing.pack, found)
+    if packed is None:
+        return Stored(problem="it is too large to be stored, even without its details")
+    manifest = manifests.build_report_config_map(test, packed.gz_bytes, packed.sha256)
+    stored = Stored(
+        config_map=naming.report_config_map(test),
+        sha256=packed.sha256,
+        problem=f"left out for its size: {packed.trimmed}" if packed.trimmed else "",
+    )
+    try:
+        await cluster.create(Kind.CONFIG_MAP, manifest)
+    except ExistsError:
+        existing = await cluster.get(Kind.CONFIG_MAP, test.namespace, stored.config_map)
+        if existing and _is_ours(existing, test, packed.sha256):
+            return stored
+        return Stored(problem=f"ConfigMap {stored.config_map!r} exists and is not the report of this run")
+    except RefusedError as error:
+        return Stored(problem=f"it could not be stored: {error}")
+    return stored
+
+
+async def _from_log(  # noqa: PLR0911  # every way to have no report has its own words
+    cluster: Cluster, test: DistTest, leader: PodView, nonce: str
+) -> ReportFound | ReportLost | LogUnreadable:
+    if not nonce:
+        return ReportLost(problem="the report cannot be told from others, since the Job is gone")
+    try:
+        log = None if leader.is_gone else await cluster.log(test.namespace, leader.name, limit_bytes=LOG_LIMIT_BYTES)
+    except RefusedError as error:
+        return ReportLost(problem=f"the leader's log cannot be read: {error}")
+    except ClusterError as error:
+        return LogUnreadable(problem=f"the leader's log cannot be read: {error}")
+    if log is None:
+        return ReportLost(problem="the leader's log went with its pod")
+    summary = leader.exit.summary if leader.exit else None
+    try:
+        raw = await asyncio.to_thread(frames.decode, log, nonce)
+        return await asyncio.to_thread(read_report, raw, test, leader.exit)
+    except frames.FrameError as error:
+        if summary and summary.report_sha256:
+            return LogUnreadable(problem=str(error))  # the leader wrote it, the log is behind
+        return ReportLost(problem=str(error), is_invalid=not isinstance(error, frames.NoFrameError))
+    except InvalidReportError as error:
+        return ReportLost(problem=str(error), is_invalid=True)
+
+
+async def _from_config_map(cluster: Cluster, test: DistTest) -> ReportFound | None:
+    body = await cluster.get(Kind.CONFIG_MAP, test.namespace, naming.report_config_map(test))
+    if body is None or bodies.owner_uid(body) != test.uid:
+        return None
+    try:
+        packed = base64.b64decode(body.get("binaryData", {}).get(naming.REPORT_KEY, ""), validate=True)
+        raw = zlib.decompressobj(wbits=31).decompress(packed, limits.REPORT_BYTES)
+        return read_stored_report(raw, test)
+    except (binascii.Error, zlib.error, InvalidReportError):
+        return None
+
+
+def _is_ours(body: Body, test: DistTest, sha256: str) -> bool:
+    annotations = body["metadata"].get("annotations") or {}
+    return bodies.owner_uid(body) == test.uid and annotations.get(naming.ANNOTATION_REPORT_SHA256) == sha256

@@ -1,0 +1,91 @@
+"""A queue of keys: each waits once, runs once at a time, again if it was added while it ran, and backs off alone."""
+
+import asyncio
+import random
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+BACKOFF_FIRST_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 300.0
+BACKOFF_DOUBLINGS = 13  # beyond which the maximum is reached anyway
+JITTER = 0.2
+
+K = TypeVar("K", bound=Hashable)
+
+
+class WorkQueue(Generic[K]):
+    """Not for threads; keys are added from the loop that workers run in."""
+
+    def __init__(self) -> None:
+        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._waiting: set[K] = set()
+        self._running: set[K] = set()
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._failures: dict[K, int] = {}
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    def add(self, key: K) -> None:
+        """Soon. A key that runs now runs again."""
+        if key in self._waiting:
+            return
+        self._waiting.add(key)
+        if key not in self._running:
+            self._ready.put_nowait(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Later; replaces what was planned for the key before."""
+        self._cancel_timer(key)
+        self._timers[key] = asyncio.get_running_loop().call_later(max(0.0, seconds), self._fire, key)
+
+    def add_failed(self, key: K) -> float:
+        """Again, later each time; tells in how many seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        pause: float = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2 ** min(failures, BACKOFF_DOUBLINGS))
+        pause *= 1 + random.uniform(-JITTER, JITTER)  # noqa: S311  # spreads load, keeps no secret
+        self.add_after(key, pause)
+        return pause
+
+    def succeeded(self, key: K, again_seconds: float | None) -> None:
+        """The key's next failure is its first, and only this plan for it holds."""
+        self._failures.pop(key, None)
+        if again_seconds is None:
+            self._cancel_timer(key)
+        else:
+            self.add_after(key, again_seconds)
+
+    async def take(self) -> K:
+        """The next key; it counts as running until `done`."""
+        await self._open.wait()
+        key = await self._ready.get()
+        await self._open.wait()
+        self._waiting.discard(key)
+        self._running.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._running.discard(key)
+        if key in self._waiting:
+            self._ready.put_nowait(key)
+
+    def close(self) -> None:
+        """Give out no more keys, and forget all plans."""
+        self._open.clear()
+        for key in list(self._timers):
+            self._cancel_timer(key)
+
+    def _fire(self, key: K) -> None:
+        self._timers.pop(key, None)
+        self.add(key)
+
+    def _cancel_timer(self, key: K) -> None:
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
