@@ -1,5 +1,6 @@
 """Whether the operator lives: its watches move. And the two small web servers that say so, and what it counts."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -23,11 +24,14 @@ class Health:
         self._begun: dict[str, float] = {}
         self._behind: set[Kind] = set()
         self._since = monotonic()
-        self.is_synced = False
+        self.all_begun = asyncio.Event()  # every watch has been begun once
+        self.synced = asyncio.Event()
 
     def note_request(self, request: Request, code: str) -> None:
         if request.verb == "watch" and code == "200":
             self._begun[request.resource] = self._monotonic()
+            if all(kind.resource in self._begun for kind in WATCHED):
+                self.all_begun.set()
 
     def note_event(self, kind: Kind) -> None:
         self._behind.discard(kind)
@@ -35,10 +39,6 @@ class Health:
     def note_behind(self, kind: Kind) -> None:
         """A list held what the watch did not tell even later."""
         self._behind.add(kind)
-
-    @property
-    def are_watches_begun(self) -> bool:
-        return all(kind.resource in self._begun for kind in WATCHED)
 
     def problems(self) -> list[str]:
         """Why this process should be started anew; none if it should not."""
@@ -57,7 +57,9 @@ def health_app(health: Health) -> web.Application:
         return web.Response(status=503 if problems else 200, text="; ".join(problems) or "ok")
 
     async def ready(_: web.Request) -> web.Response:
-        return web.Response(status=200 if health.is_synced else 503, text="ok" if health.is_synced else "syncing")
+        return web.Response(
+            status=200 if health.synced.is_set() else 503, text="ok" if health.synced.is_set() else "syncing"
+        )
 
     app = web.Application()
     app.add_routes([web.get("/healthz", live), web.get("/readyz", ready)])

@@ -1,6 +1,7 @@
 """Puts the parts together and ends them in order: workers, Lease, watches, servers."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -119,8 +120,7 @@ class Operator:
             return
         while True:
             await self._elector.is_active.wait()
-            while not self._health.is_synced:
-                await asyncio.sleep(0.05)
+            await self._health.synced.wait()
             key = await self._queue.take()
             try:
                 await self._look(reconciler, key)
@@ -150,14 +150,13 @@ class Operator:
 
     async def _end_workers(self, workers: list[asyncio.Task[None]]) -> None:
         """Let what is being done come to its end, and begin nothing new."""
-        deadline = time.monotonic() + STOP_WORK_SECONDS
         self._queue.close()
-        while self._queue.running and time.monotonic() < deadline:
-            await asyncio.sleep(0.02)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._queue.idle.wait(), STOP_WORK_SECONDS)
         await _cancel(workers)
 
     def _speaks(self) -> bool:
-        return self._health.is_synced and self._elector is not None and self._elector.is_active.is_set()
+        return self._health.synced.is_set() and self._elector is not None and self._elector.is_active.is_set()
 
     def _render(self, accept: str) -> tuple[bytes, str]:
         self._metrics.leader.set(1 if self._elector and self._elector.is_active.is_set() else 0)

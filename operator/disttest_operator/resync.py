@@ -18,7 +18,6 @@ INTERVAL_SECONDS = 300.0
 JITTER = 0.1
 CATCH_UP_SECONDS = 15.0  # in which a watch must tell what a list shows
 RETRY_SECONDS = 5.0
-BEGIN_POLL_SECONDS = 0.05
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +46,7 @@ class Resync:
 
     async def run(self) -> None:
         """First when all watches have begun: what a list then shows and a watch then tells leaves no gap."""
-        while not self._health.are_watches_begun:
-            await asyncio.sleep(BEGIN_POLL_SECONDS)
+        await self._health.all_begun.wait()
         while True:
             pause = INTERVAL_SECONDS * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311  # spreads load only
             try:
@@ -59,7 +57,7 @@ class Resync:
             await asyncio.sleep(pause)
 
     async def _once(self) -> None:
-        is_first = not self._health.is_synced
+        is_first = not self._health.synced.is_set()
         newer: dict[Kind, list[Body]] = {}
         for kind in WATCHED:
             selector = naming.SELECTOR if kind in SELECTED else ""
@@ -71,7 +69,7 @@ class Resync:
             elif pruned:
                 log.warning("resync: %d %s were gone without a word", len(pruned), kind.resource)
                 self._metrics.count_healed(kind, len(pruned))
-        self._health.is_synced = True
+        self._health.synced.set()
         for key in self._caches.keys():  # noqa: SIM118  # not a dict
             self._add(key)
         if not is_first and any(newer.values()):

@@ -24,13 +24,11 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._open = asyncio.Event()
         self._open.set()
+        self.idle = asyncio.Event()  # nothing runs
+        self.idle.set()
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    @property
-    def running(self) -> int:
-        return len(self._running)
 
     def add(self, key: K) -> None:
         """Soon. A key that runs now runs again."""
@@ -69,10 +67,13 @@ class WorkQueue(Generic[K]):
         await self._open.wait()
         self._waiting.discard(key)
         self._running.add(key)
+        self.idle.clear()
         return key
 
     def done(self, key: K) -> None:
         self._running.discard(key)
+        if not self._running:
+            self.idle.set()
         if key in self._waiting:
             self._ready.put_nowait(key)
 
