@@ -1,0 +1,103 @@
+"""A report as plain text."""
+
+from collections.abc import Sequence
+
+from disttest_contract import limits
+from disttest_contract.outcomes import Counts, Outcome, Verdict
+from disttest_contract.report import CaseResult, Report, SuiteResult
+
+COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
+LEFT = 2  # columns of words; the others are numbers
+MAX_FAILURES = 20
+MESSAGE_LINES = 8
+LINE_BYTES = 400
+
+
+def render_report(report: Report) -> str:
+    """Suites, failures, verdict and timing; ends with a newline."""
+    rows = [_row(suite) for suite in report.suites]
+    if len(rows) > 1:
+        rows.append(("total", str(report.verdict), *_numbers(report.counts), _seconds(_run_seconds(report))))
+    lines = [
+        (
+            f"{report.namespace}/{report.name}, attempt {report.attempt}: {report.nodes} nodes x "
+            f"{report.ranks_per_node} ranks over {report.backend}{_versions(report)}"
+        ),
+        "",
+        *_table((COLUMNS, *rows)),
+    ]
+    broken = [suite for suite in report.suites if suite.verdict is Verdict.ERRORED or not suite.cases]
+    for suite in broken:
+        lines += ["", f"{suite.name}: {suite.reason}", *_indented(suite.message)]
+    failures = report.failures
+    for suite_name, case in failures[:MAX_FAILURES]:
+        lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
+    if len(failures) > MAX_FAILURES:
+        lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
+    first_line = report.message.splitlines()[0] if report.message else ""
+    lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
+    return "\n".join(lines) + "\n"
+
+
+def _row(suite: SuiteResult) -> tuple[str, ...]:
+    return (suite.name, suite.verdict.value, *_numbers(suite.counts), _seconds(suite.seconds))
+
+
+def _numbers(counts: Counts) -> tuple[str, ...]:
+    """FAILED is all that ended badly; OTHER is what was skipped or failed as expected."""
+    passed, not_run = counts[Outcome.PASSED], counts[Outcome.NOT_RUN]
+    other = counts.total - passed - counts.bad - not_run
+    return tuple(str(number) for number in (counts.total, passed, counts.bad, not_run, other))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    padded = [[_pad(cell, widths[place], place) for place, cell in enumerate(row)] for row in rows]
+    return ["  ".join(cells).rstrip() for cells in padded]
+
+
+def _pad(cell: str, width: int, place: int) -> str:
+    return cell.ljust(width) if place < LEFT else cell.rjust(width)
+
+
+def _ending(case: CaseResult) -> str:
+    how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
+    ranks = f"rank{'s' if len(case.ranks) > 1 else ''} {', '.join(map(str, case.ranks[:16]))}" if case.ranks else ""
+    nodes = f"on {', '.join(case.nodes[:8])}" if case.nodes else ""
+    details = " ".join(part for part in (how, ranks, nodes) if part)
+    return f"{case.outcome.value} after {case.seconds:.2f} s" + (f" ({details})" if details else "")
+
+
+def _indented(message: str) -> list[str]:
+    """The first line and the last ones: who, and what."""
+    lines = [line for line in message.splitlines() if line.strip()]
+    if len(lines) > MESSAGE_LINES:
+        lines = [lines[0], "…", *lines[2 - MESSAGE_LINES :]]
+    return [f"    {limits.cut(line, LINE_BYTES)}" for line in lines]
+
+
+def _timing(report: Report) -> str:
+    """Steps by the leader's clock."""
+    steps = [
+        ("joined", report.started, report.joined),
+        ("first case", report.joined, report.first_case),
+        ("cases", report.first_case, report.last_case),
+        ("end", report.last_case, report.finished),
+    ]
+    parts = [f"{name} {end - start:.1f} s" for name, start, end in steps if start is not None and end is not None]
+    restarts = max(0, report.generations - len([suite for suite in report.suites if suite.cases]))
+    again = f", {restarts} times started anew" if restarts else ""
+    return f"timing: {', '.join(parts)}; {_seconds(_run_seconds(report))} s in all{again}"
+
+
+def _run_seconds(report: Report) -> float:
+    return report.finished - report.started
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f}"
+
+
+def _versions(report: Report) -> str:
+    shown = [f"{name} {report.versions[name]}" for name in ("torch", "nccl", "python") if name in report.versions]
+    return f" ({', '.join(shown)})" if shown else ""
