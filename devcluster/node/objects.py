@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 
-from devcluster.kubeapi import ApiError, Json, KubeApi
+from devcluster.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
 
 CONFIG_MAPS, SECRETS = "configmaps", "secrets"
 TOKEN_SECONDS = 3600
@@ -20,12 +20,18 @@ class Objects:
         self._account: str = pod["spec"].get("serviceAccountName", "default")
         self._namespace = f"/api/v1/namespaces/{self._meta['namespace']}"
 
+    async def _request(self, method: str, path: str, body: Json | None = None) -> Json:
+        try:
+            return await self._api.request(method, path, body)
+        except UNREACHABLE as error:  # it will come back; the pod waits as for an object
+            raise MissingError(f"the API server cannot be reached: {error!r}") from error
+
     async def data(self, kind: str, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
         try:
-            found = await self._api.get(f"{self._namespace}/{kind}/{name}")
+            found = await self._request("GET", f"{self._namespace}/{kind}/{name}")
         except ApiError as error:
             if error.status not in (403, 404):  # the node authorizer forbids what does not exist for the pod
-                raise
+                raise MissingError(str(error)) from error
             if optional:
                 return {}
             raise MissingError(f"{kind} {name!r} not found") from error
@@ -41,15 +47,18 @@ class Objects:
         if wanted.get("audience"):
             spec["audiences"] = [wanted["audience"]]
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        answer = await self._api.request("POST", f"{self._namespace}/serviceaccounts/{self._account}/token", body)
+        try:
+            answer = await self._request("POST", f"{self._namespace}/serviceaccounts/{self._account}/token", body)
+        except ApiError as error:
+            raise MissingError(f"no token of ServiceAccount {self._account!r}: {error}") from error
         token: str = answer["status"]["token"]
         return token
 
     async def claimed_path(self, claim: str) -> str:
         """The directory of a bound claim, whose volume must be one of hostPath or local."""
         try:
-            found = await self._api.get(f"{self._namespace}/persistentvolumeclaims/{claim}")
-            volume = await self._api.get(f"/api/v1/persistentvolumes/{found['spec'].get('volumeName', '')}")
+            found = await self._request("GET", f"{self._namespace}/persistentvolumeclaims/{claim}")
+            volume = await self._request("GET", f"/api/v1/persistentvolumes/{found['spec'].get('volumeName', '')}")
         except ApiError as error:
             raise MissingError(f"persistentvolumeclaim {claim!r} is not there or not bound") from error
         source = volume["spec"].get("hostPath") or volume["spec"].get("local")

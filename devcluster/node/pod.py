@@ -2,24 +2,22 @@
 
 import asyncio
 import contextlib
+import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from devcluster.kubeapi import ApiError, Json, KubeApi
-from devcluster.network import API_PORT, API_SERVICE, GATEWAY
-from devcluster.node import environment, fields, refusals, sandbox, security, status
+from devcluster.kubeapi import Json, KubeApi
+from devcluster.node import environment, refusals, sandbox, starting, status
 from devcluster.node.container import Container
-from devcluster.node.launch import Launch, Mount
+from devcluster.node.launch import Launch
 from devcluster.node.objects import MissingError, Objects
 from devcluster.node.volumes import Volumes
 from devcluster.settings import Image
 
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RESTART_SECONDS = (0, 10, 20, 40, 80, 160, 300)
 LOOK_AGAIN_SECONDS = 1  # for a ConfigMap or Secret that is not there
 PULL_BACK_OFF_SECONDS = 1
-HOSTNAME_CHARACTERS = 63  # a DNS label
 T = TypeVar("T")
 
 
@@ -59,6 +57,7 @@ class Pod:
         self.init = [self._container(spec) for spec in self._spec.get("initContainers") or []]
         self.main = [self._container(spec) for spec in self._spec["containers"]]
         self._sandbox: sandbox.Sandbox | None = None
+        self._hostname = starting.hostname(self.name, self._spec)
         self._address = ""
         self._gpus: list[int] = []
         self._started_at = status.now()
@@ -119,7 +118,8 @@ class Pod:
             await self._work()
         except PodFailedError as error:
             self._failure = self._failure or {"reason": error.reason, "message": str(error)}
-        except (OSError, ApiError, sandbox.SandboxError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, a pod that says so is better than one that hangs
+            traceback.print_exc()
             self._failure = self._failure or {"reason": type(error).__name__, "message": str(error)}
         finally:
             await self._clean_up()
@@ -158,14 +158,17 @@ class Pod:
         known |= {"status.hostIP": self._node.address, "status.hostIPs": self._node.address}
         objects = Objects(self._node.api, self._manifest)
         volumes = Volumes(self._manifest, self.directory / "volumes", known, objects)
+        place = self._place()
+
+        async def make_launch(container: Container) -> Launch:
+            spec, message_file = container.spec, container.message
+            base = starting.base_environment(place, self._node.images[spec["image"]])
+            env = await environment.build(self._manifest, spec, base, known, objects)
+            root = message_file.with_name(f"root-{container.restarts}")
+            return starting.launch(place, spec, env, volumes.mounts(spec), root=root, message_file=message_file)
+
         try:
             await self._until_found(volumes.create, lambda why: self.record("FailedMount", why))
-
-            async def make_launch(container: Container) -> Launch:
-                base = self._base_environment(self._node.images[container.spec["image"]])
-                env = await environment.build(self._manifest, container.spec, base, known, objects)
-                return self._launch(container, env, volumes.mounts(container.spec))
-
             for container in self.init:
                 await self._keep_running(container, make_launch, restart_always="OnFailure")
                 if container.exit_code != 0:
@@ -173,6 +176,19 @@ class Pod:
             await asyncio.gather(*(self._keep_running(container, make_launch) for container in self.main))
         finally:
             volumes.remove()
+
+    def _place(self) -> starting.Place:
+        if self._sandbox is None:
+            raise sandbox.SandboxError("the pod's namespaces are gone")
+        return starting.Place(
+            namespace=self.namespace,
+            hostname=self._hostname,
+            subdomain=self._spec.get("subdomain") or "",
+            address=self._address,
+            sandbox=self._sandbox.pid,
+            gpus=tuple(self._gpus),
+            visible=self._node.visible,
+        )
 
     async def _until_found(self, use: Callable[[], Awaitable[T]], tell: Callable[[str], Awaitable[None]]) -> T | None:
         """Like the kubelet: a pod whose ConfigMap is missing does not fail, it waits for it (without an end)."""
@@ -245,64 +261,6 @@ class Pod:
             container.wait_for("ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: not found')
         await self.report()
         await self._stopping.wait()
-
-    # What a container starts with
-
-    @property
-    def _hostname(self) -> str:
-        return str(self._spec.get("hostname") or self.name)[:HOSTNAME_CHARACTERS]
-
-    def _launch(self, container: Container, env: dict[str, str], mounts: list[Mount]) -> Launch:
-        spec = container.spec
-        words = [*(spec.get("command") or []), *(spec.get("args") or [])]
-        message = Mount(
-            source=str(container.message),
-            target=spec.get("terminationMessagePath", "/dev/termination-log"),
-            read_only=False,
-        )
-        limits = security.parse(spec)
-        if self._sandbox is None:
-            raise sandbox.SandboxError("the pod's namespaces are gone")
-        return Launch(
-            sandbox=self._sandbox.pid,
-            root=str(container.message.with_name(f"root-{container.restarts}")),
-            visible=self._node.visible,
-            files=self._files(),
-            mounts=(*mounts, message),
-            working_directory=spec.get("workingDir") or "/",
-            command=tuple(fields.expand(word, env) for word in words),
-            env=env,
-            gpus=bool(self._gpus),
-            read_only_root=limits.read_only_root,
-            capabilities=limits.capabilities,
-            new_privileges=limits.new_privileges,
-        )
-
-    def _files(self) -> dict[str, str]:
-        hostname = self._hostname
-        names = hostname
-        if subdomain := self._spec.get("subdomain"):
-            names = f"{hostname}.{subdomain}.{self.namespace}.svc.cluster.local {hostname}"
-        search = f"{self.namespace}.svc.cluster.local svc.cluster.local cluster.local"
-        return {
-            "/etc/hostname": hostname + "\n",
-            "/etc/hosts": f"127.0.0.1 localhost\n::1 localhost\n{self._address} {names}\n",
-            "/etc/resolv.conf": f"nameserver {GATEWAY}\nsearch {search}\noptions ndots:5 timeout:1\n",
-        }
-
-    def _base_environment(self, image: Image) -> dict[str, str]:
-        env = {
-            "PATH": f"{image.directory}/bin:{SYSTEM_PATH}",
-            "HOME": "/tmp",  # noqa: S108 - the container's own; the one place where it may write
-            "HOSTNAME": self._hostname,
-            "LANG": "C.UTF-8",
-            "KUBERNETES_SERVICE_HOST": API_SERVICE,
-            "KUBERNETES_SERVICE_PORT": str(API_PORT),
-            **image.env,
-        }
-        if self._gpus:
-            env["NVIDIA_VISIBLE_DEVICES"] = env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, self._gpus))
-        return env
 
     # Its end
 

@@ -42,8 +42,12 @@ def parse(spec: Json, container: Json, address: str) -> Probe:
 
 
 def _port(port: int | str, container: Json) -> int:
-    named = {entry.get("name"): int(entry["containerPort"]) for entry in container.get("ports") or []}
-    return named.get(port) or int(port)
+    named: dict[int | str | None, int] = {
+        entry.get("name"): int(entry["containerPort"]) for entry in container.get("ports") or []
+    }
+    if port in named:
+        return named[port]
+    return int(port) if str(port).isdecimal() else 0  # nobody answers there: the probe of an unknown name fails
 
 
 async def results(probe: Probe) -> AsyncIterator[tuple[bool, str]]:
