@@ -84,7 +84,13 @@ def read(path: Path) -> dict[str, Any]:
     return documents[0]
 
 
-def submit(manifest: Mapping[str, Any], cluster: Cluster, patience_seconds: float = PATIENCE_SECONDS) -> str:
+def submit(
+    manifest: Mapping[str, Any],
+    cluster: Cluster,
+    *,
+    patience_seconds: float = PATIENCE_SECONDS,
+    pause_seconds: float = PAUSE_SECONDS,
+) -> str:
     """Create it and return its name. Tried again only where the API server has not taken the request."""
     namespace = manifest["metadata"].get("namespace") or cluster.namespace
     url = f"{cluster.url}/apis/{GROUP}/{VERSION}/namespaces/{namespace}/disttests?fieldValidation=Strict"
@@ -93,9 +99,9 @@ def submit(manifest: Mapping[str, Any], cluster: Cluster, patience_seconds: floa
         try:
             return _post(url, manifest, cluster)
         except BusyError:
-            if time.monotonic() + PAUSE_SECONDS > deadline:
+            if time.monotonic() + pause_seconds > deadline:
                 raise
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(pause_seconds)
 
 
 def _post(url: str, manifest: Mapping[str, Any], cluster: Cluster) -> str:

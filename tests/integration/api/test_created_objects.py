@@ -1,0 +1,72 @@
+"""What the operator creates is accepted by the API server as it is, also where PodSecurity is strict."""
+
+import copy
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from disttest_operator.core import manifests
+from disttest_operator.core.model import Defaults, DistTest, Manifest
+from disttest_operator.core.parse import parse
+from tests.data.good_manifest import GOOD
+from tests.support.api import Api
+from tests.support.cluster import Cluster
+
+CPU = {"suites": [{"name": "collectives"}], "nodes": 512, "gpusPerNode": 0}
+QUERY = "?dryRun=All&fieldValidation=Strict"
+
+
+def a_test(spec: Mapping[str, Any], namespace: str) -> DistTest:
+    metadata = {"name": "x" * 52, "namespace": namespace, "uid": "7f1c4a52-0000-4000-8000-000000000001"}
+    return parse({"metadata": metadata, "spec": spec}, Defaults(image="disttest-runner:test"))
+
+
+def objects(test: DistTest) -> dict[str, Manifest]:
+    core, names = f"/api/v1/namespaces/{test.namespace}", f"namespaces/{test.namespace}"
+    event = manifests.build_event(
+        test, reason="Passed", note="all cases passed", warning=False, now=datetime.now(UTC), instance="here"
+    )
+    return {
+        f"/apis/batch/v1/{names}/jobs": manifests.build_job(test, 1, "n"),
+        f"{core}/services": manifests.build_service(test, 1),
+        f"{core}/configmaps": manifests.build_report_config_map(test, b"packed", "ab" * 32),
+        f"/apis/events.k8s.io/v1/{names}/events": event,
+        f"/apis/disttest.dev/v1alpha1/{names}/disttestseries": manifests.build_series(test.namespace, "nightly-2x8"),
+    }
+
+
+@pytest.mark.parametrize("spec", [CPU, GOOD["spec"]], ids=["cpu", "everything"])
+def test_every_object_is_accepted_as_it_was_made(spec: Mapping[str, Any], api: Api) -> None:
+    for path, manifest in objects(a_test(spec, api.namespace)).items():
+        status, answer = api.request("POST", path + QUERY, manifest)
+        assert status == 201, (path, answer["message"])
+        assert_kept(manifest, answer, manifest["kind"])
+
+
+def assert_kept(sent: Any, got: Any, path: str) -> None:
+    """The server may add, but neither drop nor change; an empty string it leaves out."""
+    match sent:
+        case dict():
+            for key, value in sent.items():
+                assert key in got or value == "", f"{path}.{key} was dropped"
+                assert_kept(value, got.get(key, ""), f"{path}.{key}")
+        case list():
+            assert len(sent) == len(got), path
+            for index, (ours, theirs) in enumerate(zip(sent, got, strict=True)):
+                assert_kept(ours, theirs, f"{path}[{index}]")
+        case _:
+            assert sent == got, path
+
+
+@pytest.mark.parametrize("spec", [CPU, GOOD["spec"]], ids=["cpu", "everything"])
+def test_the_pods_are_let_into_a_restricted_namespace(spec: Mapping[str, Any], api: Api, cluster: Cluster) -> None:
+    with cluster.namespace({"pod-security.kubernetes.io/enforce": "restricted"}) as namespace:
+        template = copy.deepcopy(manifests.build_job(a_test(spec, namespace), 1, "n")["spec"]["template"])
+        # Admission looks these up before PodSecurity has its say; this cluster has none of them.
+        for name in ("priorityClassName", "runtimeClassName", "serviceAccountName"):
+            template["spec"].pop(name, None)
+        pod = {"apiVersion": "v1", "kind": "Pod", **template, "metadata": {"name": "x", **template["metadata"]}}
+        status, answer = api.request("POST", f"/api/v1/namespaces/{namespace}/pods{QUERY}", pod)
+        assert status == 201, answer["message"]

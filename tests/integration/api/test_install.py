@@ -1,0 +1,139 @@
+"""What is installed is accepted by the API server, and gives nobody more rights than meant."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.support.api import MANIFESTS, Api
+from tests.support.cluster import Cluster
+
+OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
+NIGHTLY = "system:serviceaccount:disttest-nightly:disttest-nightly"
+
+
+def test_explain_reads_well(cluster: Cluster, api: Api) -> None:
+    text = " ".join(cluster.kubectl("explain", "dt.spec.timeouts").split())
+    assert "Deadlines, in whole seconds. Nothing waits longer than these" in text
+    assert "caseSeconds <integer> For a single case. Then the case is hung" in text
+
+
+@pytest.mark.parametrize("folder", ["base", "overlays/dev", "nightly"])
+def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cluster: Cluster, api: Api) -> None:
+    rendered = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS / folder))))
+    # Dry runs create no namespace for the ones that come after it.
+    objects = [entry for entry in rendered if entry["kind"] != "Namespace"]
+    for entry in objects:
+        if "namespace" in entry["metadata"]:
+            entry["metadata"]["namespace"] = api.namespace
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    made = cluster.kubectl(
+        "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-", input=listed
+    )
+    assert len(made.splitlines()) == len(objects)
+
+
+@pytest.mark.parametrize("sample", sorted(path.name for path in (MANIFESTS / "samples").glob("*.yaml")))
+def test_the_api_server_accepts_the_samples(sample: str, cluster: Cluster, api: Api) -> None:
+    cluster.kubectl(
+        "create",
+        "--dry-run=server",
+        "--validate=strict",
+        "-n",
+        api.namespace,
+        "-f",
+        str(MANIFESTS / "samples" / sample),
+    )
+
+
+@pytest.fixture(scope="session")
+def rights(cluster: Cluster, api: Api) -> None:
+    """Roles and bindings, without the operator itself and without the CronJob."""
+    for path in ("operator/namespace.yaml", "nightly/namespace.yaml", "nightly/rbac.yaml"):
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / path))
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "rbac"))
+
+
+def may(api: Api, user: str, what: str, namespace: str) -> bool:
+    """Whether the API server would let `user` do `what`: verb, resource with its group, subresource after a slash."""
+    verb, _, resource = what.partition(" ")
+    resource, _, subresource = resource.partition("/")
+    name, _, group = resource.partition(".")
+    attributes = {
+        "verb": verb,
+        "resource": name,
+        "group": group,
+        "subresource": subresource,
+        "namespace": namespace,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": attributes},
+    }
+    status, answer = api.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    assert status == 201, answer
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "create disttests.disttest.dev",
+        "update disttests.disttest.dev",
+        "patch disttests.disttest.dev",
+        "delete disttestseries.disttest.dev",
+        "patch jobs.batch",
+        "create pods",
+        "create pods/exec",
+        "delete pods",
+        "delete configmaps",
+        "get secrets",
+        "list secrets",
+        "create serviceaccounts",
+        "create serviceaccounts/token",
+        "create rolebindings.rbac.authorization.k8s.io",
+        "patch nodes",
+        "delete namespaces",
+        "get leases.coordination.k8s.io",
+    ],
+)
+def test_the_operator_may_not_do_what_it_does_not_need(what: str, api: Api, rights: None) -> None:
+    assert not may(api, OPERATOR, what, api.namespace)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "watch disttests.disttest.dev",
+        "patch disttests.disttest.dev/status",
+        "update disttests.disttest.dev/finalizers",
+        "delete disttests.disttest.dev",
+        "create disttestseries.disttest.dev",
+        "patch disttestseries.disttest.dev/status",
+        "create jobs.batch",
+        "delete jobs.batch",
+        "get pods/log",
+        "create services",
+        "create configmaps",
+        "get serviceaccounts",
+        "list nodes",
+        "list events",
+        "create events.events.k8s.io",
+    ],
+)
+def test_the_operator_may_do_what_it_needs(what: str, api: Api, rights: None) -> None:
+    assert may(api, OPERATOR, what, api.namespace)
+
+
+def test_the_operator_keeps_its_lease_in_its_own_namespace_only(api: Api, rights: None) -> None:
+    leases = ("get", "create", "update")
+    assert all(may(api, OPERATOR, f"{verb} leases.coordination.k8s.io", "disttest-system") for verb in leases)
+    assert not any(may(api, OPERATOR, f"{verb} leases.coordination.k8s.io", "kube-system") for verb in leases)
+
+
+def test_the_nightly_pod_may_create_disttests_in_its_namespace_and_nothing_else(api: Api, rights: None) -> None:
+    assert may(api, NIGHTLY, "create disttests.disttest.dev", "disttest-nightly")
+    assert not may(api, NIGHTLY, "create disttests.disttest.dev", api.namespace)
+    others = ("get disttests.disttest.dev", "delete disttests.disttest.dev", "create pods", "get configmaps")
+    assert not any(may(api, NIGHTLY, what, "disttest-nightly") for what in others)

@@ -1,0 +1,136 @@
+"""What the operator may write, and how it shows."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.data.good_manifest import GOOD
+from tests.support.api import Api
+
+COUNTS = dict.fromkeys(
+    ("total", "passed", "failed", "errored", "crashed", "hung", "skipped", "xfailed", "xpassed", "notRun", "flaky"), 2
+)
+STATUS: Mapping[str, Any] = {
+    "observedGeneration": 1,
+    "phase": "Finished",
+    "verdict": "TestsFailed",
+    "reason": "CasesFailed",
+    "message": "2 of 22 cases failed",
+    "series": "nightly-2x8",
+    "gpus": 16,
+    "attempt": 1,
+    "durationSeconds": 61.25,
+    "startTime": "2026-01-02T03:04:05Z",
+    "completionTime": "2026-01-02T03:05:06Z",
+    "conditions": [
+        {
+            "type": "Finished",
+            "status": "True",
+            "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-02T03:05:06Z",
+            "reason": "CasesFailed",
+            "message": "2 of 22 cases failed",
+        }
+    ],
+    "stepSeconds": {"queued": 0.5, "scheduled": 0.1, "pulled": 1, "joined": 4.2, "ran": 50, "collected": 0.4},
+    "cases": COUNTS,
+    "suites": [
+        {
+            "name": "collectives",
+            "verdict": "TestsFailed",
+            "reason": "CasesFailed",
+            "message": "2 cases failed",
+            "seconds": 50.5,
+            "cases": COUNTS,
+        }
+    ],
+    "failures": [
+        {
+            "case": "collectives::test_all_reduce[float32]",
+            "suite": "collectives",
+            "outcome": "failed",
+            "ranks": [0, 9],
+            "nodes": ["node-0", "node-1"],
+            "message": "assert 3 == 4",
+            "seconds": 1.5,
+            "flaky": False,
+        }
+    ],
+    "report": {"configMap": "finished-report", "sha256": "ab" * 32},
+}
+
+
+@pytest.fixture(scope="session")
+def finished(api: Api) -> str:
+    """A run with the fullest status that the operator could write."""
+    manifest = copy.deepcopy(dict(GOOD)) | {"metadata": {"name": "finished"}}
+    api.create(manifest)
+    status, answer = api.patch(api.path("finished/status"), {"status": STATUS}, query="?fieldValidation=Strict")
+    assert status == 200, answer
+    assert answer["status"] == STATUS, "nothing was pruned"
+    return "finished"
+
+
+def test_a_full_status_shows_in_the_columns(api: Api, finished: str) -> None:
+    table = api.cluster.kubectl("get", "dt", finished, "-n", api.namespace, "-o", "wide")
+    heads, row = table.splitlines()
+    wanted = "NAME SERIES VERDICT PHASE NODES GPUS PASSED FAILED DURATION AGE REASON ATTEMPTS REPORT"
+    assert " ".join(heads.split()) == wanted
+    cells = row.split()
+    assert cells[:9] == ["finished", "nightly-2x8", "TestsFailed", "Finished", "2", "16", "2", "2", "61.25"]
+    assert cells[10:] == ["CasesFailed", "1", "finished-report"]
+
+
+def test_runs_can_be_selected_by_series_and_verdict(api: Api, finished: str) -> None:
+    def names(selector: str) -> list[str]:
+        _, answer = api.request("GET", api.path(query=f"?fieldSelector={selector}"))
+        return [item["metadata"]["name"] for item in answer["items"]]
+
+    assert names("status.verdict%3DTestsFailed,status.series%3Dnightly-2x8") == [finished]
+    assert names("status.verdict%3DPassed") == []
+
+
+@pytest.mark.parametrize("verdict", ["Passed", None], ids=str)
+def test_a_verdict_cannot_be_taken_back(verdict: str | None, api: Api, finished: str) -> None:
+    status, answer = api.patch(api.path(f"{finished}/status"), {"status": {"verdict": verdict}})
+    assert status == 422, answer
+    assert "a run that has a verdict keeps it" in answer["message"]
+
+
+def test_the_status_is_written_through_its_subresource_only(api: Api, finished: str) -> None:
+    status, answer = api.patch(api.path(finished), {"status": {"message": "forged"}})
+    assert status == 200
+    assert answer["status"]["message"] == STATUS["message"]
+
+
+def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
+    counted = {"verdict": "Passed", "reason": "AllCasesPassed"}
+    run = {"name": "finished", "uid": "u", "time": "2026-01-02T03:05:06Z"} | counted
+    ledger: dict[str, Any] = {
+        "runCount": 41,
+        "lastVerdict": "Passed",
+        "lastCompletionTime": "2026-01-02T03:05:06Z",
+        "lastSuccessTime": "2026-01-02T03:05:06Z",
+        "totals": {
+            "runs": [counted | {"count": 41}],
+            "cases": [{"suite": "collectives", "outcome": "passed", "count": 900}],
+            "duration": {"buckets": [{"le": 60, "count": 40}, {"le": 120, "count": 41}], "sum": 99.5, "count": 41},
+        },
+        "runs": [run | {"seconds": 61.2, "nodes": 2, "cases": COUNTS}] * 30,
+        "pending": [run | {"message": "m", "reportSha256": "ab" * 32, "status": STATUS}],
+    }
+    manifest = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries", "metadata": {"name": "nightly-2x8"}}
+    api.create(manifest, plural="disttestseries")
+    path = api.path("nightly-2x8/status", plural="disttestseries")
+    status, answer = api.patch(path, {"status": ledger}, query="?fieldValidation=Strict")
+    assert status == 200, answer
+    assert answer["status"] == ledger, "nothing was pruned"
+    heads, row = api.cluster.kubectl("get", "dts", "nightly-2x8", "-n", api.namespace).splitlines()
+    assert heads.split() == ["NAME", "RUNS", "LAST", "VERDICT", "LASTSUCCESS"]
+    assert row.split()[:2] == ["nightly-2x8", "41"]
+    assert row.split()[3] == "Passed"
+    status, answer = api.patch(path, {"status": {"runs": ledger["runs"] * 2}})
+    assert status == 422
+    assert "must have at most 30 items" in answer["message"]
