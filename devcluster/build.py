@@ -49,7 +49,7 @@ def _from_assets(directory: Path) -> Mapping[str, tuple[str, ...]]:
             f"KUBEBUILDER_ASSETS={directory} lacks {', '.join(missing)}; put these programs there "
             "(the usual archives have no kube-controller-manager and kube-scheduler), or unset it to build all of them"
         )
-    return {name: (str(file.resolve()),) for name, file in found.items()}
+    return {name: (str(file.absolute()),) for name, file in found.items()}
 
 
 def build(say: Say) -> Path:

@@ -1,24 +1,18 @@
 """A pod as processes: its life from binding to deletion."""
 
 import asyncio
-import contextlib
 import traceback
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from devcluster.kubeapi import Json, KubeApi
 from devcluster.node import environment, refusals, sandbox, starting, status
 from devcluster.node.container import Container
 from devcluster.node.launch import Launch
-from devcluster.node.objects import MissingError, Objects
+from devcluster.node.objects import Objects
+from devcluster.node.restarting import Restarting
 from devcluster.node.volumes import Volumes
 from devcluster.settings import Image
-
-RESTART_SECONDS = (0, 10, 20, 40, 80, 160, 300)
-LOOK_AGAIN_SECONDS = 1  # for a ConfigMap or Secret that is not there
-PULL_BACK_OFF_SECONDS = 1
-T = TypeVar("T")
 
 
 class Node(Protocol):
@@ -167,13 +161,17 @@ class Pod:
             root = message_file.with_name(f"root-{container.restarts}")
             return starting.launch(place, spec, env, volumes.mounts(spec), root=root, message_file=message_file)
 
+        lives = Restarting(
+            pod=self, stopping=self._stopping, images=self._node.images, make_launch=make_launch, address=self._address
+        )
+        policy = self._spec.get("restartPolicy", "Always")
         try:
-            await self._until_found(volumes.create, lambda why: self.record("FailedMount", why))
+            await lives.until_found(volumes.create, lambda why: self.record("FailedMount", why))
             for container in self.init:
-                await self._keep_running(container, make_launch, restart_always="OnFailure")
+                await lives.keep_running(container, "OnFailure" if policy == "Always" else policy)
                 if container.exit_code != 0:
                     return
-            await asyncio.gather(*(self._keep_running(container, make_launch) for container in self.main))
+            await asyncio.gather(*(lives.keep_running(container, policy) for container in self.main))
         finally:
             volumes.remove()
 
@@ -189,78 +187,6 @@ class Pod:
             gpus=tuple(self._gpus),
             visible=self._node.visible,
         )
-
-    async def _until_found(self, use: Callable[[], Awaitable[T]], tell: Callable[[str], Awaitable[None]]) -> T | None:
-        """Like the kubelet: a pod whose ConfigMap is missing does not fail, it waits for it (without an end)."""
-        told = ""
-        while not self._stopping.is_set():
-            try:
-                return await use()
-            except MissingError as error:
-                if str(error) != told:
-                    told = str(error)
-                    await tell(told)
-                await self._pause(LOOK_AGAIN_SECONDS)
-        return None
-
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-
-    async def _keep_running(
-        self,
-        container: Container,
-        make_launch: Callable[[Container], Awaitable[Launch]],
-        restart_always: str = "Always",
-    ) -> None:
-        policy = self._spec.get("restartPolicy", "Always")
-        policy = restart_always if policy == "Always" else policy
-        if container.spec["image"] not in self._node.images:
-            await self._never_pull(container)
-            return
-
-        async def tell(why: str) -> None:
-            container.wait_for("CreateContainerConfigError", why)
-            await self.report()
-
-        while not self._stopping.is_set():
-            launch = await self._until_found(lambda: make_launch(container), tell)
-            if launch is None or self._stopping.is_set():  # no await from here to the start: nobody would end it
-                return
-            await container.run(launch, self._address)
-            if policy == "Never" or (policy == "OnFailure" and container.exit_code == 0):
-                return
-            await self._back_off(container)
-
-    async def _back_off(self, container: Container) -> None:
-        if self._stopping.is_set():
-            return
-        ended = container.last_state = container.state
-        seconds = RESTART_SECONDS[min(container.restarts, len(RESTART_SECONDS) - 1)]
-        container.restarts += 1
-        if seconds:
-            message = f"back-off {seconds}s restarting failed container={container.name} pod={self.name}"
-            container.wait_for("CrashLoopBackOff", message)
-            await self.report()
-            await self.record("BackOff", message)
-            await self._pause(seconds)
-            if self._stopping.is_set():
-                container.state = ended
-
-    async def _never_pull(self, container: Container) -> None:
-        image = container.spec["image"]
-        if container.spec.get("imagePullPolicy") == "Never":
-            container.wait_for(
-                "ErrImageNeverPull", f'Container image "{image}" is not present with pull policy of Never'
-            )
-        else:
-            container.wait_for("ErrImagePull", f'failed to pull and unpack image "{image}": not found')
-            await self.report()
-            await self.record("Failed", f'Failed to pull image "{image}": not found')
-            await self._pause(PULL_BACK_OFF_SECONDS)
-            container.wait_for("ImagePullBackOff", f'Back-off pulling image "{image}": ErrImagePull: not found')
-        await self.report()
-        await self._stopping.wait()
 
     # Its end
 

@@ -119,12 +119,13 @@ class Root:
     def volume(self, source: str, target: str, *, read_only: bool) -> None:
         place = self._mount_point(target, directory=Path(source).is_dir())
         bind(source, place)
+        self._volumes.add(target.rstrip("/"))
         if read_only:
             make_read_only(place)
 
     def enter(self, *, read_only: bool) -> None:
         if read_only:
-            for path in ("/", "/tmp", "/run"):  # noqa: S108 - the container's own
+            for path in {"/", "/tmp", "/run"} - self._volumes:  # noqa: S108 - the container's own
                 make_read_only(self._at(path), recursive=False)
         os.chdir(self._path)
         mount(".", Path("/"), flags=MS_MOVE)
