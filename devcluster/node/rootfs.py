@@ -26,6 +26,7 @@ class Root:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._volumes: set[str] = set()
         mount("tmpfs", path, "tmpfs", MS_NOSUID, "mode=755")
         self._show_host("/", skip=OWN)
         for private in ("/tmp", "/run"):  # noqa: S108 - the container's own
