@@ -1,0 +1,211 @@
+"""The main job, seen by a user: a cluster, the operator, one DistTest, from apply to verdict. `make demo` runs it.
+
+Everything lives below one process in its own namespaces and ends with this one. What is worth keeping, the report and
+a scrape of the metrics, is copied into the cache.
+"""
+
+import base64
+import gzip
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from disttest_cli.table import render_report
+
+from devcluster import access, build, cache, images
+from devcluster.errors import ClusterError
+from devcluster.lifecycle import Cluster
+from devcluster.settings import Settings
+from disttest_contract.frames import MARK
+from disttest_contract.report import Report
+
+ROOT = Path(__file__).resolve().parent
+SAMPLE = ROOT / "manifests" / "samples" / "cpu-smoke.yaml"
+OVERLAY = ROOT / "manifests" / "overlays" / "dev"
+IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "disttest-operator")]
+METRICS = "/api/v1/namespaces/disttest-system/services/disttest-operator:metrics/proxy/metrics"
+OPERATOR_SECONDS = 60
+RUN_SECONDS = 300
+HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
+
+
+class DemoError(Exception):
+    """One sentence: what did not happen, and where to look."""
+
+
+class Demo:
+    def __init__(self, cluster: Cluster, results: Path) -> None:
+        self.cluster = cluster
+        self.results = results
+        self.program = access.kubectl(say)
+        self.environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+
+    def kubectl(self, *arguments: str, seconds: float = 60) -> str:
+        """Run kubectl as the administrator; a failure is a DemoError with what it said."""
+        done = subprocess.run(
+            [*self.program, *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        if done.returncode:
+            raise DemoError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def install(self) -> None:
+        """The operator, from the manifests, in a pod, with exactly its own rights."""
+        self.kubectl("apply", "-k", str(OVERLAY))
+        self.kubectl("wait", "--for=condition=Established", "crd/disttests.disttest.dev", "--timeout=30s")
+        try:
+            limit = f"--timeout={OPERATOR_SECONDS}s"
+            self.kubectl(
+                "-n", "disttest-system", "rollout", "status", "deployment/disttest-operator", limit, seconds=90
+            )
+        except DemoError as error:
+            pods = self.kubectl("-n", "disttest-system", "describe", "pods")
+            raise DemoError(f"the operator did not become ready: {error}\n{pods[-3000:]}") from error
+
+    def apply(self) -> str:
+        """Apply the sample; returns its name."""
+        say(f"$ kubectl apply -f {SAMPLE.relative_to(ROOT)}")
+        applied = json.loads(self.kubectl("apply", "-o", "json", "-f", str(SAMPLE)))
+        return str(applied["metadata"]["name"])
+
+    def follow(self, name: str) -> dict[str, Any]:
+        """Show phases and the leader's log until the run is finished."""
+        deadline = time.monotonic() + RUN_SECONDS
+        shown, log = "", None
+        while time.monotonic() < deadline:
+            test: dict[str, Any] = json.loads(self.kubectl("get", "disttest", name, "-o", "json"))
+            status = test.get("status", {})
+            line = f"{status.get('phase', 'not seen yet')}: {status.get('message', '')}".rstrip(": ")
+            if line != shown:
+                say(f"  {line}")
+                shown = line
+            if status.get("phase") == "Running" and log is None:
+                log = threading.Thread(target=self.show_log, args=(name,), daemon=True)
+                log.start()
+            if status.get("verdict"):
+                if log:
+                    log.join(timeout=5)
+                return test
+            time.sleep(0.3)
+        raise DemoError(f"no verdict after {RUN_SECONDS} s; see: kubectl describe disttest {name}")
+
+    def show_log(self, name: str) -> None:
+        """The leader's progress as it comes, without the framed report at its end."""
+        leader = f"disttest.dev/name={name},batch.kubernetes.io/job-completion-index=0"
+        command = [*self.program, "logs", "-f", "--tail=-1", "-l", leader]
+        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout or ():
+                if not line.startswith(MARK):
+                    say(f"  | {line.rstrip()}")
+
+    def show_results(self, test: dict[str, Any]) -> None:
+        """The table, and where report and metrics are."""
+        status = test["status"]
+        say("")
+        if "report" in status:
+            report = self.report(status["report"]["configMap"])
+            say(render_report(report))
+        say("$ kubectl get disttest,disttestseries")
+        say(self.kubectl("get", "disttest,disttestseries"))
+        steps = ", ".join(f"{step} {seconds} s" for step, seconds in status.get("stepSeconds", {}).items())
+        say(f"verdict   {status['verdict']} ({status['reason']}): {status['message']}")
+        say(f"timing    {status.get('durationSeconds', '?')} s from apply to verdict; {steps}")
+        if "report" in status:
+            say(f"report    ConfigMap {status['report']['configMap']}; a copy is {self.results / 'report.json'}")
+        metrics = self.kubectl("get", "--raw", METRICS)
+        (self.results / "metrics.txt").write_text(metrics)
+        say(f"metrics   kubectl get --raw {METRICS}; a copy is {self.results / 'metrics.txt'}. Some of them:")
+        for line in metrics.splitlines():
+            if line.startswith(("disttest_runs_total", "disttest_cases_total")) and not line.endswith(" 0.0"):
+                say(f"          {line}")
+
+    def report(self, config_map: str) -> Report:
+        """Read the report as any user can, and keep a copy."""
+        data = json.loads(self.kubectl("get", "configmap", config_map, "-o", "json"))["binaryData"]
+        raw = gzip.decompress(base64.b64decode(data["report.json.gz"]))
+        (self.results / "report.json").write_bytes(raw)
+        return Report.loads(raw)
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def step(text: str) -> Callable[[], None]:
+    """Announce a step; the function returned says how long it took."""
+    started = time.monotonic()
+    say(f"== {text}")
+    return lambda: say(f"   {time.monotonic() - started:.1f} s")
+
+
+def hold(demo: Demo) -> None:
+    """Leave the cluster to the user until Ctrl-C."""
+    say("")
+    say("The cluster stays until Ctrl-C. In a second terminal:")
+    say(f"  export KUBECONFIG={demo.cluster.kubeconfig}")
+    say("  kubectl create -f my-disttest.yaml; kubectl get dt -w; kubectl delete dt NAME --cascade=foreground")
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        say("ending the cluster")
+
+
+def run(cluster: Cluster) -> int:
+    done = step("starting a Kubernetes control plane and two process nodes")
+    wanted = Settings(programs=build.programs(say), nodes=2, gpus=0, images=images.parse(IMAGES, []))
+    cluster.start(wanted, owned=True)
+    try:
+        done()
+        results = cache.root() / "demo"
+        results.mkdir(parents=True, exist_ok=True)
+        demo = Demo(cluster, results)
+        say(f"   to look on from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
+        done = step("installing CRDs, rights and the operator: kubectl apply -k manifests/overlays/dev")
+        demo.install()
+        done()
+        done = step("a DistTest of 2 pods x 2 ranks")
+        test = demo.follow(demo.apply())
+        done()
+        demo.show_results(test)
+        if os.environ.get(HOLD_VARIABLE) or (sys.stdin.isatty() and sys.stdout.isatty()):
+            hold(demo)
+        return 0 if test["status"]["verdict"] == "Passed" else 1
+    finally:
+        cluster.stop()
+        shutil.rmtree(cluster.state, ignore_errors=True)
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Exit code 0 if the verdict is Passed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    try:
+        return run(Cluster(cache.cluster(f"demo-{os.getpid()}")))
+    except (DemoError, ClusterError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("demo: interrupted; the cluster has ended", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
