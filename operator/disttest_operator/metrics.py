@@ -8,7 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client import Counter as CounterMetric
 from prometheus_client import Gauge as GaugeMetric
 from prometheus_client import Histogram as HistogramMetric
@@ -17,7 +23,6 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     Metric,
-    StateSetMetricFamily,
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
@@ -94,6 +99,7 @@ class Metrics:
     """The operator's own counts, and the registry of all."""
 
     def __init__(self, caches: Caches, *, version: str, speaks: Callable[[], bool]) -> None:
+        disable_created_metrics()  # a second series for each counter, of no use for rates
         self.registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
@@ -182,10 +188,12 @@ def _durations(ledgers: list[Series]) -> Metric:
 
 
 def _last_verdicts(ledgers: list[Series]) -> Metric:
-    family = StateSetMetricFamily("disttest_last_run_verdict", "The verdict of the last run is 1.", labels=SERIES)
+    name, words = "disttest_last_run_verdict", "1 for the verdict of the last run, 0 for all others."
+    family = GaugeMetricFamily(name, words, labels=[*SERIES, "verdict"])
     for series in ledgers:
         if last := series.status.get("lastVerdict"):
-            family.add_metric([series.namespace, series.name], {verdict.value: verdict == last for verdict in Verdict})
+            for verdict in Verdict:
+                family.add_metric([series.namespace, series.name, verdict.value], verdict == last)
     return family
 
 
