@@ -99,7 +99,7 @@ class Metrics:
     """The operator's own counts, and the registry of all."""
 
     def __init__(self, caches: Caches, *, version: str, speaks: Callable[[], bool]) -> None:
-        disable_created_metrics()  # a second series for each counter, of no use for rates
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # library without types; no second series for each counter
         self.registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)

@@ -1,0 +1,134 @@
+"""Whole runs: from a DistTest to its verdict, report, ledger and metrics."""
+
+import base64
+import gzip
+import hashlib
+import json
+
+from disttest_contract.outcomes import Verdict
+from disttest_contract.report import Report
+from tests.support.cluster import Cluster
+from tests.support.operator import (
+    OperatorProcess,
+    config_map,
+    disttest,
+    finished,
+    ledger,
+    reaches_phase,
+    run_counts,
+)
+
+SLOW = """
+import time
+
+def test_slow():
+    time.sleep(120)
+"""
+
+
+def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(disttest(namespace, "good", series="smoke"))
+    status = finished(cluster, namespace, "good", timeout_seconds=90)
+
+    assert (status["verdict"], status["reason"], status["phase"]) == ("Passed", "AllCasesPassed", "Finished"), status
+    conditions = {condition["type"]: condition["status"] for condition in status["conditions"]}
+    assert conditions == dict.fromkeys(("GangReady", "ResultsCollected", "Complete", "Finished"), "True")
+    assert status["cases"]["passed"] > 10
+    assert status["cases"]["failed"] == 0
+    assert status["suites"][0]["name"] == "collectives"
+    assert (status["attempt"], status["series"], status["observedGeneration"]) == (1, "smoke", 1)
+    assert set(status["stepSeconds"]) == {"queued", "scheduled", "pulled", "joined", "ran", "collected"}
+    assert status["stepSeconds"]["collected"] <= 1.0, "from the end of the last case to the verdict"
+    cluster.kubectl("wait", "--for=condition=Finished", "--timeout=1s", "-n", namespace, "dt/good")
+
+    stored = cluster.get("configmap", status["report"]["configMap"], namespace)
+    assert stored is not None
+    raw = gzip.decompress(base64.b64decode(stored["binaryData"]["report.json.gz"]))
+    assert hashlib.sha256(raw).hexdigest() == status["report"]["sha256"]
+    report = Report.loads(raw)
+    assert report.verdict is Verdict.PASSED
+    assert report.counts.to_json() == status["cases"]
+
+    counted = cluster.wait_until(
+        "the ledger is settled", lambda: (seen := ledger(cluster, namespace, "smoke")).get("pending") == [] and seen, 10
+    )
+    assert counted["runCount"] == 1
+    assert run_counts(counted) == {("Passed", "AllCasesPassed"): 1}
+    assert counted["runs"][0]["name"] == "good"
+    metrics = operator.metrics()
+    labels = f'{{namespace="{namespace}",reason="AllCasesPassed",series="smoke",verdict="Passed"}}'
+    assert metrics[f"disttest_runs_total{labels}"] == 1.0
+    events = [
+        event["reason"]
+        for event in cluster.find("events.events.k8s.io", namespace)
+        if event["regarding"].get("kind") == "DistTest"
+    ]
+    assert sorted(events) == ["Created", "GangReady", "Passed"]
+
+
+def test_a_failed_case_of_own_files_is_red_and_named(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(config_map(namespace, "own", "def test_good():\n    pass\n\ndef test_bad():\n    assert 1 == 2\n"))
+    cluster.apply(disttest(namespace, "bad", suites=[{"name": "own", "configMap": {"name": "own"}}]))
+    status = finished(cluster, namespace, "bad")
+    assert (status["verdict"], status["reason"]) == ("TestsFailed", "CasesFailed"), status
+    assert (status["cases"]["passed"], status["cases"]["failed"]) == (1, 1)
+    assert status["failures"][0]["case"].endswith("test_bad")
+    assert status["failures"][0]["suite"] == "own"
+    assert run_counts(ledger(cluster, namespace, "adhoc")) == {("TestsFailed", "CasesFailed"): 1}
+
+
+def test_deletion_in_the_foreground_returns_when_the_pods_are_gone(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(config_map(namespace, "slow", SLOW))
+    cluster.apply(disttest(namespace, "deleted", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
+    reaches_phase(cluster, namespace, "deleted", "Running")
+    cluster.kubectl("delete", "dt", "deleted", "-n", namespace, "--cascade=foreground", "--timeout=60s")
+    assert cluster.find("pods", namespace) == []
+    assert cluster.find("jobs", namespace) == []
+    assert run_counts(ledger(cluster, namespace, "adhoc")) == {}, "a run deleted before its verdict is not counted"
+
+
+def test_a_job_deleted_by_somebody_ends_the_run_as_an_infrastructure_failure(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(config_map(namespace, "slow", SLOW))
+    cluster.apply(disttest(namespace, "robbed", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
+    reaches_phase(cluster, namespace, "robbed", "Running")
+    cluster.kubectl("delete", "job", "robbed-a1", "-n", namespace, "--wait=false")
+    status = finished(cluster, namespace, "robbed")
+    assert (status["verdict"], status["reason"]) == ("InfraFailed", "JobMissing"), status
+
+
+def test_an_evicted_pod_is_a_disruption_and_no_failure_of_a_test(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(config_map(namespace, "slow", SLOW))
+    cluster.apply(disttest(namespace, "evicted", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
+    reaches_phase(cluster, namespace, "evicted", "Running")
+    pods = cluster.find("pods", namespace, "batch.kubernetes.io/job-completion-index=1")
+    name = pods[0]["metadata"]["name"]
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    cluster.kubectl(
+        *("create", "--raw", f"/api/v1/namespaces/{namespace}/pods/{name}/eviction", "-f", "-"),
+        input=json.dumps(eviction),
+    )
+    status = finished(cluster, namespace, "evicted")
+    assert (status["verdict"], status["reason"]) == ("InfraFailed", "Disrupted"), status
+
+
+def test_a_finished_run_goes_when_its_time_to_live_is_over(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    run = disttest(namespace, "brief", suites=[{"name": "no-such-suite"}], ttlSecondsAfterFinished=2)
+    cluster.apply(run)
+    cluster.wait_until("the run is gone", lambda: cluster.get("disttest", "brief", namespace) is None, 20)
+    assert run_counts(ledger(cluster, namespace, "adhoc")) == {("Errored", "UnknownSuite"): 1}

@@ -1,0 +1,142 @@
+"""The operator as a process on this machine, the runs that tests give it, and what they read of them."""
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cluster import RUNNER_IMAGE, Cluster
+
+STOP_SECONDS = 5  # within which an operator ends when told to
+START = (sys.executable, "-m", "disttest_operator", "--runner-image", RUNNER_IMAGE)
+Status = dict[str, Any]
+
+
+class OperatorProcess:
+    """One operator; its log is shown where a test fails to see it do what it should."""
+
+    def __init__(self, kubeconfig: Path, log: Path, flags: tuple[str, ...]) -> None:
+        self.metrics_port, self.health_port = free_port(), free_port()
+        self.log = log
+        command = [
+            *(*START, "--kubeconfig", str(kubeconfig)),
+            *("--metrics-address", f"127.0.0.1:{self.metrics_port}"),
+            *("--health-address", f"127.0.0.1:{self.health_port}"),
+            *flags,
+        ]
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(command, stdout=out, stderr=out)
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Of the health server; 0 while it does not listen."""
+        return fetch(f"http://127.0.0.1:{self.health_port}{path}")
+
+    def metrics(self) -> dict[str, float]:
+        """Sample by its name and labels, as they stand in the text."""
+        _, text = fetch(f"http://127.0.0.1:{self.metrics_port}/metrics")
+        lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+        return {name: float(value) for name, _, value in lines}
+
+    def stop(self) -> float:
+        """SIGTERM; tells how long it took. One that does not obey in time fails the test."""
+        begun = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            pytest.fail(f"the operator did not end within {STOP_SECONDS} s of SIGTERM:\n{self.log.read_text()[-4000:]}")
+        assert code == 0, self.log.read_text()[-4000:]
+        return time.monotonic() - begun
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+StartOperator = Callable[..., contextlib.AbstractContextManager[OperatorProcess]]
+
+
+def is_ready(operator: OperatorProcess) -> bool:
+    if operator.process.poll() is not None:
+        pytest.fail(f"the operator ended with {operator.process.returncode}:\n{operator.log.read_text()[-4000:]}")
+    return operator.get("/readyz")[0] == 200
+
+
+def disttest(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
+    """Two pods with two ranks each, over gloo, unless said otherwise."""
+    return {
+        "apiVersion": "disttest.dev/v1alpha1",
+        "kind": "DistTest",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "suites": [{"name": "collectives"}],
+            "nodes": 2,
+            "gpusPerNode": 0,
+            "ranksPerNode": 2,
+            "timeouts": {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120},
+            **spec,
+        },
+    }
+
+
+def config_map(namespace: str, name: str, text: str) -> dict[str, Any]:
+    """Test files for a suite."""
+    data = {"test_own.py": text}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+def finished(cluster: Cluster, namespace: str, name: str, timeout_seconds: float = 60) -> Status:
+    """The status of the run once it has its verdict."""
+    seen: Status = {}
+
+    def probe() -> Status | None:
+        nonlocal seen
+        seen = (cluster.get("disttest", name, namespace) or {}).get("status") or {}
+        return seen if seen.get("verdict") else None
+
+    return cluster.wait_until(f"{name} is finished", probe, timeout_seconds)
+
+
+def reaches_phase(cluster: Cluster, namespace: str, name: str, phase: str, timeout_seconds: float = 30) -> None:
+    def probe() -> bool:
+        status = (cluster.get("disttest", name, namespace) or {}).get("status") or {}
+        return bool(status.get("phase") == phase)
+
+    cluster.wait_until(f"{name} is {phase}", probe, timeout_seconds)
+
+
+def ledger(cluster: Cluster, namespace: str, series: str) -> Status:
+    body = cluster.get("disttestseries", series, namespace)
+    return (body or {}).get("status") or {}
+
+
+def run_counts(status: Status) -> dict[tuple[str, str], int]:
+    rows = (status.get("totals") or {}).get("runs") or []
+    return {(row["verdict"], row["reason"]): row["count"] for row in rows}
+
+
+def fetch(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310  # an address of this machine
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
