@@ -21,7 +21,8 @@ print(json.dumps({
     "annotation": read("/podinfo/note"), "key": os.environ["KEY"],
     "shm": os.statvfs("/dev/shm").f_blocks * os.statvfs("/dev/shm").f_frsize,
     "hostname": socket.gethostname(), "address": socket.gethostbyname(socket.gethostname()), "own": os.environ["IP"],
-    "host": host, "scratch": pathlib.Path("/scratch/x").write_text("ok"),
+    "host": host,
+    "scratch": pathlib.Path("/scratch/x").write_text("ok"), "tmp": pathlib.Path("/tmp/x").write_text("ok"),
     "pids": sorted(int(name) for name in os.listdir("/proc") if name.isdigit()),
     "capabilities": [line.split()[1] for line in read("/proc/self/status").splitlines() if line.startswith("CapEff")],
 }))
@@ -54,9 +55,11 @@ def test_a_pod_sees_its_volumes_and_itself_and_the_host_read_only(cluster: Clust
         {"name": "config", "configMap": {"name": "settings"}},
         {"name": "podinfo", "downwardAPI": {"items": [note]}},
         {"name": "scratch", "emptyDir": {}},
+        {"name": "tmp", "emptyDir": {}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "128Mi"}},
     ]
-    places = {"config": "/config", "podinfo": "/podinfo", "scratch": "/scratch", "shm": "/dev/shm"}  # noqa: S108 - in the pod
+    # A volume at /tmp is the usual way to write below a read-only root.
+    places = {"config": "/config", "podinfo": "/podinfo", "scratch": "/scratch", "tmp": "/tmp", "shm": "/dev/shm"}  # noqa: S108 - in the pod
     mounts = [{"name": name, "mountPath": place} for name, place in places.items()]
     context = {
         "runAsNonRoot": True,
@@ -89,6 +92,7 @@ def test_a_pod_sees_its_volumes_and_itself_and_the_host_read_only(cluster: Clust
         "own": pod["status"]["podIP"],
         "host": "Read-only file system",
         "scratch": 2,
+        "tmp": 2,
         "pids": [1],
         "capabilities": ["0000000000000000"],
     }
