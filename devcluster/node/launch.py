@@ -61,12 +61,12 @@ def _prepare(launch: Launch) -> None:
     root = Root(Path(launch.root))
     root.proc()
     root.devices(gpus=launch.gpus)
-    for path in launch.visible:
-        root.show_hidden(path)
     for path, text in launch.files.items():
         root.file(path, text)
     for mount in launch.mounts:
         root.volume(mount.source, mount.target, read_only=mount.read_only)
+    for path in launch.visible:  # behind the volumes: one at /tmp would hide a clone that lies below it
+        root.show_hidden(path)
     root.enter(read_only=launch.read_only_root)
     os.chdir(launch.working_directory)
     if launch.capabilities is not None:
