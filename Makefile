@@ -30,7 +30,8 @@ check: ## format, lint, types, import rules, manifests render
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy $(CODE)
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m devcluster kubectl --client kustomize manifests/base > /dev/null && echo "manifests render"
+	@for d in base overlays/dev nightly; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
+	@echo "manifests render"
 
 format: ## format the code and apply safe fixes
 	@$(BIN)/ruff check --fix -q $(CODE); $(BIN)/ruff format $(CODE)

@@ -30,11 +30,11 @@ def main() -> int:
     figures: list[Figure] = []
     for name in names:
         for figure in BENCHMARKS[name]():
-            print(figure, flush=True)
+            print(figure.line, flush=True)
             figures.append(figure)
     stamp = f"{datetime.now(UTC):%Y-%m-%d}, {machine()}"
     old = FILE.read_text().splitlines() if FILE.exists() else []
-    lines = merge(old, [f"{figure}   # {stamp}" for figure in figures])
+    lines = merge(old, [f"{figure.line}   # {stamp}" for figure in figures])
     FILE.write_text("\n".join(lines) + "\n")
     return 0 if all(figure.is_met for figure in figures) else 1
 

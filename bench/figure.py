@@ -20,7 +20,8 @@ class Figure:
     def is_met(self) -> bool:
         return bool(COMPARE[self.compare](self.value, self.goal))
 
-    def __str__(self) -> str:
+    @property
+    def line(self) -> str:
         judged = "met" if self.is_met else "missed"
         return f"FIGURE {self.name} {self.value:g} {self.unit} goal {self.compare}{self.goal:g} {judged}"
 

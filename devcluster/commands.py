@@ -15,6 +15,7 @@ from devcluster.lifecycle import Cluster
 
 PASSED_ON = ("kubectl", "exec")  # their further arguments belong to another program
 PLAIN = ("build", "up", "down", "status")
+WITHOUT_CLUSTER = "kustomize"  # the subcommand of kubectl that only reads files
 WATCH_SECONDS = 0.5
 EPILOG = """\
 python -m devcluster up --nodes 2 --image disttest-runner:dev=.venv

@@ -8,8 +8,8 @@ from bench.figure import Figure, merge
     [(1.0, "<=", "met"), (2.5, "<=", "missed"), (2.5, ">=", "met"), (2.0, "==", "met"), (0.0, "==", "missed")],
 )
 def test_a_figure_says_whether_its_goal_is_met(value: float, compare: str, word: str) -> None:
-    line = str(Figure(name="n", value=value, unit="s", compare=compare, goal=2))
-    assert line == f"FIGURE n {value:g} s goal {compare}2 {word}"
+    figure = Figure(name="n", value=value, unit="s", compare=compare, goal=2)
+    assert figure.line == f"FIGURE n {value:g} s goal {compare}2 {word}"
 
 
 def test_the_newest_line_of_a_name_replaces_the_old_one_and_others_stay() -> None:
