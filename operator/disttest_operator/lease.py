@@ -24,7 +24,7 @@ class Timing:
 
     duration_seconds: float = 15
     renew_seconds: float = 5
-    retry_seconds: float = 2
+    retry_seconds: float = 1  # a standby sees a renewal so much late, and waits for the Lease to expire since then
 
     @property
     def lost_seconds(self) -> float:
