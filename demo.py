@@ -33,6 +33,7 @@ SAMPLE = ROOT / "manifests" / "samples" / "cpu-smoke.yaml"
 OVERLAY = ROOT / "manifests" / "overlays" / "dev"
 IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "disttest-operator")]
 METRICS = "/api/v1/namespaces/disttest-system/services/disttest-operator:metrics/proxy/metrics"
+STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 OPERATOR_SECONDS = 60
 RUN_SECONDS = 300
 HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
@@ -121,7 +122,8 @@ class Demo:
             say(render_report(report))
         say("$ kubectl get disttest,disttestseries")
         say(self.kubectl("get", "disttest,disttestseries"))
-        steps = ", ".join(f"{step} {seconds} s" for step, seconds in status.get("stepSeconds", {}).items())
+        taken = status.get("stepSeconds", {})
+        steps = ", ".join(f"{step} {taken[step]} s" for step in STEPS if step in taken)
         say(f"verdict   {status['verdict']} ({status['reason']}): {status['message']}")
         say(f"timing    {status.get('durationSeconds', '?')} s from apply to verdict; {steps}")
         if "report" in status:
