@@ -80,6 +80,7 @@ class Ledgers:
         """By a live read: whether the run is there, wanted, and without a verdict."""
         body = await self._cluster.get(Kind.RUN, namespace, name)
         if body is None or body["metadata"]["uid"] != uid:
+            self._caches.remove(Kind.RUN, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
             return False
         self._caches.put(Kind.RUN, body, self._clock())
         return "deletionTimestamp" not in body["metadata"] and not (body.get("status") or {}).get("verdict")

@@ -115,7 +115,7 @@ class Reconciler:
             case actions.DeleteJob(name=name, uid=uid):
                 log.info("%s/%s: deletes Job %s, whose pods go on after the verdict", test.namespace, test.name, name)
                 await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
-                return replace(seen, job=replace(seen.job, is_deleting=True) if seen.job else None)
+                return replace(seen, is_job_gone=True)
             case actions.DeleteRun():
                 await self._delete_run(test)
                 return seen

@@ -215,8 +215,8 @@ def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
 
 
 def _is_mute_failure(end: Exit) -> bool:
-    """An agent writes its termination message first of all; what was killed may not have come to that."""
-    return end.summary is None and 0 < end.code < SIGNAL_BASE
+    """An agent writes its termination message first of all, and has exit codes of its own."""
+    return end.summary is None and 0 < end.code < SIGNAL_BASE and end.code not in set(ExitCode)
 
 
 def _words(end: Exit) -> str:

@@ -81,7 +81,7 @@ class Observed:
     events: tuple[EventView, ...] | None = None
     report: ReportFound | ReportLost | LogUnreadable | None = None
     has_service: bool = False
-    is_job_gone: bool = False  # a live read said so
+    is_job_gone: bool = False  # a live read said so, or we deleted it just now
     taken: str = ""  # kind and name of an object in our way
     refused: str = ""  # what the API server said when it refused the Job or its Service
     stored: Stored | None = None  # the report

@@ -90,7 +90,7 @@ def _after_the_end(evidence: Evidence) -> Step:
         return Done()
     waits = []
     still_there = any(not pod.has_ended for pod in evidence.all_pods) or len(evidence.pods) < test.spec.nodes
-    if job and not job.has_ended and not job.is_deleting and still_there:
+    if job and not evidence.seen.is_job_gone and not job.has_ended and not job.is_deleting and still_there:
         linger = evidence.policy.linger_seconds if evidence.has_leader_ended else 0
         if evidence.has_passed(completed, linger):
             return actions.DeleteJob(name=job.name, uid=job.uid)

@@ -1,0 +1,257 @@
+"""Evidence of every way in which a run can end, and what each comes to."""
+
+from dataclasses import dataclass
+
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_operator.core.evidence import Evidence, Missing, Observed, Policy, ReportLost
+from disttest_operator.core.model import Suite
+from disttest_operator.core.views import EventView, NodeView
+from tests.support.runs import (
+    a_bad_report,
+    a_disrupted_pod,
+    a_job,
+    a_pod,
+    a_report,
+    a_spec,
+    a_summary,
+    a_test,
+    a_waiting_pod,
+    an_ended_pod,
+    an_unscheduled_pod,
+    at,
+    condition,
+    evidence,
+    found,
+)
+
+ENDED = (an_ended_pod(0, 0, summary=a_summary(report_sha256="x")), an_ended_pod(1, 0))
+LOST = ReportLost(problem="the leader's log holds no report")
+INVALID = ReportLost(problem="the report claims Passed, but", is_invalid=True)
+GPUS = a_test(spec=a_spec(gpus_per_node=8, ranks_per_node=8))
+SMALL_NODES = (NodeView(name="n", labels={}, allocatable={"nvidia.com/gpu": "4"}),)
+TERMINATED = a_bad_report(Verdict.INFRA_FAILED, Reason.TERMINATED)
+GANG_LOST = a_bad_report(Verdict.INFRA_FAILED, Reason.GANG_LOST, "agent 1 went away")
+ALONE = a_bad_report(Verdict.INFRA_FAILED, Reason.RENDEZVOUS_TIMEOUT)
+REFUSAL = EventView(reason="FailedCreate", message="pods is forbidden: exceeded quota", about="Job nightly-a1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    evidence: Evidence
+    verdict: Verdict
+    reason: Reason
+    words: str
+
+
+ROWS = {
+    "invalid spec": Row(
+        evidence=evidence(problems=("spec.nodes: write 1 to 512",)),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="spec.nodes: write",
+    ),
+    "suite unknown": Row(
+        evidence=Evidence(
+            test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="colectives"),))),
+            seen=Observed(), now=at(1),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.UNKNOWN_SUITE, words="'colectives', which this version does not have",
+    ),
+    "name taken": Row(
+        evidence=evidence(taken="Job 'nightly-a1'"),
+        verdict=Verdict.ERRORED, reason=Reason.NAME_TAKEN, words="Job 'nightly-a1' exists and is not of this run",
+    ),
+    "creation refused": Row(
+        evidence=evidence(refused="Job 'nightly-a1' was refused: 403 no"),
+        verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="403 no. Change the namespace's quota",
+    ),
+    "ConfigMap missing": Row(
+        evidence=evidence(missing=(Missing(kind="ConfigMap", name="mine"),)),
+        verdict=Verdict.ERRORED, reason=Reason.CONFIG_MAP_MISSING,
+        words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
+    ),
+    "ServiceAccount missing": Row(
+        evidence=evidence(missing=(Missing(kind="ServiceAccount", name="me"),)),
+        verdict=Verdict.ERRORED, reason=Reason.SERVICE_ACCOUNT_MISSING, words="ServiceAccount 'me'",
+    ),
+    "never enough GPUs": Row(
+        evidence=evidence(test=GPUS, nodes=SMALL_NODES, policy=Policy(fixed_nodes=True)),
+        verdict=Verdict.ERRORED, reason=Reason.TOO_FEW_GPUS, words="most on one: 4",
+    ),
+    "report passed": Row(
+        evidence=evidence(*ENDED, report=found(a_report())),
+        verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, words="2 cases passed",
+    ),
+    "report failed, though a pod was disrupted afterwards": Row(
+        evidence=evidence(
+            an_ended_pod(0, 10), a_disrupted_pod(1, "EvictionByEvictionAPI"),
+            report=found(a_report({"test_a": Outcome.FAILED})),
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, words="0 cases passed",
+    ),
+    "report hung": Row(
+        evidence=evidence(*ENDED, report=found(a_report({"test_a": Outcome.HUNG}))),
+        verdict=Verdict.HUNG, reason=Reason.CASES_HUNG, words="0 cases passed",
+    ),
+    "report timed out": Row(
+        evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.TIMED_OUT, Reason.RUN_DEADLINE))),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="as the leader says",
+    ),
+    "report errored": Row(
+        evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.ERRORED, Reason.COLLECTION_FAILED))),
+        verdict=Verdict.ERRORED, reason=Reason.COLLECTION_FAILED, words="as the leader says",
+    ),
+    "Job gone": Row(
+        evidence=evidence(a_pod(0), a_pod(1), is_job_gone=True),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
+    ),
+    "Job going": Row(
+        evidence=evidence(a_pod(0), a_pod(1), job=a_job(is_deleting=True)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
+    ),
+    "node lost": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=found(GANG_LOST), seconds=24
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, words="on node node1 was lost with its node",
+    ),
+    "disrupted": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), a_disrupted_pod(1, "PreemptionByScheduler"), report=found(TERMINATED), seconds=24
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="PreemptionByScheduler: said so",
+    ),
+    "disrupted, and the leader never says anything": Row(
+        evidence=evidence(a_pod(0), a_disrupted_pod(1, "TerminationByKubelet"), seconds=36),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="TerminationByKubelet",
+    ),
+    "suspended in mid-run": Row(
+        evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="suspended in mid-run",
+    ),
+    "Job's deadline": Row(
+        evidence=evidence(
+            *(an_ended_pod(index, 20) for index in (0, 1)), report=found(TERMINATED),
+            job=a_job(conditions={"Failed": condition(reason="DeadlineExceeded")}),
+        ),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="no operator was there",
+    ),
+    "node refused the pod": Row(
+        evidence=evidence(
+            a_pod(0), a_pod(1, phase="Failed", reason="UnexpectedAdmissionError", started=None, ending_since=at(6)),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_REFUSED_POD, words="UnexpectedAdmissionError",
+    ),
+    "out of a resource": Row(
+        evidence=evidence(a_pod(0, phase="Failed", reason="OutOfnvidia.com/gpu", started=None, ending_since=at(6))),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_REFUSED_POD, words="OutOfnvidia.com/gpu",
+    ),
+    "out of memory in a case": Row(
+        evidence=evidence(
+            an_ended_pod(0, 137, reason="OOMKilled", summary=a_summary(step="running", current="t.py::test_big")),
+            an_ended_pod(1, 20), report=LOST,
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.OUT_OF_MEMORY, words="during t.py::test_big",
+    ),
+    "out of memory, no case": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, reason="OOMKilled"), report=found(GANG_LOST)),
+        verdict=Verdict.ERRORED, reason=Reason.OUT_OF_MEMORY, words="resources.limits.memory",
+    ),
+    "command not found": Row(
+        evidence=evidence(an_ended_pod(0, 127), an_ended_pod(1, 127), report=LOST),
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="use an image of the runner",
+    ),
+    "container could not start": Row(
+        evidence=evidence(an_ended_pod(0, 128, reason="StartError"), an_ended_pod(1, 20), report=LOST),
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="exit code 128",
+    ),
+    "image without the runner": Row(
+        evidence=evidence(
+            an_ended_pod(0, 1, message="No module named disttest_runner"), an_ended_pod(1, 1), report=LOST
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="its log ends: No module named disttest_runner",
+    ),
+    "image away": Row(
+        evidence=evidence(a_pod(0), a_waiting_pod(1, "ImagePullBackOff"), seconds=36),
+        verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE,
+        words="image 'runner:1' cannot be had by pod nightly-a1-1",
+    ),
+    "image name wrong": Row(
+        evidence=evidence(a_waiting_pod(0, "InvalidImageName"), a_pod(1), seconds=10),
+        verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE, words="correct spec.image",
+    ),
+    "container configuration": Row(
+        evidence=evidence(a_waiting_pod(0, "CreateContainerConfigError"), a_pod(1), seconds=10),
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_CONFIG, words="CreateContainerConfigError: no such thing",
+    ),
+    "pods refused": Row(
+        evidence=evidence(a_pod(0), events=(REFUSAL,)),
+        verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="exceeded quota",
+    ),
+    "too few GPUs at the end of the wait": Row(
+        evidence=evidence(an_unscheduled_pod(0), an_unscheduled_pod(1), test=GPUS, nodes=SMALL_NODES, seconds=601),
+        verdict=Verdict.ERRORED, reason=Reason.TOO_FEW_GPUS, words="within queueSeconds (600 s) nothing changed",
+    ),
+    "waited too long": Row(
+        evidence=evidence(a_pod(0), an_unscheduled_pod(1), seconds=601),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="0/2 nodes are available",
+    ),
+    "leader gave up on a pod that never started": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_unscheduled_pod(1), report=found(ALONE), seconds=30),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="1 of 2 pods had started",
+    ),
+    "killed from outside": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, seconds=19), report=found(GANG_LOST)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.POD_KILLED, words="nightly-a1-1-abcde on node node1 was killed",
+    ),
+    "leader in trouble": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 20), report=found(GANG_LOST)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_LOST, words="agent 1 went away",
+    ),
+    "pod vanished": Row(
+        evidence=evidence(a_pod(0), a_pod(1, is_gone=True, ending_since=at(20)), seconds=36),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.POD_MISSING, words="went away without a word",
+    ),
+    "report invalid": Row(
+        evidence=evidence(*ENDED, report=INVALID),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_INVALID,
+        words="claims Passed, but: look at the leader's log",
+    ),
+    "report lost, red by the termination message": Row(
+        evidence=evidence(
+            an_ended_pod(
+                0, 10, summary=a_summary(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message="2 failed")
+            ),
+            an_ended_pod(1, 10), report=LOST,
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED,
+        words="the leader's report is lost; pod nightly-a1-0-abcde",
+    ),
+    "plan invalid by the termination message": Row(
+        evidence=evidence(
+            an_ended_pod(0, 30, summary=a_summary(verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, message="no plan")),
+            an_ended_pod(1, 30), report=LOST,
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, words="no plan",
+    ),
+    "succeeded without a report": Row(
+        evidence=evidence(*ENDED, report=LOST),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING,
+        words="exit code 0, but the leader's log holds no report",
+    ),
+    "passed by the termination message only": Row(
+        evidence=evidence(
+            an_ended_pod(0, 0, summary=a_summary(verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED)),
+            an_ended_pod(1, 0), report=LOST,
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING, words="holds no report",
+    ),
+    "agent crashed": Row(
+        evidence=evidence(
+            an_ended_pod(0, 139, summary=a_summary(step="running", message="in mid-run")), an_ended_pod(1, 20), report=LOST
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.RUNNER_ERROR, words="exit code 139, in mid-run",
+    ),
+    "runner silent beyond its deadlines": Row(
+        evidence=evidence(a_pod(0), a_pod(1), seconds=5 + 60 + 300 + 60),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="the leader did not end it",
+    ),
+}  # fmt: skip  # a row reads as a sentence

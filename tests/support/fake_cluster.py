@@ -1,0 +1,114 @@
+"""A cluster in memory: objects with uid and resourceVersion, guarded writes, and a power cut where a test wants one."""
+
+import copy
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from disttest_operator.core.model import Manifest
+from disttest_operator.core.views import Body
+from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, RefusedError
+
+Where = tuple[Kind, str, str]
+
+
+class PowerCut(BaseException):
+    """The operator dies here. Not an Exception: nothing may catch it."""
+
+
+class FakeCluster:
+    """`done` lists what was written. The power fails after `cut` writes; n + 0.5 is just before the next."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Where, dict[str, Any]] = {}
+        self.done: list[str] = []
+        self.reads: list[str] = []
+        self.logs: dict[str, str] = {}
+        self.broken_logs = 0  # so many reads of a log fail
+        self.refuses: set[Kind] = set()
+        self.cut: float | None = None
+        self._versions = itertools.count(100)
+
+    def put(self, kind: Kind, body: Mapping[str, Any]) -> Body:
+        """As somebody else would."""
+        stored = copy.deepcopy(dict(body))
+        version = next(self._versions)
+        meta = stored["metadata"]
+        meta.setdefault("uid", f"uid-{version}")
+        meta.setdefault("creationTimestamp", "2026-11-21T02:00:01Z")
+        meta["resourceVersion"] = str(version)
+        self.objects[kind, meta.get("namespace", ""), meta["name"]] = stored
+        return copy.deepcopy(stored)
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
+        self.reads.append(f"get {kind.resource} {name}")
+        return copy.deepcopy(self.objects.get((kind, namespace, name)))
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",  # noqa: ARG002  # the Protocol's; every object here is ours
+        field_selector: str = "",
+    ) -> tuple[list[Body], int]:
+        self.reads.append(f"list {kind.resource}")
+        where = (kind, namespace)
+        found: list[Body] = [
+            body for key, body in self.objects.items() if key[:2] == where or (key[0] is kind and not namespace)
+        ]
+        if field_selector:
+            uid = field_selector.partition("=")[2]
+            found = [body for body in found if body.get("involvedObject", {}).get("uid") == uid]
+        return copy.deepcopy(found), next(self._versions)
+
+    async def create(self, kind: Kind, manifest: Manifest) -> Body:
+        meta = manifest["metadata"]
+        if kind in self.refuses:
+            raise RefusedError(f"POST {kind.resource}: 403 exceeded quota")
+        if (kind, meta.get("namespace", ""), meta["name"]) in self.objects:
+            raise ExistsError(f"{kind.resource} {meta['name']} exists")
+        return self._write(f"create {kind.resource} {meta['name']}", kind, manifest)
+
+    async def replace(self, kind: Kind, manifest: Manifest) -> Body:
+        meta = manifest["metadata"]
+        before = self.objects.get((kind, meta["namespace"], meta["name"]))
+        if before is None or before["metadata"]["resourceVersion"] != meta["resourceVersion"]:
+            raise ConflictError(f"{kind.resource} {meta['name']} was changed")
+        return self._write(f"replace {kind.resource} {meta['name']}", kind, manifest)
+
+    async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
+        before = self.objects.get((kind, body_meta["namespace"], body_meta["name"]))
+        if before is None:
+            return None
+        meta = before["metadata"]
+        if (meta["uid"], meta["resourceVersion"]) != (body_meta["uid"], body_meta["resourceVersion"]):
+            raise ConflictError(f"{kind.resource} {meta['name']} was changed")
+        after = {**before, "status": {**before.get("status", {}), **status}}
+        return self._write(f"patch {kind.resource} {meta['name']}", kind, after)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+        self._power("before")
+        body = self.objects.get((kind, namespace, name))
+        if body and body["metadata"]["uid"] == uid:
+            del self.objects[kind, namespace, name]
+            self.done.append(f"delete {kind.resource} {name}")
+
+    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:  # noqa: ARG002  # the Protocol's
+        self.reads.append(f"log {pod}")
+        if self.broken_logs:
+            self.broken_logs -= 1
+            raise ClusterError("GET log: 502 no route to the node")
+        return self.logs.get(pod)
+
+    def _write(self, words: str, kind: Kind, body: Mapping[str, Any]) -> Body:
+        self._power("before")
+        written = self.put(kind, body)
+        self.done.append(words)
+        self._power("after")
+        return written
+
+    def _power(self, moment: str) -> None:
+        reached = len(self.done) + (0.5 if moment == "before" else 0.0)
+        if self.cut is not None and reached == self.cut:
+            raise PowerCut
