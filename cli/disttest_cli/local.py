@@ -140,7 +140,8 @@ async def _stop(agents: list[asyncio.subprocess.Process]) -> None:
             agent.terminate()
     for agent in running:
         try:
-            await asyncio.wait_for(agent.wait(), STOP_SECONDS)
+            async with asyncio.timeout(STOP_SECONDS):
+                await agent.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 agent.kill()

@@ -18,7 +18,7 @@ class Summary:
     `step` is one of starting, joining, collecting, running, finished. `report_sha256` is set once the report is logged.
     """
 
-    uid: str  # of the DistTest
+    uid: str  # of the DistTest; empty if the agent could not even read its plan
     attempt: int
     node_index: int
     step: str
@@ -75,7 +75,7 @@ class Summary:
     def _from_json(cls, data: Mapping[str, Any]) -> Self:
         counts = data.get("counts")
         return cls(
-            uid=str(data["uid"]),
+            uid=str(data.get("uid", "")),
             attempt=int(data["attempt"]),
             node_index=int(data["nodeIndex"]),
             step=str(data["step"]),

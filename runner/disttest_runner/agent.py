@@ -60,7 +60,7 @@ class Agent:
         self.ranks.end()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.wait(tasks, timeout=CLEAN_UP_SECONDS)
         stuck = processes.kill_all_children(CLEAN_UP_SECONDS)
         if stuck:
             self.log.say(f"warning: processes {stuck} did not end within {CLEAN_UP_SECONDS} s")

@@ -14,6 +14,7 @@ from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboar
 
 STACKS_SECONDS = 5.0
 MIN_COLLECT_SECONDS = 60.0
+ADVICE = "is the file named test_*.py, and do its functions begin with test_?"
 
 
 class BrokenSuiteError(Exception):
@@ -141,6 +142,11 @@ class Conductor:
                 f"started anew, all ranks collected other cases than before: {collection.difference(run.ids, ids)}",
             )
         run.ids, run.digest = ids, digests[0]
+        if not ids:
+            notes = [answer["note"] for answer in answers.by_node.values() if answer["note"]]
+            raise BrokenSuiteError(
+                Reason.NOTHING_COLLECTED, f"the suite holds no cases: {notes[0] if notes else ADVICE}"
+            )
 
     async def _did_not_collect(self, answers: Answers) -> BrokenSuiteError:
         exits = self.board.exits

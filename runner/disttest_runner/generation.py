@@ -9,6 +9,7 @@ import torch.distributed as dist
 from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # exported when run
 
 from disttest_runner.gang import Gang
+from disttest_runner.meeting import Meetings
 from disttest_runner.orders import RankOrder
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Generation:
     def __init__(self, order: RankOrder, listener: int | None) -> None:
         self.order = order
         self._group: ProcessGroup | None = None
+        self._case = 0
+        self._meetings = Meetings()
         self.gang = Gang(
             rank=order.rank,
             world_size=order.world_size,
@@ -49,7 +52,6 @@ class Generation:
             "MASTER_ADDR": order.store_host,
             "MASTER_PORT": str(order.store_port),
             "TORCHELASTIC_USE_AGENT_STORE": "True",  # rank 0 serves the store already and must not do so again
-            "TORCHELASTIC_RESTART_COUNT": str(order.generation),
             # longer than a case: the watchdog would end the process before the case's deadline has named anybody
             "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(order.case_seconds + 2 * BEYOND_CASE_SECONDS),
         }
@@ -91,7 +93,7 @@ class Generation:
             torch.cuda.set_device(self.gang.device)
         dist.init_process_group(
             order.backend,
-            store=PrefixStore(f"disttest/{order.generation}/default", self.store),
+            store=PrefixStore(f"disttest/{self._case}/default", self.store),
             rank=order.rank,
             world_size=order.world_size,
             timeout=timedelta(seconds=order.case_seconds + BEYOND_CASE_SECONDS),
@@ -106,3 +108,8 @@ class Generation:
         """Set the environment and the seeds of this process."""
         os.environ.update(self.environment())
         torch.manual_seed(self.order.rank)
+
+    def enter_case(self, number: int) -> None:
+        """Groups that this case makes do not meet those of another one."""
+        self._case = number
+        self._meetings.enter_case(number)

@@ -41,8 +41,10 @@ class LeaderLink:
         while (left := deadline - loop.time()) > 0:
             for host in hosts:
                 try:
-                    await asyncio.wait_for(self._attempt(host, port, hello), min(left, ATTEMPT_SECONDS))
-                except (OSError, TimeoutError, ConnectionError) as error:
+                    # not wait_for, which loses a cancellation that comes together with the result
+                    async with asyncio.timeout(min(left, ATTEMPT_SECONDS)):
+                        await self._attempt(host, port, hello)
+                except OSError as error:  # TimeoutError is one
                     problem = str(error) or type(error).__name__
                 else:
                     return

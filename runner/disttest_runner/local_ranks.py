@@ -116,7 +116,8 @@ class LocalRanks:
         while any(rank.is_alive for rank in self._ranks.values()) and loop.time() < deadline:
             self._somebody_left.clear()
             try:
-                await asyncio.wait_for(self._somebody_left.wait(), deadline - loop.time())
+                async with asyncio.timeout_at(deadline):
+                    await self._somebody_left.wait()
             except TimeoutError:
                 break
         stuck = [rank.pid for rank in self._ranks.values() if rank.is_alive]
@@ -177,7 +178,8 @@ class LocalRanks:
             digests.setdefault(str(message["digest"]), []).append(rank)
         errors = {rank: message["error"] for rank, message in self._said.items() if message["error"]}
         ids = self._said[0]["ids"] if 0 in self._said else None
-        self._tell({"op": "collected", "digests": digests, "errors": errors, "ids": ids})
+        note = next((message["note"] for message in self._said.values() if message["note"]), "")
+        self._tell({"op": "collected", "digests": digests, "errors": errors, "ids": ids, "note": note})
         self._nursery.preload(self._preload_later)
         self._preload_later = ()
 

@@ -35,7 +35,7 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     random.seed(order.rank)
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()
-    lock_step = LockStep(channel)
+    lock_step = LockStep(channel, generation.enter_case)
     code = pytest.main([*OPTIONS, *what_to_collect(order)], plugins=[lock_step, Fixtures(generation)])
     if not lock_step.has_collected:
         lock_step.report_broken_session(f"pytest ended with exit code {int(code)} before it had collected anything")

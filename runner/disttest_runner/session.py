@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,21 +27,36 @@ def digest(ids: Iterable[str]) -> str:
 class LockStep:
     """Cases are announced by their place in the collected order."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, enter_case: Callable[[int], None]) -> None:
         self.channel = channel
+        self._enter_case = enter_case
         self.has_collected = False
         self._collection_problems: list[str] = []
+        self._skipped: list[str] = []  # whole files
         self._outcome: Outcome | None = None
         self._message = ""
 
     def report_broken_session(self, message: str) -> None:
         self.has_collected = True
         problems = "\n".join([*self._collection_problems, message])
-        self.channel.send({"op": "collected", "digest": "", "ids": [], "error": problems[-limits.MESSAGE_BYTES :]})
+        self._say_collected([], problems)
+
+    def _say_collected(self, ids: list[str], problems: str) -> None:
+        self.channel.send(
+            {
+                "op": "collected",
+                "digest": digest(ids),
+                "ids": ids,
+                "error": problems[-limits.MESSAGE_BYTES :],
+                "note": "\n".join(self._skipped)[: limits.MESSAGE_BYTES],
+            }
+        )
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self._collection_problems.append(f"{report.nodeid}: {report.longreprtext}")
+        elif report.skipped:
+            self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
 
     def pytest_internalerror(self, excrepr: object) -> None:
         self._collection_problems.append(str(excrepr))
@@ -52,9 +67,7 @@ class LockStep:
         ids = [item.nodeid for item in items]
         problems = "\n".join(self._collection_problems)
         self.has_collected = True
-        self.channel.send(
-            {"op": "collected", "digest": digest(ids), "ids": ids, "error": problems[-limits.MESSAGE_BYTES :]}
-        )
+        self._say_collected(ids, problems)
         while (message := self.channel.receive()) is not None:
             self._run(session, message["case"])
         return True
@@ -62,6 +75,7 @@ class LockStep:
     def _run(self, session: pytest.Session, number: int) -> None:
         items = session.items
         self._outcome, self._message = None, ""
+        self._enter_case(number)
         started = time.perf_counter()
         following = items[number + 1] if number + 1 < len(items) else None
         session.config.hook.pytest_runtest_protocol(item=items[number], nextitem=following)
@@ -94,12 +108,16 @@ def classify(report: pytest.TestReport) -> tuple[Outcome, str] | None:
     if report.skipped and expected is not None:
         return Outcome.XFAILED, str(expected).removeprefix("reason: ")
     if report.skipped:
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reason = reason.removeprefix("Skipped: ")
+        reason = skip_reason(report)
         return (Outcome.NOT_RUN if reason.startswith(NOT_RUN_MARK) else Outcome.SKIPPED), reason
     if report.when == "call":
         return (Outcome.PASSED, "") if expected is None else (Outcome.XPASSED, str(expected))
     return None
+
+
+def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")
 
 
 class Fixtures:

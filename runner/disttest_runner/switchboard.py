@@ -104,7 +104,8 @@ class Switchboard:
     async def wait_for_all(self, seconds: float) -> None:
         """Until all have joined, the deadline, or a stop; who is missing is for the caller to see."""
         try:
-            await asyncio.wait_for(self._all_here.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._all_here.wait()
         except TimeoutError:
             return
         if self.stop:

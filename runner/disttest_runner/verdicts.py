@@ -30,8 +30,6 @@ def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
     """One sentence on a suite that ran to its end."""
     counts = Counts.of(case.outcome for case in cases)
     match reason:
-        case Reason.NOTHING_COLLECTED:
-            return "the suite holds no cases: is the file name test_*.py, and do the functions begin with test_?"
         case Reason.NOTHING_PASSED:
             why = next((case.message for case in cases if case.message), "no reason was given")
             return f"none of {counts.total} cases passed; the first was {cases[0].outcome.value}: {why}"

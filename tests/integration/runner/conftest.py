@@ -1,0 +1,15 @@
+"""No gang outlives the test that started it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.integration.runner.gang import Gang
+
+
+@pytest.fixture(autouse=True)
+def _gangs_end() -> Iterator[None]:
+    """Those of a module's fixture have ended by themselves when its first test runs."""
+    yield
+    while Gang.started:
+        Gang.started.pop().end()

@@ -1,0 +1,196 @@
+"""Gangs of real agents on this machine, of which single ones can be left out, told other things, or killed."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from disttest_cli.local import agent_environment, free_port
+from disttest_contract import frames
+from disttest_contract.message import Summary
+from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_contract.report import CaseResult, Report, SuiteResult
+
+MARK = "RUNNER_TEST_MARK"  # in the environment of every process of a gang
+END_SECONDS = 60
+
+
+def make_plan(
+    *suites: SuitePlan,
+    nodes: int = 2,
+    ranks: int = 2,
+    join_seconds: int = 30,
+    case_seconds: int = 20,
+    run_seconds: int = 120,
+    spread: bool = True,
+) -> RunPlan:
+    return RunPlan(
+        namespace="default",
+        name="tried",
+        uid="uid-of-the-run",
+        series="",
+        attempt=1,
+        nodes=nodes,
+        ranks_per_node=ranks,
+        backend="gloo",
+        spread=spread,
+        suites=suites,
+        join_seconds=join_seconds,
+        case_seconds=case_seconds,
+        run_seconds=run_seconds,
+    )
+
+
+def builtin(name: str) -> SuitePlan:
+    return SuitePlan(name=name, builtin=name)
+
+
+def suite_of(folder: Path, source: str, name: str = "mine") -> SuitePlan:
+    """A user's suite of one file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "test_it.py").write_text(source)
+    return SuitePlan(name=name, directory=str(folder))
+
+
+@dataclass
+class Gang:
+    """`environ` goes to all agents, `own` to single ones."""
+
+    plan: RunPlan
+    folder: Path
+    indexes: Iterable[int] | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    own: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    started: ClassVar[list["Gang"]] = []
+
+    def __post_init__(self) -> None:
+        self.started.append(self)
+        self.nonce = secrets.token_hex(8)
+        self.mark = secrets.token_hex(8)
+        self.port = free_port()
+        self.log: list[str] = []
+        self.agents: dict[int, subprocess.Popen[str]] = {}
+        self._readers: list[threading.Thread] = []
+        indexes = range(self.plan.nodes) if self.indexes is None else self.indexes
+        for index in indexes:
+            self.start(index)
+
+    def start(self, index: int, key: int | None = None, **changes: str) -> subprocess.Popen[str]:
+        """An agent; `key` names it where several have one index."""
+        known = agent_environment(
+            self.plan, index, nonce=self.nonce, leader=f"127.0.0.1:{self.port}", folder=self.folder
+        )
+        environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": "", MARK: self.mark}
+        environ |= {**known, **self.environ, **self.own.get(index, {}), **changes}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "disttest_runner", f"--parent={os.getpid()}"],
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.agents[index if key is None else key] = process
+        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+        reader.start()
+        self._readers.append(reader)
+        return process
+
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self.log += (line.rstrip("\n") for line in process.stdout)
+
+    def wait_for_line(self, text: str, seconds: float = 40) -> None:
+        wait_for(lambda: any(text in line for line in self.log), f"no line with {text!r}", seconds, lambda: self.text)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for line in self.log if not line.startswith(frames.MARK))
+
+    def wait(self) -> dict[int, int]:
+        """Exit codes, once all agents have ended by themselves."""
+        deadline = time.monotonic() + END_SECONDS
+        codes = {index: agent.wait(max(0.1, deadline - time.monotonic())) for index, agent in self.agents.items()}
+        for reader in self._readers:
+            reader.join(5)
+        return codes
+
+    def report(self) -> Report:
+        return Report.loads(frames.decode("\n".join(self.log), self.nonce))
+
+    def summary(self, index: int = 0) -> Summary:
+        text = (self.folder / f"termination-{index}").read_text()
+        found = Summary.read(text)
+        assert found is not None, f"not a summary: {text[:500]}"
+        return found
+
+    def living(self) -> list[str]:
+        """Command lines of processes of this gang."""
+        return [command for _, command in self.processes()]
+
+    def processes(self) -> list[tuple[int, str]]:
+        """Those that can be seen: agents hide, unless we are root, and are waited for."""
+        return _marked(self.mark)
+
+    def check_nothing_left(self) -> None:
+        wait_for(lambda: not self.living(), "processes were left behind", 3, lambda: str(self.living()))
+
+    def end(self) -> None:
+        for agent in self.agents.values():
+            agent.kill()
+            agent.wait()
+            if agent.stdout:
+                agent.stdout.close()
+        for pid, _ in _marked(self.mark):
+            os.kill(pid, signal.SIGKILL)
+
+    def run(self) -> Report:
+        """To the end; nothing may be left."""
+        try:
+            self.wait()
+            self.check_nothing_left()
+            return self.report()
+        finally:
+            self.end()
+
+
+def _marked(mark: str) -> list[tuple[int, str]]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            if f"{MARK}={mark}".encode() in (entry / "environ").read_bytes():
+                found.append((int(entry.name), (entry / "cmdline").read_text().replace("\0", " ")))
+        except OSError:  # it ended meanwhile, or is hidden from us: agents are, and they are waited for
+            continue
+    return found
+
+
+def wait_for(
+    condition: Callable[[], bool], problem: str, seconds: float, details: Callable[[], str] = lambda: ""
+) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{problem} within {seconds} s\n{details()}"
+        time.sleep(0.02)
+
+
+def only_suite(report: Report) -> SuiteResult:
+    (suite,) = report.suites
+    return suite
+
+
+def case(report: Report, name: str) -> CaseResult:
+    """The one whose id ends so."""
+    (found,) = [one for suite in report.suites for one in suite.cases if one.id.split("::")[-1] == name]
+    return found
