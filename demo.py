@@ -19,12 +19,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from disttest_cli.table import render_report
-
 from devcluster import access, build, cache, images
 from devcluster.errors import ClusterError
 from devcluster.lifecycle import Cluster
 from devcluster.settings import Settings
+from disttest_cli.table import render_report
 from disttest_contract.frames import MARK
 from disttest_contract.report import Report
 
