@@ -26,6 +26,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.caches import Caches, Series
@@ -181,7 +182,7 @@ def _durations(ledgers: list[Series]) -> Metric:
     )
     for series in ledgers:
         duration = _totals(series).get("duration") or {}
-        rows = [(f"{row['le']:g}", row["count"]) for row in duration.get("buckets") or ()]
+        rows = [(floatToGoString(row["le"]), row["count"]) for row in duration.get("buckets") or ()]
         buckets = [*rows, ("+Inf", duration.get("count", 0))]
         family.add_metric([series.namespace, series.name], buckets=buckets, sum_value=duration.get("sum", 0))
     return family

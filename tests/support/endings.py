@@ -223,11 +223,13 @@ ROWS = {
             an_ended_pod(1, 10), report=LOST,
         ),
         verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED,
-        words="the leader's report is lost; pod nightly-a1-0-abcde",
+        words="report is lost; pod nightly-a1-0-abcde",
     ),
     "plan invalid by the termination message": Row(
         evidence=evidence(
-            an_ended_pod(0, 30, summary=a_summary(verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, message="no plan")),
+            an_ended_pod(
+                0, 30, summary=a_summary(verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, message="no plan")
+            ),
             an_ended_pod(1, 30), report=LOST,
         ),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, words="no plan",
@@ -235,7 +237,7 @@ ROWS = {
     "succeeded without a report": Row(
         evidence=evidence(*ENDED, report=LOST),
         verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING,
-        words="exit code 0, but the leader's log holds no report",
+        words="exit code 0, but the leader's log",
     ),
     "passed by the termination message only": Row(
         evidence=evidence(
@@ -246,7 +248,8 @@ ROWS = {
     ),
     "agent crashed": Row(
         evidence=evidence(
-            an_ended_pod(0, 139, summary=a_summary(step="running", message="in mid-run")), an_ended_pod(1, 20), report=LOST
+            an_ended_pod(0, 139, summary=a_summary(step="running", message="in mid-run")), an_ended_pod(1, 20),
+            report=LOST,
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.RUNNER_ERROR, words="exit code 139, in mid-run",
     ),

@@ -26,6 +26,7 @@ class FakeCluster:
         self.logs: dict[str, str] = {}
         self.broken_logs = 0  # so many reads of a log fail
         self.refuses: set[Kind] = set()
+        self.is_away = False  # no request is answered
         self.cut: float | None = None
         self._versions = itertools.count(100)
 
@@ -41,6 +42,7 @@ class FakeCluster:
         return copy.deepcopy(stored)
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
+        self._answer()
         self.reads.append(f"get {kind.resource} {name}")
         return copy.deepcopy(self.objects.get((kind, namespace, name)))
 
@@ -71,6 +73,7 @@ class FakeCluster:
         return self._write(f"create {kind.resource} {meta['name']}", kind, manifest)
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
+        self._answer()
         meta = manifest["metadata"]
         before = self.objects.get((kind, meta["namespace"], meta["name"]))
         if before is None or before["metadata"]["resourceVersion"] != meta["resourceVersion"]:
@@ -100,6 +103,10 @@ class FakeCluster:
             self.broken_logs -= 1
             raise ClusterError("GET log: 502 no route to the node")
         return self.logs.get(pod)
+
+    def _answer(self) -> None:
+        if self.is_away:
+            raise ClusterError("no answer")
 
     def _write(self, words: str, kind: Kind, body: Mapping[str, Any]) -> Body:
         self._power("before")

@@ -1,0 +1,84 @@
+import dataclasses
+
+import pytest
+
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.report import InvalidReportError, Report
+from disttest_operator.core.judgement import conclusion, read_report
+from disttest_operator.core.views import Exit
+from tests.support.runs import UID, a_report, a_suite, a_summary, a_test, found
+
+
+def announced(report: Report, code: int = 0) -> Exit:
+    return Exit(code=code, summary=a_summary(report_sha256=found(report).sha256))
+
+
+def claims_passed(**changes: object) -> Report:
+    return dataclasses.replace(a_report(), verdict=Verdict.PASSED, **changes)  # type: ignore[arg-type]  # a table's row
+
+
+FORGED = {
+    "no cases": (claims_passed(suites=()), "its cases come to Errored (NothingCollected)"),
+    "a failed case": (
+        claims_passed(suites=(a_suite("collectives", {"a": Outcome.PASSED, "b": Outcome.FAILED}),)),
+        "its cases come to TestsFailed",
+    ),
+    "only skipped cases": (claims_passed(suites=(a_suite("collectives", {"a": Outcome.SKIPPED}),)), "NothingPassed"),
+    "another suite": (claims_passed(suites=(a_suite("mine", {"a": Outcome.PASSED}),)), "for suites ['mine']"),
+    "an empty second suite": (
+        claims_passed(suites=(a_suite("collectives", {"a": Outcome.PASSED}), a_suite("b", {}))),
+        "for suites ['collectives', 'b']",
+    ),
+    "a smaller world": (claims_passed(nodes=1), "the run has (2, 2, 'gloo')"),
+    "no ranks": (claims_passed(ranks_per_node=0), "the run has (2, 2, 'gloo')"),
+    "red without a red case": (a_report(verdict=Verdict.TESTS_FAILED), "claims TestsFailed, but"),
+    "another attempt": (a_report(attempt=2), "attempt 2"),
+    "another run": (a_report(uid="other"), f"not of '{UID}'"),
+}
+
+
+@pytest.mark.parametrize(("report", "words"), FORGED.values(), ids=FORGED.keys())
+def test_a_report_that_contradicts_itself_or_the_run_is_not_believed(report: Report, words: str) -> None:
+    with pytest.raises(InvalidReportError) as caught:
+        read_report(report.dumps(), a_test(), announced(report))
+    assert words in str(caught.value)
+
+
+ENDS = {
+    "exit code": (Exit(code=10, summary=a_summary(report_sha256=found(a_report()).sha256)), "exit code 10"),
+    "nothing announced": (Exit(code=0, summary=a_summary()), "does not name it"),
+    "no message": (Exit(code=0), "does not name it"),
+    "other announced": (Exit(code=0, summary=a_summary(report_sha256="00")), "is not the one"),
+    "no exit": (None, "nobody knows how"),
+}
+
+
+@pytest.mark.parametrize(("end", "words"), ENDS.values(), ids=ENDS.keys())
+def test_a_pass_must_agree_with_how_the_leader_ended(end: Exit | None, words: str) -> None:
+    with pytest.raises(InvalidReportError) as caught:
+        read_report(a_report().dumps(), a_test(), end)
+    assert words in str(caught.value)
+
+
+def test_a_whole_report_is_believed() -> None:
+    report = a_report()
+    accepted = read_report(report.dumps(), a_test(), announced(report))
+    assert accepted.report == report
+    assert conclusion(report) == (Verdict.PASSED, Reason.ALL_CASES_PASSED)
+
+
+def test_a_red_report_needs_no_announcement_since_red_is_no_proof_of_anything_good() -> None:
+    report = a_report({"a": Outcome.CRASHED, "b": Outcome.FAILED}, reason=Reason.CASES_FAILED)
+    accepted = read_report(report.dumps(), a_test(), None)
+    assert conclusion(accepted.report) == (Verdict.TESTS_FAILED, Reason.CASES_CRASHED), "the cases decide"
+
+
+def test_what_is_not_about_cases_is_taken_as_told() -> None:
+    report = a_report(verdict=Verdict.ERRORED, reason=Reason.COLLECTION_FAILED, suites=())
+    assert conclusion(read_report(report.dumps(), a_test(), None).report) == (Verdict.ERRORED, Reason.COLLECTION_FAILED)
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"schema": 2}', b"\xff\xfe"])
+def test_what_is_no_report_is_said_to_be_none(raw: bytes) -> None:
+    with pytest.raises(InvalidReportError):
+        read_report(raw, a_test(), None)

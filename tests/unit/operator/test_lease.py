@@ -1,0 +1,118 @@
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from disttest_operator.lease import NAME, Elector, Timing
+from disttest_operator.ports import Kind
+from tests.support.fake_cluster import FakeCluster
+
+FAST = Timing(duration_seconds=0.6, renew_seconds=0.1, retry_seconds=0.05)
+DEADLINE_SECONDS = 5
+
+
+def elector(cluster: FakeCluster, identity: str) -> Elector:
+    return Elector(cluster, namespace="sys", identity=identity, timing=FAST)
+
+
+async def running(*electors: Elector) -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(one.run()) for one in electors]
+
+
+def play(scenario: Callable[[], Awaitable[None]]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            await scenario()
+
+    asyncio.run(limited())
+
+
+def holder(cluster: FakeCluster) -> str:
+    spec: dict[str, str] = cluster.objects[Kind.LEASE, "sys", NAME]["spec"]
+    return spec["holderIdentity"]
+
+
+def test_one_of_two_is_active_and_the_other_takes_over_when_it_dies() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        first, second = elector(cluster, "first"), elector(cluster, "second")
+        (one,) = await running(first)
+        await first.is_active.wait()
+        (two,) = await running(second)
+        await asyncio.sleep(FAST.duration_seconds * 2)
+        assert not second.is_active.is_set(), "the first renews"
+        one.cancel()
+        await second.is_active.wait()
+        assert holder(cluster) == "second"
+        two.cancel()
+
+    play(scenario)
+
+
+def test_a_released_lease_is_free_at_once() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        first, second = elector(cluster, "first"), elector(cluster, "second")
+        (one,) = await running(first)
+        await first.is_active.wait()
+        one.cancel()
+        await first.release()
+        assert not first.is_active.is_set()
+        async with asyncio.timeout(FAST.duration_seconds / 2):
+            (two,) = await running(second)
+            await second.is_active.wait()
+        two.cancel()
+
+    play(scenario)
+
+
+def test_who_cannot_renew_stops_before_another_may_begin() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        mine = elector(cluster, "mine")
+        (task,) = await running(mine)
+        await mine.is_active.wait()
+        cluster.is_away = True
+        async with asyncio.timeout(FAST.duration_seconds):
+            await task
+        assert not mine.is_active.is_set()
+
+    play(scenario)
+
+
+def test_a_short_outage_changes_nothing() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        mine = elector(cluster, "mine")
+        (task,) = await running(mine)
+        await mine.is_active.wait()
+        cluster.is_away = True
+        await asyncio.sleep(FAST.lost_seconds / 4)
+        cluster.is_away = False
+        await asyncio.sleep(FAST.duration_seconds)
+        assert mine.is_active.is_set()
+        task.cancel()
+
+    play(scenario)
+
+
+def test_a_lease_that_somebody_else_took_ends_us() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        mine = elector(cluster, "mine")
+        (task,) = await running(mine)
+        await mine.is_active.wait()
+        body = cluster.objects[Kind.LEASE, "sys", NAME]
+        cluster.put(Kind.LEASE, body | {"spec": body["spec"] | {"holderIdentity": "thief"}})
+        await task
+        assert not mine.is_active.is_set()
+        assert holder(cluster) == "thief"
+
+    play(scenario)
+
+
+def test_the_lease_is_lost_to_us_before_it_is_free_for_others() -> None:
+    usual = Timing()
+    assert (usual.duration_seconds, usual.renew_seconds) == (15, 5)
+    assert usual.lost_seconds + usual.renew_seconds <= usual.duration_seconds
+    assert pytest.approx(10) == usual.lost_seconds

@@ -1,0 +1,58 @@
+import dataclasses
+import gzip
+import hashlib
+import json
+import random
+
+from disttest_contract.outcomes import Outcome
+from disttest_contract.report import Report
+from disttest_operator.core.packing import pack
+from tests.support.runs import a_report, a_suite, found
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+GENERATOR = random.Random(1)  # noqa: S311  # text that does not shrink, the same each time
+
+
+def noise(length: int) -> str:
+    return "".join(GENERATOR.choices(LETTERS, k=length))
+
+
+def big_report(cases: int) -> Report:
+    outcomes = {
+        f"{number}-{noise(60)}": Outcome.FAILED if number % 10 == 0 else Outcome.PASSED for number in range(cases)
+    }
+    suite = a_suite("collectives", outcomes)
+    noisy = tuple(dataclasses.replace(case, message=noise(400), stacks={0: noise(3000)}) for case in suite.cases)
+    return a_report(suites=(dataclasses.replace(suite, cases=noisy),))
+
+
+def test_a_report_that_fits_is_stored_as_it_is() -> None:
+    report = found(a_report())
+    packed = pack(report)
+    assert packed is not None
+    assert gzip.decompress(packed.gz_bytes) == report.raw
+    assert (packed.sha256, packed.trimmed) == (report.sha256, "")
+    assert pack(report) == packed, "the same bytes whenever it is done"
+
+
+def test_a_large_report_loses_what_tells_least_and_says_so() -> None:
+    report = found(big_report(200))
+    whole = len(gzip.compress(report.raw))
+    seen = set()
+    for part in (0.8, 0.3, 0.1):
+        limit_bytes = int(whole * part)
+        packed = pack(report, limit_bytes)
+        assert packed is not None
+        assert len(packed.gz_bytes) <= limit_bytes
+        raw = gzip.decompress(packed.gz_bytes)
+        assert hashlib.sha256(raw).hexdigest() == packed.sha256
+        assert json.loads(raw)["trimmed"] == packed.trimmed != ""
+        kept = Report.loads(raw)
+        failed = [case.id for _, case in report.report.failures]
+        assert [case.id for _, case in kept.failures] == failed, "what failed is kept"
+        seen.add(packed.trimmed)
+    assert len(seen) > 1
+
+
+def test_a_report_that_cannot_be_made_small_enough_is_none() -> None:
+    assert pack(found(big_report(50)), 100) is None
