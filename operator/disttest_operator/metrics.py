@@ -182,7 +182,7 @@ def _durations(ledgers: list[Series]) -> Metric:
     )
     for series in ledgers:
         duration = _totals(series).get("duration") or {}
-        rows = [(floatToGoString(row["le"]), row["count"]) for row in duration.get("buckets") or ()]
+        rows = [(floatToGoString(row["le"]), row["count"]) for row in duration.get("buckets") or ()]  # type: ignore[no-untyped-call]  # library without types
         buckets = [*rows, ("+Inf", duration.get("count", 0))]
         family.add_metric([series.namespace, series.name], buckets=buckets, sum_value=duration.get("sum", 0))
     return family
