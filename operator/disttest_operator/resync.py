@@ -35,6 +35,7 @@ class Resync:
         clock: Callable[[], datetime],
         health: Health,
         metrics: Metrics,
+        catch_up_seconds: float = CATCH_UP_SECONDS,
     ) -> None:
         self._cluster = cluster
         self._caches = caches
@@ -43,6 +44,7 @@ class Resync:
         self._clock = clock
         self._health = health
         self._metrics = metrics
+        self._catch_up_seconds = catch_up_seconds
 
     async def run(self) -> None:
         """First when all watches have begun: what a list then shows and a watch then tells leaves no gap."""
@@ -77,7 +79,7 @@ class Resync:
 
     async def _catch_up(self, newer: dict[Kind, list[Body]]) -> None:
         """A moment later the watch should have told; if not, take it from the list, and say that the watch hangs."""
-        await asyncio.sleep(CATCH_UP_SECONDS)
+        await asyncio.sleep(self._catch_up_seconds)
         for kind, listed in newer.items():
             behind = [body for body in listed if self._is_newer(kind, body)]
             if behind:
