@@ -1,5 +1,6 @@
 """One rank: a pytest session whose run loop takes its cases from the agent."""
 
+import contextlib
 import faulthandler
 import importlib.util
 import json
@@ -9,6 +10,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from typing import Any, TextIO
 
 import pytest
 
@@ -36,12 +38,31 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()
     lock_step = LockStep(channel, generation.enter_case)
-    code = pytest.main([*OPTIONS, *what_to_collect(order)], plugins=[lock_step, Fixtures(generation)])
+    with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
+        code = pytest.main([*OPTIONS, *what_to_collect(order)], plugins=[lock_step, Fixtures(generation)])
     if not lock_step.has_collected:
-        lock_step.report_broken_session(f"pytest ended with exit code {int(code)} before it had collected anything")
+        problem = f"pytest ended with exit code {int(code)} before it had collected anything"
+        lock_step.report_broken_session(f"{problem}:\n{errors.last}")
         while channel.receive() is not None:  # the agent ends us, once the leader knows
             pass
     return int(code)
+
+
+class Remembering:
+    """Passes on what is written and keeps the end of it: pytest tells some errors to nobody else."""
+
+    KEPT_CHARACTERS = 2000
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.last = ""
+
+    def write(self, text: str) -> int:
+        self.last = (self.last + text)[-self.KEPT_CHARACTERS :]
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def what_to_collect(order: RankOrder) -> list[str]:

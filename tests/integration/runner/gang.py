@@ -116,9 +116,9 @@ class Gang:
     def text(self) -> str:
         return "\n".join(line for line in self.log if not line.startswith(frames.MARK))
 
-    def wait(self) -> dict[int, int]:
+    def wait(self, seconds: float = END_SECONDS) -> dict[int, int]:
         """Exit codes, once all agents have ended by themselves."""
-        deadline = time.monotonic() + END_SECONDS
+        deadline = time.monotonic() + seconds
         codes = {index: agent.wait(max(0.1, deadline - time.monotonic())) for index, agent in self.agents.items()}
         for reader in self._readers:
             reader.join(5)
@@ -153,10 +153,10 @@ class Gang:
         for pid, _ in _marked(self.mark):
             os.kill(pid, signal.SIGKILL)
 
-    def run(self) -> Report:
+    def run(self, seconds: float = END_SECONDS) -> Report:
         """To the end; nothing may be left."""
         try:
-            self.wait()
+            self.wait(seconds)
             self.check_nothing_left()
             return self.report()
         finally:

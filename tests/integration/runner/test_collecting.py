@@ -19,6 +19,7 @@ def test_a(one): pass
     "dies": "import os\nif os.environ['RANK'] == '1':\n    os._exit(9)\ndef test_a(): pass\n",
     "unsupported": "import pytest\npytest.skip('not on this machine', allow_module_level=True)\n",
     "all-skipped": "import pytest\n@pytest.mark.skip(reason='later')\ndef test_a(): pass\n",
+    "bad-conftest": GOOD,
     "good": GOOD,
 }
 
@@ -27,6 +28,7 @@ def test_a(one): pass
 def gang(tmp_path_factory: pytest.TempPathFactory) -> Gang:
     folder = tmp_path_factory.mktemp("collecting")
     suites = [suite_of(folder / name, source, name=name) for name, source in SOURCES.items()]
+    (folder / "bad-conftest" / "conftest.py").write_text("import no_such_plugin\n")
     missing = SuitePlan(name="no-folder", directory=str(folder / "nowhere"))
     gang = Gang(make_plan(missing, *suites), folder)
     gang.run()
@@ -48,6 +50,7 @@ def suite(report: Report, name: str) -> SuiteResult:
     [
         ("no-folder", Reason.COLLECTION_FAILED, "nowhere"),
         ("import-error", Reason.COLLECTION_FAILED, "No module named 'no_such_module'"),
+        ("bad-conftest", Reason.COLLECTION_FAILED, "No module named 'no_such_plugin'"),
         ("nothing", Reason.NOTHING_COLLECTED, "the suite holds no cases"),
         ("differs", Reason.COLLECTION_DIFFERS, "rank 2 on local-1 collected other cases than rank 0: without"),
         ("dies", Reason.COLLECTION_FAILED, "rank 1 on local-0 left with exit code 9 while collecting"),
