@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Resync:
     """One per operator, whether it acts or not: a standby's caches are warm."""
 
-    def __init__(  # what it works with, given once
+    def __init__(  # noqa: PLR0913  # what it works with, given once  # what it works with, given once
         self,
         cluster: Cluster,
         caches: Caches,
