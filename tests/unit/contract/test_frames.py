@@ -1,0 +1,102 @@
+"""The framed report at the end of a log: whole, or refused with the reason."""
+
+import base64
+import hashlib
+import random
+import zlib
+
+import pytest
+
+from disttest_contract import frames, limits
+
+NONCE = "0123456789abcdef"
+PAYLOAD = b'{"case": "' + bytes(random.Random(1).choices(b"abcdefghijklmnop", k=20_000)) + b'"}'  # noqa: S311 - any bytes will do
+
+
+def log_of(lines: list[str]) -> str:
+    return "\n".join(["[rank 0] hello", *lines, ""])
+
+
+def test_a_report_comes_back_from_a_log_with_other_lines() -> None:
+    lines = frames.encode(PAYLOAD, NONCE)
+    assert len(lines) > 4
+    mixed = [line for pair in zip(lines, ["[rank 1] noise"] * len(lines), strict=True) for line in pair]
+    assert frames.decode(log_of(mixed), NONCE) == PAYLOAD
+
+
+def test_lines_are_short_enough_for_container_runtimes() -> None:
+    assert max(map(len, frames.encode(PAYLOAD, NONCE))) <= limits.FRAME_LINE_BYTES
+
+
+def test_the_last_whole_report_counts() -> None:
+    lines = [*frames.encode(b"first", NONCE), *frames.encode(b"second", NONCE)]
+    assert frames.decode(log_of(lines), NONCE) == b"second"
+
+
+def test_a_report_with_another_nonce_is_no_report() -> None:
+    with pytest.raises(frames.NoFrameError):
+        frames.decode(log_of(frames.encode(PAYLOAD, "somebody-elses")), NONCE)
+
+
+def test_a_forged_report_beside_the_real_one_changes_nothing() -> None:
+    lines = [
+        *frames.encode(b"real", NONCE),
+        *frames.encode(b"forged", "guessed"),
+        "[rank 0] " + "\n".join(lines_of_x()),
+    ]
+    assert frames.decode(log_of(lines), NONCE) == b"real"
+
+
+def lines_of_x() -> list[str]:
+    return frames.encode(b"x", "guessed")
+
+
+def test_a_rank_cannot_begin_a_line_with_the_mark() -> None:
+    prefixed = [f"[rank 3] {line}" for line in frames.encode(b"forged", NONCE)]
+    with pytest.raises(frames.NoFrameError):
+        frames.decode(log_of(prefixed), NONCE)
+
+
+def test_a_log_without_a_report_says_so() -> None:
+    with pytest.raises(frames.NoFrameError, match="holds no report"):
+        frames.decode("[1/2] passed\n", NONCE)
+
+
+@pytest.mark.parametrize("dropped", [1, 2, -2])
+def test_a_cut_report_is_refused(dropped: int) -> None:
+    lines = frames.encode(PAYLOAD, NONCE)
+    del lines[dropped]
+    with pytest.raises(frames.FrameError, match="is cut"):
+        frames.decode(log_of(lines), NONCE)
+
+
+def test_a_report_cut_in_the_middle_of_the_log_is_refused() -> None:
+    lines = frames.encode(PAYLOAD, NONCE)
+    with pytest.raises(frames.FrameError, match="is cut"):
+        frames.decode(log_of(lines[:3]), NONCE)
+
+
+def test_a_tampered_report_is_refused() -> None:
+    lines = frames.encode(b"all is well", NONCE)
+    other = frames.encode(b"all is bad!", NONCE)
+    with pytest.raises(frames.FrameError, match="checksum"):
+        frames.decode(log_of([lines[0], *other[1:]]), NONCE)
+
+
+@pytest.mark.parametrize("text", ["A", "AAAA", base64.b64encode(b"no zlib").decode()])
+def test_garbage_is_refused(text: str) -> None:
+    head = f"{frames.MARK} {NONCE}"
+    log = f"{head} begin 1 {'0' * 64}\n{head} 0 {text}\n{head} end\n"
+    with pytest.raises(frames.FrameError):
+        frames.decode(log, NONCE)
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    bomb = zlib.compress(bytes(limits.REPORT_BYTES + 10), 9)
+    text = base64.b64encode(bomb).decode()
+    parts = [text[i : i + 3900] for i in range(0, len(text), 3900)]
+    head = f"{frames.MARK} {NONCE}"
+    digest = hashlib.sha256(b"").hexdigest()
+    lines = [f"{head} begin {len(parts)} {digest}", *(f"{head} {n} {part}" for n, part in enumerate(parts))]
+    with pytest.raises(frames.FrameError, match="larger than"):
+        frames.decode(log_of(lines), NONCE)

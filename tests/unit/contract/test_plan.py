@@ -1,0 +1,109 @@
+"""The plan and the environment through which an agent learns what to do."""
+
+import json
+from typing import Any
+
+import pytest
+
+from disttest_contract import environment
+from disttest_contract.environment import AgentEnvironment, is_reserved
+from disttest_contract.plan import InvalidPlanError, RunPlan, SuitePlan
+
+PLAN = RunPlan(
+    namespace="gpu-ci",
+    name="nightly",
+    uid="u",
+    series="",
+    attempt=1,
+    nodes=2,
+    ranks_per_node=8,
+    backend="nccl",
+    spread=True,
+    suites=(SuitePlan(name="collectives", builtin="collectives"), SuitePlan(name="mine", directory="/suites/mine")),
+    join_seconds=300,
+    case_seconds=300,
+    run_seconds=7200,
+)
+ENVIRON = {
+    environment.PLAN: PLAN.to_json(),
+    environment.NONCE: "secret",
+    environment.NODE_INDEX: "1",
+    environment.NODE_NAME: "node-b",
+    environment.POD_NAME: "nightly-1",
+    environment.POD_UID: "pod-uid",
+    environment.LEADER: "nightly-0.nightly:29400",
+}
+
+
+def test_a_plan_comes_back_from_its_json() -> None:
+    assert RunPlan.from_json(PLAN.to_json()) == PLAN
+    assert "\n" not in PLAN.to_json()
+    assert PLAN.world_size == 16
+
+
+def test_unknown_keys_of_a_plan_are_ignored() -> None:
+    data = json.loads(PLAN.to_json())
+    data["suites"][0]["colour"] = "red"
+    assert RunPlan.from_json(json.dumps({**data, "colour": "blue"})) == PLAN
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"schema": 2}, "schema"),
+        ({"nodes": "2"}, "nodes"),
+        ({"nodes": True}, "nodes"),
+        ({"spread": 1}, "spread"),
+        ({"suites": {}}, "suites"),
+        ({"suites": ["collectives"]}, "suite"),
+        ({"suites": [{"name": "x"}]}, "builtin"),
+        ({"backend": None}, "backend"),
+    ],
+)
+def test_a_wrong_plan_is_refused_by_the_name_of_what_is_wrong(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidPlanError, match=words):
+        RunPlan.from_json(json.dumps({**json.loads(PLAN.to_json()), **changes}))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null"])
+def test_what_is_no_plan_is_refused(text: str) -> None:
+    with pytest.raises(InvalidPlanError):
+        RunPlan.from_json(text)
+
+
+def test_an_agent_reads_who_it_is() -> None:
+    me = AgentEnvironment.read(ENVIRON)
+    assert (me.node_index, me.leader_host, me.leader_port, me.plan) == (1, "nightly-0.nightly", 29400, PLAN)
+    assert me.termination_log == environment.TERMINATION_LOG_DEFAULT
+
+
+@pytest.mark.parametrize("name", sorted(ENVIRON))
+def test_a_missing_variable_is_named(name: str) -> None:
+    with pytest.raises(InvalidPlanError, match=name):
+        AgentEnvironment.read({**ENVIRON, name: ""})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (environment.NODE_INDEX, "2"),
+        (environment.NODE_INDEX, "-1"),
+        (environment.LEADER, "host"),
+        (environment.LEADER, "h:x"),
+    ],
+)
+def test_a_senseless_variable_is_named(name: str, value: str) -> None:
+    with pytest.raises(InvalidPlanError, match=name):
+        AgentEnvironment.read({**ENVIRON, name: value})
+
+
+@pytest.mark.parametrize(
+    "name", ["RANK", "DISTTEST_NONCE", "PET_NNODES", "TORCHELASTIC_RUN_ID", "JOB_COMPLETION_INDEX"]
+)
+def test_what_the_runner_sets_is_reserved(name: str) -> None:
+    assert is_reserved(name)
+
+
+@pytest.mark.parametrize("name", ["NCCL_DEBUG", "PATH", "RANKING"])
+def test_what_users_may_set_is_not(name: str) -> None:
+    assert not is_reserved(name)

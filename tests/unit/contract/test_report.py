@@ -1,0 +1,107 @@
+"""The report: what is written comes back, what is unknown is ignored, what is wrong is refused."""
+
+import json
+
+import pytest
+
+from disttest_contract import limits
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.report import CaseResult, InvalidReportError, Report, SuiteResult
+
+CRASH = CaseResult(
+    id="test_x.py::test_crash",
+    outcome=Outcome.CRASHED,
+    seconds=0.5,
+    message="rank 3 on node-b was killed by SIGSEGV in mid-case",
+    ranks=(3,),
+    nodes=("node-b",),
+    signal="SIGSEGV",
+    stacks={3: "File x.py, line 1"},
+)
+LEFT = CaseResult(id="test_x.py::test_exit", outcome=Outcome.CRASHED, seconds=0.1, ranks=(0,), exit_code=0)
+GOOD = CaseResult(id="test_x.py::test_ü[é]", outcome=Outcome.PASSED, seconds=0.25)
+REPORT = Report(
+    namespace="gpu-ci",
+    name="nightly",
+    uid="u",
+    attempt=2,
+    backend="nccl",
+    nodes=2,
+    ranks_per_node=2,
+    node_names=("node-a", "node-b"),
+    versions={"torch": "2.13.0"},
+    verdict=Verdict.TESTS_FAILED,
+    reason=Reason.CASES_CRASHED,
+    message="2 of 3 cases ended badly",
+    started=1000.0,
+    joined=1001.5,
+    first_case=1003.0,
+    last_case=None,
+    finished=1010.0,
+    generations=3,
+    suites=(
+        SuiteResult(
+            name="mine",
+            verdict=Verdict.TESTS_FAILED,
+            reason=Reason.CASES_CRASHED,
+            message="see below",
+            seconds=7.0,
+            cases=(GOOD, CRASH, LEFT),
+        ),
+    ),
+)
+
+
+def test_a_report_comes_back_from_its_bytes() -> None:
+    assert Report.loads(REPORT.dumps()) == REPORT
+    assert REPORT.failures == [("mine", CRASH), ("mine", LEFT)]
+    assert REPORT.counts.bad == 2
+
+
+def test_a_passed_case_costs_three_keys() -> None:
+    assert set(GOOD.to_json()) == {"id", "outcome", "seconds"}
+
+
+def test_unknown_keys_are_ignored_on_every_level() -> None:
+    data = json.loads(REPORT.dumps())
+    for level in (data, data["world"], data["times"], data["suites"][0], data["suites"][0]["cases"][0]):
+        level["weather"] = "fine"
+    assert Report.loads(json.dumps(data).encode()) == REPORT
+
+
+def test_counts_are_taken_from_the_cases_not_from_what_is_claimed() -> None:
+    data = json.loads(REPORT.dumps())
+    data["counts"] = data["suites"][0]["counts"] = {"total": 99, "passed": 99}
+    assert Report.loads(json.dumps(data).encode()).counts == REPORT.counts
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"schema": 2}', b"null", b"\xff\xfe", b"[" * 100_000])
+def test_what_is_no_report_is_refused(raw: bytes) -> None:
+    with pytest.raises(InvalidReportError):
+        Report.loads(raw)
+
+
+@pytest.mark.parametrize("path", [("verdict",), ("times",), ("suites", 0, "cases", 0, "outcome")])
+def test_a_report_with_a_wrong_value_is_refused(path: tuple[str | int, ...]) -> None:
+    data = json.loads(REPORT.dumps())
+    at = data
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = "nonsense"
+    with pytest.raises(InvalidReportError):
+        Report.loads(json.dumps(data).encode())
+
+
+def test_long_messages_are_cut_with_a_mark() -> None:
+    long = CaseResult(id="x", outcome=Outcome.FAILED, seconds=0, message="ü" * 9000)
+    message = long.to_json()["message"]
+    assert len(message.encode()) <= limits.MESSAGE_BYTES
+    assert message.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [("abc", 3, "abc"), ("abcd", 3, "…"), ("abcdef", 5, "ab…"), ("éé", 3, "…"), ("abc", 0, ""), ("é\udcff", 10, "é?")],
+)
+def test_cutting_counts_bytes(text: str, limit: int, expected: str) -> None:
+    assert limits.cut(text, limit) == expected

@@ -1,0 +1,105 @@
+"""Who is to blame for a case: tables of what ranks said and how they ended."""
+
+import signal
+
+import pytest
+
+from disttest_contract.outcomes import Outcome
+from disttest_runner.blame import End, Evidence, Said, World, is_victim, judge_case, name_ranks, needs_new_gang
+
+WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
+PASSED = Said(Outcome.PASSED, "")
+FAILED = Said(Outcome.FAILED, "AssertionError: 1 != 2")
+VICTIM = Said(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
+ERRORED = Said(Outcome.ERRORED, "fixture broke")
+SKIPPED = Said(Outcome.SKIPPED, "later")
+NOT_RUN = Said(Outcome.NOT_RUN, "not run: too small")
+
+
+def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence:
+    spoken = {rank: one for rank, one in enumerate(said) if one is not None}
+    return Evidence(end=end, seconds=1.5, said=spoken, **more)  # type: ignore[arg-type]  # fields of several types
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome", "ranks"),
+    [
+        (evidence(PASSED, PASSED, PASSED, PASSED), Outcome.PASSED, ()),
+        (evidence(PASSED, FAILED, PASSED, PASSED), Outcome.FAILED, (1,)),
+        (evidence(FAILED, FAILED, FAILED, FAILED), Outcome.FAILED, (0, 1, 2, 3)),
+        (evidence(VICTIM, FAILED, VICTIM, PASSED), Outcome.FAILED, (1,)),
+        (evidence(VICTIM, VICTIM, VICTIM, VICTIM), Outcome.FAILED, (0, 1, 2, 3)),
+        (evidence(FAILED, ERRORED, PASSED, PASSED), Outcome.ERRORED, (1,)),
+        (evidence(SKIPPED, SKIPPED, SKIPPED, SKIPPED), Outcome.SKIPPED, ()),
+        (evidence(PASSED, SKIPPED, PASSED, PASSED), Outcome.SKIPPED, (1,)),
+        (evidence(NOT_RUN, PASSED, PASSED, PASSED), Outcome.NOT_RUN, (0,)),
+        (evidence(None, FAILED, None, PASSED, end=End.GRACE), Outcome.FAILED, (1,)),
+        (evidence(None, PASSED, None, PASSED, end=End.DEADLINE), Outcome.HUNG, (0, 2)),
+        (evidence(None, FAILED, None, PASSED, end=End.DEADLINE), Outcome.FAILED, (1,)),
+        (evidence(PASSED, None, PASSED, PASSED), Outcome.HUNG, (1,)),
+        (evidence(end=End.DEADLINE), Outcome.HUNG, (0, 1, 2, 3)),
+        (evidence(PASSED, None, FAILED, None, end=End.DIED, exits={3: -9}), Outcome.CRASHED, (3,)),
+        (evidence(None, None, None, None, end=End.DIED, exits={3: -9, 0: -9}), Outcome.CRASHED, (0, 3)),
+    ],
+    ids=lambda value: value.end if isinstance(value, Evidence) else str(value),
+)
+def test_the_cause_is_blamed_and_not_its_victims(found: Evidence, outcome: Outcome, ranks: tuple[int, ...]) -> None:
+    result = judge_case("t.py::test", found, WORLD)
+    assert (result.outcome, result.ranks) == (outcome, ranks)
+    if needs_new_gang(result):
+        assert result.nodes == WORLD.nodes(ranks)
+
+
+def test_a_rank_that_said_nothing_is_never_green() -> None:
+    for silent in range(4):
+        said = [PASSED if rank != silent else None for rank in range(4)]
+        assert needs_new_gang(judge_case("t", evidence(*said), WORLD))
+
+
+@pytest.mark.parametrize(
+    ("status", "name", "code", "words"),
+    [
+        (-int(signal.SIGSEGV), "SIGSEGV", None, "rank 2 on node-b was killed by SIGSEGV in mid-case"),
+        (-99, "signal 99", None, "was killed by signal 99"),
+        (0, "", 0, "left with exit code 0 in mid-case"),
+        (1, "", 1, "left with exit code 1"),
+    ],
+)
+def test_a_crash_says_how(status: int, name: str, code: int | None, words: str) -> None:
+    result = judge_case("t", evidence(PASSED, end=End.DIED, exits={2: status}), WORLD)
+    assert (result.signal, result.exit_code) == (name, code)
+    assert words in result.message
+
+
+def test_ranks_that_ended_differently_are_told_apart() -> None:
+    result = judge_case("t", evidence(end=End.DIED, exits={0: -11, 2: 3}), WORLD)
+    assert "was killed by SIGSEGV or left with exit code 3" in result.message
+
+
+def test_a_failure_names_who_was_stopped_for_it() -> None:
+    result = judge_case("t", evidence(None, FAILED, None, PASSED, end=End.GRACE), WORLD)
+    assert result.message.startswith("rank 1 on node-a:\nAssertionError: 1 != 2")
+    assert "(ranks 0, 2 on node-a, node-b had not finished" in result.message
+
+
+def test_a_hang_keeps_the_stacks_of_those_that_hang() -> None:
+    found = evidence(PASSED, None, PASSED, PASSED, end=End.DEADLINE, stacks={1: "File x", 0: "File y"})
+    assert judge_case("t", found, WORLD).stacks == {1: "File x"}
+
+
+def test_a_skip_keeps_its_reason() -> None:
+    assert judge_case("t", evidence(PASSED, SKIPPED, PASSED, PASSED), WORLD).message == "later"
+
+
+@pytest.mark.parametrize("message", ["Connection reset by peer", "NCCL error: ncclRemoteError: x"])
+def test_the_words_of_victims_are_known(message: str) -> None:
+    assert is_victim(f"RuntimeError: {message}")
+    assert not is_victim("AssertionError: tensors differ")
+
+
+def test_many_ranks_are_named_in_short() -> None:
+    world = World(node_names=tuple(f"n{index}" for index in range(64)), ranks_per_node=8)
+    text = name_ranks(range(512), world)
+    assert text.startswith("ranks 0, 1, 2, ")
+    assert text.endswith("n15 …")
+    assert len(text) < 200

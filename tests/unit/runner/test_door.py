@@ -1,0 +1,102 @@
+"""Who may join, and which gangs may run."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_runner.door import Hello, RefusedError, check_gang, check_hello
+
+PLAN = RunPlan(
+    namespace="n",
+    name="x",
+    uid="u",
+    series="",
+    attempt=1,
+    nodes=3,
+    ranks_per_node=8,
+    backend="nccl",
+    spread=True,
+    suites=(SuitePlan(name="collectives", builtin="collectives"),),
+    join_seconds=30,
+    case_seconds=30,
+    run_seconds=300,
+)
+
+
+def agent(index: int, **changes: Any) -> Hello:
+    hello = Hello(
+        nonce="secret",
+        node_index=index,
+        node_name=f"node-{index}",
+        pod_name=f"pod-{index}",
+        pod_uid=f"uid-{index}",
+        gpus=8,
+    )
+    return dataclasses.replace(hello, **changes)
+
+
+GANG = {index: agent(index) for index in range(3)}
+
+
+def test_an_agent_of_the_gang_is_let_in() -> None:
+    assert check_hello(agent(1).to_message(), plan=PLAN, nonce="secret", joined={0: agent(0)}) == agent(1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"nonce": "guessed"}, "another gang"),
+        ({"nonce": None}, "another gang"),
+        ({"nonce": "sécret"}, "another gang"),
+        ({"op": "done"}, "another gang"),
+        ({"protocol": 2}, "one image for all pods"),
+        ({"nodeIndex": 3}, "not below 3"),
+        ({"nodeIndex": -1}, "not below 3"),
+        ({"nodeIndex": "1"}, "not below 3"),
+        ({"nodeIndex": 0, "podUid": "another"}, "joined already, as pod pod-0 \\(uid-0\\) on node-0"),
+    ],
+)
+def test_others_are_refused_with_a_sentence(changes: dict[str, Any], words: str) -> None:
+    message = {**agent(1).to_message(), **changes}
+    with pytest.raises(RefusedError, match=words):
+        check_hello(message, plan=PLAN, nonce="secret", joined={0: agent(0)})
+
+
+def test_the_nonce_is_not_shown_by_accident() -> None:
+    assert "secret" not in repr(agent(0))
+
+
+def test_a_whole_gang_may_run() -> None:
+    assert check_gang(PLAN, GANG) is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "gang", "reason", "words"),
+    [
+        ({}, {0: agent(0)}, Reason.RENDEZVOUS_TIMEOUT, "node indexes 1, 2 of 3 did not join within 30 s"),
+        ({}, {**GANG, 2: agent(2, node_name="node-0")}, Reason.SHARED_NODE, "node indexes 0, 2 all run on node-0"),
+        ({}, {**GANG, 1: agent(1, gpus=7)}, Reason.TOO_FEW_GPUS, "pod pod-1 on node-1 sees 7 GPUs"),
+    ],
+)
+def test_a_gang_that_cannot_do_the_job_is_stopped(
+    plan: dict[str, Any], gang: dict[int, Hello], reason: Reason, words: str
+) -> None:
+    stop = check_gang(dataclasses.replace(PLAN, **plan), gang)
+    assert stop is not None
+    assert (stop.verdict, stop.reason) == (Verdict.INFRA_FAILED, reason)
+    assert words in stop.message
+
+
+@pytest.mark.parametrize(
+    ("plan", "gang"),
+    [
+        ({"spread": False}, {**GANG, 2: agent(2, node_name="node-0")}),
+        ({"backend": "gloo"}, {**GANG, 1: agent(1, gpus=0)}),
+    ],
+    ids=["placement Any", "no GPUs for gloo"],
+)
+def test_what_the_plan_does_not_ask_for_is_not_checked(plan: dict[str, Any], gang: dict[int, Hello]) -> None:
+    assert check_gang(dataclasses.replace(PLAN, **plan), gang) is None

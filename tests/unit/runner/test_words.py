@@ -1,0 +1,163 @@
+"""What is said: progress, differences, verdicts, the cut report."""
+
+import dataclasses
+import random
+
+import pytest
+
+from disttest_contract import frames
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_runner import collection, orders, progress, publish, verdicts
+from disttest_runner.door import Stop
+
+GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
+MESSAGE = "rank 1 on n:\n" + "\n".join("abcdefghij")
+BAD = CaseResult(id="t.py::test_b", outcome=Outcome.FAILED, seconds=2, message=MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("ids", "others", "expected"),
+    [
+        (("a", "b"), ("a", "c"), "without b; with c"),
+        (("a", "b"), ("a",), "without b"),
+        (("a",), ("a", "b"), "with b"),
+        (("a", "b", "c"), ("a", "c", "b"), "the same cases in another order, from number 2 on"),
+        (tuple("abcdefgh"), (), "without a, b, c, d, e and 3 more"),
+        (("a", "a"), ("a",), "the same cases in another order, from number 2 on"),
+    ],
+)
+def test_a_difference_is_named(ids: tuple[str, ...], others: tuple[str, ...], expected: str) -> None:
+    assert collection.difference(ids, others) == expected
+
+
+def test_a_passed_case_is_one_line() -> None:
+    assert progress.case_line("s", 7, 120, GOOD) == "[  7/120] passed     0.10 s  s: t.py::test_a"
+
+
+def test_a_failure_shows_who_and_the_end_of_what() -> None:
+    lines = progress.case_line("s", 1, 2, BAD).splitlines()
+    assert lines[1:] == ["      rank 1 on n:", "      …", "      g", "      h", "      i", "      j"]
+
+
+def test_a_case_that_did_not_run_says_why_on_its_line() -> None:
+    skipped = dataclasses.replace(GOOD, outcome=Outcome.SKIPPED, message="needs two GPUs")
+    assert progress.case_line("s", 1, 2, skipped).endswith("(needs two GPUs)")
+
+
+def suite(name: str, *cases: CaseResult) -> SuiteResult:
+    return verdicts.finished(name, seconds=1, cases=cases)
+
+
+STOP = Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")
+
+
+@pytest.mark.parametrize(
+    ("suites", "stop", "verdict", "reason"),
+    [
+        ((suite("a", GOOD), suite("b", GOOD)), None, Verdict.PASSED, Reason.ALL_CASES_PASSED),
+        ((suite("a", GOOD), suite("b", BAD)), None, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        (
+            (suite("a", BAD), verdicts.broken("b", Reason.COLLECTION_FAILED, "x", seconds=0, cases=())),
+            None,
+            Verdict.ERRORED,
+            Reason.COLLECTION_FAILED,
+        ),
+        ((suite("a", BAD), verdicts.unstarted("b", STOP)), STOP, Verdict.INFRA_FAILED, Reason.GANG_LOST),
+        ((), None, Verdict.ERRORED, Reason.NOTHING_COLLECTED),
+        ((suite("a", GOOD),), STOP, Verdict.INFRA_FAILED, Reason.GANG_LOST),
+    ],
+)
+def test_the_worst_speaks_for_the_run(
+    suites: tuple[SuiteResult, ...], stop: Stop | None, verdict: Verdict, reason: Reason
+) -> None:
+    final = verdicts.of_run(suites, stop)
+    assert (final.verdict, final.reason) == (verdict, reason)
+
+
+def test_a_suite_says_what_came_of_it() -> None:
+    assert suite("a", GOOD).message == "1 of 1 cases passed"
+    assert suite("a", GOOD, BAD).message == "1 of 2 cases ended badly; first t.py::test_b: rank 1 on n:"
+    skipped = dataclasses.replace(GOOD, outcome=Outcome.SKIPPED, message="later")
+    assert suite("a", skipped).message == "none of 1 cases passed; the first was skipped: later"
+
+
+def noise(seed: int, count: int) -> str:
+    """What does not compress to nothing."""
+    return random.Random(seed).randbytes(count // 2).hex()  # noqa: S311 - any bytes will do
+
+
+def report_of(cases: int, stack_characters: int, message_characters: int) -> Report:
+    made = tuple(
+        CaseResult(
+            id=f"case-{number}",
+            outcome=Outcome.HUNG,
+            seconds=1,
+            message=noise(number, message_characters),
+            stacks={0: noise(-number - 1, stack_characters)},
+        )
+        for number in range(cases)
+    )
+    return Report(
+        namespace="n",
+        name="x",
+        uid="u",
+        attempt=1,
+        backend="gloo",
+        nodes=1,
+        ranks_per_node=1,
+        node_names=("n",),
+        versions={},
+        verdict=Verdict.HUNG,
+        reason=Reason.CASES_HUNG,
+        message="hung",
+        started=0,
+        joined=1,
+        first_case=2,
+        last_case=3,
+        finished=4,
+        generations=1,
+        suites=(suite("s", *made),),
+    )
+
+
+def test_a_report_that_fits_is_whole() -> None:
+    report = report_of(3, 1000, 600)
+    lines, digest = publish.frame(report, "nonce", 1 << 20)
+    assert Report.loads(frames.decode("\n".join(lines), "nonce")) == report
+    assert len(digest) == 64
+
+
+@pytest.mark.parametrize(("limit", "left"), [(70_000, 600), (30_000, 256), (4_000, 0)])
+def test_a_report_that_does_not_fit_loses_stacks_then_words_but_no_case(limit: int, left: int) -> None:
+    lines, _ = publish.frame(report_of(100, 1000, 600), "nonce", limit)
+    read = Report.loads(frames.decode("\n".join(lines), "nonce"))
+    assert [case.id for case in read.suites[0].cases] == [f"case-{number}" for number in range(100)]
+    assert read.counts[Outcome.HUNG] == 100
+    assert "too large for the log" in read.message
+    assert sum(len(line) + 1 for line in lines) <= limit
+    assert not any(case.stacks for case in read.suites[0].cases)
+    assert {len(case.message.encode()) for case in read.suites[0].cases} == {left}
+
+
+def test_modules_are_imported_ahead_for_the_suites_to_come() -> None:
+    suites = tuple(SuitePlan(name=name, builtin=name) for name in ("collectives", "fully-shard-autograd"))
+    plan = RunPlan(
+        namespace="n",
+        name="x",
+        uid="u",
+        series="",
+        attempt=1,
+        nodes=1,
+        ranks_per_node=1,
+        backend="gloo",
+        spread=True,
+        suites=suites,
+        join_seconds=1,
+        case_seconds=1,
+        run_seconds=1,
+    )
+    assert orders.preload(suites[0]) == ()
+    assert "torch.distributed.fsdp" in orders.preload_later(plan, 0)
+    assert orders.preload_later(plan, 1) == ()
