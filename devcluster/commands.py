@@ -167,7 +167,7 @@ def _status(cluster: Cluster) -> int:
 
 
 def _kubectl(cluster: Cluster, arguments: list[str]) -> int:
-    if not cluster.is_running():
+    if arguments[:1] != [WITHOUT_CLUSTER] and not cluster.is_running():
         raise ClusterError(f"{cluster.state.name} does not run; start it with: python -m devcluster up")
     return _become_kubectl(cluster.kubeconfig, arguments)
 
