@@ -121,8 +121,10 @@ def _end_on_signal(agents: list[asyncio.subprocess.Process]) -> asyncio.Event:
     interrupted = asyncio.Event()
 
     def end() -> None:
+        """The leader ends the others and says why; asked a second time all end by themselves."""
+        chosen = agents if interrupted.is_set() else agents[:1]
         interrupted.set()
-        for agent in agents:
+        for agent in chosen:
             if agent.returncode is None:
                 agent.terminate()
 

@@ -85,9 +85,9 @@ def _timing(report: Report) -> str:
         ("end", report.last_case, report.finished),
     ]
     parts = [f"{name} {end - start:.1f} s" for name, start, end in steps if start is not None and end is not None]
-    restarts = max(0, report.generations - len([suite for suite in report.suites if suite.cases]))
-    again = f", {restarts} times started anew" if restarts else ""
-    return f"timing: {', '.join(parts)}; {_seconds(_run_seconds(report))} s in all{again}"
+    restarts = report.generations - len(report.suites)  # each suite has a generation to begin with
+    again = f"; ranks started anew {restarts} times" if restarts > 0 else ""
+    return f"timing: {', '.join([*parts, f'all {_seconds(_run_seconds(report))} s'])}{again}"
 
 
 def _run_seconds(report: Report) -> float:

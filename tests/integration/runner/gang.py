@@ -139,7 +139,7 @@ class Gang:
 
     def processes(self) -> list[tuple[int, str]]:
         """Those that can be seen: agents hide, unless we are root, and are waited for."""
-        return _marked(self.mark)
+        return marked(self.mark)
 
     def check_nothing_left(self) -> None:
         wait_for(lambda: not self.living(), "processes were left behind", 3, lambda: str(self.living()))
@@ -150,7 +150,7 @@ class Gang:
             agent.wait()
             if agent.stdout:
                 agent.stdout.close()
-        for pid, _ in _marked(self.mark):
+        for pid, _ in marked(self.mark):
             os.kill(pid, signal.SIGKILL)
 
     def run(self, seconds: float = END_SECONDS) -> Report:
@@ -163,7 +163,7 @@ class Gang:
             self.end()
 
 
-def _marked(mark: str) -> list[tuple[int, str]]:
+def marked(mark: str) -> list[tuple[int, str]]:
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():

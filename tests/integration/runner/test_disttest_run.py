@@ -1,0 +1,162 @@
+"""`disttest run`: a DistTest without a cluster, from its YAML to exit code, table and report."""
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.report import Report
+from tests.integration.runner.gang import MARK, marked, wait_for
+
+HEAD = "apiVersion: disttest.dev/v1alpha1\nkind: DistTest\nmetadata: {{name: {name}}}\nspec:\n"
+SPEC = "  nodes: 2\n  gpusPerNode: 0\n  ranksPerNode: 1\n  suites: [{{name: mine, configMap: {{name: files}}}}]\n"
+MINE = (HEAD + SPEC).format(name="mine")
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    """Every process of a run can be found by its mark."""
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", MARK: secrets.token_hex(8), "HOME": str(tmp_path)}
+
+
+@pytest.fixture
+def start(tmp_path: Path, environ: dict[str, str]) -> Start:
+    """Start `disttest run -f F` in a folder of its own, with the YAML as F."""
+
+    def _start(text: str, *arguments: str) -> subprocess.Popen[str]:
+        (tmp_path / "test.yaml").write_text(text)
+        return subprocess.Popen(
+            [sys.executable, "-m", "disttest_cli.main", "run", "-f", "test.yaml", *arguments],
+            cwd=tmp_path,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    return _start
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output
+
+
+def files(tmp_path: Path, source: str) -> str:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(source)
+    return f"--files=files={folder}"
+
+
+def test_a_green_run_ends_with_a_table_a_report_and_0(start: Start, tmp_path: Path) -> None:
+    source = "def test_a(gang, process_group): assert gang.world_size == 2\ndef test_b(): pass\n"
+    code, output = finish(start(MINE, files(tmp_path, source)))
+    assert code == 0, output
+    assert "[1/2] passed" in output
+    assert "SUITE  VERDICT  CASES  PASSED" in output
+    assert "Passed (AllCasesPassed): 2 of 2 cases passed in 1 suites" in output
+    assert "DISTTEST-REPORT" not in output
+    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
+    assert (report.verdict, report.counts.total) == (Verdict.PASSED, 2)
+
+
+def test_a_red_run_ends_with_10_and_several_documents_run_in_order(start: Start, tmp_path: Path) -> None:
+    source = "def test_a(gang): assert gang.rank != 1, 'one is odd'\n"
+    two = MINE + "---\n" + (HEAD + SPEC).format(name="again")
+    code, output = finish(start(two, files(tmp_path, source)))
+    assert code == 10, output
+    assert output.index("default/mine") < output.index("default/again")
+    assert "mine: test_it.py::test_a: failed after" in output
+    assert "AssertionError: one is odd" in output
+    for name in ("mine", "again"):
+        assert Report.loads((tmp_path / f"disttest-report-{name}.json").read_bytes()).name == name
+
+
+def test_the_environment_of_the_spec_reaches_the_ranks_and_a_report_may_be_replaced(
+    start: Start, tmp_path: Path
+) -> None:
+    source = "import os\ndef test_a(): assert os.environ['COLOUR'] == 'red'\n"
+    folder = files(tmp_path, source)
+    coloured = MINE + "  env: [{name: COLOUR, value: red}]\n"
+    assert finish(start(coloured, folder, "--report=out.json"))[0] == 0
+    assert finish(start(MINE, folder, "--report=out.json"))[0] == 10
+    assert Report.loads((tmp_path / "out.json").read_bytes()).verdict is Verdict.TESTS_FAILED
+
+
+def test_ctrl_c_ends_everything_and_keeps_what_is_known(start: Start, tmp_path: Path, environ: dict[str, str]) -> None:
+    source = "import time\ndef test_a(): pass\ndef test_b():\n    print('asleep', flush=True)\n    time.sleep(1000)\n"
+    process = start(MINE, files(tmp_path, source))
+    lines: list[str] = []
+    assert process.stdout is not None
+    output = process.stdout
+    reader = threading.Thread(target=lambda: lines.extend(output), daemon=True)
+    reader.start()
+    wait_for(lambda: any("asleep" in line for line in lines), "nobody fell asleep", 40, lambda: "".join(lines))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 20
+    reader.join(5)
+    output.close()
+    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
+    assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.TERMINATED)
+    wait_for(lambda: not marked(environ[MARK]), "processes left", 3, lambda: str(marked(environ[MARK])))
+
+
+def test_a_killed_command_takes_its_agents_along(start: Start, tmp_path: Path, environ: dict[str, str]) -> None:
+    process = start(MINE, files(tmp_path, "import time\ndef test_a(): time.sleep(1000)\n"))
+    wait_for(lambda: len(marked(environ[MARK])) >= 5, "ranks", 40)
+    process.kill()
+    process.communicate()
+    wait_for(lambda: not marked(environ[MARK]), "processes left", 8, lambda: str(marked(environ[MARK])))
+
+
+def test_the_deadline_can_be_given(start: Start, tmp_path: Path) -> None:
+    code, output = finish(start(MINE, files(tmp_path, "import time\ndef test_a(): time.sleep(1000)\n"), "--timeout=4"))
+    assert code == 10
+    assert "TimedOut (RunDeadline)" in output
+
+
+WRONG = {
+    "no file": (None, [], "cannot be read"),
+    "no yaml": ("a: [", [], "is not YAML"),
+    "binary": ("\x00\x01", [], "is not YAML"),
+    "empty": ("", [], "holds no DistTest"),
+    "other kind": ("kind: Pod\n", [], "kind: write DistTest"),
+    "list": ("[1, 2]\n", [], "write a DistTest object"),
+    "misspelt": (MINE.replace("ranksPerNode", "ranksPerNod"), [], "ranksPerNod"),
+    "unknown suite": (MINE.replace("configMap: {name: files}", "builtin: colectives"), [], "known: collectives"),
+    "files missing": (MINE, [], "say --files files=DIR"),
+    "folder missing": (MINE, ["--files=files=nowhere"], "a folder that exists"),
+    "files senseless": (MINE, ["--files=files"], "write NAME=DIR"),
+    "no GPUs": (MINE.replace("nodes: 2\n  gpusPerNode: 0", "gpusPerNode: 1"), [], "set `gpusPerNode: 0`"),
+    "shared GPUs": (MINE.replace("gpusPerNode: 0", "gpusPerNode: 1"), [], "set `nodes: 1`"),
+    "timeout": (MINE, ["--timeout=soon"], "not a whole number"),
+    "report taken": (MINE, ["--files=files=.", "--report=test.yaml"], "is not a report"),
+    "report nowhere": (MINE, ["--files=files=.", "--report=no/such/folder.json"], "cannot be written"),
+    "report twice": (MINE + "---\n" + MINE, ["--files=files=.", "--report=x.json"], "leave it away"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_bad_input_is_one_line_and_2(name: str, start: Start, tmp_path: Path) -> None:
+    text, arguments, words = WRONG[name]
+    process = start(text or "", *arguments, *(["-f", "nowhere.yaml"] if text is None else []))
+    code, output = finish(process)
+    assert code == 2, output
+    assert words in output
+    assert "Traceback" not in output
+    last = output.strip().splitlines()[-1]
+    assert last.startswith("disttest")
+    assert name == "timeout" or output.count("\n") == 1  # argparse shows the usage before its line
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["test.yaml"]

@@ -1,0 +1,98 @@
+"""The table at the end of a run."""
+
+import dataclasses
+
+from disttest_cli.table import render_report
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.report import CaseResult, Report, SuiteResult
+
+GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
+CRASH = CaseResult(
+    id="t.py::test_b",
+    outcome=Outcome.CRASHED,
+    seconds=2,
+    message="rank 1 on node-a was killed by SIGSEGV in mid-case",
+    ranks=(1,),
+    nodes=("node-a",),
+    signal="SIGSEGV",
+)
+SKIPPED = CaseResult(id="t.py::test_c", outcome=Outcome.SKIPPED, seconds=0)
+NOT_RUN = CaseResult(id="t.py::test_d", outcome=Outcome.NOT_RUN, seconds=0)
+GREEN = SuiteResult(
+    name="green",
+    verdict=Verdict.PASSED,
+    reason=Reason.ALL_CASES_PASSED,
+    message="1 of 2 cases passed",
+    seconds=1.25,
+    cases=(GOOD, SKIPPED),
+)
+RED = SuiteResult(
+    name="red-suite",
+    verdict=Verdict.TESTS_FAILED,
+    reason=Reason.CASES_CRASHED,
+    message="x",
+    seconds=22,
+    cases=(GOOD, CRASH, NOT_RUN),
+)
+BROKEN = SuiteResult(
+    name="broken", verdict=Verdict.ERRORED, reason=Reason.COLLECTION_FAILED, message="no module x", seconds=0.5
+)
+REPORT = Report(
+    namespace="ns",
+    name="nightly",
+    uid="u",
+    attempt=1,
+    backend="gloo",
+    nodes=2,
+    ranks_per_node=2,
+    node_names=("node-a", "node-b"),
+    versions={"torch": "2.13.0", "pytest": "9"},
+    verdict=Verdict.ERRORED,
+    reason=Reason.COLLECTION_FAILED,
+    message="broken: no module x\nand more",
+    started=100.0,
+    joined=101.0,
+    first_case=103.5,
+    last_case=129.0,
+    finished=129.1,
+    generations=5,
+    suites=(GREEN, RED, BROKEN),
+)
+EXPECTED = """\
+ns/nightly, attempt 1: 2 nodes x 2 ranks over gloo (torch 2.13.0)
+
+SUITE      VERDICT      CASES  PASSED  FAILED  NOT RUN  OTHER  SECONDS
+green      Passed           2       1       0        0      1      1.2
+red-suite  TestsFailed      3       1       1        1      0     22.0
+broken     Errored          0       0       0        0      0      0.5
+total      Errored          5       2       1        1      1     29.1
+
+broken: CollectionFailed
+    no module x
+
+red-suite: t.py::test_b: crashed after 2.00 s (SIGSEGV rank 1 on node-a)
+    rank 1 on node-a was killed by SIGSEGV in mid-case
+
+timing: joined 1.0 s, first case 2.5 s, cases 25.5 s, end 0.1 s, all 29.1 s; ranks started anew 2 times
+Errored (CollectionFailed): broken: no module x
+"""
+
+
+def test_a_report_reads_like_this() -> None:
+    assert render_report(REPORT) == EXPECTED
+
+
+def test_a_run_that_never_began_is_shown_as_well() -> None:
+    empty = dataclasses.replace(
+        REPORT, joined=None, first_case=None, last_case=None, suites=(BROKEN,), versions={}, message=""
+    )
+    text = render_report(empty)
+    assert "timing: all 29.1 s" in text
+    assert text.endswith("Errored (CollectionFailed): \n")
+
+
+def test_many_failures_are_counted_not_listed() -> None:
+    many = dataclasses.replace(RED, cases=tuple(dataclasses.replace(CRASH, id=f"c{n}") for n in range(30)))
+    text = render_report(dataclasses.replace(REPORT, suites=(many,)))
+    assert text.count("killed by SIGSEGV") == 20
+    assert "and 10 more failures" in text
