@@ -89,6 +89,8 @@ class Reason(StrEnum):
     RENDEZVOUS_TIMEOUT = "RendezvousTimeout"  # agents did not find each other within joinSeconds
     GANG_LOST = "GangLost"  # an agent went away
     GANG_FAILED_TO_START = "GangFailedToStart"  # ranks could not be started or restarted
+    NODES_DIFFER = "NodesDiffer"  # versions or GPUs of one node are not those of the others
+    GPU_BROKEN = "GpuBroken"  # CUDA cannot be initialised on a node
     SHARED_NODE = "SharedNode"  # two pods of a spread gang on one node
     RUN_DEADLINE = "RunDeadline"
     TERMINATED = "Terminated"  # SIGTERM

@@ -14,16 +14,27 @@ class InvalidPlanError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuitePlan:
-    """One suite: `builtin` names a suite of the runner, else `directory` holds the files to collect."""
+    """One suite with one source: a suite of the runner, a directory of test files, or files below a root.
+
+    `files` are globs relative to `root`, `select` is an expression of pytest's -k, `env` holds (name, value).
+    """
 
     name: str
     builtin: str = ""
     directory: str = ""
+    root: str = ""
+    files: tuple[str, ...] = ()
+    select: str = ""
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """One attempt of one run. Seconds are whole; `series` may be empty."""
+    """One attempt of one run. Seconds are whole; `series` may be empty.
+
+    `flaky_retries` says how often a case that ended badly is tried again, `artifacts` is a directory for what is too
+    large for the report, or empty.
+    """
 
     namespace: str
     name: str
@@ -38,6 +49,8 @@ class RunPlan:
     join_seconds: int
     case_seconds: int
     run_seconds: int
+    flaky_retries: int = 0
+    artifacts: str = ""
 
     @property
     def world_size(self) -> int:
@@ -48,7 +61,7 @@ class RunPlan:
         fields = {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in self.__slots__ if name != "suites"},
-            "suites": [{"name": s.name, "builtin": s.builtin, "directory": s.directory} for s in self.suites],
+            "suites": [{name: getattr(suite, name) for name in suite.__slots__} for suite in self.suites],
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -67,13 +80,32 @@ class RunPlan:
             key: _value(data, key, int)
             for key in ("attempt", "nodes", "ranks_per_node", "join_seconds", "case_seconds", "run_seconds")
         }
-        return cls(**strings, **numbers, spread=_value(data, "spread", bool), suites=suites)
+        return cls(
+            **strings,
+            **numbers,
+            spread=_value(data, "spread", bool),
+            suites=suites,
+            flaky_retries=_value(data, "flaky_retries", int),
+            artifacts=_value(data, "artifacts", str),
+        )
 
 
 def _suite(entry: object) -> SuitePlan:
     if not isinstance(entry, dict):
         raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
-    return SuitePlan(**{key: _value(entry, key, str) for key in ("name", "builtin", "directory")})
+    strings = {key: _value(entry, key, str) for key in ("name", "builtin", "directory", "root", "select")}
+    files, env = _value(entry, "files", list), _value(entry, "env", list)
+    if not all(isinstance(pattern, str) for pattern in files):
+        raise InvalidPlanError(f"the plan's 'files' are {files!r}, expected strings")
+    if not all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in env
+    ):
+        raise InvalidPlanError(f"the plan's 'env' is {env!r}, expected pairs of strings")
+    return SuitePlan(
+        **strings,
+        files=tuple(files),
+        env=tuple((name, value) for name, value in env),
+    )
 
 
 def _value(data: Mapping[str, Any], key: str, kind: type) -> Any:

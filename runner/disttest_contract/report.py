@@ -16,6 +16,36 @@ class InvalidReportError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A try of a case that was tried again."""
+
+    outcome: Outcome
+    seconds: float
+    message: str = ""
+    ranks: tuple[int, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome.value,
+            "seconds": round(self.seconds, 4),
+            "message": limits.cut(self.message, limits.MESSAGE_BYTES),
+            "ranks": list(self.ranks),
+            "nodes": list(self.nodes),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
+            outcome=Outcome(data["outcome"]),
+            seconds=float(data["seconds"]),
+            message=str(data.get("message", "")),
+            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
+            nodes=tuple(str(node) for node in data.get("nodes", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome."""
 
@@ -28,6 +58,12 @@ class CaseResult:
     signal: str = ""  # SIGSEGV …, when a rank was killed by one
     exit_code: int | None = None  # when a rank left by itself
     stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
+    earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
+
+    @property
+    def is_flaky(self) -> bool:
+        """It passed, but not at the first try."""
+        return self.outcome is Outcome.PASSED and any(one.outcome in BAD for one in self.earlier)
 
     def to_json(self) -> dict[str, Any]:
         """Only what is set: thousands of passed cases are id, outcome, seconds."""
@@ -39,6 +75,7 @@ class CaseResult:
             "nodes": list(self.nodes),
             "signal": self.signal,
             "stacks": {str(rank): text for rank, text in self.stacks.items()},
+            "earlier": [one.to_json() for one in self.earlier],
         }
         data |= {key: value for key, value in optional.items() if value}
         if self.exit_code is not None:
@@ -57,6 +94,7 @@ class CaseResult:
             signal=str(data.get("signal", "")),
             exit_code=data.get("exitCode"),
             stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},
+            earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
         )
 
 
@@ -71,7 +109,7 @@ class SuiteResult:
 
     @property
     def counts(self) -> Counts:
-        return Counts.of(case.outcome for case in self.cases)
+        return Counts.of((case.outcome for case in self.cases), flaky=sum(case.is_flaky for case in self.cases))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-# name -> module that pytest collects
+# name -> module or package that pytest collects
 BUILTIN: Mapping[str, str] = MappingProxyType(
     {
         "collectives": "disttest_runner.suites.collectives",

@@ -1,9 +1,10 @@
 """From what ranks said, and how they ended, to one result for a case. No I/O, no clock."""
 
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final, Self
 
 from disttest_contract.outcomes import BAD, Outcome, worst
 from disttest_contract.report import CaseResult
@@ -30,10 +31,19 @@ class End(StrEnum):
     DEADLINE = "deadline"
 
 
+IDLE: Final = "idle"  # on the wire, in the place of an outcome
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
-    outcome: Outcome
+    outcome: Outcome | None  # None: the rank has no part in this case and does not vote
     message: str
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> Self:
+        """From the wire: outcome and message; raises ValueError for what is no outcome."""
+        outcome, message = words
+        return cls(None if outcome == IDLE else Outcome(outcome), message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +80,13 @@ def judge_case(case_id: str, evidence: Evidence, world: World) -> CaseResult:
         return _failed(case_id, evidence, world, failed)
     if len(evidence.said) < world.size:
         return _hung(case_id, evidence, world)
-    outcome = worst((said.outcome for said in evidence.said.values()), world.size)
+    votes = [said.outcome for said in evidence.said.values() if said.outcome is not None]
+    outcome = worst(votes, len(votes))
     message = next((said.message for said in evidence.said.values() if said.outcome is outcome and said.message), "")
+    if not votes:
+        message = "no rank has a part in this case"
     odd = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome is outcome))
-    all_agree = len(odd) == world.size
+    all_agree = len(odd) == len(votes)
     return CaseResult(
         id=case_id,
         outcome=outcome,
@@ -107,7 +120,7 @@ def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
 
 def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, ...]) -> CaseResult:
     culprits = tuple(rank for rank in failed if not is_victim(evidence.said[rank].message)) or failed
-    outcome = worst((evidence.said[rank].outcome for rank in culprits), len(culprits))
+    outcome = worst((bad for rank in culprits if (bad := evidence.said[rank].outcome) is not None), len(culprits))
     culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
     message = f"{name_ranks(culprits, world)}:\n{evidence.said[culprits[0]].message}"
     waiting = [rank for rank in range(world.size) if rank not in evidence.said]

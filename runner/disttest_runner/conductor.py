@@ -193,10 +193,10 @@ class Conductor:
             slowest = max(slowest, float(answer["seconds"]))
             first = node * self.plan.ranks_per_node
             if "all" in answer:
-                same = Said(Outcome(answer["all"][0]), answer["all"][1])
+                same = Said.read(answer["all"])
                 said.update(dict.fromkeys(range(first, first + self.plan.ranks_per_node), same))
             else:
-                said.update({int(rank): Said(Outcome(o), text) for rank, (o, text) in answer["ranks"].items()})
+                said.update({int(rank): Said.read(words) for rank, words in answer["ranks"].items()})
         seconds = slowest if answers.end is End.ALL else answers.seconds
         evidence = Evidence(end=answers.end, seconds=seconds, said=said, exits=dict(self.board.exits))
         if answers.end in (End.ALL, End.DIED):
@@ -210,9 +210,7 @@ class Conductor:
         """What unfinished ranks are doing, and what finished ones said. A node that does not answer is left out."""
         answers = await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS)
         said = {
-            int(rank): Said(Outcome(outcome), text)
-            for answer in answers.by_node.values()
-            for rank, (outcome, text) in answer["said"].items()
+            int(rank): Said.read(words) for answer in answers.by_node.values() for rank, words in answer["said"].items()
         }
         stacks = {int(rank): text for answer in answers.by_node.values() for rank, text in answer["stacks"].items()}
         return Evidence(end=answers.end, seconds=answers.seconds, said=said, stacks=stacks)

@@ -82,6 +82,10 @@ class Generation:
             )
         return self._store
 
+    def case_store(self, name: str) -> Store:
+        """A part of the store that no other case sees."""
+        return PrefixStore(f"case/{self._case}/{name}", self.store)
+
     def process_group(self) -> "ProcessGroup":
         """The default group: made at its first use, then kept as long as the generation lives."""
         if self._group is not None and dist.is_initialized() and dist.group.WORLD is self._group:

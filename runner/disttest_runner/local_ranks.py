@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from disttest_contract.outcomes import BAD, Outcome
+from disttest_contract.outcomes import BAD
 from disttest_runner import processes
+from disttest_runner.blame import Said
 from disttest_runner.log import Log
 from disttest_runner.nursery import Events, Nursery, Zygote, read_lines
 from disttest_runner.orders import RankOrder
@@ -164,7 +165,7 @@ class LocalRanks:
                 self._said[rank] = message
                 self._collected()
             elif message["op"] == "done" and message["case"] == self._case:
-                Outcome(message["outcome"])
+                Said.read([message["outcome"], ""])  # raises for what is no outcome
                 self._said[rank] = message
                 self._done(rank, message)
         except (WireError, KeyError, ValueError, TypeError) as error:

@@ -72,6 +72,8 @@ def what_to_collect(order: RankOrder) -> list[str]:
         if spec is None or spec.origin is None:
             raise RuntimeError(f"the module of the built-in suite {order.builtin!r} is not installed")
         file = Path(spec.origin)
+        if file.name == "__init__.py":  # a suite of several files
+            return [f"--rootdir={file.parent}", "-c", os.devnull, "-o", "python_files=*.py", str(file.parent)]
         return [f"--rootdir={file.parent}", "-c", os.devnull, str(file)]
     folder = Path(order.directory)
     own = next((folder / name for name in CONFIGURATIONS if (folder / name).is_file()), Path(os.devnull))

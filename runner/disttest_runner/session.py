@@ -3,12 +3,13 @@
 import hashlib
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
+from disttest_runner.blame import IDLE
 from disttest_runner.gang import Gang
 from disttest_runner.wire import Channel
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
     from disttest_runner.generation import Generation
 
-NOT_RUN_MARK = "not run: "  # a skip whose reason starts with it says that the world does not fit
+# How a skip's reason starts that is not a plain skip:
+NOT_RUN_MARK = "not run: "  # the world does not fit
+IDLE_MARK = "idle: "  # this rank has no part in the case and does not vote
+
+
+Word = Outcome | Literal["idle"]  # what a rank says of a case
 
 
 def digest(ids: Iterable[str]) -> str:
@@ -33,7 +39,7 @@ class LockStep:
         self.has_collected = False
         self._collection_problems: list[str] = []
         self._skipped: list[str] = []  # whole files
-        self._outcome: Outcome | None = None
+        self._outcome: Word | None = None
         self._message = ""
 
     def report_broken_session(self, message: str) -> None:
@@ -100,7 +106,7 @@ class LockStep:
             self._outcome, self._message = said
 
 
-def classify(report: pytest.TestReport) -> tuple[Outcome, str] | None:
+def classify(report: pytest.TestReport) -> tuple[Word, str] | None:
     """What one phase's report says of its case, if anything."""
     expected = getattr(report, "wasxfail", None)
     if report.failed:
@@ -109,6 +115,8 @@ def classify(report: pytest.TestReport) -> tuple[Outcome, str] | None:
         return Outcome.XFAILED, str(expected).removeprefix("reason: ")
     if report.skipped:
         reason = skip_reason(report)
+        if reason.startswith(IDLE_MARK):
+            return IDLE, reason
         return (Outcome.NOT_RUN if reason.startswith(NOT_RUN_MARK) else Outcome.SKIPPED), reason
     if report.when == "call":
         return (Outcome.PASSED, "") if expected is None else (Outcome.XPASSED, str(expected))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.plan import RunPlan
 from disttest_runner import wire
 from disttest_runner.blame import End, Said
@@ -197,8 +197,7 @@ class Switchboard:
         if step is None or message["generation"] != step.generation:
             return
         if op == "early" and step.answer == "done" and message["case"] == step.case:
-            outcome, text = message["said"]
-            step.early[message["rank"]] = Said(Outcome(outcome), text)
+            step.early[message["rank"]] = Said.read(message["said"])
             self._settle_soon(GRACE_SECONDS, End.GRACE)
         if op == step.answer and (step.case is None or message["case"] == step.case):
             step.by_node[index] = message

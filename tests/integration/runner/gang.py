@@ -30,6 +30,8 @@ def make_plan(
     case_seconds: int = 20,
     run_seconds: int = 120,
     spread: bool = True,
+    flaky_retries: int = 0,
+    artifacts: str = "",
 ) -> RunPlan:
     return RunPlan(
         namespace="default",
@@ -45,6 +47,8 @@ def make_plan(
         join_seconds=join_seconds,
         case_seconds=case_seconds,
         run_seconds=run_seconds,
+        flaky_retries=flaky_retries,
+        artifacts=artifacts,
     )
 
 

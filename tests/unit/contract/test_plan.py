@@ -19,11 +19,18 @@ PLAN = RunPlan(
     ranks_per_node=8,
     backend="nccl",
     spread=True,
-    suites=(SuitePlan(name="collectives", builtin="collectives"), SuitePlan(name="mine", directory="/suites/mine")),
+    suites=(
+        SuitePlan(name="collectives", builtin="collectives", env=(("COLLECTIVES_SIZES", "1M"),)),
+        SuitePlan(name="mine", directory="/suites/mine"),
+        SuitePlan(name="c10d", root="/opt/pytorch", files=("test/distributed/test_c10d_*.py",), select="not gloo"),
+    ),
     join_seconds=300,
     case_seconds=300,
     run_seconds=7200,
+    flaky_retries=1,
+    artifacts="/artifacts",
 )
+SUITE = json.loads(PLAN.to_json())["suites"][0]
 ENVIRON = {
     environment.PLAN: PLAN.to_json(),
     environment.NONCE: "secret",
@@ -57,6 +64,10 @@ def test_unknown_keys_of_a_plan_are_ignored() -> None:
         ({"suites": {}}, "suites"),
         ({"suites": ["collectives"]}, "suite"),
         ({"suites": [{"name": "x"}]}, "builtin"),
+        ({"suites": [{**SUITE, "files": [1]}]}, "files"),
+        ({"suites": [{**SUITE, "env": [["X"]]}]}, "env"),
+        ({"suites": [{**SUITE, "env": [["X", 1]]}]}, "env"),
+        ({"flaky_retries": "1"}, "flaky_retries"),
         ({"backend": None}, "backend"),
     ],
 )

@@ -14,6 +14,7 @@ VICTIM = Said(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2
 ERRORED = Said(Outcome.ERRORED, "fixture broke")
 SKIPPED = Said(Outcome.SKIPPED, "later")
 NOT_RUN = Said(Outcome.NOT_RUN, "not run: too small")
+IDLE = Said(None, "idle: a world of two")
 
 
 def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence:
@@ -33,6 +34,12 @@ def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence
         (evidence(SKIPPED, SKIPPED, SKIPPED, SKIPPED), Outcome.SKIPPED, ()),
         (evidence(PASSED, SKIPPED, PASSED, PASSED), Outcome.SKIPPED, (1,)),
         (evidence(NOT_RUN, PASSED, PASSED, PASSED), Outcome.NOT_RUN, (0,)),
+        (evidence(PASSED, PASSED, IDLE, IDLE), Outcome.PASSED, ()),
+        (evidence(PASSED, FAILED, IDLE, IDLE), Outcome.FAILED, (1,)),
+        (evidence(SKIPPED, SKIPPED, IDLE, IDLE), Outcome.SKIPPED, ()),
+        (evidence(SKIPPED, PASSED, IDLE, IDLE), Outcome.SKIPPED, (0,)),
+        (evidence(IDLE, IDLE, IDLE, IDLE), Outcome.NOT_RUN, ()),
+        (evidence(PASSED, None, IDLE, IDLE, end=End.DEADLINE), Outcome.HUNG, (1,)),
         (evidence(None, FAILED, None, PASSED, end=End.GRACE), Outcome.FAILED, (1,)),
         (evidence(None, PASSED, None, PASSED, end=End.DEADLINE), Outcome.HUNG, (0, 2)),
         (evidence(None, FAILED, None, PASSED, end=End.DEADLINE), Outcome.FAILED, (1,)),
