@@ -32,7 +32,8 @@ def main() -> int:
     if unknown:
         return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")
     # First of all, since its imports take longest; the agent and the network come up beside it.
-    zygote = nursery.start_zygote(orders.preload(me.plan.suites[0]))
+    first = me.plan.suites[0]
+    zygote = nursery.start_zygote(orders.preload(first), orders.environment(me.plan, first))
     return int(asyncio.run(agent.run(me, zygote)))
 
 

@@ -21,7 +21,7 @@ from disttest_runner.link import LeaderLink, NotJoinedError
 from disttest_runner.local_ranks import LocalRanks
 from disttest_runner.log import REPORT_BYTES, Log
 from disttest_runner.nursery import Zygote
-from disttest_runner.orders import RankOrder, preload_later
+from disttest_runner.orders import RankOrder
 from disttest_runner.termination import TerminationMessage
 from disttest_runner.wire import Message
 
@@ -42,7 +42,7 @@ class Agent:
         self.termination = TerminationMessage(environment.termination_log, summary, self.log)
         self.store = store.StoreListener(environment.leader_host)
         self.link = LeaderLink(self._on_message, self._on_leader_lost)
-        self.ranks = LocalRanks(zygote, self.log, self.link.send, self._on_broken)
+        self.ranks = LocalRanks(self.plan, zygote, self.log, self.link.send, self._on_broken)
         self.leader: Leader | None = None
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
         self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
@@ -141,9 +141,7 @@ class Agent:
             case "start":
                 if self.environment.node_index:
                     self.termination.update(step="running")
-                await self.ranks.start(
-                    self._rank_orders(message), preload_later(self.plan, message["suite"]), self.store.socket
-                )
+                await self.ranks.start(self._rank_orders(message), message["suite"], self.store.socket)
                 self.store.close()
             case "stacks":
                 await self.ranks.stacks()

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from disttest_contract.outcomes import Outcome, Reason
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import CaseResult, SuiteResult
-from disttest_runner import blame, collection, verdicts
+from disttest_runner import blame, collection, orders, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
 
 STACKS_SECONDS = 5.0
-MIN_COLLECT_SECONDS = 60.0
 ADVICE = "is the file named test_*.py, and do its functions begin with test_?"
 
 
@@ -120,7 +119,7 @@ class Conductor:
         """A new generation that has collected the suite's cases."""
         self.generation += 1
         message = {"op": "start", "generation": self.generation, "suite": index, "store": self._open_store()}
-        seconds = max(MIN_COLLECT_SECONDS, self.plan.join_seconds)
+        seconds = max(orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
         answers = await self.board.ask(message, answer="collected", seconds=seconds)
         if answers.end is not End.ALL:
             raise await self._did_not_collect(answers)

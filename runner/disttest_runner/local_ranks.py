@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from disttest_contract.outcomes import BAD
+from disttest_contract.plan import RunPlan
 from disttest_runner import processes
 from disttest_runner.blame import Said
 from disttest_runner.log import Log
-from disttest_runner.nursery import Events, Nursery, Zygote, read_lines
+from disttest_runner.nurseries import Nurseries
+from disttest_runner.nursery import Events, Nursery, Zygote, ZygoteEndedError, read_lines
 from disttest_runner.orders import RankOrder
 from disttest_runner.wire import Lines, Message, WireError, unpack
 
@@ -33,11 +35,12 @@ class LocalRanks:
     """`send` takes messages for the leader; `store_listener` gives the store's socket, on node 0 only."""
 
     def __init__(
-        self, zygote: Zygote, log: Log, send: Callable[[Message], None], broken: Callable[[str], None]
+        self, plan: RunPlan, zygote: Zygote, log: Log, send: Callable[[Message], None], broken: Callable[[str], None]
     ) -> None:
         self._send, self._log, self._broken = send, log, broken
-        self._nursery = Nursery(zygote, Events(self._on_warm, self._on_exited, broken, log.rank_output))
-        self._warm = asyncio.Event()
+        events = Events(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
+        self._nurseries = Nurseries(plan, zygote, events)
+        self._nursery: Nursery | None = None  # of this generation
         self._somebody_left = asyncio.Event()
         self._ranks: dict[int, Rank] = {}
         self._generation = 0
@@ -45,25 +48,31 @@ class LocalRanks:
         self._case: int | None = None  # None: collecting
         self._said: dict[int, Message] = {}
         self._ids: dict[str, list[str]] = {}  # digest -> what was collected
-        self._preload_later: tuple[str, ...] = ()
+        self._suite = 0  # its index
+        self._preparing: asyncio.Task[None] | None = None
 
     async def attach(self) -> None:
-        await self._nursery.attach()
+        await self._nurseries.attach()
 
     # --- what the leader asks for
 
-    async def start(
-        self, orders: list[RankOrder], preload_later: tuple[str, ...], listener: socket.socket | None
-    ) -> None:
+    async def start(self, orders: list[RankOrder], suite: int, listener: socket.socket | None) -> None:
         """A new generation; what is left of the last one ends first."""
         await self.kill()
-        await self._warm.wait()
         self._generation, self._case, self._said, self._ids = orders[0].generation, None, {}, {}
-        self._preload_later, self._expected = preload_later, len(orders)
-        for order in orders:
-            await self._start_rank(order, listener if order.rank == 0 else None)
+        self._suite, self._expected = suite, len(orders)
+        try:
+            nursery = self._nursery = await self._nurseries.of_suite(suite)
+            for order in orders:
+                await self._start_rank(nursery, order, listener if order.rank == 0 else None)
+        except ZygoteEndedError as error:
+            if suite == 0:  # the image is wrong, or the node; else the environment of this suite
+                self._broken(str(error))
+            ranks = [order.rank for order in orders]
+            errors = {rank: str(error) for rank in ranks}
+            self._tell({"op": "collected", "digests": {"": ranks}, "errors": errors, "ids": [], "note": ""})
 
-    async def _start_rank(self, order: RankOrder, listener: socket.socket | None) -> None:
+    async def _start_rank(self, nursery: Nursery, order: RankOrder, listener: socket.socket | None) -> None:
         mine, its = socket.socketpair()
         mine.setblocking(False)
         reading, writing = os.pipe()
@@ -75,7 +84,7 @@ class LocalRanks:
             lambda: Lines(lambda _, raw: self._on_rank(order.generation, order.rank, raw), lambda _: None), sock=mine
         )
         try:
-            pid = await self._nursery.fork(order, descriptors)
+            pid = await nursery.fork(order, descriptors)
         finally:
             its.close()
             os.close(writing)
@@ -137,15 +146,24 @@ class LocalRanks:
         for rank in self._ranks.values():
             if rank.is_alive:
                 processes.kill_group(rank.pid)
-        self._nursery.end()
+        self._nurseries.end()
 
     # --- what comes from below
 
     def _tell(self, message: Message) -> None:
         self._send({**message, "generation": self._generation, "case": self._case})
 
+    def _on_lost(self, nursery: Nursery) -> None:
+        """The kernel ends ranks with their zygote; nobody is left who would tell."""
+        if nursery is not self._nursery:
+            return
+        self._log.say("warning: the zygote was killed, and its ranks with it")
+        for number, rank in self._ranks.items():
+            if rank.is_alive:
+                processes.kill_group(rank.pid)
+                self._on_exited(number, -signal.SIGKILL)
+
     def _on_warm(self, message: Message) -> None:
-        self._warm.set()
         self._send({"op": "warm", "seconds": message["seconds"], "versions": message["versions"]})
 
     def _on_exited(self, rank: int, status: int) -> None:
@@ -181,8 +199,7 @@ class LocalRanks:
         ids = self._said[0]["ids"] if 0 in self._said else None
         note = next((message["note"] for message in self._said.values() if message["note"]), "")
         self._tell({"op": "collected", "digests": digests, "errors": errors, "ids": ids, "note": note})
-        self._nursery.preload(self._preload_later)
-        self._preload_later = ()
+        self._preparing = asyncio.get_running_loop().create_task(self._nurseries.prepare_for_later(self._suite))
 
     def _done(self, rank: int, message: dict[str, Any]) -> None:
         if len(self._said) < self._expected:

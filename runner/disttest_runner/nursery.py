@@ -5,7 +5,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from disttest_contract import environment
@@ -33,13 +33,16 @@ class Zygote:
     output: int  # the reading end of a pipe
 
 
-def start_zygote(modules: tuple[str, ...]) -> Zygote:
-    """Without the nonce: ranks inherit this environment."""
+class ZygoteEndedError(Exception):
+    """It ended before it had imported everything; its output says why."""
+
+
+def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
+    """`own` is what a suite sets. Without the nonce: ranks inherit this environment."""
     mine, its = socket.socketpair()
     reading, writing = os.pipe()
     environ = {name: value for name, value in os.environ.items() if name != environment.NONCE}
-    for name, value in ENVIRONMENT.items():
-        environ.setdefault(name, value)
+    environ = {**ENVIRONMENT, **environ, **own}
     arguments = [str(its.fileno()), str(os.getpid()), *orders.ALWAYS, *modules]
     process = subprocess.Popen(
         [sys.executable, "-m", "disttest_runner.zygote", *arguments],
@@ -61,7 +64,7 @@ class Events:
 
     warm: Callable[[Message], None]
     exited: Callable[[int, int], None]  # rank, status
-    broken: Callable[[str], None]  # the zygote is gone
+    lost: Callable[["Nursery"], None]  # a zygote that was warm is gone, and its ranks with it
     output: Callable[[str, bytes], None]  # source, line
 
 
@@ -72,6 +75,8 @@ class Nursery:
     zygote: Zygote
     events: Events
     ends: bool = False  # we are ending it ourselves
+    is_lost: bool = False
+    warm: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _lines: Lines | None = None
     _forked: dict[int, asyncio.Future[int]] = field(default_factory=dict)
 
@@ -106,6 +111,7 @@ class Nursery:
                     note = f"ranks are started afresh, which takes longer: {message['unsafe']}"
                     self.events.output("zygote", note.encode())
                 if message["op"] == "warm":
+                    self.warm.set_result(None)
                     self.events.warm(message)
             case "forked":
                 self._forked.pop(message["rank"]).set_result(message["pid"])
@@ -118,8 +124,18 @@ class Nursery:
                 raise ValueError(f"the zygote sent {unknown!r}")
 
     def _on_lost(self, _: Lines) -> None:
-        if not self.ends:
-            self.events.broken("the process that imports torch and starts the ranks ended; its output says why")
+        self.is_lost = True
+        if self.ends:
+            return
+        error = ZygoteEndedError("the process that imports torch and starts the ranks ended; its output says why")
+        if not self.warm.done():
+            self.warm.set_exception(error)
+            self.warm.exception()  # nobody may be waiting yet
+            return
+        for forked in self._forked.values():
+            forked.set_exception(error)
+        self._forked.clear()
+        self.events.lost(self)
 
 
 async def read_lines(descriptor: int, on_line: Callable[[bytes], None]) -> None:

@@ -31,6 +31,8 @@ class RankOrder:
         return cls(**{name: data[name] for name in cls.__slots__})
 
 
+MIN_COLLECT_SECONDS = 60.0  # to import, fork and collect
+
 # What every rank needs.
 ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank", "disttest_runner.session")
 
@@ -44,7 +46,13 @@ def preload(suite: SuitePlan) -> tuple[str, ...]:
     return OF_SUITE.get(suite.builtin, ())
 
 
-def preload_later(plan: RunPlan, suite_index: int) -> tuple[str, ...]:
-    """The modules that suites after this one will need."""
-    modules = [module for suite in plan.suites[suite_index + 1 :] for module in preload(suite)]
-    return tuple(dict.fromkeys(modules))
+def environment(plan: RunPlan, suite: SuitePlan) -> dict[str, str]:
+    """What must be set before a suite's modules are imported. The user's word comes last."""
+    match suite.builtin:
+        case "c10d-spawn":
+            own = {"BACKEND": plan.backend, "WORLD_SIZE": str(plan.world_size)}
+        case "fsdp-exec-order":
+            own = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}  # the order of execution is checked with it only
+        case _:
+            own = {}
+    return own | dict(suite.env)

@@ -11,6 +11,7 @@ from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
 from disttest_runner.blame import IDLE
 from disttest_runner.gang import Gang
+from disttest_runner.measurements import Sample
 from disttest_runner.wire import Channel
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ IDLE_MARK = "idle: "  # this rank has no part in the case and does not vote
 
 
 Word = Outcome | Literal["idle"]  # what a rank says of a case
+
+GANG = pytest.StashKey[Gang]()  # in the configuration: for suites whose cases depend on the gang
+MEASURED = pytest.StashKey[list[Sample]]()  # of a case
 
 
 def digest(ids: Iterable[str]) -> str:
@@ -87,15 +91,16 @@ class LockStep:
         session.config.hook.pytest_runtest_protocol(item=items[number], nextitem=following)
         if self._outcome is None:
             self._outcome, self._message = Outcome.ERRORED, "pytest reported nothing about this case"
-        self.channel.send(
-            {
-                "op": "done",
-                "case": number,
-                "outcome": self._outcome,
-                "seconds": time.perf_counter() - started,
-                "message": self._message[-limits.MESSAGE_BYTES :],
-            }
-        )
+        done = {
+            "op": "done",
+            "case": number,
+            "outcome": self._outcome,
+            "seconds": time.perf_counter() - started,
+            "message": self._message[-limits.MESSAGE_BYTES :],
+        }
+        if measured := items[number].stash.get(MEASURED, None):
+            done["measured"] = [sample.to_wire() for sample in measured]
+        self.channel.send(done)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Set-up, call and tear-down come one by one: the first bad one stays, and only a call can pass a case."""
@@ -134,6 +139,10 @@ class Fixtures:
     def __init__(self, generation: "Generation") -> None:
         self._generation = generation
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.stash[GANG] = self._generation.gang
+
     @pytest.fixture(scope="session")
     def gang(self) -> Gang:
         """The place of a rank in the gang."""
@@ -143,3 +152,15 @@ class Fixtures:
     def process_group(self) -> "ProcessGroup":
         """The default process group over all ranks."""
         return self._generation.process_group()
+
+    @pytest.fixture
+    def measure(self, request: pytest.FixtureRequest) -> Callable[[Sample], None]:
+        """Records what this rank has measured; the report shows it merged over all ranks."""
+        samples = request.node.stash[MEASURED] = []
+
+        def measure(sample: Sample) -> None:
+            if len(samples) >= limits.MEASUREMENTS:
+                raise ValueError(f"a case records at most {limits.MEASUREMENTS} measurements")
+            samples.append(Sample.from_wire(sample.to_wire()))
+
+        return measure

@@ -1,6 +1,5 @@
 """Runs that end before their last case: by a signal, by a lost agent, by the clock. Nothing is ever left behind."""
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -96,12 +95,24 @@ def test_the_deadline_of_the_run_leaves_the_rest_not_run(gang: Gang) -> None:
     assert "within 12 s" in gang.report().message
 
 
-def test_a_killed_zygote_ends_the_run_and_names_the_node(gang: Gang) -> None:
-    zygote = next(pid for pid, command in gang.processes() if "disttest_runner.zygote" in command)
-    os.kill(zygote, signal.SIGKILL)
+def test_a_killed_zygote_is_replaced_and_the_cases_that_are_left_run(tmp_path: Path) -> None:
+    source = """
+import os, signal
+def test_kills_its_zygote(gang, process_group):
+    if gang.rank == 2:
+        os.kill(os.getppid(), signal.SIGKILL)
+    while True:
+        signal.pause()
+def test_after(gang, process_group):
+    assert gang.generation == 2
+"""
+    gang = Gang(make_plan(suite_of(tmp_path / "suite", source)), tmp_path)
     report = gang.run()
-    assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START)
-    assert "the process that imports torch and starts the ranks ended" in report.message
+    assert (report.verdict, report.reason) == (Verdict.TESTS_FAILED, Reason.CASES_CRASHED), gang.text
+    crash, after = report.suites[0].cases
+    assert (crash.outcome, crash.nodes, crash.signal) == (Outcome.CRASHED, ("local-1",), "SIGKILL")
+    assert after.outcome is Outcome.PASSED
+    assert "the zygote was killed, and its ranks with it" in gang.text
 
 
 def test_ranks_are_started_afresh_where_forking_would_not_be_safe(tmp_path: Path) -> None:

@@ -141,8 +141,8 @@ def test_a_report_that_does_not_fit_loses_stacks_then_words_but_no_case(limit: i
     assert {len(case.message.encode()) for case in read.suites[0].cases} == {left}
 
 
-def test_modules_are_imported_ahead_for_the_suites_to_come() -> None:
-    suites = tuple(SuitePlan(name=name, builtin=name) for name in ("collectives", "fully-shard-autograd"))
+def test_a_suite_of_the_user_changes_what_a_builtin_suite_sets() -> None:
+    suite = SuitePlan(name="order", builtin="fsdp-exec-order", env=(("TORCH_DISTRIBUTED_DEBUG", "INFO"), ("X", "1")))
     plan = RunPlan(
         namespace="n",
         name="x",
@@ -153,11 +153,10 @@ def test_modules_are_imported_ahead_for_the_suites_to_come() -> None:
         ranks_per_node=1,
         backend="gloo",
         spread=True,
-        suites=suites,
+        suites=(suite,),
         join_seconds=1,
         case_seconds=1,
         run_seconds=1,
     )
-    assert orders.preload(suites[0]) == ()
-    assert "torch.distributed.fsdp" in orders.preload_later(plan, 0)
-    assert orders.preload_later(plan, 1) == ()
+    assert orders.environment(plan, suite) == {"TORCH_DISTRIBUTED_DEBUG": "INFO", "X": "1"}
+    assert orders.environment(plan, SuitePlan(name="c", builtin="collectives")) == {}
