@@ -11,6 +11,7 @@ FRAME_LINE_BYTES = 4096  # of one line of the framed report: below the 16 KiB at
 NODES = 512
 RANKS_PER_NODE = 128
 SUITES = 32
+MEASUREMENTS = 64  # of one case
 
 
 def cut(text: str, limit_bytes: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from disttest_contract import limits
+from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict
 
 SCHEMA = 1
@@ -59,6 +60,7 @@ class CaseResult:
     exit_code: int | None = None  # when a rank left by itself
     stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
     earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
+    measurements: tuple[Measurement, ...] = ()
 
     @property
     def is_flaky(self) -> bool:
@@ -76,6 +78,7 @@ class CaseResult:
             "signal": self.signal,
             "stacks": {str(rank): text for rank, text in self.stacks.items()},
             "earlier": [one.to_json() for one in self.earlier],
+            "measurements": [one.to_json() for one in self.measurements],
         }
         data |= {key: value for key, value in optional.items() if value}
         if self.exit_code is not None:
@@ -95,6 +98,7 @@ class CaseResult:
             exit_code=data.get("exitCode"),
             stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},
             earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
+            measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),
         )
 
 
