@@ -9,6 +9,7 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
+from disttest_runner import lean
 from disttest_runner.blame import IDLE
 from disttest_runner.gang import Gang
 from disttest_runner.measurements import Sample
@@ -78,6 +79,7 @@ class LockStep:
         problems = "\n".join(self._collection_problems)
         self.has_collected = True
         self._say_collected(ids, problems)
+        lean.leave_out_logging(session)
         while (message := self.channel.receive()) is not None:
             self._run(session, message["case"])
         return True
