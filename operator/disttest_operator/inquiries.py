@@ -3,10 +3,16 @@
 import time
 
 from disttest_operator.core import bodies
-from disttest_operator.core.evidence import Missing
+from disttest_operator.core.evidence import Reference
 from disttest_operator.core.views import Body, EventView, NodeView
 from disttest_operator.ports import Cluster, Kind
 
+# What a spec may name.
+NAMED = {
+    "ConfigMap": Kind.CONFIG_MAP,
+    "PersistentVolumeClaim": Kind.CLAIM,
+    "ServiceAccount": Kind.SERVICE_ACCOUNT,
+}
 NODES_FRESH_SECONDS = 30.0
 EVENTS_FRESH_SECONDS = 2.0
 
@@ -19,15 +25,10 @@ class Inquiries:
         self._nodes: tuple[float, tuple[NodeView, ...]] | None = None
         self._events: dict[tuple[str, ...], tuple[float, tuple[EventView, ...]]] = {}
 
-    async def missing(self, namespace: str, config_maps: tuple[str, ...], account: str) -> tuple[Missing, ...]:
+    async def missing(self, namespace: str, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
         """Which of the objects that a spec names are not there."""
-        wanted = [(Kind.CONFIG_MAP, "ConfigMap", name) for name in config_maps]
-        wanted += [(Kind.SERVICE_ACCOUNT, "ServiceAccount", account)] if account else []
-        missing = []
-        for kind, word, name in wanted:
-            if await self._cluster.get(kind, namespace, name) is None:
-                missing.append(Missing(kind=word, name=name))
-        return tuple(missing)
+        found = [await self._cluster.get(NAMED[reference.kind], namespace, reference.name) for reference in references]
+        return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
 
     async def nodes(self) -> tuple[NodeView, ...]:
         now = time.monotonic()

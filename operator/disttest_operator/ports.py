@@ -24,6 +24,7 @@ class Kind(Enum):
     SERVICE = ("v1", "services")
     CONFIG_MAP = ("v1", "configmaps")
     SERVICE_ACCOUNT = ("v1", "serviceaccounts")
+    CLAIM = ("v1", "persistentvolumeclaims")
     NODE = ("v1", "nodes")
     CORE_EVENT = ("v1", "events")
     EVENT = ("events.k8s.io/v1", "events")

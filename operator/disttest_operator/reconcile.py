@@ -90,8 +90,8 @@ class Reconciler:
         """Do it, and add what was learned."""
         test, seen = evidence.test, evidence.seen
         match step:
-            case actions.ReadReferences(config_maps=names, service_account=account):
-                return replace(seen, missing=await self._inquiries.missing(test.namespace, names, account))
+            case actions.ReadReferences(references=references):
+                return replace(seen, missing=await self._inquiries.missing(test.namespace, references))
             case actions.ReadNodes():
                 return replace(seen, nodes=await self._inquiries.nodes())
             case actions.ReadEvents(uids=uids):

@@ -99,6 +99,7 @@ class Reason(StrEnum):
     CONTAINER_START = "ContainerStart"  # the command could not be executed
     CONFIG_MAP_MISSING = "ConfigMapMissing"
     SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
+    CLAIM_MISSING = "PersistentVolumeClaimMissing"
     PODS_REFUSED = "PodsRefused"  # quota, PodSecurity, admission
     NAME_TAKEN = "NameTaken"  # an object of the name exists and is not ours
     OUT_OF_MEMORY = "OutOfMemory"

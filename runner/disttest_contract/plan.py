@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 SCHEMA = 1
+UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: what a suite's files are relative to
 
 
 class InvalidPlanError(ValueError):

@@ -12,7 +12,11 @@ GOOD: Final[Mapping[str, Any]] = {
     "metadata": {"name": "good"},
     "spec": {
         "series": "nightly-2x8",
-        "suites": [{"name": "collectives", "builtin": "collectives"}, {"name": "mine", "configMap": {"name": "tests"}}],
+        "suites": [
+            {"name": "collectives", "builtin": "collectives", "env": [{"name": "COLLECTIVES_SIZES", "value": "1Mi"}]},
+            {"name": "mine", "configMap": {"name": "tests"}, "select": "fast and not (slow or test_big[2])"},
+            {"name": "c10d", "files": ["test/distributed/test_c10d_common.py", "test/**/test_*.py"]},
+        ],
         "nodes": 2,
         "gpusPerNode": 8,
         "ranksPerNode": 8,
@@ -23,6 +27,8 @@ GOOD: Final[Mapping[str, Any]] = {
         "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "EMPTY"}],
         "queueName": "gpu-nightly",
         "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
+        "retries": {"flaky": 2},
+        "artifacts": {"persistentVolumeClaim": "disttest-artifacts"},
         "ttlSecondsAfterFinished": 604800,
         "template": {
             "metadata": {"labels": {"team": "torch"}, "annotations": {"example.com/why": "a driver was changed"}},

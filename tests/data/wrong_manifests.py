@@ -30,6 +30,7 @@ def one(path: str, value: Any, says: str, *, server: str = "", name: str = "") -
 UNSUPPORTED = "is not supported by this version of DistTest; leave it out"
 OURS = "is set by the operator; leave it out"
 LABEL = "write lower-case letters, digits and '-', beginning and ending with a letter or digit"
+BELOW = "write paths below /opt/pytorch"
 POD = "spec/template/spec"
 EXISTS = {"key": "a", "operator": "Exists"}
 MANY_LABELS = {f"l{i}": "x" for i in range(33)}
@@ -60,15 +61,15 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/node", 2, "spec.node: is unknown; did you mean nodes?", server='unknown field "spec.node"'),
     one("spec/gpuspernode", 2, "did you mean gpusPerNode?", server='unknown field "spec.gpuspernode"'),
     one("spec/timeouts/case", 2, "spec.timeouts.case: is unknown; known fields", server='"spec.timeouts.case"'),
-    _refused("spec/retries", {"infrastructure": 1}),
+    _refused("spec/retries/infrastructure", 1),
     _refused("spec/thresholds", []),
-    _refused("spec/artifacts", {}),
     _refused("spec/suspend", True),
     _refused("spec/cancel", False),
-    _refused("spec/suites/0/files", ["test/a.py"]),
-    _refused("spec/suites/0/select", "not gloo"),
-    _refused("spec/suites/0/env", []),
     _refused("spec/suites/0/retries", 1),
+    _refused("spec/suites/0/thresholds", []),
+    _refused("spec/suites/0/env/0/valueFrom", {}),
+    _refused("spec/files", ["test/a.py"]),
+    _refused("spec/select", "not gloo"),
     _refused("spec/env/0/valueFrom", {}),
     _refused(f"{POD}/affinity", {}),
     _refused(f"{POD}/volumes", []),
@@ -88,10 +89,31 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/suites/0/name", "", "write at least 1 character", server="should be at least 1 chars long"),
     one("spec/suites/0/name", "a" * 64, "write at most 63 characters", server="may not be more than 63 bytes"),
     one("spec/suites/0/builtin", "a/b", LABEL),
-    one("spec/suites/0/configMap", {"name": "x"}, "builtin and configMap exclude each other"),
+    one("spec/suites/0/configMap", {"name": "x"}, "builtin, configMap and files exclude each other"),
+    one("spec/suites/0/files", ["a.py"], "builtin, configMap and files exclude each other"),
+    one("spec/suites/1/files", ["a.py"], "builtin, configMap and files exclude each other"),
     one("spec/suites/1/configMap", {}, "configMap.name: is missing", server="configMap.name: Required value"),
     one("spec/suites/1/configMap/name", "My_Tests", "write the name of a ConfigMap of this namespace"),
     one("spec/suites/1/name", "collectives", "each suite needs a name of its own"),
+    # Files of the image
+    one("spec/suites/2/files", [], "write 1 to 64 entries", server="should have at least 1 items"),
+    one("spec/suites/2/files", ["a.py"] * 65, "write 1 to 64 entries", server="must have at most 64 items", name="65"),
+    one("spec/suites/2/files", "a.py", "files: write a list", server='must be of type array: "string"'),
+    one("spec/suites/2/files/0", "", "write at least 1 character", server="should be at least 1 chars long"),
+    one("spec/suites/2/files/0", "a" * 257, "write at most 256 characters", server="may not be more than 256 bytes"),
+    one("spec/suites/2/files/0", 1, "write a string (in quotes", server='of type string: "integer"'),
+    *(
+        one("spec/suites/2/files/0", path, BELOW)
+        for path in ("/etc/passwd", "test/", "../a.py", "a/../../b.py", "a//b.py", "a/./b.py", "..", "a b.py", "a\nb")
+    ),
+    # Which cases
+    one("spec/suites/1/select", "", "write at least 1 character", server="should be at least 1 chars long"),
+    one("spec/suites/1/select", "a" * 1025, "write at most 1024 characters", server="may not be more than 1024 bytes"),
+    one("spec/suites/1/select", ["a"], "write a string (in quotes", server='of type string: "array"'),
+    *(
+        one("spec/suites/1/select", expression, "write an expression of pytest's -k")
+        for expression in ("-x", "a && b", "a = 1", "'a'", "a\nor b")
+    ),
     # Numbers
     one("spec/nodes", 0, "write a whole number from 1 to 512", server="should be greater than or equal to 1"),
     one("spec/nodes", 513, "write a whole number from 1 to 512", server="should be less than or equal to 512"),
@@ -111,7 +133,13 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/timeouts/caseSeconds", 7201, "write caseSeconds of at most runSeconds"),
     one("spec/timeouts/runSeconds", 604801, "from 1 to 604800", server="less than or equal to 604800"),
     one("spec/timeouts/runSeconds", 299, "write caseSeconds of at most runSeconds"),
+    one("spec/retries", 1, "spec.retries: write a mapping", server='must be of type object: "integer"'),
+    one("spec/retries/flaky", -1, "from 0 to 5", server="greater than or equal to 0"),
+    one("spec/retries/flaky", 6, "from 0 to 5", server="less than or equal to 5"),
     # Words
+    one("spec/artifacts", {}, "persistentVolumeClaim: is missing", server="persistentVolumeClaim: Required value"),
+    one("spec/artifacts/persistentVolumeClaim", "My_Claim", "write the name of a PersistentVolumeClaim"),
+    one("spec/artifacts/emptyDir", {}, "artifacts.emptyDir: is unknown", server='field "spec.artifacts.emptyDir"'),
     one("spec/backend", "mpi", "write one of nccl, gloo", server='supported values: "nccl", "gloo"'),
     one("spec/placement", "spread", "write one of Spread, Any", server='supported values: "Spread", "Any"'),
     one("spec/series", "Nightly", LABEL),
@@ -128,11 +156,18 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/env/0/name", "PET_NNODES", "are set by the runner; leave this one out"),
     one("spec/env/0/name", "2X", "write letters, digits and '_', not beginning with a digit"),
     one("spec/env/0/name", REMOVE, "spec.env[0].name: is missing", server="spec.env[0].name: Required value"),
+    one("spec/env/0/name", "V" * 129, "write at most 128 characters", server="may not be more than 128 bytes"),
     one("spec/env/0/value", 1, "write a string (in quotes", server='of type string: "integer"'),
     one("spec/env/0/value", "x" * 4097, "write at most 4096 characters", server="may not be more than 4096 bytes"),
     one("spec/env/1/name", "NCCL_DEBUG", "each variable can be set once"),
     one("spec/env", {"NCCL_DEBUG": "INFO"}, "spec.env: write a list", server='unknown field "spec.env.NCCL_DEBUG"'),
     one("spec/env", MANY_ENV, "write 0 to 64 entries", server="must have at most 64 items"),
+    one("spec/suites/0/env/0/name", "WORLD_SIZE", "are set by the runner; leave this one out"),
+    one("spec/suites/0/env/0/name", "TORCHELASTIC_RUN_ID", "are set by the runner; leave this one out"),
+    one("spec/suites/0/env/0/name", "A-B", "write letters, digits and '_', not beginning with a digit"),
+    one("spec/suites/0/env/0/value", 4, "write a string (in quotes", server='of type string: "integer"'),
+    one("spec/suites/0/env", [{"name": "A"}, {"name": "A"}], "each variable can be set once"),
+    one("spec/suites/0/env", MANY_ENV, "write 0 to 64 entries", server="must have at most 64 items"),
     # Template
     one("spec/template/metadata/labels", {"disttest.dev/name": "x"}, "are set by controllers; leave them out"),
     one("spec/template/metadata/labels", {"kueue.x-k8s.io/queue-name": "q"}, "name a queue in spec.queueName"),

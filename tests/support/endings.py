@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core.evidence import Evidence, Missing, Observed, Policy, ReportLost
+from disttest_operator.core.evidence import Evidence, Observed, Policy, Reference, ReportLost
 from disttest_operator.core.model import Suite
 from disttest_operator.core.views import EventView, NodeView
 from tests.support.runs import (
@@ -64,13 +64,18 @@ ROWS = {
         verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="403 no. Change the namespace's quota",
     ),
     "ConfigMap missing": Row(
-        evidence=evidence(missing=(Missing(kind="ConfigMap", name="mine"),)),
+        evidence=evidence(missing=(Reference(kind="ConfigMap", name="mine"),)),
         verdict=Verdict.ERRORED, reason=Reason.CONFIG_MAP_MISSING,
         words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
     ),
     "ServiceAccount missing": Row(
-        evidence=evidence(missing=(Missing(kind="ServiceAccount", name="me"),)),
+        evidence=evidence(missing=(Reference(kind="ServiceAccount", name="me"),)),
         verdict=Verdict.ERRORED, reason=Reason.SERVICE_ACCOUNT_MISSING, words="ServiceAccount 'me'",
+    ),
+    "claim missing": Row(
+        evidence=evidence(missing=(Reference(kind="PersistentVolumeClaim", name="dumps"),)),
+        verdict=Verdict.ERRORED, reason=Reason.CLAIM_MISSING,
+        words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' is not in namespace 'gpu-ci'",
     ),
     "never enough GPUs": Row(
         evidence=evidence(test=GPUS, nodes=SMALL_NODES, policy=Policy(fixed_nodes=True)),

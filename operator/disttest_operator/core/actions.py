@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from disttest_operator.core.evidence import Reference
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import PodView
 
@@ -12,8 +13,7 @@ from disttest_operator.core.views import PodView
 class ReadReferences:
     """Whether the objects that the spec names exist."""
 
-    config_maps: tuple[str, ...]
-    service_account: str
+    references: tuple[Reference, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,10 +28,10 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """An object that the spec names and that is not there."""
+class Reference:
+    """An object of the run's namespace that the spec names."""
 
-    kind: str  # ConfigMap or ServiceAccount
+    kind: str  # ConfigMap, ServiceAccount or PersistentVolumeClaim
     name: str
 
 
@@ -76,7 +76,7 @@ class Observed:
     job: JobView | None = None
     pods: tuple[PodView, ...] = ()
     entry: Mapping[str, Any] | None = None  # of this run in the ledger: it is counted and judged
-    missing: tuple[Missing, ...] | None = None
+    missing: tuple[Reference, ...] | None = None  # of those that the spec names
     nodes: tuple[NodeView, ...] | None = None
     events: tuple[EventView, ...] | None = None
     report: ReportFound | ReportLost | LogUnreadable | None = None

@@ -37,11 +37,17 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Exactly one source: `builtin` is a suite of the runner, `config_map` a ConfigMap with test files."""
+    """Exactly one source: `builtin`, a suite of the runner; `config_map`, with test files; `files`, globs in the image.
+
+    `select` is an expression of pytest's -k, over any source.
+    """
 
     name: str
     builtin: str = ""
     config_map: str = ""
+    files: tuple[str, ...] = ()
+    select: str = ""
+    env: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,20 @@ class Timeouts:
     join_seconds: int = 300
     case_seconds: int = 300
     run_seconds: int = 7200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How often something is tried again before it counts. `flaky`: a case that ended badly, in fresh ranks."""
+
+    flaky: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifacts:
+    """Where what is too large for the report is kept; nowhere if empty."""
+
+    persistent_volume_claim: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +106,8 @@ class Spec:
     env: tuple[tuple[str, str], ...] = ()
     queue_name: str = ""
     timeouts: Timeouts = Timeouts()
+    retries: Retries = Retries()
+    artifacts: Artifacts = Artifacts()
     ttl_seconds_after_finished: int | None = None
     template: Template = Template()
 

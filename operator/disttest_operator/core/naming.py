@@ -19,6 +19,7 @@ FIELD_MANAGER = MANAGED_BY
 CONTAINER = "test"
 REPORT_KEY = "report.json.gz"  # in the report's ConfigMap
 SUITES_DIRECTORY = "/opt/disttest/suites"
+ARTIFACTS_DIRECTORY = "/artifacts"
 
 
 def job(test: DistTest, attempt: int) -> str:

@@ -7,10 +7,12 @@ from typing import Any
 from disttest_operator.core import schema, spec_rules, spec_schema
 from disttest_operator.core.model import (
     API_VERSION,
+    Artifacts,
     Backend,
     Defaults,
     DistTest,
     Placement,
+    Retries,
     Spec,
     Suite,
     Template,
@@ -134,17 +136,30 @@ def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
         image=raw.get("image", defaults.image),
         gpu_resource=raw.get("gpuResource", defaults.gpu_resource),
         placement=Placement(raw.get("placement", Placement.SPREAD)),
-        env=tuple((entry["name"], entry.get("value", "")) for entry in raw.get("env", ())),
+        env=_env(raw),
         queue_name=raw.get("queueName", ""),
         timeouts=_timeouts(raw.get("timeouts", {})),
+        retries=Retries(flaky=raw.get("retries", {}).get("flaky", Retries().flaky)),
+        artifacts=Artifacts(persistent_volume_claim=raw.get("artifacts", {}).get("persistentVolumeClaim", "")),
         ttl_seconds_after_finished=raw.get("ttlSecondsAfterFinished"),
         template=_template(raw.get("template", {})),
     )
 
 
 def _suite(raw: Mapping[str, Any]) -> Suite:
-    config_map = raw.get("configMap", {}).get("name", "")
-    return Suite(name=raw["name"], builtin="" if config_map else raw.get("builtin", raw["name"]), config_map=config_map)
+    has_own_files = "configMap" in raw or "files" in raw
+    return Suite(
+        name=raw["name"],
+        builtin="" if has_own_files else raw.get("builtin", raw["name"]),
+        config_map=raw.get("configMap", {}).get("name", ""),
+        files=tuple(raw.get("files", ())),
+        select=raw.get("select", ""),
+        env=_env(raw),
+    )
+
+
+def _env(raw: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple((entry["name"], entry.get("value", "")) for entry in raw.get("env", ()))
 
 
 def _timeouts(raw: Mapping[str, int]) -> Timeouts:

@@ -5,7 +5,8 @@ from datetime import timedelta
 from disttest_operator.core import actions, bodies, ledger, manifests, naming, status
 from disttest_operator.core.actions import Done, Step
 from disttest_operator.core.classify import classify, refuse
-from disttest_operator.core.evidence import ATTEMPT, Evidence, LogUnreadable, ReportFound
+from disttest_operator.core.evidence import ATTEMPT, Evidence, LogUnreadable, Reference, ReportFound
+from disttest_operator.core.model import Spec
 from disttest_operator.core.rule import Ending
 
 LOG_AGAIN_SECONDS = 1.0
@@ -34,15 +35,22 @@ def _begin(evidence: Evidence) -> Step:
         return _end(evidence, ending)
     if test.status.get("attempt"):
         return actions.ReadJob(name=naming.job(test, ATTEMPT))
-    spec = test.spec
-    config_maps = tuple(sorted({suite.config_map for suite in spec.suites if suite.config_map}))
-    if seen.missing is None and (config_maps or spec.template.service_account_name):
-        return actions.ReadReferences(config_maps=config_maps, service_account=spec.template.service_account_name)
-    if evidence.policy.fixed_nodes and spec.gpus_per_node and seen.nodes is None:
+    references = _references(test.spec)
+    if references and seen.missing is None:
+        return actions.ReadReferences(references=references)
+    if evidence.policy.fixed_nodes and test.spec.gpus_per_node and seen.nodes is None:
         return actions.ReadNodes()
     if not seen.has_service:
         return actions.CreateService(manifest=manifests.build_service(test, ATTEMPT))
     return actions.CreateJob(attempt=ATTEMPT)
+
+
+def _references(spec: Spec) -> tuple[Reference, ...]:
+    """What pods would wait for in vain, without anybody saying so."""
+    names = [("ConfigMap", name) for name in sorted({suite.config_map for suite in spec.suites})]
+    names.append(("ServiceAccount", spec.template.service_account_name))
+    names.append(("PersistentVolumeClaim", spec.artifacts.persistent_volume_claim))
+    return tuple(Reference(kind=kind, name=name) for kind, name in names if name)
 
 
 def _read(evidence: Evidence) -> Step | None:

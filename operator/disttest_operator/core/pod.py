@@ -11,6 +11,8 @@ TERMINATION_GRACE_SECONDS = 30
 NODE_LOST_SECONDS = 60  # a gang that lost a node is lost: five minutes, the default, would only hold the others' GPUs
 HEARTBEAT_MARGIN_SECONDS = 180
 HEARTBEAT_SECONDS = 480  # torch's own
+ARTIFACTS = "artifacts"  # the volume's name
+RUNNER_GROUP = 65532  # of the runner image's user
 TEMPORARY = "/tmp"  # noqa: S108  # a path inside the container, on a volume of the pod's own
 
 
@@ -31,7 +33,7 @@ def build_template(test: DistTest, attempt: int, nonce: str) -> Manifest:
         "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
         "automountServiceAccountToken": False,  # test code gets no key to the API
         "enableServiceLinks": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": _security(test),
         "tolerations": _tolerations(test),
         "containers": [_container(test, attempt, nonce)],
         "volumes": _volumes(test),
@@ -71,10 +73,24 @@ def _container(test: DistTest, attempt: int, nonce: str) -> Manifest:
                 for index, suite in enumerate(test.spec.suites)
                 if suite.config_map
             ),
+            *(
+                [{"name": ARTIFACTS, "mountPath": naming.ARTIFACTS_DIRECTORY}]
+                if test.spec.artifacts.persistent_volume_claim
+                else []
+            ),
         ],
     }
     resources = _resources(test)
     return container | ({"resources": resources} if resources else {})
+
+
+def _security(test: DistTest) -> Manifest:
+    """A new claim's file system belongs to root: the group makes it writable for the runner, where its driver can."""
+    security: Manifest = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    if test.spec.artifacts.persistent_volume_claim:
+        # OnRootMismatch: the nights before may have left a million files.
+        security |= {"fsGroup": RUNNER_GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
+    return security
 
 
 def _resources(test: DistTest) -> Manifest:
@@ -128,6 +144,7 @@ def _default_env(test: DistTest) -> dict[str, str]:
 
 
 def _volumes(test: DistTest) -> list[Manifest]:
+    claim = test.spec.artifacts.persistent_volume_claim
     return [
         {"name": "tmp", "emptyDir": {}},
         {"name": "dshm", "emptyDir": {"medium": "Memory"}},  # the default of 64 MiB breaks NCCL and data loaders
@@ -136,6 +153,7 @@ def _volumes(test: DistTest) -> list[Manifest]:
             for index, suite in enumerate(test.spec.suites)
             if suite.config_map
         ),
+        *([{"name": ARTIFACTS, "persistentVolumeClaim": {"claimName": claim}}] if claim else []),
     ]
 
 

@@ -47,6 +47,10 @@ def service_account_missing(evidence: Evidence) -> str | None:
     return _missing(evidence, "ServiceAccount", "spec.template.spec.serviceAccountName")
 
 
+def claim_missing(evidence: Evidence) -> str | None:
+    return _missing(evidence, "PersistentVolumeClaim", "spec.artifacts.persistentVolumeClaim")
+
+
 def _missing(evidence: Evidence, kind: str, path: str) -> str | None:
     names = ", ".join(repr(missing.name) for missing in evidence.seen.missing or () if missing.kind == kind)
     namespace = evidence.test.namespace
@@ -168,6 +172,7 @@ BEFORE_CREATION = (
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),
     Rule(reason=Reason.CONFIG_MAP_MISSING, verdict=Verdict.ERRORED, find=config_map_missing),
     Rule(reason=Reason.SERVICE_ACCOUNT_MISSING, verdict=Verdict.ERRORED, find=service_account_missing),
+    Rule(reason=Reason.CLAIM_MISSING, verdict=Verdict.ERRORED, find=claim_missing),
     Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=never_enough_gpus),
 )
 WHILE_STARTING = (

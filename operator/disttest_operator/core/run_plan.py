@@ -1,7 +1,7 @@
 """What the gang of an attempt is told to do."""
 
 from disttest_contract import suites
-from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
 from disttest_operator.core import naming
 from disttest_operator.core.model import DistTest, Placement, Spec, Suite
 
@@ -22,6 +22,8 @@ def run_plan(test: DistTest, attempt: int) -> RunPlan:
         join_seconds=spec.timeouts.join_seconds,
         case_seconds=spec.timeouts.case_seconds,
         run_seconds=spec.timeouts.run_seconds,
+        flaky_retries=spec.retries.flaky,
+        artifacts=naming.ARTIFACTS_DIRECTORY if spec.artifacts.persistent_volume_claim else "",
     )
 
 
@@ -31,5 +33,12 @@ def unknown_suites(spec: Spec) -> tuple[str, ...]:
 
 
 def _suite_plan(suite: Suite) -> SuitePlan:
-    directory = naming.suite_directory(suite.name) if suite.config_map else ""
-    return SuitePlan(name=suite.name, builtin=suite.builtin, directory=directory)
+    return SuitePlan(
+        name=suite.name,
+        builtin=suite.builtin,
+        directory=naming.suite_directory(suite.name) if suite.config_map else "",
+        root=UPSTREAM_ROOT if suite.files else "",
+        files=suite.files,
+        select=suite.select,
+        env=suite.env,
+    )

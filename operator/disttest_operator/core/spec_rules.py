@@ -9,6 +9,10 @@ from disttest_operator.core.model import Backend
 from disttest_operator.core.spec_schema import ADHOC_SERIES
 
 DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
+RESERVED = (
+    "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that"
+    " begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; leave this one out"
+)
 
 Node = Mapping[str, Any]
 
@@ -57,8 +61,10 @@ RULES = (
     ),
     Rule(
         path="suites[]",
-        sentence="builtin and configMap exclude each other; write one, or none for the built-in suite of this name",
-        holds=lambda suite: not ("builtin" in suite and "configMap" in suite),
+        sentence=(
+            "builtin, configMap and files exclude each other; write one, or none for the built-in suite of this name"
+        ),
+        holds=lambda suite: sum(source in suite for source in ("builtin", "configMap", "files")) <= 1,
     ),
     Rule(
         path="",
@@ -78,14 +84,8 @@ RULES = (
         sentence="GPUs are asked for by gpusPerNode; remove the GPU resource from template.spec.resources",
         holds=_leaves_gpus_to_gpus_per_node,
     ),
-    Rule(
-        path="env[].name",
-        sentence=(
-            "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that"
-            " begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; leave this one out"
-        ),
-        holds=lambda name: not environment.is_reserved(name),
-    ),
+    Rule(path="env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
+    Rule(path="suites[].env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
     Rule(
         path="timeouts",
         sentence="a case cannot last longer than the run; write caseSeconds of at most runSeconds",

@@ -1,6 +1,7 @@
 """What every field of a DistTest's spec may be."""
 
 from disttest_contract import limits
+from disttest_contract.plan import UPSTREAM_ROOT
 from disttest_operator.core.model import Backend, Placement
 from disttest_operator.core.schema import ListOf, MapOf, Object, Quantity, Text, Whole
 
@@ -32,28 +33,51 @@ _NAME = Text(
     advice="write lower-case letters, digits and '-', beginning and ending with a letter or digit",
 )
 
-SUITE = Object(
-    required=("name",),
-    fields={
-        "name": _NAME,
-        "builtin": _NAME,
-        "configMap": Object(required=("name",), fields={"name": _object_name("a ConfigMap of this namespace")}),
-    },
-    refused=dict.fromkeys(("files", "select", "env", "retries", "thresholds", "timeouts"), NOT_YET),
-)
-
 ENV = Object(
     required=("name",),
     fields={
         "name": Text(
             min_length=1,
-            max_length=256,
+            max_length=128,
             pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
             advice="write letters, digits and '_', not beginning with a digit",
         ),
         "value": Text(max_length=4096, default=""),
     },
     refused={"valueFrom": NOT_YET},
+)
+
+VARIABLES = ListOf(item=ENV, max_items=64, unique="name", advice="each variable can be set once; remove one of the two")
+
+# Before each of these characters a '.' may stand, a '/', or both: so no part of a path is empty, and none is "..".
+_GLOB_CHARACTER = r"[-A-Za-z0-9_*?!+@=,\[\]]"
+GLOB = Text(
+    min_length=1,
+    max_length=256,
+    pattern=rf"^\.?{_GLOB_CHARACTER}(\.?(/\.?)?{_GLOB_CHARACTER})*$",
+    advice=(
+        f"write paths below {UPSTREAM_ROOT}, like test/distributed/test_c10d_*.py:"
+        " no '/' at either end, no '..', no spaces"
+    ),
+)
+SELECT = Text(
+    min_length=1,
+    max_length=1024,
+    pattern=r"^[A-Za-z0-9_:+.\[\]/(][-A-Za-z0-9_:+.\[\]/() ]*$",
+    advice="write an expression of pytest's -k: parts of names, with and, or, not and parentheses",
+)
+
+SUITE = Object(
+    required=("name",),
+    fields={
+        "name": _NAME,
+        "builtin": _NAME,
+        "configMap": Object(required=("name",), fields={"name": _object_name("a ConfigMap of this namespace")}),
+        "files": ListOf(item=GLOB, min_items=1, max_items=64),
+        "select": SELECT,
+        "env": VARIABLES,
+    },
+    refused=dict.fromkeys(("retries", "thresholds", "timeouts"), NOT_YET),
 )
 
 TIMEOUTS = Object(
@@ -64,6 +88,12 @@ TIMEOUTS = Object(
         "caseSeconds": Whole(minimum=1, maximum=86400, default=300),
         "runSeconds": Whole(minimum=1, maximum=604800, default=7200),
     },
+)
+
+RETRIES = Object(
+    has_default=True,
+    fields={"flaky": Whole(minimum=0, maximum=5, default=1)},
+    refused={"infrastructure": NOT_YET},
 )
 
 _KEY_ADVICE = (
@@ -139,7 +169,9 @@ SPEC = Object(
             min_items=1,
             max_items=limits.SUITES,
             unique="name",
-            advice="each suite needs a name of its own; rename one, and say what it runs in builtin or configMap",
+            advice=(
+                "each suite needs a name of its own; rename one, and say what it runs in builtin, configMap or files"
+            ),
         ),
         "nodes": Whole(minimum=1, maximum=limits.NODES, default=1),
         "gpusPerNode": Whole(minimum=0, maximum=16, default=8),
@@ -158,17 +190,18 @@ SPEC = Object(
             advice="write the name of an extended resource with its domain, like nvidia.com/gpu",
         ),
         "placement": Text(max_length=16, choices=tuple(Placement), default=Placement.SPREAD.value),
-        "env": ListOf(
-            item=ENV, max_items=64, unique="name", advice="each variable can be set once; remove one of the two"
-        ),
+        "env": VARIABLES,
         "queueName": _object_name("a LocalQueue of this namespace"),
         "timeouts": TIMEOUTS,
+        "retries": RETRIES,
+        "artifacts": Object(
+            required=("persistentVolumeClaim",),
+            fields={"persistentVolumeClaim": _object_name("a PersistentVolumeClaim of this namespace")},
+        ),
         "ttlSecondsAfterFinished": Whole(minimum=0, maximum=31536000),
         "template": Object(
             fields={"metadata": Object(fields={"labels": LABELS, "annotations": ANNOTATIONS}), "spec": POD}
         ),
     },
-    refused=dict.fromkeys(
-        ("retries", "thresholds", "artifacts", "suspend", "cancel", "files", "select", "resourceClaims"), NOT_YET
-    ),
+    refused=dict.fromkeys(("thresholds", "suspend", "cancel", "files", "select", "resourceClaims"), NOT_YET),
 )

@@ -20,6 +20,7 @@ def test_independent_defaults_are_filled_in_and_the_others_are_left_to_the_opera
         "gpusPerNode": 8,
         "placement": "Spread",
         "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
+        "retries": {"flaky": 1},
     }
 
 
@@ -45,9 +46,11 @@ CHANGES: Mapping[str, Any] = {
     "env": [{"name": "NCCL_DEBUG", "value": "WARN"}],
     "queueName": "other",
     "timeouts": {"caseSeconds": 10},
+    "retries": {"flaky": 0},
+    "artifacts": {"persistentVolumeClaim": "other"},
     "template": {"spec": {"nodeSelector": {"example.com/gpu": "a100"}}},
 }
-HAS_DEFAULT = {"nodes", "gpusPerNode", "placement", "timeouts"}
+HAS_DEFAULT = {"nodes", "gpusPerNode", "placement", "timeouts", "retries"}
 
 
 def test_the_table_of_changes_has_every_field_of_the_spec() -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.core import parse, schema, spec_rules, spec_schema
-from disttest_operator.core.model import Phase, Spec, Suite, Template, Timeouts
+from disttest_operator.core.model import Artifacts, Phase, Retries, Spec, Suite, Template, Timeouts
 
 ROOT = Path(__file__).parents[4]
 CRDS = {
@@ -172,6 +172,8 @@ def test_the_name_has_the_same_rule_on_both_sides() -> None:
         (SPEC, Spec),
         (SPEC["properties"]["suites"]["items"], Suite),
         (SPEC["properties"]["timeouts"], Timeouts),
+        (SPEC["properties"]["retries"], Retries),
+        (SPEC["properties"]["artifacts"], Artifacts),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -188,10 +190,11 @@ def test_the_models_template_has_a_field_for_each_of_the_template() -> None:
 def test_defaults_of_the_crd_are_those_of_the_model() -> None:
     model = {entry.name: entry.default for entry in fields(Spec)}
     given = {snake(name): entry["default"] for name, entry in SPEC["properties"].items() if "default" in entry}
-    assert given.pop("timeouts") == {}
+    for name, part in (("timeouts", Timeouts), ("retries", Retries)):
+        assert given.pop(name) == {}
+        inner = SPEC["properties"][name]["properties"]
+        assert part(**{snake(key): entry["default"] for key, entry in inner.items()}) == part()
     assert given == {name: model[name] for name in given}
-    timeouts = SPEC["properties"]["timeouts"]["properties"]
-    assert Timeouts(**{snake(name): entry["default"] for name, entry in timeouts.items()}) == Timeouts()
 
 
 def snake(name: str) -> str:

@@ -1,14 +1,26 @@
 """Strict reading of a DistTest, and the defaults that depend on other fields."""
 
 import copy
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from disttest_contract.outcomes import Verdict
+from disttest_contract.plan import SuitePlan
 from disttest_operator.core import run_plan
-from disttest_operator.core.model import Backend, Defaults, DistTest, Placement, Suite, Template, Timeouts
+from disttest_operator.core.model import (
+    Artifacts,
+    Backend,
+    Defaults,
+    DistTest,
+    Placement,
+    Retries,
+    Suite,
+    Template,
+    Timeouts,
+)
 from disttest_operator.core.parse import InvalidSpecError, parse
 from tests.data.good_manifest import GOOD, REMOVE, changed
 from tests.data.right_manifests import RIGHT, Right
@@ -74,7 +86,11 @@ def test_the_good_manifest_is_read_whole() -> None:
     spec = test.spec
     assert (test.namespace, test.name, test.uid, test.is_deleting) == ("default", "good", "local", False)
     assert spec.series == "nightly-2x8"
-    assert spec.suites == (Suite(name="collectives", builtin="collectives"), Suite(name="mine", config_map="tests"))
+    assert spec.suites == (
+        Suite(name="collectives", builtin="collectives", env=(("COLLECTIVES_SIZES", "1Mi"),)),
+        Suite(name="mine", config_map="tests", select="fast and not (slow or test_big[2])"),
+        Suite(name="c10d", files=("test/distributed/test_c10d_common.py", "test/**/test_*.py")),
+    )
     assert (spec.nodes, spec.gpus_per_node, spec.ranks_per_node, spec.world_size, spec.gpus) == (2, 8, 8, 16, 16)
     assert (spec.backend, spec.placement) == (Backend.NCCL, Placement.SPREAD)
     assert (spec.image, spec.gpu_resource, spec.queue_name) == (
@@ -84,6 +100,7 @@ def test_the_good_manifest_is_read_whole() -> None:
     )
     assert spec.env == (("NCCL_DEBUG", "INFO"), ("EMPTY", ""))
     assert spec.timeouts == Timeouts(queue_seconds=1800, join_seconds=300, case_seconds=300, run_seconds=7200)
+    assert (spec.retries, spec.artifacts) == (Retries(flaky=2), Artifacts(persistent_volume_claim="disttest-artifacts"))
     assert spec.ttl_seconds_after_finished == 604800
     assert spec.template == Template(
         labels={"team": "torch"},
@@ -111,6 +128,7 @@ def test_the_smallest_manifest_gets_defaults() -> None:
     assert (spec.nodes, spec.gpus_per_node, spec.ranks_per_node, spec.backend) == (1, 8, 8, Backend.NCCL)
     assert (spec.image, spec.gpu_resource, spec.series) == ("runner:default", "nvidia.com/gpu", "")
     assert (spec.timeouts, spec.template, spec.ttl_seconds_after_finished) == (Timeouts(), Template(), None)
+    assert (spec.retries, spec.artifacts) == (Retries(flaky=1), Artifacts())
 
 
 @pytest.mark.parametrize(
@@ -132,6 +150,28 @@ def test_ranks_and_backend_follow_the_gpus(spec: dict[str, Any], ranks: int, bac
 def test_a_suite_from_a_config_map_is_not_built_in() -> None:
     test = parsed(suites=[{"name": "mine", "configMap": {"name": "cm"}}, {"name": "a", "builtin": "collectives"}])
     assert test.spec.suites == (Suite(name="mine", config_map="cm"), Suite(name="a", builtin="collectives"))
+
+
+def test_a_suite_of_files_is_not_built_in_and_its_files_are_below_the_upstream_root() -> None:
+    test = parsed(suites=[{"name": "collectives", "files": ["test/a.py"], "select": "b", "env": [{"name": "C"}]}])
+    assert run_plan.unknown_suites(test.spec) == ()
+    assert run_plan.run_plan(test, 1).suites == (
+        SuitePlan(name="collectives", root="/opt/pytorch", files=("test/a.py",), select="b", env=(("C", ""),)),
+    )
+
+
+def test_a_long_path_that_is_wrong_is_refused_at_once() -> None:
+    """A pattern that tries every way to split it would not come back."""
+    started = time.monotonic()
+    assert problems(smallest(suites=[{"name": "a", "files": ["a." * 127 + "/"]}]))
+    assert time.monotonic() - started < 1
+
+
+def test_the_plan_says_how_often_and_where_to() -> None:
+    plan = run_plan.run_plan(parsed(retries={"flaky": 3}, artifacts={"persistentVolumeClaim": "c"}), 1)
+    assert (plan.flaky_retries, plan.artifacts) == (3, "/artifacts")
+    plan = run_plan.run_plan(parsed(retries={"flaky": 0}), 1)
+    assert (plan.flaky_retries, plan.artifacts) == (0, "")
 
 
 def test_an_unknown_built_in_suite_is_accepted_and_can_be_named() -> None:
