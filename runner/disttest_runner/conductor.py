@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from disttest_contract.outcomes import Outcome, Reason
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import CaseResult, SuiteResult
-from disttest_runner import blame, collection, orders, verdicts
+from disttest_runner import blame, collection, measurements, orders, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
 
@@ -182,6 +182,8 @@ class Conductor:
             {"op": "run", "generation": self.generation, "case": number}, answer="done", seconds=self.plan.case_seconds
         )
         result = blame.judge_case(case_id, await self._evidence(answers), self.world)
+        if measured := measurements.gather(answers.by_node.values()):
+            result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
         run.results.append(result)
         self._observer.ended(run, result)

@@ -10,7 +10,7 @@ from typing import Any
 
 from disttest_contract.outcomes import BAD
 from disttest_contract.plan import RunPlan
-from disttest_runner import processes
+from disttest_runner import measurements, processes
 from disttest_runner.blame import Said
 from disttest_runner.log import Log
 from disttest_runner.nurseries import Nurseries
@@ -184,6 +184,8 @@ class LocalRanks:
                 self._collected()
             elif message["op"] == "done" and message["case"] == self._case:
                 Said.read([message["outcome"], ""])  # raises for what is no outcome
+                if "measured" in message:
+                    measurements.read(message["measured"])  # likewise
                 self._said[rank] = message
                 self._done(rank, message)
         except (WireError, KeyError, ValueError, TypeError) as error:
@@ -214,4 +216,7 @@ class LocalRanks:
             up["all"] = [outcomes.pop(), message["message"]]
         else:
             up["ranks"] = {number: [said["outcome"], said["message"]] for number, said in self._said.items()}
+        measured = {number: said["measured"] for number, said in self._said.items() if "measured" in said}
+        if measured:
+            up["measured"] = measured
         self._tell(up)

@@ -1,7 +1,6 @@
 """From what each rank has measured to one measurement for the report. No I/O, no clock, no torch."""
 
 import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -74,7 +73,7 @@ def merge(by_rank: Mapping[int, Sequence[Sample]]) -> tuple[Measurement, ...]:
 
 def _merge_one(samples: Mapping[int, Sample]) -> Measurement:
     first = next(iter(samples.values()))
-    seconds = statistics.median(sample.seconds for sample in samples.values())
+    seconds = median([sample.seconds for sample in samples.values()])
     slowest = max(samples, key=lambda rank: samples[rank].seconds)
     speed = first.size_bytes / seconds
     return Measurement(
@@ -91,6 +90,13 @@ def _merge_one(samples: Mapping[int, Sample]) -> Measurement:
         bus_bytes_per_second=_rounded(speed * first.bus_factor),
         wrong_elements=sum(sample.wrong_elements for sample in samples.values()),
     )
+
+
+def median(values: Sequence[float]) -> float:
+    """As in `statistics`, which would cost every agent 2 MB and 10 ms to import."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _rounded(value: float) -> float:
