@@ -14,6 +14,8 @@ from disttest_runner.compat import override
 from disttest_runner.orders import RankOrder
 from disttest_runner.wire import Lines, Message, pack, unpack
 
+PROGRAM = "disttest_runner.zygote"
+
 # Read when a module is imported, so they must be there before the zygote is.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # a pool of threads does not survive a fork
@@ -45,7 +47,7 @@ def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
     environ = {**ENVIRONMENT, **environ, **own}
     arguments = [str(its.fileno()), str(os.getpid()), *orders.ALWAYS, *modules]
     process = subprocess.Popen(
-        [sys.executable, "-m", "disttest_runner.zygote", *arguments],
+        [sys.executable, "-m", PROGRAM, *arguments],
         pass_fds=[its.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=writing,

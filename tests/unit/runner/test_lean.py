@@ -35,7 +35,7 @@ class Leaving:
         pytest.param(ASKS_LATE, "", [], False, id="a case asks in its body"),
         pytest.param(BY_CONFTEST, CONFTEST, [], False, id="a fixture of the folder asks"),
         pytest.param(PLAIN, "", ["--log-level=INFO"], False, id="a level is set"),
-        pytest.param(PLAIN, "", ["-o", "log_file=log.txt"], False, id="a file is set"),
+        pytest.param(PLAIN, "", ["-o", "log_file=/dev/null"], False, id="a file is set"),
         pytest.param(PLAIN, "", ["-p", "no:logging"], False, id="it is off already"),
     ],
 )
