@@ -3,13 +3,14 @@
 import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from disttest_contract.outcomes import Outcome, Reason
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.report import CaseResult, SuiteResult
+from disttest_contract.outcomes import Reason
+from disttest_contract.plan import RunPlan
+from disttest_contract.report import SuiteResult
 from disttest_runner import blame, collection, measurements, orders, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
+from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
 
 STACKS_SECONDS = 5.0
@@ -25,17 +26,6 @@ class BrokenSuiteError(Exception):
 
 
 @dataclass(slots=True)
-class SuiteRun:
-    """A suite in progress."""
-
-    plan: SuitePlan
-    started: float  # monotonic
-    ids: tuple[str, ...] = ()
-    digest: str = ""
-    results: list[CaseResult] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class Times:
     """Seconds since the epoch."""
 
@@ -48,8 +38,9 @@ class Observer:
     """Whoever wants to show how it goes."""
 
     announced: Callable[[SuiteRun, str], None]
-    ended: Callable[[SuiteRun, CaseResult], None]
+    ended: Callable[[SuiteRun, int], None]  # the place of the case
     suite_ended: Callable[[SuiteResult], None]
+    noted: Callable[[str], None]
 
 
 class Conductor:
@@ -72,13 +63,12 @@ class Conductor:
         """Raises InterruptedRunError; `done` then holds all suites all the same, with what is known of each."""
         try:
             for index, suite in enumerate(self.plan.suites):
-                self._current = SuiteRun(suite, time.monotonic())
-                self._finish_suite(await self._suite(index, self._current))
+                self._current = SuiteRun(suite, index, time.monotonic())
+                self._finish_suite(await self._suite(self._current))
         except InterruptedRunError as interrupted:
             stop = interrupted.stop
             if self._current is not None:
                 run, self._current = self._current, None
-                rest = [_not_run(case_id, stop.message) for case_id in run.ids[len(run.results) :]]
                 self._finish_suite(
                     SuiteResult(
                         name=run.plan.name,
@@ -86,7 +76,7 @@ class Conductor:
                         reason=stop.reason,
                         message=stop.message,
                         seconds=time.monotonic() - run.started,
-                        cases=(*run.results, *rest),
+                        cases=(*run.results, *run.unrun(stop.message)),
                     )
                 )
             for suite in self.plan.suites[len(self.done) :]:
@@ -98,27 +88,37 @@ class Conductor:
         self.done.append(result)
         self._observer.suite_ended(result)
 
-    async def _suite(self, index: int, run: SuiteRun) -> SuiteResult:
-        broken: BrokenSuiteError | None = None
+    async def _suite(self, run: SuiteRun) -> SuiteResult:
+        name = run.plan.name
         try:
-            await self._start(index, run)
+            await self._start(run)
             for number in range(len(run.ids)):
-                await self._case(index, run, number)
+                await self._case(run, number)
             self._blame_late_exits(run)
-        except BrokenSuiteError as error:
-            broken = error
-        cases = list(run.results)
-        if broken:
-            cases += [_not_run(case_id, str(broken)) for case_id in run.ids[len(cases) :]]
-        seconds = time.monotonic() - run.started
-        if broken:
-            return verdicts.broken(run.plan.name, broken.reason, str(broken), seconds=seconds, cases=tuple(cases))
-        return verdicts.finished(run.plan.name, seconds=seconds, cases=tuple(cases))
+        except BrokenSuiteError as broken:
+            cases = (*run.results, *run.unrun(str(broken)))
+            seconds = time.monotonic() - run.started
+            return verdicts.broken(name, broken.reason, str(broken), seconds=seconds, cases=cases)
+        await self._rerun(run)
+        return verdicts.finished(name, seconds=time.monotonic() - run.started, cases=tuple(run.results))
 
-    async def _start(self, index: int, run: SuiteRun) -> None:
+    async def _rerun(self, run: SuiteRun) -> None:
+        """Cases that ended badly get another try in a generation of their own; passing then is flaky, not red."""
+        for _ in range(self.plan.flaky_retries):
+            places = run.to_rerun()
+            try:
+                for number in places:
+                    run.needs_gang = run.needs_gang or number == places[0]
+                    await self._case(run, number)
+                self._blame_late_exits(run)
+            except BrokenSuiteError as broken:
+                self._observer.noted(f"cases of {run.plan.name} were not tried again: {broken}")
+                return
+
+    async def _start(self, run: SuiteRun) -> None:
         """A new generation that has collected the suite's cases."""
         self.generation += 1
-        message = {"op": "start", "generation": self.generation, "suite": index, "store": self._open_store()}
+        message = {"op": "start", "generation": self.generation, "suite": run.index, "store": self._open_store()}
         seconds = max(orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
         answers = await self.board.ask(message, answer="collected", seconds=seconds)
         if answers.end is not End.ALL:
@@ -140,7 +140,7 @@ class Conductor:
                 Reason.COLLECTION_DIFFERS,
                 f"started anew, all ranks collected other cases than before: {collection.difference(run.ids, ids)}",
             )
-        run.ids, run.digest = ids, digests[0]
+        run.ids, run.digest, run.needs_gang = ids, digests[0], False
         if not ids:
             notes = [answer["note"] for answer in answers.by_node.values() if answer["note"]]
             raise BrokenSuiteError(
@@ -171,10 +171,10 @@ class Conductor:
         where = blame.name_ranks(odd, self.world)
         return BrokenSuiteError(Reason.COLLECTION_DIFFERS, f"{where} collected other cases than rank 0: {what}")
 
-    async def _case(self, index: int, run: SuiteRun, number: int) -> None:
+    async def _case(self, run: SuiteRun, number: int) -> None:
         self._blame_late_exits(run)
-        if run.results and blame.needs_new_gang(run.results[-1]):
-            await self._start(index, run)
+        if run.needs_gang:
+            await self._start(run)
         case_id = run.ids[number]
         self._observer.announced(run, case_id)
         self.times.first_case = self.times.first_case or time.time()
@@ -185,8 +185,8 @@ class Conductor:
         if measured := measurements.gather(answers.by_node.values()):
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
-        run.results.append(result)
-        self._observer.ended(run, result)
+        run.record(number, result)
+        self._observer.ended(run, number)
 
     async def _evidence(self, answers: Answers) -> Evidence:
         said, slowest = dict(answers.early), 0.0
@@ -219,17 +219,14 @@ class Conductor:
     def _blame_late_exits(self, run: SuiteRun) -> None:
         """A rank that ended after it had reported: the case before did it, whatever it said."""
         exits = dict(self.board.exits)
-        if not exits or (run.results and blame.needs_new_gang(run.results[-1])):
+        if not exits or run.needs_gang:
             return
         who = blame.name_ranks(sorted(exits), self.world)
         message = f"{who} {blame.how_it_ended(exits[min(exits)])} between two cases"
-        if not run.results:
+        if run.last is None:
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
-        evidence = Evidence(end=End.DIED, seconds=run.results[-1].seconds, said={}, exits=exits)
-        result = blame.judge_case(run.results[-1].id, evidence, self.world)
-        run.results[-1] = dataclasses.replace(result, message=f"{message}, after this one had reported its result")
-        self._observer.ended(run, run.results[-1])
-
-
-def _not_run(case_id: str, message: str) -> CaseResult:
-    return CaseResult(id=case_id, outcome=Outcome.NOT_RUN, seconds=0.0, message=message)
+        before = run.results[run.last]
+        evidence = Evidence(end=End.DIED, seconds=before.seconds, said={}, exits=exits)
+        result = blame.judge_case(before.id, evidence, self.world)
+        run.amend(dataclasses.replace(result, message=f"{message}, after this one had reported its result"))
+        self._observer.ended(run, run.last)

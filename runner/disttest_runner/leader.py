@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 from disttest_contract.environment import AgentEnvironment
 from disttest_contract.outcomes import Counts, Reason, Verdict
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.report import Report, SuiteResult
 from disttest_runner import door, progress, verdicts
 from disttest_runner.blame import World
-from disttest_runner.conductor import Conductor, Observer, SuiteRun
+from disttest_runner.conductor import Conductor, Observer
 from disttest_runner.door import Stop
 from disttest_runner.log import Log
+from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import InterruptedRunError, Switchboard
 from disttest_runner.termination import TerminationMessage
 
@@ -68,7 +69,7 @@ class Leader:
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
             self.board,
             self._open_store,
-            Observer(self._on_announced, self._on_ended, self._on_suite_ended),
+            Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
         )
         await self._conductor.run()
 
@@ -83,11 +84,12 @@ class Leader:
             step="running", current=f"{run.plan.name}: {case_id}", cases_total=self._cases_before + len(run.ids)
         )
 
-    def _on_ended(self, run: SuiteRun, result: CaseResult) -> None:
-        self._log.say(progress.case_line(run.plan.name, len(run.results), len(run.ids), result))
+    def _on_ended(self, run: SuiteRun, number: int) -> None:
+        result = run.results[number]
+        self._log.say(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
         summary = self._termination.summary
         changes: dict[str, object] = {
-            "counts": Counts.sum([self._counts_before, Counts.of(case.outcome for case in run.results)]),
+            "counts": Counts.sum([self._counts_before, run.counts]),
             "current": "",
         }
         if not summary.first_failure and progress.is_bad(result):

@@ -34,7 +34,9 @@ def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
             why = next((case.message for case in cases if case.message), "no reason was given")
             return f"none of {counts.total} cases passed; the first was {cases[0].outcome.value}: {why}"
         case Reason.ALL_CASES_PASSED:
-            return f"{counts[Outcome.PASSED]} of {counts.total} cases passed"
+            flaky = [case.id for case in cases if case.is_flaky]
+            note = f", {len(flaky)} of them at another try only, first {flaky[0]}" if flaky else ""
+            return f"{counts[Outcome.PASSED]} of {counts.total} cases passed{note}"
         case _:
             first = next(case for case in cases if case.outcome in _BAD_FOR[reason])
             line = first.message.strip().splitlines()[0] if first.message.strip() else ""
@@ -61,6 +63,7 @@ def of_run(suites: Sequence[SuiteResult], stop: Stop | None) -> Stop:
         return Stop(
             worst.verdict,
             worst.reason,
-            f"{counts[Outcome.PASSED]} of {counts.total} cases passed in {len(suites)} suites",
+            f"{counts[Outcome.PASSED]} of {counts.total} cases passed in {len(suites)} suites"
+            + (f", {counts.flaky} of them at another try only" if counts.flaky else ""),
         )
     return worst
