@@ -31,7 +31,7 @@ class Zygote:
         self.unsafe = ""  # why ranks must not be forked from here
 
     def serve(self, modules: list[str]) -> None:
-        """Import, say so, then obey until the agent is gone."""
+        """Import, say so, then obey."""
         started = time.monotonic()
         for module in modules:
             importlib.import_module(module)
@@ -42,6 +42,10 @@ class Zygote:
         self.agent.send(
             {"op": "warm", "seconds": time.monotonic() - started, "unsafe": self.unsafe, "versions": versions()}
         )
+        self.obey()
+
+    def obey(self) -> None:
+        """Until the agent is gone."""
         signal.signal(signal.SIGCHLD, lambda *_: self.reap())
         while (message := self.agent.receive()) is not None:
             match message["op"]:
