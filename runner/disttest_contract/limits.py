@@ -8,6 +8,7 @@ MESSAGE_BYTES = 4096  # of one case in the report
 FAILURE_MESSAGE_BYTES = 512  # of one case in a status
 CASE_ID_BYTES = 512  # in a status
 FRAME_LINE_BYTES = 4096  # of one line of the framed report: below the 16 KiB at which container runtimes split lines
+PLAN_BYTES = 120 << 10  # of the plan's variable: Linux starts no program with one of more than 128 KiB
 NODES = 512
 RANKS_PER_NODE = 128
 SUITES = 32

@@ -48,6 +48,13 @@ ROWS = {
         evidence=evidence(problems=("spec.nodes: write 1 to 512",)),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="spec.nodes: write",
     ),
+    "plan too large": Row(
+        evidence=Evidence(
+            test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="collectives", env=(("A", "$" * 30000),)),))),
+            seen=Observed(), now=at(1),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="of which 122880 are possible: use globs",
+    ),
     "suite unknown": Row(
         evidence=Evidence(
             test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="colectives"),))),
@@ -214,6 +221,29 @@ ROWS = {
     "pod vanished": Row(
         evidence=evidence(a_pod(0), a_pod(1, is_gone=True, ending_since=at(20)), seconds=36),
         verdict=Verdict.INFRA_FAILED, reason=Reason.POD_MISSING, words="went away without a word",
+    ),
+    "nodes differ": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), an_ended_pod(1, 20),
+            report=found(a_bad_report(Verdict.INFRA_FAILED, Reason.NODES_DIFFER, "node1 has NCCL 2.29")),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODES_DIFFER, words="node1 has NCCL 2.29",
+    ),
+    "a GPU is broken": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), an_ended_pod(1, 20),
+            report=found(a_bad_report(Verdict.INFRA_FAILED, Reason.GPU_BROKEN, "CUDA error 802 on node1")),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="CUDA error 802",
+    ),
+    "a GPU is broken, by the termination message": Row(
+        evidence=evidence(
+            an_ended_pod(
+                1, 20, summary=a_summary(node_index=1, verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN)
+            ),
+            an_ended_pod(0, 20), report=LOST,
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="pod nightly-a1-1-abcde on node node1 said",
     ),
     "report invalid": Row(
         evidence=evidence(*ENDED, report=INVALID),

@@ -7,7 +7,7 @@ from typing import Any
 
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
 from disttest_operator.core.model import Backend, DistTest, Spec, Suite, Timeouts
 from disttest_operator.core.views import Condition, Exit, JobView, PodView
@@ -127,6 +127,22 @@ def a_suite(name: str, outcomes: Mapping[str, Outcome]) -> SuiteResult:
     )
     verdict, reason = judge(Counts.of(outcomes.values()))
     return SuiteResult(name=name, verdict=verdict, reason=reason, seconds=1.5, cases=cases)
+
+
+def a_flaky_case(name: str = "test_flaky", *tries: Outcome, outcome: Outcome = Outcome.PASSED) -> CaseResult:
+    """Rank 3 was at fault in every earlier try."""
+    earlier = tuple(
+        Earlier(outcome=one, seconds=0.25, message=f"try {number}", ranks=(3,), nodes=("node1",))
+        for number, one in enumerate(tries or (Outcome.FAILED,))
+    )
+    return CaseResult(id=f"t.py::{name}", outcome=outcome, seconds=0.5, earlier=earlier)
+
+
+def a_report_of(*cases: CaseResult, **changes: Any) -> Report:
+    """One suite with these cases."""
+    verdict, reason = judge(Counts.of(case.outcome for case in cases))
+    suite = SuiteResult(name="collectives", verdict=verdict, reason=reason, seconds=1.5, cases=cases)
+    return a_report(**{"verdict": verdict, "reason": reason, "suites": (suite,)} | changes)
 
 
 def a_report(outcomes: Mapping[str, Outcome] | None = None, **changes: Any) -> Report:

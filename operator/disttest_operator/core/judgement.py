@@ -2,8 +2,9 @@
 
 import hashlib
 
+from disttest_contract import limits
 from disttest_contract.exits import EXIT_CODES
-from disttest_contract.outcomes import Reason, Verdict, judge
+from disttest_contract.outcomes import BAD, Reason, Verdict, judge
 from disttest_contract.report import InvalidReportError, Report
 from disttest_operator.core.evidence import ATTEMPT, ReportFound
 from disttest_operator.core.model import DistTest
@@ -65,6 +66,14 @@ def _check_pass(report: Report, test: DistTest) -> None:
             raise InvalidReportError(
                 f"the report claims Passed, but suite {suite.name!r} says {suite.verdict} "
                 f"and its cases come to {verdict} ({reason})"
+            )
+    allowed = test.spec.retries.flaky
+    for case in (case for suite in report.suites for case in suite.cases):
+        tries = sum(one.outcome in BAD for one in case.earlier)
+        if tries > allowed:
+            raise InvalidReportError(
+                f"the report claims Passed after {tries} bad tries of {limits.cut(case.id, limits.CASE_ID_BYTES)}, "
+                f"the run allows {allowed}"
             )
     world = (report.nodes, report.ranks_per_node, report.backend)
     wanted = (test.spec.nodes, test.spec.ranks_per_node, test.spec.backend.value)

@@ -3,9 +3,8 @@
 from typing import Any
 
 from disttest_contract import environment
-from disttest_operator.core import naming
+from disttest_operator.core import naming, run_plan
 from disttest_operator.core.model import Backend, DistTest, Manifest, Placement
-from disttest_operator.core.run_plan import run_plan
 
 TERMINATION_GRACE_SECONDS = 30
 NODE_LOST_SECONDS = 60  # a gang that lost a node is lost: five minutes, the default, would only hold the others' GPUs
@@ -106,7 +105,7 @@ def _env(test: DistTest, attempt: int, nonce: str) -> list[Manifest]:
     """Users' values win over our defaults; ours that must hold are reserved names, which users cannot set."""
     values = _default_env(test) | dict(test.spec.env)
     values |= {
-        environment.PLAN: run_plan(test, attempt).to_json(),
+        environment.PLAN: run_plan.variable(run_plan.run_plan(test, attempt)),
         environment.NONCE: nonce,
         environment.LEADER: naming.leader_address(test, attempt),
     }

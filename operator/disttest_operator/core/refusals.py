@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from disttest_contract import suites
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core import capacity, run_plan
-from disttest_operator.core.evidence import Evidence, ReportFound
+from disttest_operator.core.evidence import ATTEMPT, Evidence, ReportFound
 from disttest_operator.core.rule import Rule
 from disttest_operator.core.views import PodView
 
@@ -18,6 +18,13 @@ CONFIG_DOUBTFUL = frozenset({"CreateContainerError", "RunContainerError", "PostS
 
 def invalid_spec(evidence: Evidence) -> str | None:
     return "; ".join(evidence.seen.problems) or None
+
+
+def too_large_plan(evidence: Evidence) -> str | None:
+    """Not refused at admission: what suites may have each is too much for all."""
+    if evidence.seen.job:
+        return None
+    return run_plan.excess(run_plan.run_plan(evidence.test, ATTEMPT)) or None
 
 
 def unknown_suite(evidence: Evidence) -> str | None:
@@ -167,6 +174,7 @@ def _waiting(pod: PodView) -> str:
 
 BEFORE_CREATION = (
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=invalid_spec),
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=too_large_plan),
     Rule(reason=Reason.UNKNOWN_SUITE, verdict=Verdict.ERRORED, find=unknown_suite),
     Rule(reason=Reason.NAME_TAKEN, verdict=Verdict.ERRORED, find=name_taken),
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),

@@ -1,6 +1,6 @@
 """What the gang of an attempt is told to do."""
 
-from disttest_contract import suites
+from disttest_contract import limits, suites
 from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
 from disttest_operator.core import naming
 from disttest_operator.core.model import DistTest, Placement, Spec, Suite
@@ -24,6 +24,22 @@ def run_plan(test: DistTest, attempt: int) -> RunPlan:
         run_seconds=spec.timeouts.run_seconds,
         flaky_retries=spec.retries.flaky,
         artifacts=naming.ARTIFACTS_DIRECTORY if spec.artifacts.persistent_volume_claim else "",
+    )
+
+
+def variable(plan: RunPlan) -> str:
+    """The plan as the value of a pod's variable: Kubernetes would replace what looks like $(NAME) in it."""
+    return plan.to_json().replace("$", "\\u0024")
+
+
+def excess(plan: RunPlan) -> str:
+    """A sentence if the plan is more than a program can be given; else nothing."""
+    size_bytes = len(variable(plan))
+    if size_bytes <= limits.PLAN_BYTES:
+        return ""
+    return (
+        f"files, select and env of all suites come to {size_bytes} bytes, of which {limits.PLAN_BYTES} are possible: "
+        "use globs in place of long lists, put common variables into spec.env, or make several DistTests"
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from disttest_contract import limits
-from disttest_contract.outcomes import Verdict
+from disttest_contract.outcomes import BAD, Verdict
 from disttest_contract.report import CaseResult, Report
 from disttest_operator.core import bodies, capacity, conditions, naming, refusals
 from disttest_operator.core.conditions import State, Type
@@ -163,20 +163,29 @@ def _results(report: Report, evidence: Evidence) -> dict[str, Any]:
             }
             for suite in suites
         ],
-        "failures": [_failure(report, suite, case) for suite, case in report.failures[:FAILURES]],
+        "failures": _failures(report),
     }
+
+
+def _failures(report: Report) -> list[Mapping[str, Any]]:
+    """Cases that ended badly, then those that did so at first."""
+    flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
+    return [_failure(report, suite, case) for suite, case in [*report.failures, *flaky][:FAILURES]]
 
 
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
-    return {
+    told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
+    message = f"{told.outcome.value} at first: {told.message}" if case.is_flaky else case.message
+    failure = {
         "case": _case_id(case.id),
         "suite": limits.cut(suite, SUITE_NAME_BYTES),
         "outcome": case.outcome.value,
-        "ranks": [rank for rank in case.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
-        "nodes": [limits.cut(node, NODE_NAME_BYTES) for node in case.nodes[:NODES]],
-        "message": limits.cut(case.message, limits.FAILURE_MESSAGE_BYTES),
+        "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
+        "nodes": [limits.cut(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
+        "message": limits.cut(message, limits.FAILURE_MESSAGE_BYTES),
         "seconds": _finite(case.seconds),
     }
+    return failure | ({"flaky": True} if case.is_flaky else {})
 
 
 def _case_id(case_id: str) -> str:

@@ -36,7 +36,8 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition,
                 Transition(reason="GangReady" if is_true else reason, note=gang["message"], is_warning=not is_true)
             )
     if new.get("verdict") and not old.get("verdict"):
-        note = f"{new['reason']}: {new['message']}"
+        flaky = (new.get("cases") or {}).get("flaky", 0)
+        note = f"{new['reason']}{f', {flaky} flaky' if flaky else ''}: {new['message']}"
         found.append(Transition(reason=new["verdict"], note=note, is_warning=new["verdict"] != Verdict.PASSED))
     return tuple(found)
 

@@ -1,12 +1,15 @@
 import dataclasses
+import hashlib
+import json
 
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import InvalidReportError, Report
 from disttest_operator.core.judgement import conclusion, read_report
+from disttest_operator.core.model import Retries
 from disttest_operator.core.views import Exit
-from tests.support.runs import UID, a_report, a_suite, a_summary, a_test, found
+from tests.support.runs import UID, a_flaky_case, a_report, a_report_of, a_spec, a_suite, a_summary, a_test, found
 
 
 def announced(report: Report, code: int = 0) -> Exit:
@@ -32,6 +35,10 @@ FORGED = {
     "a smaller world": (claims_passed(nodes=1), "the run has (2, 2, 'gloo')"),
     "no ranks": (claims_passed(ranks_per_node=0), "the run has (2, 2, 'gloo')"),
     "red without a red case": (a_report(verdict=Verdict.TESTS_FAILED), "claims TestsFailed, but"),
+    "tried too often": (
+        a_report_of(a_flaky_case("test_a", Outcome.FAILED, Outcome.HUNG)),
+        "after 2 bad tries of t.py::test_a, the run allows 1",
+    ),
     "another attempt": (a_report(attempt=2), "attempt 2"),
     "another run": (a_report(uid="other"), f"not of '{UID}'"),
 }
@@ -76,6 +83,38 @@ def test_a_red_report_needs_no_announcement_since_red_is_no_proof_of_anything_go
 def test_what_is_not_about_cases_is_taken_as_told() -> None:
     report = a_report(verdict=Verdict.ERRORED, reason=Reason.COLLECTION_FAILED, suites=())
     assert conclusion(read_report(report.dumps(), a_test(), None).report) == (Verdict.ERRORED, Reason.COLLECTION_FAILED)
+
+
+def test_flaky_cases_are_passed_cases_and_counted_by_their_tries() -> None:
+    report = a_report_of(a_flaky_case())
+    accepted = read_report(report.dumps(), a_test(), announced(report)).report
+    assert conclusion(accepted) == (Verdict.PASSED, Reason.ALL_CASES_PASSED)
+    assert (accepted.counts.flaky, accepted.counts[Outcome.PASSED]) == (1, 1)
+
+
+def test_a_run_may_allow_more_tries() -> None:
+    report = a_report_of(a_flaky_case("test_a", *[Outcome.FAILED] * 3))
+    test = a_test(spec=a_spec(retries=Retries(flaky=3)))
+    assert read_report(report.dumps(), test, announced(report)).report == report
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.CRASHED, Outcome.SKIPPED, Outcome.NOT_RUN])
+def test_a_case_that_did_not_pass_is_never_flaky_whatever_the_report_says(outcome: Outcome) -> None:
+    data = a_report_of(a_flaky_case(outcome=outcome), verdict=Verdict.ERRORED).to_json()
+    data["counts"]["flaky"] = 7
+    for suite in data["suites"]:
+        suite["counts"]["flaky"] = 7
+        suite["cases"][0]["flaky"] = True
+    accepted = read_report(json.dumps(data).encode(), a_test(), None).report
+    assert (accepted.counts.flaky, accepted.suites[0].counts.flaky) == (0, 0)
+
+
+def test_parts_that_this_reader_does_not_know_are_no_reason_to_refuse_a_report() -> None:
+    data = a_report().to_json()
+    data["of-a-newer-runner"] = data["suites"][0]["more"] = data["suites"][0]["cases"][0]["most"] = [{"x": 1}]
+    raw = json.dumps(data).encode()
+    end = Exit(code=0, summary=a_summary(report_sha256=hashlib.sha256(raw).hexdigest()))
+    assert conclusion(read_report(raw, a_test(), end).report) == (Verdict.PASSED, Reason.ALL_CASES_PASSED)
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"schema": 2}', b"\xff\xfe"])

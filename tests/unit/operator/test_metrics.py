@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.caches import Caches
 from disttest_operator.metrics import COMMON, Metrics
 from disttest_operator.ports import Kind
@@ -67,6 +67,13 @@ def test_runs_are_told_from_ledgers_and_caches(caches: Caches) -> None:
     assert value("disttest_last_success_timestamp_seconds") == at(20).timestamp()
     waiting = ("disttest_active_runs", (("namespace", "gpu-ci"), ("phase", "Queued"), ("series", "nightly-2x8")))
     assert seen[waiting] == 1
+
+
+def test_outcomes_add_up_to_all_cases_since_a_flaky_one_is_a_passed_one(caches: Caches) -> None:
+    outcomes = {
+        dict(labels)["outcome"] for name, labels in samples(exercised(caches)) if name == "disttest_cases_total"
+    }
+    assert outcomes == {outcome.value for outcome in Outcome}
 
 
 def test_counters_are_born_at_zero(caches: Caches) -> None:

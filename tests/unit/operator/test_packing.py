@@ -7,7 +7,7 @@ import random
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report
 from disttest_operator.core.packing import pack
-from tests.support.runs import a_report, a_suite, found
+from tests.support.runs import a_flaky_case, a_report, a_suite, found
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 GENERATOR = random.Random(1)  # noqa: S311  # text that does not shrink, the same each time
@@ -52,6 +52,18 @@ def test_a_large_report_loses_what_tells_least_and_says_so() -> None:
         assert [case.id for _, case in kept.failures] == failed, "what failed is kept"
         seen.add(packed.trimmed)
     assert len(seen) > 1
+
+
+def test_flaky_cases_outlive_other_passed_ones() -> None:
+    report = big_report(100)
+    suite = dataclasses.replace(report.suites[0], cases=(*report.suites[0].cases, a_flaky_case()))
+    large = found(dataclasses.replace(report, suites=(suite,)))
+    packed = pack(large, len(gzip.compress(large.raw)) // 6)
+    assert packed is not None
+    assert packed.trimmed.startswith("cases that did not fail")
+    kept = Report.loads(gzip.decompress(packed.gz_bytes))
+    assert kept.counts.flaky == 1
+    assert kept.counts.total == 11
 
 
 def test_a_report_that_cannot_be_made_small_enough_is_none() -> None:

@@ -133,6 +133,25 @@ def test_a_missing_config_map_ends_the_run_before_a_gang_is_made() -> None:
     assert not [words for words in world.cluster.done if "jobs" in words or "services" in words]
 
 
+def test_a_missing_claim_ends_the_run_and_one_that_is_there_does_not() -> None:
+    world = World(artifacts={"persistentVolumeClaim": "dumps"})
+    world.look()
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "PersistentVolumeClaimMissing")
+    world = World(artifacts={"persistentVolumeClaim": "dumps"})
+    world.cluster.put(Kind.CLAIM, {"metadata": {"name": "dumps", "namespace": "gpu-ci"}})
+    world.look()
+    assert "create jobs nightly-a1" in world.cluster.done
+
+
+def test_suites_that_say_too_much_for_one_variable_end_the_run_before_a_gang_is_made() -> None:
+    env = [{"name": f"V{n}", "value": "x" * 4096} for n in range(31)]
+    world = World(suites=[{"name": "collectives", "env": env}])
+    world.look()
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "InvalidSpec")
+    assert "make several DistTests" in world.status["message"]
+    assert not [words for words in world.cluster.done if "jobs" in words]
+
+
 def test_a_spec_that_slipped_past_admission_gets_its_verdict() -> None:
     world = World(nodes=0)
     world.look()

@@ -12,9 +12,11 @@ from disttest_operator.core.evidence import Evidence, Stored
 from disttest_operator.core.rule import Ending
 from disttest_operator.core.views import NodeView
 from tests.support.runs import (
+    a_flaky_case,
     a_job,
     a_pod,
     a_report,
+    a_report_of,
     a_spec,
     a_suite,
     a_test,
@@ -135,6 +137,40 @@ def test_what_a_report_claims_cannot_break_the_status() -> None:
     assert len(failure["nodes"][0]) <= 253
 
 
+def test_failures_come_first_and_flaky_cases_after_them_with_what_was_wrong_at_first() -> None:
+    good = CaseResult(id="t.py::test_good", outcome=Outcome.PASSED, seconds=0.5)
+    bad = CaseResult(id="t.py::test_bad", outcome=Outcome.FAILED, seconds=0.5, message="why", ranks=(0,))
+    report = a_report_of(a_flaky_case("test_flaky", Outcome.CRASHED, Outcome.FAILED), good, bad)
+    last = status.finished(an_end(report), PASSED)
+    assert (last["cases"]["total"], last["cases"]["passed"], last["cases"]["flaky"]) == (3, 2, 1)
+    assert last["suites"][0]["cases"] == last["cases"]
+    failed, flaky = last["failures"]
+    assert (failed["case"], failed["outcome"], "flaky" in failed) == ("t.py::test_bad", "failed", False)
+    assert flaky == {
+        "case": "t.py::test_flaky",
+        "suite": "collectives",
+        "outcome": "passed",
+        "flaky": True,
+        "ranks": [3],
+        "nodes": ["node1"],
+        "message": "crashed at first: try 0",
+        "seconds": 0.5,
+    }
+
+
+def test_many_failures_leave_no_room_for_flaky_cases() -> None:
+    bad = tuple(CaseResult(id=f"t.py::{n}", outcome=Outcome.HUNG, seconds=1) for n in range(25))
+    failures = status.finished(an_end(a_report_of(a_flaky_case(), *bad)), PASSED)["failures"]
+    assert [failure["outcome"] for failure in failures] == ["hung"] * 20
+
+
+def test_a_case_that_failed_every_time_is_not_flaky() -> None:
+    report = a_report_of(a_flaky_case("test_red", Outcome.FAILED, outcome=Outcome.CRASHED))
+    last = status.finished(an_end(report), PASSED)
+    assert last["cases"]["flaky"] == 0
+    assert [("flaky" in failure, failure["outcome"]) for failure in last["failures"]] == [(False, "crashed")]
+
+
 def test_a_conditions_time_changes_with_its_status_only() -> None:
     look = evidence(a_pod(0), a_pod(1))
     first = State(type=Type.GANG_READY, is_true=False, reason="Starting", message="a")
@@ -148,6 +184,12 @@ def test_a_conditions_time_changes_with_its_status_only() -> None:
         times.append(merged[1]["lastTransitionTime"][-3:-1])
     assert times == ["00", "00", "02"]
     assert merged[0] == {"type": "Foreign", "status": "True"}, "conditions of others stay"
+
+
+def test_the_event_of_a_passed_run_tells_of_flaky_cases() -> None:
+    last = status.finished(an_end(a_report_of(a_flaky_case(), a_flaky_case("test_other"))), PASSED)
+    notes = [(told.note, told.is_warning) for told in transitions.between({"attempt": 1}, last)]
+    assert notes[-1] == ("AllCasesPassed, 2 flaky: 2 cases passed", False)
 
 
 def test_each_transition_has_one_event() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from disttest_contract import environment
 from disttest_contract.environment import AgentEnvironment
+from disttest_contract.plan import RunPlan
 from disttest_operator.core import manifests, naming
 from disttest_operator.core.model import Defaults, DistTest, Manifest
 from disttest_operator.core.parse import parse
@@ -89,6 +90,35 @@ def test_an_agent_can_read_what_its_pod_is_given() -> None:
     assert (agent.nonce, agent.leader_host, agent.leader_port) == ("secret", "run-a3-0.run-a3.gpu-ci.svc", 29400)
     assert agent.plan.suites[1].directory == "/opt/disttest/suites/mine"
     assert agent.plan.spread
+
+
+def test_what_looks_like_a_reference_in_the_plan_is_left_alone_by_kubernetes() -> None:
+    """It would put values of other variables into the JSON, and make one dollar of two."""
+    value = "$(HOME) $$(HOME) $$ ${HOME}"
+    test = a_test({"suites": [{"name": "collectives", "env": [{"name": "A", "value": value}]}]})
+    plan = env(manifests.build_job(test, 1, "n"))[environment.PLAN]
+    assert "$" not in plan
+    assert RunPlan.from_json(plan).suites[0].env == (("A", value),)
+
+
+def test_the_claim_is_mounted_where_the_plan_says_and_its_group_may_write() -> None:
+    spec = manifests.build_job(a_test(CPU | {"artifacts": {"persistentVolumeClaim": "dumps"}}), 1, "n")
+    pod = spec["spec"]["template"]["spec"]
+    mounts = {mount["name"]: mount for mount in container(spec)["volumeMounts"]}
+    assert mounts["artifacts"] == {"name": "artifacts", "mountPath": "/artifacts"}
+    assert {"name": "artifacts", "persistentVolumeClaim": {"claimName": "dumps"}} in pod["volumes"]
+    assert RunPlan.from_json(env(spec)[environment.PLAN]).artifacts == "/artifacts"
+    assert pod["securityContext"]["fsGroup"] > 0
+    without = manifests.build_job(a_test(CPU), 1, "n")["spec"]["template"]["spec"]
+    assert "fsGroup" not in without["securityContext"]
+
+
+def test_a_pod_has_shared_memory_and_no_right_to_trace_processes() -> None:
+    job = manifests.build_job(a_test(GOOD["spec"]), 1, "n")
+    volumes = {volume["name"]: volume for volume in job["spec"]["template"]["spec"]["volumes"]}
+    mounts = {mount["mountPath"]: mount["name"] for mount in container(job)["volumeMounts"]}
+    assert volumes[mounts["/dev/shm"]]["emptyDir"] == {"medium": "Memory"}  # noqa: S108  # a path inside the container
+    assert container(job)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_the_users_environment_wins_over_defaults_and_nothing_is_set_twice() -> None:
