@@ -17,6 +17,9 @@ POD_UID = "DISTTEST_POD_UID"
 LEADER = "DISTTEST_LEADER"  # host:port of the leader
 TERMINATION_LOG = "DISTTEST_TERMINATION_LOG"  # path of the termination message file
 
+SILENCE_SECONDS = "DISTTEST_SILENCE_SECONDS"  # after which agent or leader count as lost; optional
+
+SILENCE_SECONDS_DEFAULT = 25.0  # as long as the kernel needs for a node that lost power
 TERMINATION_LOG_DEFAULT = "/dev/termination-log"
 LEADER_PORT = 29400
 
@@ -40,6 +43,7 @@ class AgentEnvironment:
     leader_host: str
     leader_port: int
     termination_log: str
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
@@ -59,6 +63,9 @@ class AgentEnvironment:
             raise InvalidPlanError(f"{NODE_INDEX}={index!r} is not a node index below {plan.nodes}")
         if not colon or not port.isdecimal():
             raise InvalidPlanError(f"{LEADER}={environ[LEADER]!r} is not host:port")
+        silence = environ.get(SILENCE_SECONDS) or str(SILENCE_SECONDS_DEFAULT)
+        if not silence.replace(".", "", 1).isdecimal() or float(silence) <= 0:
+            raise InvalidPlanError(f"{SILENCE_SECONDS}={silence!r} is not a number of seconds above 0")
         return cls(
             plan=plan,
             nonce=need(NONCE),
@@ -69,6 +76,7 @@ class AgentEnvironment:
             leader_host=host,
             leader_port=int(port),
             termination_log=environ.get(TERMINATION_LOG) or TERMINATION_LOG_DEFAULT,
+            silence_seconds=float(silence),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from disttest_contract import limits
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict
+from disttest_contract.preflight import NodeFacts
 
 SCHEMA = 1
 
@@ -47,6 +48,37 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """What was seen of ranks that waited for each other. `artifacts` is where the whole of it lies, if anywhere."""
+
+    summary: str = ""  # one sentence: who waits in which collective, and who never joined it
+    states: Mapping[int, str] = field(default_factory=dict)  # rank -> what it was doing
+    native: Mapping[int, str] = field(default_factory=dict)  # rank -> stacks with C frames
+    ras: str = ""  # NCCL's own account
+    artifacts: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        data = {
+            "summary": limits.cut(self.summary, limits.MESSAGE_BYTES),
+            "states": {str(rank): text for rank, text in self.states.items()},
+            "native": {str(rank): text for rank, text in self.native.items()},
+            "ras": self.ras,
+            "artifacts": self.artifacts,
+        }
+        return {key: value for key, value in data.items() if value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
+            summary=str(data.get("summary", "")),
+            states={int(rank): str(text) for rank, text in data.get("states", {}).items()},
+            native={int(rank): str(text) for rank, text in data.get("native", {}).items()},
+            ras=str(data.get("ras", "")),
+            artifacts=str(data.get("artifacts", "")),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
     """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome."""
 
@@ -59,6 +91,7 @@ class CaseResult:
     signal: str = ""  # SIGSEGV …, when a rank was killed by one
     exit_code: int | None = None  # when a rank left by itself
     stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
+    diagnosis: Diagnosis | None = None  # of a case in which ranks waited for each other
     earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
     measurements: tuple[Measurement, ...] = ()
 
@@ -77,6 +110,7 @@ class CaseResult:
             "nodes": list(self.nodes),
             "signal": self.signal,
             "stacks": {str(rank): text for rank, text in self.stacks.items()},
+            "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
             "earlier": [one.to_json() for one in self.earlier],
             "measurements": [one.to_json() for one in self.measurements],
         }
@@ -97,6 +131,7 @@ class CaseResult:
             signal=str(data.get("signal", "")),
             exit_code=data.get("exitCode"),
             stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},
+            diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
             earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
             measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),
         )
@@ -161,6 +196,7 @@ class Report:
     finished: float
     generations: int
     suites: tuple[SuiteResult, ...]
+    preflight: tuple[NodeFacts, ...] = ()  # of the nodes that joined
 
     @property
     def counts(self) -> Counts:
@@ -195,6 +231,7 @@ class Report:
             "generations": self.generations,
             "counts": self.counts.to_json(),
             "suites": [suite.to_json() for suite in self.suites],
+            "preflight": [facts.to_json() for facts in self.preflight],
         }
 
     def dumps(self) -> bytes:
@@ -239,6 +276,7 @@ class Report:
             finished=float(times["finished"]),
             generations=int(data["generations"]),
             suites=tuple(SuiteResult.from_json(suite) for suite in data["suites"]),
+            preflight=tuple(NodeFacts.from_json(facts) for facts in data.get("preflight", ())),
         )
 
 

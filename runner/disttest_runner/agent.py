@@ -14,8 +14,9 @@ from disttest_contract.exits import ExitCode
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.report import Report
-from disttest_runner import gpus, processes, publish, store
+from disttest_runner import processes, publish, store
 from disttest_runner.door import Hello, Stop
+from disttest_runner.inspection import inspect
 from disttest_runner.leader import Leader
 from disttest_runner.link import LeaderLink, NotJoinedError
 from disttest_runner.local_ranks import LocalRanks
@@ -41,7 +42,7 @@ class Agent:
         )
         self.termination = TerminationMessage(environment.termination_log, summary, self.log)
         self.store = store.StoreListener(environment.leader_host)
-        self.link = LeaderLink(self._on_message, self._on_leader_lost)
+        self.link = LeaderLink(self._on_message, self._on_leader_lost, environment.silence_seconds)
         self.ranks = LocalRanks(self.plan, zygote, self.log, self.link.send, self._on_broken)
         self.leader: Leader | None = None
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
@@ -119,7 +120,7 @@ class Agent:
             node_name=environment.node_name,
             pod_name=environment.pod_name,
             pod_uid=environment.pod_uid,
-            gpus=await asyncio.to_thread(gpus.count) if plan.backend == "nccl" else 0,
+            facts=await asyncio.to_thread(inspect, environment.node_name, uses_gpus=plan.backend == "nccl"),
         )
         # A pod's own name may not resolve yet when it starts.
         hosts = (environment.leader_host,) if environment.node_index else ("127.0.0.1", "::1")
@@ -183,9 +184,9 @@ class Agent:
             case _:
                 self._orders.put_nowait(message)
 
-    def _on_leader_lost(self) -> None:
+    def _on_leader_lost(self, how: str) -> None:
         if self.leader is None:
-            message = f"the leader at {self.environment.leader_host} went away before it had given a verdict"
+            message = f"the leader at {self.environment.leader_host} {how}, before it had given a verdict"
             self._finish_alone(Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
 
     def _on_broken(self, message: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.plan import RunPlan
+from disttest_contract.preflight import NodeFacts
 from disttest_runner.wire import PROTOCOL, Message
 
 
@@ -31,7 +32,7 @@ class Hello:
     node_name: str
     pod_name: str
     pod_uid: str
-    gpus: int
+    facts: NodeFacts
 
     def to_message(self) -> Message:
         return {
@@ -42,7 +43,7 @@ class Hello:
             "nodeName": self.node_name,
             "podName": self.pod_name,
             "podUid": self.pod_uid,
-            "gpus": self.gpus,
+            "facts": self.facts.to_json(),
         }
 
 
@@ -55,7 +56,7 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
             f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: "
             "use one image for all pods"
         )
-    index, gpus = message.get("nodeIndex"), message.get("gpus")
+    index = message.get("nodeIndex")
     if not isinstance(index, int) or not 0 <= index < plan.nodes:
         raise RefusedError(f"refused: node index {index!r} is not below {plan.nodes}")
     if index in joined:
@@ -70,8 +71,15 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
         node_name=str(message.get("nodeName")),
         pod_name=str(message.get("podName")),
         pod_uid=str(message.get("podUid")),
-        gpus=gpus if isinstance(gpus, int) else 0,
+        facts=_facts(message.get("facts")),
     )
+
+
+def _facts(data: object) -> NodeFacts:
+    try:
+        return NodeFacts.from_json(data if isinstance(data, dict) else {})
+    except (TypeError, ValueError, AttributeError) as error:
+        raise RefusedError(f"refused: what the agent says of its node cannot be read: {error}") from error
 
 
 def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
@@ -94,16 +102,6 @@ def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
             Verdict.INFRA_FAILED,
             Reason.SHARED_NODE,
             f"node {_indexes(indexes)} all run on {name}, but `placement: Spread` asks for one pod a node",
-        )
-    poor = [hello for hello in joined.values() if hello.gpus < plan.ranks_per_node]
-    if plan.backend == "nccl" and poor:
-        first = min(poor, key=lambda hello: hello.node_index)
-        return Stop(
-            Verdict.INFRA_FAILED,
-            Reason.TOO_FEW_GPUS,
-            f"pod {first.pod_name} on {first.node_name} sees {first.gpus} GPUs, "
-            f"but {plan.ranks_per_node} ranks need one each: "
-            "see the device plugin of this node, or set `gpusPerNode` and `ranksPerNode` to what the node has",
         )
     return None
 

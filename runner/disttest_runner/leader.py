@@ -8,7 +8,7 @@ from collections.abc import Callable
 from disttest_contract.environment import AgentEnvironment
 from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.report import Report, SuiteResult
-from disttest_runner import door, progress, verdicts
+from disttest_runner import door, orders, preflight, progress, verdicts
 from disttest_runner.blame import World
 from disttest_runner.conductor import Conductor, Observer
 from disttest_runner.door import Stop
@@ -28,7 +28,7 @@ class Leader:
     ) -> None:
         self.plan, self._environment = environment.plan, environment
         self._log, self._termination = log, termination
-        self.board = Switchboard(self.plan, environment.nonce, log.say)
+        self.board = Switchboard(self.plan, environment.nonce, environment.silence_seconds, log.say)
         self._open_store = open_store
         self._started = time.time()
         self._joined: float | None = None
@@ -56,14 +56,14 @@ class Leader:
         )
         self._termination.update(step="joining")
         await self.board.wait_for_all(plan.join_seconds)
-        stop = door.check_gang(plan, self.board.joined)
-        if stop:
-            raise InterruptedRunError(stop)
+        _go_on_unless(door.check_gang(plan, self.board.joined) or preflight.check_hardware(plan, self.board.facts))
         self._joined = time.time()
+        self.board.pulse.start()
         names = self._node_names()
         self._log.say(f"joined after {self._joined - self._started:.1f} s: {', '.join(names)}")
         self._termination.update(step="collecting")
         asyncio.get_running_loop().call_later(plan.run_seconds, self.board.interrupt, _run_deadline(plan.run_seconds))
+        await self._check_nodes()
         self._conductor = Conductor(
             plan,
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
@@ -72,6 +72,14 @@ class Leader:
             Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
         )
         await self._conductor.run()
+
+    async def _check_nodes(self) -> None:
+        """What could not be known before torch was imported. Who is late is the conductor's to find out."""
+        await self.board.wait_for_warm(max(orders.MIN_COLLECT_SECONDS, self.plan.join_seconds))
+        facts = self.board.facts
+        for warning in preflight.warnings(self.plan, facts):
+            self._log.say(f"warning: {warning}")
+        _go_on_unless(preflight.check_software(facts))
 
     def _node_names(self) -> tuple[str, ...]:
         joined = self.board.joined
@@ -120,6 +128,7 @@ class Leader:
             ranks_per_node=plan.ranks_per_node,
             node_names=self._node_names(),
             versions=self.board.versions.get(0, {}),
+            preflight=tuple(self.board.facts.values()),
             verdict=final.verdict,
             reason=final.reason,
             message=final.message,
@@ -131,6 +140,11 @@ class Leader:
             generations=conductor.generation if conductor else 0,
             suites=suites,
         )
+
+
+def _go_on_unless(stop: Stop | None) -> None:
+    if stop is not None:
+        raise InterruptedRunError(stop)
 
 
 def _run_deadline(seconds: int) -> Stop:

@@ -1,11 +1,13 @@
 """An agent's connection to the leader: found by patience, lost only once."""
 
 import asyncio
+import time
 from collections.abc import Callable
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_runner.door import Hello, Stop
-from disttest_runner.wire import Lines, Message, WireError, unpack
+from disttest_runner.pulse import Pulse
+from disttest_runner.wire import ALIVE, Lines, Message, WireError, unpack
 
 ATTEMPT_SECONDS = 5.0
 RETRY_SECONDS = 0.1  # names of new pods resolve after a while
@@ -22,8 +24,11 @@ class NotJoinedError(Exception):
 class LeaderLink:
     """Messages that are sent before the leader has said welcome wait for it."""
 
-    def __init__(self, on_message: Callable[[Message, bytes], None], on_lost: Callable[[], None]) -> None:
+    def __init__(
+        self, on_message: Callable[[Message, bytes], None], on_lost: Callable[[str], None], silence_seconds: float
+    ) -> None:
         self._on_message, self._on_lost = on_message, on_lost
+        self._pulse = Pulse(silence_seconds, lambda: self.send(ALIVE), lambda _, what: on_lost(what))
         self._lines: Lines | None = None
         self._waiting: list[Message] = []
 
@@ -64,14 +69,18 @@ class LeaderLink:
         first: asyncio.Future[bytes] = loop.create_future()
 
         def on_line(_: Lines, raw: bytes) -> None:
+            self._pulse.hear(0)
             if first.done():
-                self._on_message(unpack(raw), raw)
+                message = unpack(raw)
+                if message != ALIVE:
+                    self._on_message(message, raw)
             else:
                 first.set_result(raw)
 
         def on_lost(lines: Lines) -> None:
             if lines is self._lines:
-                self._on_lost()
+                self._pulse.stop()
+                self._on_lost("went away")
             elif not first.done():
                 first.set_exception(ConnectionError("the connection was closed"))
 
@@ -85,9 +94,11 @@ class LeaderLink:
         self._lines = lines
         if lines.is_lost:
             raise ConnectionError("the connection was closed")
+        lines.send({"op": "clock", "time": time.time()})
         for message in self._waiting:
             lines.send(message)
         self._waiting = []
+        self._pulse.start()
 
 
 def _check_answer(raw: bytes, where: str) -> None:

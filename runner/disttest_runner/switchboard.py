@@ -1,15 +1,19 @@
 """The leader's connections: lets agents in, asks all of them something, and gathers the answers until a deadline."""
 
 import asyncio
+import dataclasses
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.plan import RunPlan
+from disttest_contract.preflight import NodeFacts
 from disttest_runner import wire
 from disttest_runner.blame import End, Said
 from disttest_runner.door import Hello, RefusedError, Stop, check_hello
+from disttest_runner.pulse import Pulse
 from disttest_runner.wire import Lines, Message, WireError
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
@@ -50,16 +54,24 @@ class Answers:
 class Switchboard:
     """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it."""
 
-    def __init__(self, plan: RunPlan, nonce: str, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: RunPlan, nonce: str, silence_seconds: float, say: Callable[[str], None]) -> None:
         self.plan, self._nonce, self._say = plan, nonce, say
         self.joined: dict[int, Hello] = {}
         self.versions: dict[int, dict[str, str]] = {}
+        self._clocks: dict[int, tuple[float, float]] = {}  # seconds: ahead of ours, round trip
+        self._welcomed: dict[int, float] = {}  # when, since the epoch
+        self.pulse = Pulse(
+            silence_seconds,
+            lambda: self.tell(wire.ALIVE),
+            lambda index, what: self._interrupt_by(index, Reason.GANG_LOST, f"the agent {what}"),
+        )
         self.exits: dict[int, int] = {}  # ranks of this generation that ended by themselves
         self.stop: Stop | None = None
         self._agents: dict[int, Lines] = {}
         self._strangers: set[Lines] = set()
         self._refusals_told = 0
         self._all_here = asyncio.Event()
+        self._all_warm = asyncio.Event()
         self._generation = 0
         self._step: Step | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -98,18 +110,42 @@ class Switchboard:
         self.joined[index], self._agents[index] = hello, lines
         lines.serve(lambda _, raw: self._on_line(index, raw), lambda _: self._on_lost(index), wire.LINE_BYTES)
         lines.send({"op": "welcome"})
+        self._welcomed[index] = time.time()
+        self.pulse.hear(index)
         if len(self.joined) == self.plan.nodes:
             self._all_here.set()
 
     async def wait_for_all(self, seconds: float) -> None:
         """Until all have joined, the deadline, or a stop; who is missing is for the caller to see."""
+        await self._wait(self._all_here, seconds)
+
+    async def wait_for_warm(self, seconds: float) -> None:
+        """Until all have told their versions, the deadline, or a stop."""
+        await self._wait(self._all_warm, seconds)
+
+    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
-                await self._all_here.wait()
+                await event.wait()
         except TimeoutError:
             return
         if self.stop:
             raise InterruptedRunError(self.stop)
+
+    @property
+    def facts(self) -> dict[int, NodeFacts]:
+        """What is known of each node that has joined."""
+        found = {}
+        for index, hello in sorted(self.joined.items()):
+            offset, round_trip = self._clocks.get(index, (None, None))
+            found[index] = dataclasses.replace(
+                hello.facts,
+                node_name=hello.node_name,
+                clock_offset_seconds=offset,
+                round_trip_seconds=round_trip,
+                versions=self.versions.get(index, {}),
+            )
+        return found
 
     # --- asking
 
@@ -145,6 +181,7 @@ class Switchboard:
         """End the run at the next possible moment; the first cause counts."""
         self.stop = self.stop or stop
         self._all_here.set()
+        self._all_warm.set()
         self._settle(End.DEADLINE)
 
     async def hang_up(self, seconds: float) -> None:
@@ -178,9 +215,17 @@ class Switchboard:
 
     def _on_line(self, index: int, raw: bytes) -> None:
         message: dict[str, Any] = wire.unpack(raw)
+        self.pulse.hear(index)
         match message["op"]:
+            case "alive":
+                pass
+            case "clock":
+                welcomed, now = self._welcomed[index], time.time()
+                self._clocks[index] = (message["time"] - (welcomed + now) / 2, now - welcomed)
             case "warm":
                 self.versions[index] = message["versions"]
+                if len(self.versions) == self.plan.nodes:
+                    self._all_warm.set()
             case "broken":
                 self._interrupt_by(index, Reason.GANG_FAILED_TO_START, message["message"])
             case "leaving":

@@ -11,6 +11,7 @@ import pytest
 from disttest_contract import environment
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.report import Report
+from disttest_runner.wire import PROTOCOL
 from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
 
 SHORT = "def test_it(): pass\n"
@@ -77,13 +78,13 @@ STRANGERS: dict[str, Callable[[Gang], bytes]] = {
 def hello(**changes: object) -> bytes:
     message = {
         "op": "hello",
-        "protocol": 1,
+        "protocol": PROTOCOL,
         "nonce": "",
         "nodeIndex": 1,
         "nodeName": "intruder",
         "podName": "intruder",
         "podUid": "intruder",
-        "gpus": 0,
+        "facts": {},
     }
     return json.dumps(message | changes).encode() + b"\n"
 
