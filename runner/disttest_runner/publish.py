@@ -29,12 +29,12 @@ def _map(report: Report, change: Callable[[CaseResult], CaseResult]) -> Report:
 
 
 def _without_stacks(case: CaseResult) -> CaseResult:
-    return dataclasses.replace(case, stacks={})
+    return dataclasses.replace(case, stacks={}, diagnosis=None)
 
 
 def _short(case: CaseResult) -> CaseResult:
-    return dataclasses.replace(case, stacks={}, message=limits.cut(case.message, SHORT_MESSAGE_BYTES))
+    return dataclasses.replace(case, stacks={}, diagnosis=None, message=limits.cut(case.message, SHORT_MESSAGE_BYTES))
 
 
 def _bare(case: CaseResult) -> CaseResult:
-    return dataclasses.replace(case, stacks={}, message="", ranks=case.ranks[:1], nodes=case.nodes[:1])
+    return dataclasses.replace(case, stacks={}, diagnosis=None, message="", ranks=case.ranks[:1], nodes=case.nodes[:1])

@@ -1,10 +1,12 @@
 """The report: what is written comes back, what is unknown is ignored, what is wrong is refused."""
 
+import dataclasses
 import json
 
 import pytest
 
 from disttest_contract import limits
+from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult, InvalidReportError, Report, SuiteResult
 
@@ -17,6 +19,20 @@ CRASH = CaseResult(
     nodes=("node-b",),
     signal="SIGSEGV",
     stacks={3: "File x.py, line 1"},
+)
+HANG = CaseResult(
+    id="test_x.py::test_hang",
+    outcome=Outcome.HUNG,
+    seconds=5,
+    ranks=(1,),
+    stacks={0: "File x.py, line 2"},
+    diagnosis=Diagnosis(
+        summary="rank 0 waits in all_reduce number 5 of the default group; rank 1 has not joined it",
+        states={0: "waits", 1: "is stopped"},
+        native={0: "epoll_wait (libc.so.6)"},
+        ras="RAS: all is well",
+        artifacts="/artifacts/x",
+    ),
 )
 LEFT = CaseResult(id="test_x.py::test_exit", outcome=Outcome.CRASHED, seconds=0.1, ranks=(0,), exit_code=0)
 GOOD = CaseResult(id="test_x.py::test_ü[é]", outcome=Outcome.PASSED, seconds=0.25)
@@ -105,3 +121,11 @@ def test_long_messages_are_cut_with_a_mark() -> None:
 )
 def test_cutting_counts_bytes(text: str, limit: int, expected: str) -> None:
     assert limits.cut(text, limit) == expected
+
+
+def test_what_was_seen_of_a_hang_comes_back() -> None:
+    hung = CaseResult(id="x", outcome=Outcome.HUNG, seconds=1, diagnosis=Diagnosis())
+    for case in (HANG, dataclasses.replace(HANG, diagnosis=Diagnosis(summary="rank 1 is in x.py"))):
+        assert CaseResult.from_json(json.loads(json.dumps(case.to_json()))) == case
+    assert CaseResult.from_json(hung.to_json()).diagnosis is None, "nothing was seen"
+    assert HANG.to_json()["diagnosis"].keys() == {"summary", "states", "native", "ras", "artifacts"}
