@@ -17,6 +17,7 @@ class NodeFacts:
 
     node_name: str = ""
     gpus: tuple[str, ...] = ()
+    shares_gpus: bool = False  # NCCL was told to put several ranks on one GPU
     driver: str = ""
     cuda_driver: str = ""  # the newest CUDA that the driver knows
     cuda_error: str = ""
@@ -33,6 +34,7 @@ class NodeFacts:
         return {
             "nodeName": self.node_name,
             "gpus": list(self.gpus),
+            "sharesGpus": self.shares_gpus,
             "driver": self.driver,
             "cudaDriver": self.cuda_driver,
             "cudaError": self.cuda_error,
@@ -52,6 +54,7 @@ class NodeFacts:
         return cls(
             node_name=str(data.get("nodeName", "")),
             gpus=tuple(str(gpu) for gpu in data.get("gpus", ())),
+            shares_gpus=bool(data.get("sharesGpus", False)),
             driver=str(data.get("driver", "")),
             cuda_driver=str(data.get("cudaDriver", "")),
             cuda_error=str(data.get("cudaError", "")),

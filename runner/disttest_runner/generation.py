@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
-from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]  # exported when run
+from torch.distributed import (  # type: ignore[attr-defined]  # exported when run
+    PrefixStore,
+    Store,
+    TCPStore,
+    distributed_c10d,
+)
 
 from disttest_runner.gang import Gang
 from disttest_runner.meeting import Meetings
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 STORE_SECONDS = 120
 # Torch's own timeout is that much longer than a case's, so that our deadline, which names ranks, speaks first.
 BEYOND_CASE_SECONDS = 60
+GROUPS_OF_A_CASE_BITS = 16
 
 
 class Generation:
@@ -26,6 +32,7 @@ class Generation:
     def __init__(self, order: RankOrder, listener: int | None) -> None:
         self.order = order
         self._group: ProcessGroup | None = None
+        self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file keeps over its cases
         self._case = 0
         self._meetings = Meetings()
         self.gang = Gang(
@@ -33,7 +40,7 @@ class Generation:
             world_size=order.world_size,
             local_rank=order.local_rank,
             node_index=order.node_index,
-            device=torch.device("cuda", order.local_rank) if order.backend == "nccl" else torch.device("cpu"),
+            device=device_of(order),
             backend=order.backend,
             generation=order.generation,
         )
@@ -117,3 +124,23 @@ class Generation:
         """Groups that this case makes do not meet those of another one."""
         self._case = number
         self._meetings.enter_case(number)
+        if dist.is_initialized() and hasattr(distributed_c10d, "_world"):
+            # Torch numbers groups; a rank that had made more of them than its peers would wait for them in vain.
+            distributed_c10d._world.group_count = (number + 1) << GROUPS_OF_A_CASE_BITS  # noqa: SLF001 - no public way
+
+    @property
+    def has_lost_group(self) -> bool:
+        """Whether a case destroyed or replaced the default group, which other ranks may still have."""
+        return self._group is not None and not (dist.is_initialized() and dist.group.WORLD is self._group)
+
+    def destroy_left_group(self, before: object) -> None:
+        """A default group that a case made for itself and left: the next one may want to make its own."""
+        if dist.is_initialized() and dist.group.WORLD not in (before, self._group, self.lasting_group):
+            dist.destroy_process_group()
+
+
+def device_of(order: RankOrder) -> torch.device:
+    """A GPU of its own, unless NCCL was told to put several ranks on one. Asks NVML only, not the driver."""
+    if order.backend != "nccl":
+        return torch.device("cpu")
+    return torch.device("cuda", order.local_rank % max(1, torch.cuda.device_count()))

@@ -1,10 +1,11 @@
 """The GPUs of this pod, asked without starting the driver in a process that lives on."""
 
+import contextlib
 import ctypes
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,37 +75,73 @@ def why_cuda_fails() -> str:
     return (done.stderr.strip().splitlines() or ["no reason was given"])[-1] if done.returncode else ""
 
 
+class _Memory(ctypes.Structure):
+    """nvmlMemory_t."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def used_bytes() -> tuple[int, ...]:
+    """Of each GPU of this pod, by NVML; empty if it cannot be asked."""
+    with _nvml() as library:
+        if library is None:
+            return ()
+        found = []
+        for index in range(_count(library)):
+            memory = _Memory()
+            if library.nvmlDeviceGetMemoryInfo(_handle(library, index), ctypes.byref(memory)) != 0:
+                return ()
+            found.append(int(memory.used))
+        return tuple(found)
+
+
 def _by_nvml() -> Gpus | None:
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return None
-    if library.nvmlInit_v2() != 0:
-        return None
-    try:
-        number = ctypes.c_uint(0)
-        if library.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
+    with _nvml() as library:
+        if library is None:
             return None
         version = ctypes.c_int(0)
         known = library.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(version)) == 0
         return Gpus(
-            products=tuple(_name(library, index) for index in range(number.value)),
+            products=tuple(_name(library, index) for index in range(_count(library))),
             driver=_text(library.nvmlSystemGetDriverVersion),
             cuda_driver=f"{version.value // 1000}.{version.value % 1000 // 10}" if known else "",
         )
-    except AttributeError:  # an NVML without one of these functions
-        return None
+
+
+@contextlib.contextmanager
+def _nvml() -> Iterator[ctypes.CDLL | None]:
+    """The library, initialised; None where there is none, or where it does not work."""
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        yield None
+        return
+    if library.nvmlInit_v2() != 0:
+        yield None
+        return
+    try:
+        yield library
     finally:
         library.nvmlShutdown()
 
 
-def _name(library: ctypes.CDLL, index: int) -> str:
+def _count(library: ctypes.CDLL) -> int:
+    number = ctypes.c_uint(0)
+    return number.value if library.nvmlDeviceGetCount_v2(ctypes.byref(number)) == 0 else 0
+
+
+def _handle(library: ctypes.CDLL, index: int) -> ctypes.c_void_p:
+    """Null for a GPU that is lost: functions that are given it answer with an error."""
     handle = ctypes.c_void_p()
-    if library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle)) != 0:
-        return UNKNOWN
+    library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(handle))
+    return handle
+
+
+def _name(library: ctypes.CDLL, index: int) -> str:
+    handle = _handle(library, index)
     return _text(lambda buffer, size: library.nvmlDeviceGetName(handle, buffer, size)) or UNKNOWN
 
 
-def _text(ask: object) -> str:
+def _text(ask: Callable[[object, int], int]) -> str:
     buffer = ctypes.create_string_buffer(NAME_BYTES)
-    return buffer.value.decode(errors="replace") if ask(buffer, NAME_BYTES) == 0 else ""  # type: ignore[operator]  # a function of a C library has no type
+    return buffer.value.decode(errors="replace") if ask(buffer, NAME_BYTES) == 0 else ""

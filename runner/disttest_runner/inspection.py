@@ -7,6 +7,7 @@ import resource
 from disttest_contract.preflight import UNLIMITED, NodeFacts
 from disttest_runner import gpus
 
+SHARE_GPUS = "NCCL_MULTI_RANK_GPU_ENABLE"  # of NCCL 2.30 and newer
 SHM = "/dev/shm"  # noqa: S108 - the kernel's, not a place for files of ours
 
 
@@ -17,6 +18,7 @@ def inspect(node_name: str, *, uses_gpus: bool) -> NodeFacts:
     return NodeFacts(
         node_name=node_name,
         gpus=found.products,
+        shares_gpus=os.environ.get(SHARE_GPUS) == "1",
         driver=found.driver,
         cuda_driver=found.cuda_driver,
         cuda_error=gpus.why_cuda_fails() if found.products else "",

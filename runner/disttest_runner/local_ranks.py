@@ -10,8 +10,9 @@ from typing import Any
 
 from disttest_contract.outcomes import BAD
 from disttest_contract.plan import RunPlan
-from disttest_runner import measurements, processes
+from disttest_runner import gpus, measurements, processes
 from disttest_runner.blame import Said
+from disttest_runner.gpu_memory import GpuMemory
 from disttest_runner.log import Log
 from disttest_runner.nurseries import Nurseries
 from disttest_runner.nursery import Events, Nursery, Zygote, ZygoteEndedError, read_lines
@@ -41,6 +42,7 @@ class LocalRanks:
         events = Events(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
         self._nurseries = Nurseries(plan, zygote, events)
         self._nursery: Nursery | None = None  # of this generation
+        self._gpu_memory = GpuMemory(gpus.used_bytes if plan.backend == "nccl" else tuple)
         self._somebody_left = asyncio.Event()
         self._ranks: dict[int, Rank] = {}
         self._generation = 0
@@ -59,6 +61,8 @@ class LocalRanks:
     async def start(self, orders: list[RankOrder], suite: int, listener: socket.socket | None) -> None:
         """A new generation; what is left of the last one ends first."""
         await self.kill()
+        if problem := await self._gpu_memory.wait_until_back():
+            self._broken(problem)
         self._generation, self._case, self._said, self._ids = orders[0].generation, None, {}, {}
         self._suite, self._expected = suite, len(orders)
         try:
@@ -135,6 +139,8 @@ class LocalRanks:
             rank.lines.close()
             os.close(rank.stacks)
         self._ranks = {}
+        for left in processes.kill_orphans():
+            self._log.say(f"a process that a case had left behind was killed: {left}")
         if stuck:
             self._broken(
                 f"processes {stuck} were killed but did not end within {KILL_SECONDS} s: they hang in the kernel"
@@ -219,4 +225,6 @@ class LocalRanks:
         measured = {number: said["measured"] for number, said in self._said.items() if "measured" in said}
         if measured:
             up["measured"] = measured
+        if any("stale" in said for said in self._said.values()):
+            up["stale"] = True
         self._tell(up)

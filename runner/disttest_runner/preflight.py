@@ -30,7 +30,7 @@ def check_hardware(plan: RunPlan, facts: Facts) -> Stop | None:
     """Before anything is imported. GPUs count only where they are used."""
     if plan.backend != "nccl":
         return None
-    poor = [index for index, one in facts.items() if len(one.gpus) < plan.ranks_per_node]
+    poor = [index for index, one in facts.items() if len(one.gpus) < (1 if one.shares_gpus else plan.ranks_per_node)]
     if poor:
         one = facts[min(poor)]
         return Stop(

@@ -87,6 +87,11 @@ def test_where_two_nodes_differ_the_leaders_is_the_measure() -> None:
     assert stop.message.startswith("the driver: b (node index 1) has 2, 1 of 2 nodes have 1")
 
 
+def test_ranks_may_share_a_gpu_where_nccl_was_told_so() -> None:
+    assert preflight.check_hardware(PLAN, {0: node("a", gpus=("H100",), shares_gpus=True)}) is None
+    assert preflight.check_hardware(PLAN, {0: node("a", gpus=(), shares_gpus=True)}) is not None
+
+
 def test_equal_nodes_and_unknown_values_are_no_difference() -> None:
     assert preflight.check_hardware(PLAN, gang()) is None
     assert preflight.check_software(gang()) is None
