@@ -17,6 +17,14 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"template": {"spec": {"serviceAccountName": "absent"}}},
         *("Errored", "ServiceAccountMissing", "'absent'"),
     ),
+    "claim": (
+        {"artifacts": {"persistentVolumeClaim": "absent"}},
+        *("Errored", "PersistentVolumeClaimMissing", "PersistentVolumeClaim 'absent' is not in namespace"),
+    ),
+    "plan": (
+        {"suites": [{"name": "collectives", "env": [{"name": f"V{n}", "value": "x" * 4096} for n in range(31)]}]},
+        *("Errored", "InvalidSpec", "use globs in place of long lists"),
+    ),
     "image": ({"image": "registry.invalid/no-such-image:1"}, "Errored", "ImageUnavailable", "correct spec.image"),
     "gpus": ({"gpusPerNode": 16}, "Errored", "TooFewGpus", "lower spec.nodes or spec.gpusPerNode"),
     "queue": (

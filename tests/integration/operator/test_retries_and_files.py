@@ -1,0 +1,109 @@
+"""What a DistTest asks of its ranks beyond running cases: other tries, variables, some cases only, files to keep."""
+
+import pathlib
+
+import pytest
+
+from tests.support.cluster import Cluster, Manifest
+from tests.support.operator import OperatorProcess, config_map, disttest, finished
+
+# Each rank leaves its mark in the pod's own /tmp, so that its second try can see that there was a first.
+FLAKY = """
+import os
+import pathlib
+
+def test_once_bad(gang):
+    mark = pathlib.Path(f"/tmp/seen-{gang.rank}")
+    is_first = not mark.exists()
+    mark.touch()
+    assert not (is_first and gang.rank == 3), "not today"
+
+def test_good():
+    pass
+
+def test_variables():
+    assert (os.environ["OF_ALL"], os.environ["OF_BOTH"], os.environ["DOLLARS"]) == ("all", "suite", "$(HOME) $$")
+"""
+KEEPING = """
+import pathlib
+
+def test_keeps_something(gang):
+    pathlib.Path(f"/artifacts/from-{gang.rank}").write_text("kept")
+"""
+
+
+def test_a_case_that_passes_at_its_second_try_is_flaky_and_the_run_passes(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    variables = [{"name": "OF_BOTH", "value": "suite"}, {"name": "DOLLARS", "value": "$(HOME) $$"}]
+    suite = {"name": "own", "configMap": {"name": "own"}, "env": variables}
+    common = [{"name": "OF_ALL", "value": "all"}, {"name": "OF_BOTH", "value": "all"}]
+    cluster.apply(config_map(namespace, "own", FLAKY))
+    cluster.apply(disttest(namespace, "flaky", suites=[suite], env=common, retries={"flaky": 1}))
+    status = finished(cluster, namespace, "flaky", timeout_seconds=90)
+    assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status
+    assert (status["cases"]["total"], status["cases"]["passed"], status["cases"]["flaky"]) == (3, 3, 1)
+    [failure] = status["failures"]
+    assert failure["case"].endswith("::test_once_bad")
+    assert (failure["outcome"], failure["flaky"], failure["ranks"]) == ("passed", True, [3])
+    assert failure["message"].startswith("failed at first: ")
+    events = cluster.find("events.events.k8s.io", namespace)
+    notes = [event["note"] for event in events if event["reason"] == "Passed"]
+    assert len(notes) == 1
+    assert notes[0].startswith("AllCasesPassed, 1 flaky: ")
+
+
+def test_without_retries_the_same_case_is_red(cluster: Cluster, operator: OperatorProcess, namespace: str) -> None:
+    variables = [{"name": "OF_ALL", "value": "all"}, {"name": "OF_BOTH", "value": "suite"}]
+    suite = {
+        "name": "own",
+        "configMap": {"name": "own"},
+        "env": [*variables, {"name": "DOLLARS", "value": "$(HOME) $$"}],
+    }
+    cluster.apply(config_map(namespace, "own", FLAKY))
+    cluster.apply(disttest(namespace, "strict", suites=[suite], retries={"flaky": 0}))
+    status = finished(cluster, namespace, "strict", timeout_seconds=90)
+    assert (status["verdict"], status["reason"]) == ("TestsFailed", "CasesFailed"), status
+    assert (status["cases"]["failed"], status["cases"]["passed"], status["cases"]["flaky"]) == (1, 2, 0)
+    assert "flaky" not in status["failures"][0]
+
+
+@pytest.fixture
+def claim(cluster: Cluster, namespace: str, tmp_path: pathlib.Path) -> pathlib.Path:
+    """A bound claim `dumps`; gives the folder behind it."""
+    if cluster.dev is None:
+        pytest.skip("the folder behind a claim can be seen in a cluster of our own only: leave KUBECONFIG unset")
+    spec: Manifest = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": namespace},
+        "spec": spec | {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(tmp_path)}},
+    }
+    wanted = {"volumeName": namespace, "resources": {"requests": {"storage": "1Gi"}}}
+    dumps = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "dumps", "namespace": namespace},
+        "spec": spec | wanted,
+    }
+    cluster.apply([volume, dumps])
+
+    def is_bound() -> bool:
+        found = cluster.get("persistentvolumeclaim", "dumps", namespace) or {}
+        return bool(found.get("status", {}).get("phase") == "Bound")
+
+    cluster.wait_until("the claim is bound", is_bound, 20)
+    return tmp_path
+
+
+def test_every_pod_can_write_to_the_claim(
+    cluster: Cluster, operator: OperatorProcess, namespace: str, claim: pathlib.Path
+) -> None:
+    cluster.apply(config_map(namespace, "keeping", KEEPING))
+    suite = {"name": "keeping", "configMap": {"name": "keeping"}}
+    cluster.apply(disttest(namespace, "keeper", suites=[suite], artifacts={"persistentVolumeClaim": "dumps"}))
+    status = finished(cluster, namespace, "keeper", timeout_seconds=90)
+    assert status["verdict"] == "Passed", status
+    kept = {path.name for path in claim.iterdir() if path.read_text() == "kept"}
+    assert kept == {f"from-{rank}" for rank in range(4)}
