@@ -6,7 +6,7 @@ CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check format bench clean
+.PHONY: help setup demo test unit gpu check format bench clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ test: setup ## all unit and integration tests
 unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py venv
 	@$(BIN)/python -m pytest tests/unit
+
+gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are skipped
+	@$(BIN)/python -m pytest tests/gpu
 
 check: ## format, lint, types, import rules, manifests render
 	@$(PYTHON) bootstrap.py all
