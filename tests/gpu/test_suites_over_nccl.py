@@ -1,4 +1,4 @@
-"""Every built-in suite over NCCL, at the world size that this machine allows. A case may pass, or say why it did not run."""
+"""Every built-in suite over NCCL, as large as this machine allows: a case passes or says why it did not run."""
 
 import dataclasses
 from pathlib import Path
