@@ -10,6 +10,7 @@ from disttest_contract.plan import RunPlan
 from disttest_contract.report import SuiteResult
 from disttest_runner import blame, collection, measurements, orders, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
+from disttest_runner.diagnosis import leading
 from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
 
@@ -58,6 +59,7 @@ class Conductor:
         self.times = Times()
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
+        self._closer_look = leading.CloserLook(board)
 
     async def run(self) -> None:
         """Raises InterruptedRunError; `done` then holds all suites all the same, with what is known of each."""
@@ -157,8 +159,8 @@ class Conductor:
             )
         silent = [node for node in range(self.plan.nodes) if node not in answers.by_node]
         names = ", ".join(self.world.node_names[node] for node in silent)
-        stacks = await self._ask_stacks()
-        text = next(iter(stacks.stacks.values()), "")
+        seen = (await self._ask_stacks()).seen
+        text = next((one.stack or one.silent for one in seen.values() if one.stack or one.silent), "")
         return BrokenSuiteError(
             Reason.COLLECTION_FAILED,
             f"collecting the cases was not finished after {answers.seconds:.0f} s on {names}\n{text}",
@@ -186,7 +188,12 @@ class Conductor:
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
         run.record(number, result)
+        # a rank could not undo what the case did to its process: the next case must not meet it
+        run.needs_gang = run.needs_gang or any(answer.get("stale") for answer in answers.by_node.values())
         self._observer.ended(run, number)
+        closer = await self._closer_look.at(run.plan.name, result)
+        if closer is not result:
+            run.amend(closer)
 
     async def _evidence(self, answers: Answers) -> Evidence:
         said, slowest = dict(answers.early), 0.0
@@ -203,9 +210,7 @@ class Conductor:
         if answers.end in (End.ALL, End.DIED):
             return evidence
         more = await self._ask_stacks()
-        return dataclasses.replace(
-            evidence, said={**said, **more.said}, stacks=more.stacks, exits=dict(self.board.exits)
-        )
+        return dataclasses.replace(evidence, said={**said, **more.said}, seen=more.seen, exits=dict(self.board.exits))
 
     async def _ask_stacks(self) -> Evidence:
         """What unfinished ranks are doing, and what finished ones said. A node that does not answer is left out."""
@@ -213,8 +218,8 @@ class Conductor:
         said = {
             int(rank): Said.read(words) for answer in answers.by_node.values() for rank, words in answer["said"].items()
         }
-        stacks = {int(rank): text for answer in answers.by_node.values() for rank, text in answer["stacks"].items()}
-        return Evidence(end=answers.end, seconds=answers.seconds, said=said, stacks=stacks)
+        seen = leading.seen(answers.by_node.values())
+        return Evidence(end=answers.end, seconds=answers.seconds, said=said, seen=seen)
 
     def _blame_late_exits(self, run: SuiteRun) -> None:
         """A rank that ended after it had reported: the case before did it, whatever it said."""

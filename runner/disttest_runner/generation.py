@@ -133,6 +133,17 @@ class Generation:
         """Whether a case destroyed or replaced the default group, which other ranks may still have."""
         return self._group is not None and not (dist.is_initialized() and dist.group.WORLD is self._group)
 
+    @property
+    def case(self) -> int:
+        """The number of the case in play."""
+        return self._case
+
+    def leave_group(self) -> None:
+        """Before a case that makes the default group itself. All ranks come here, so no peer misses it."""
+        if self._group is not None and not self.has_lost_group:
+            dist.destroy_process_group()
+        self._group = None
+
     def destroy_left_group(self, before: object) -> None:
         """A default group that a case made for itself and left: the next one may want to make its own."""
         if dist.is_initialized() and dist.group.WORLD not in (before, self._group, self.lasting_group):

@@ -12,6 +12,9 @@ from disttest_contract.outcomes import BAD
 from disttest_contract.plan import RunPlan
 from disttest_runner import gpus, measurements, processes
 from disttest_runner.blame import Said
+from disttest_runner.diagnosis import witness
+from disttest_runner.diagnosis.details import Details
+from disttest_runner.diagnosis.witness import Witness
 from disttest_runner.gpu_memory import GpuMemory
 from disttest_runner.log import Log
 from disttest_runner.nurseries import Nurseries
@@ -20,15 +23,13 @@ from disttest_runner.orders import RankOrder
 from disttest_runner.wire import Lines, Message, WireError, unpack
 
 KILL_SECONDS = 10  # beyond it a process sits in the kernel and cannot be killed
-STACK_SECONDS = 0.3  # for ranks to write their stacks
-STACK_BYTES = 8 << 10  # of one rank
 
 
 @dataclass(slots=True)
 class Rank:
     pid: int
     lines: Lines
-    stacks: int  # a memory file that the rank's signal handler writes to
+    witness: Witness
     is_alive: bool = True
 
 
@@ -36,9 +37,15 @@ class LocalRanks:
     """`send` takes messages for the leader; `store_listener` gives the store's socket, on node 0 only."""
 
     def __init__(
-        self, plan: RunPlan, zygote: Zygote, log: Log, send: Callable[[Message], None], broken: Callable[[str], None]
+        self,
+        plan: RunPlan,
+        zygote: Zygote,
+        details: Details,
+        log: Log,
+        send: Callable[[Message], None],
+        broken: Callable[[str], None],
     ) -> None:
-        self._send, self._log, self._broken = send, log, broken
+        self._send, self._log, self._broken, self._details = send, log, broken, details
         events = Events(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
         self._nurseries = Nurseries(plan, zygote, events)
         self._nursery: Nursery | None = None  # of this generation
@@ -80,8 +87,8 @@ class LocalRanks:
         mine, its = socket.socketpair()
         mine.setblocking(False)
         reading, writing = os.pipe()
-        stacks = os.memfd_create(f"stacks-{order.rank}")
-        descriptors = [its.fileno(), writing, stacks, *([listener.fileno()] if listener else [])]
+        watcher, watched = await Witness.open(str(order.rank))
+        descriptors = [its.fileno(), writing, *watched, *([listener.fileno()] if listener else [])]
         loop = asyncio.get_running_loop()
         await read_lines(reading, lambda line: self._log.rank_output(f"rank {order.rank}", line))
         _, lines = await loop.create_connection(
@@ -91,8 +98,10 @@ class LocalRanks:
             pid = await nursery.fork(order, descriptors)
         finally:
             its.close()
-            os.close(writing)
-        self._ranks[order.rank] = Rank(pid, lines, stacks)
+            for descriptor in (writing, *watched):
+                os.close(descriptor)
+        watcher.pid = pid
+        self._ranks[order.rank] = Rank(pid, lines, watcher)
 
     def run_case(self, raw: bytes, case: int) -> None:
         """The leader's line goes to the ranks as it came."""
@@ -101,21 +110,21 @@ class LocalRanks:
             rank.lines.write(raw + b"\n")
 
     async def stacks(self) -> None:
-        """Where are those that have not finished? And what did the others say?"""
-        waiting = {number: rank for number, rank in self._ranks.items() if rank.is_alive and number not in self._said}
-        for rank in waiting.values():
-            os.kill(rank.pid, signal.SIGUSR1)
-        if waiting:
-            await asyncio.sleep(STACK_SECONDS)
-        texts = {
-            number: os.pread(rank.stacks, STACK_BYTES, 0).decode(errors="replace") for number, rank in waiting.items()
-        }
-        said = (
-            {number: [message["outcome"], message["message"]] for number, message in self._said.items()}
-            if self._case is not None
-            else {}
-        )
-        self._tell({"op": "stacks", "stacks": texts, "said": said})
+        """What is each rank doing? And what did those say that have finished?"""
+        witnesses = self._witnesses()
+        said = self._said if self._case is not None else {}
+        seen, problem = await witness.look(witnesses, witnesses.keys() - self._said.keys())
+        if problem:
+            self._log.say(f"warning: {problem}")
+        words = {number: [message["outcome"], message["message"]] for number, message in said.items()}
+        self._tell({"op": "stacks", "seen": {rank: one.to_json() for rank, one in seen.items()}, "said": words})
+
+    async def details(self, message: Message) -> None:
+        """What takes longer to find out about a hang."""
+        self._tell(await self._details.gather(message, self._witnesses()))
+
+    def _witnesses(self) -> dict[int, Witness]:
+        return {number: rank.witness for number, rank in self._ranks.items() if rank.is_alive}
 
     def ids(self, wanted: str) -> None:
         self._tell({"op": "ids", "ids": self._ids.get(wanted)})
@@ -137,7 +146,7 @@ class LocalRanks:
         stuck = [rank.pid for rank in self._ranks.values() if rank.is_alive]
         for rank in self._ranks.values():
             rank.lines.close()
-            os.close(rank.stacks)
+            rank.witness.close()
         self._ranks = {}
         for left in processes.kill_orphans():
             self._log.say(f"a process that a case had left behind was killed: {left}")
@@ -170,6 +179,7 @@ class LocalRanks:
                 self._on_exited(number, -signal.SIGKILL)
 
     def _on_warm(self, message: Message) -> None:
+        self._details.versions = message["versions"]
         self._send({"op": "warm", "seconds": message["seconds"], "versions": message["versions"]})
 
     def _on_exited(self, rank: int, status: int) -> None:

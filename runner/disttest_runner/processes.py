@@ -52,6 +52,48 @@ def children() -> list[int]:
     return found
 
 
+def command(pid: int) -> str:
+    """The command line of a living process; empty for one that has ended or only waits to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
+    except OSError:
+        return ""
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL a process and what it had started; one that is gone is fine."""
+    found = _descendants(pid)
+    for one in (pid, *found):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for word in listing.read_text().split():
+                found += [int(word), *_descendants(int(word))]
+    return found
+
+
+def kill_orphans() -> list[str]:
+    """End what ranks had started and left to us when they ended; returns the command lines.
+
+    What this process started itself is in its own process group, what comes from a rank is not.
+    """
+    found, mine = [], os.getpgrp()
+    for pid in children():
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            if os.getpgid(pid) == mine:
+                continue
+            if text := command(pid):
+                found.append(text)
+                kill_tree(pid)
+            os.waitpid(pid, os.WNOHANG)  # or the next time
+    return found
+
+
 def kill_all_children(deadline_seconds: float) -> list[int]:
     """SIGKILL every child and every orphan that comes to us by it; returns those that outlived the deadline."""
     deadline = time.monotonic() + deadline_seconds

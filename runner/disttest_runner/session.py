@@ -38,9 +38,11 @@ def digest(ids: Iterable[str]) -> str:
 class LockStep:
     """Cases are announced by their place in the collected order."""
 
-    def __init__(self, channel: Channel, enter_case: Callable[[int], None]) -> None:
+    def __init__(
+        self, channel: Channel, enter_case: Callable[[int], None], why_stale: Callable[[], str] = lambda: ""
+    ) -> None:
         self.channel = channel
-        self._enter_case = enter_case
+        self._enter_case, self._why_stale = enter_case, why_stale
         self.has_collected = False
         self._collection_problems: list[str] = []
         self._skipped: list[str] = []  # whole files
@@ -102,6 +104,8 @@ class LockStep:
         }
         if measured := items[number].stash.get(MEASURED, None):
             done["measured"] = [sample.to_wire() for sample in measured]
+        if stale := self._why_stale():
+            done["stale"] = stale
         self.channel.send(done)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -158,7 +162,8 @@ class Fixtures:
     @pytest.fixture
     def measure(self, request: pytest.FixtureRequest) -> Callable[[Sample], None]:
         """Records what this rank has measured; the report shows it merged over all ranks."""
-        samples = request.node.stash[MEASURED] = []
+        samples: list[Sample] = []
+        request.node.stash[MEASURED] = samples
 
         def measure(sample: Sample) -> None:
             if len(samples) >= limits.MEASUREMENTS:

@@ -1,0 +1,156 @@
+"""What a case can change about its process and the next would inherit: read in microseconds, put back if changed."""
+
+import _signal  # type: ignore[import-not-found]  # its public half makes an enum of every handler
+import logging
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+PYTEST_CURRENT_TEST = b"PYTEST_CURRENT_TEST"  # pytest's own, changes with every phase
+SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))  # the classic ones
+State = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+
+
+def _environment() -> dict[bytes, bytes]:
+    found: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # noqa: SLF001 - public copies decode every value: 30 times dearer
+    found.pop(PYTEST_CURRENT_TEST, None)
+    return found
+
+
+def _set_environment(wanted: dict[bytes, bytes]) -> None:
+    for name in _environment().keys() - wanted.keys():
+        del os.environb[name]
+    os.environb.update(wanted)
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()  # noqa: PTH109 - a Path costs more than the call
+    except FileNotFoundError:  # it was removed
+        return ""
+
+
+def _set_directory(wanted: str) -> None:
+    os.chdir(wanted or "/")
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _handlers() -> tuple[Any, ...]:
+    return tuple(map(_signal.getsignal, SIGNALS))
+
+
+def _set_handlers(wanted: tuple[Any, ...]) -> None:
+    for number, before, now in zip(SIGNALS, wanted, _handlers(), strict=True):
+        if before is not now and before is not None:  # None: not set from Python
+            signal.signal(number, before)
+
+
+def _has_timer() -> bool:
+    return signal.getitimer(signal.ITIMER_REAL)[0] > 0
+
+
+def _set_timer(wanted: bool) -> None:  # noqa: FBT001 - a state like the others
+    if not wanted:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _set_filters(wanted: list[Any]) -> None:
+    warnings.filters[:] = wanted  # type: ignore[index]  # a list, though typed as a sequence
+    for name in ("_filters_mutated", "_filters_mutated_lock_held"):  # the latter from Python 3.14 on
+        if hasattr(warnings, name):
+            getattr(warnings, name)()
+
+
+def _default_device() -> Any:
+    return getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
+
+
+def _set_default_device(wanted: Any) -> None:
+    torch.set_default_device(getattr(wanted, "device", None))
+
+
+def _streams() -> tuple[Any, ...]:
+    return sys.stdin, sys.stdout, sys.stderr
+
+
+def _set_streams(wanted: tuple[Any, ...]) -> None:
+    sys.stdin, sys.stdout, sys.stderr = wanted
+
+
+def _set_path(wanted: list[str]) -> None:
+    sys.path[:] = wanted
+
+
+def _set_deterministic(wanted: int) -> None:
+    torch.set_deterministic_debug_mode(wanted)
+
+
+PARTS = (
+    Part("environment", _environment, _set_environment),
+    Part("working directory", _directory, _set_directory),
+    Part("umask", _umask, os.umask),  # type: ignore[arg-type]  # what it returns is of no use here
+    Part("signal handlers", _handlers, _set_handlers),
+    Part(
+        "signal mask",
+        lambda: _signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+        lambda wanted: _signal.pthread_sigmask(signal.SIG_SETMASK, wanted),
+    ),
+    Part("interval timer", _has_timer, _set_timer),
+    Part("module path", lambda: list(sys.path), _set_path),
+    Part("warnings filters", lambda: list(warnings.filters), _set_filters),
+    Part("standard streams", _streams, _set_streams),
+    Part("trace function", sys.gettrace, sys.settrace),
+    Part("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    Part("excepthook", lambda: (sys.excepthook, threading.excepthook), lambda wanted: _set_hooks(*wanted)),
+    Part("logging", lambda: (logging.root.manager.disable, logging.root.level), lambda wanted: _set_logging(*wanted)),
+    Part("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    Part("default device", _default_device, _set_default_device),
+    Part("gradient mode", torch.is_grad_enabled, torch._C._set_grad_enabled),  # noqa: SLF001 - the public one is a context
+    Part("deterministic algorithms", torch.get_deterministic_debug_mode, _set_deterministic),
+    Part("threads of torch", torch.get_num_threads, torch.set_num_threads),
+)
+
+
+def _set_hooks(excepthook: Any, of_threads: Any) -> None:
+    sys.excepthook, threading.excepthook = excepthook, of_threads
+
+
+def _set_logging(disabled: int, level: int) -> None:
+    logging.disable(disabled)
+    logging.root.setLevel(level)
+
+
+def read() -> State:
+    return tuple([part.read() for part in PARTS])
+
+
+def put_back(wanted: State) -> list[str]:
+    """Returns the names of the parts that differed."""
+    now = read()
+    if now == wanted:
+        return []
+    changed = []
+    for part, before, found in zip(PARTS, wanted, now, strict=True):
+        if before != found:
+            part.write(before)
+            changed.append(part.name)
+    return changed
