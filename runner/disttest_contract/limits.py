@@ -1,12 +1,14 @@
 """Sizes and counts that both ends must keep."""
 
+import hashlib
+
 TERMINATION_MESSAGE_BYTES = 4096  # what a kubelet keeps of one container
 REPORT_BYTES = 64 << 20  # of the JSON, unpacked: a reader unpacks no more
 CONFIG_MAP_REPORT_BYTES = 900 << 10  # of the gzip in a ConfigMap of at most 1 MiB
 LOG_BYTES = 4 << 20  # of one container: only the newest file of a rotated log can be read back
 MESSAGE_BYTES = 4096  # of one case in the report
 FAILURE_MESSAGE_BYTES = 512  # of one case in a status
-CASE_ID_BYTES = 512  # in a status
+CASE_ID_BYTES = 512  # where there is no room for more; a checksum of the whole follows
 FRAME_LINE_BYTES = 4096  # of one line of the framed report: below the 16 KiB at which container runtimes split lines
 PLAN_BYTES = 120 << 10  # of the plan's variable: Linux starts no program with one of more than 128 KiB
 NODES = 512
@@ -23,3 +25,11 @@ def cut(text: str, limit_bytes: int) -> str:
     mark = "…"
     room = limit_bytes - len(mark.encode())
     return raw[:room].decode(errors="ignore") + mark if room >= 0 else ""
+
+
+def cut_id(case_id: str) -> str:
+    """A case's id, short and still its own: what is cut off lives on in a checksum."""
+    raw = case_id.encode(errors="replace")
+    if len(raw) <= CASE_ID_BYTES:
+        return raw.decode()
+    return f"{cut(case_id, CASE_ID_BYTES)}#{hashlib.sha256(raw).hexdigest()[:8]}"

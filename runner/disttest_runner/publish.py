@@ -5,7 +5,8 @@ import hashlib
 from collections.abc import Callable
 
 from disttest_contract import frames, limits
-from disttest_contract.report import CaseResult, Report
+from disttest_contract.diagnosis import Diagnosis
+from disttest_contract.report import CaseResult, Earlier, Report
 
 SHORT_MESSAGE_BYTES = 256
 
@@ -29,12 +30,28 @@ def _map(report: Report, change: Callable[[CaseResult], CaseResult]) -> Report:
 
 
 def _without_stacks(case: CaseResult) -> CaseResult:
-    return dataclasses.replace(case, stacks={}, diagnosis=None)
+    """Of a diagnosis its sentence stays, and where the rest lies."""
+    seen = case.diagnosis and Diagnosis(summary=case.diagnosis.summary, artifacts=case.diagnosis.artifacts)
+    return dataclasses.replace(case, stacks={}, diagnosis=seen)
 
 
 def _short(case: CaseResult) -> CaseResult:
-    return dataclasses.replace(case, stacks={}, diagnosis=None, message=limits.cut(case.message, SHORT_MESSAGE_BYTES))
+    earlier = tuple(
+        dataclasses.replace(one, message=limits.cut(one.message, SHORT_MESSAGE_BYTES)) for one in case.earlier
+    )
+    message = limits.cut(case.message, SHORT_MESSAGE_BYTES)
+    return dataclasses.replace(_without_stacks(case), message=message, earlier=earlier)
 
 
 def _bare(case: CaseResult) -> CaseResult:
-    return dataclasses.replace(case, stacks={}, diagnosis=None, message="", ranks=case.ranks[:1], nodes=case.nodes[:1])
+    """Enough to count it, and to find it again."""
+    return CaseResult(
+        id=limits.cut_id(case.id),
+        outcome=case.outcome,
+        seconds=case.seconds,
+        ranks=case.ranks[:1],
+        nodes=case.nodes[:1],
+        signal=case.signal,
+        exit_code=case.exit_code,
+        earlier=tuple(Earlier(outcome=one.outcome, seconds=one.seconds) for one in case.earlier),
+    )

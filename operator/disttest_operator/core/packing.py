@@ -13,6 +13,7 @@ from disttest_operator.core.evidence import ReportFound
 
 BAD_WORDS = frozenset(outcome.value for outcome in BAD)
 STACK_BYTES = 1024
+SENTENCES = ("summary", "artifacts")  # of a diagnosis
 FEW_CASES = 200
 Json = dict[str, Any]
 
@@ -59,6 +60,8 @@ def _cut_stacks(report: Json) -> None:
     for case in _cases(report):
         if "stacks" in case:
             case["stacks"] = {rank: limits.cut(text, STACK_BYTES) for rank, text in case["stacks"].items()}
+        if "diagnosis" in case:
+            case["diagnosis"] = {key: case["diagnosis"][key] for key in SENTENCES if key in case["diagnosis"]}
 
 
 def _drop_good_cases(report: Json) -> None:
@@ -71,7 +74,7 @@ def _keep_few(report: Json) -> None:
     for suite in report["suites"]:
         suite["cases"] = [
             {
-                "id": limits.cut(case["id"], limits.CASE_ID_BYTES),
+                "id": limits.cut_id(case["id"]),
                 "outcome": case["outcome"],
                 "seconds": case["seconds"],
                 "message": limits.cut(case.get("message", ""), limits.FAILURE_MESSAGE_BYTES),

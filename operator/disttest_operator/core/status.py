@@ -1,6 +1,5 @@
 """The status of a DistTest: while it goes on, and when it has come to something."""
 
-import hashlib
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -177,7 +176,7 @@ def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
     told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
     message = f"{told.outcome.value} at first: {told.message}" if case.is_flaky else case.message
     failure = {
-        "case": _case_id(case.id),
+        "case": limits.cut_id(case.id),
         "suite": limits.cut(suite, SUITE_NAME_BYTES),
         "outcome": case.outcome.value,
         "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
@@ -186,14 +185,6 @@ def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
         "seconds": _finite(case.seconds),
     }
     return failure | ({"flaky": True} if case.is_flaky else {})
-
-
-def _case_id(case_id: str) -> str:
-    """Cut ids stay distinct by a hash of the whole."""
-    if len(case_id.encode(errors="replace")) <= limits.CASE_ID_BYTES:
-        return limits.cut(case_id, limits.CASE_ID_BYTES)
-    digest = hashlib.sha256(case_id.encode(errors="replace")).hexdigest()[:8]
-    return f"{limits.cut(case_id, limits.CASE_ID_BYTES)}#{digest}"
 
 
 def _steps(evidence: Evidence, report: Report | None) -> dict[str, float]:

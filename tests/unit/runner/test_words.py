@@ -8,7 +8,7 @@ import pytest
 from disttest_contract import frames
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 from disttest_runner import collection, orders, progress, publish, verdicts
 from disttest_runner.door import Stop
 
@@ -139,6 +139,20 @@ def test_a_report_that_does_not_fit_loses_stacks_then_words_but_no_case(limit: i
     assert sum(len(line) + 1 for line in lines) <= limit
     assert not any(case.stacks for case in read.suites[0].cases)
     assert {len(case.message.encode()) for case in read.suites[0].cases} == {left}
+
+
+def test_the_shortest_report_still_knows_flaky_cases_and_tells_long_ids_apart() -> None:
+    report = report_of(2, 10, 10)
+    tried = Earlier(outcome=Outcome.FAILED, seconds=1, message=noise(1, 2000))
+    cases = [
+        dataclasses.replace(case, id=noise(7, 5000) + str(number), outcome=Outcome.PASSED, earlier=(tried,))
+        for number, case in enumerate(report.suites[0].cases)
+    ]
+    lines, _ = publish.frame(dataclasses.replace(report, suites=(suite("s", *cases),)), "nonce", 1600)
+    read = Report.loads(frames.decode("\n".join(lines), "nonce"))
+    assert read.counts.flaky == 2
+    assert len({case.id for case in read.suites[0].cases}) == 2
+    assert all(len(case.id) < 600 for case in read.suites[0].cases)
 
 
 def test_a_suite_of_the_user_changes_what_a_builtin_suite_sets() -> None:
