@@ -15,6 +15,7 @@ from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.report import Report
 from disttest_runner import processes, publish, store
+from disttest_runner.diagnosis.details import Details
 from disttest_runner.door import Hello, Stop
 from disttest_runner.inspection import inspect
 from disttest_runner.leader import Leader
@@ -43,7 +44,8 @@ class Agent:
         self.termination = TerminationMessage(environment.termination_log, summary, self.log)
         self.store = store.StoreListener(environment.leader_host)
         self.link = LeaderLink(self._on_message, self._on_leader_lost, environment.silence_seconds)
-        self.ranks = LocalRanks(self.plan, zygote, self.log, self.link.send, self._on_broken)
+        details = Details(self.plan, environment.node_index, environment.node_name, self.log)
+        self.ranks = LocalRanks(self.plan, zygote, details, self.log, self.link.send, self._on_broken)
         self.leader: Leader | None = None
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
         self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
@@ -146,6 +148,8 @@ class Agent:
                 self.store.close()
             case "stacks":
                 await self.ranks.stacks()
+            case "details":
+                await self.ranks.details(message)
             case "ids":
                 self.ranks.ids(message["digest"])
             case unknown:

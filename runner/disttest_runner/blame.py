@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self
 
+from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.outcomes import BAD, Outcome, worst
 from disttest_contract.report import CaseResult
+from disttest_runner.diagnosis.judging import diagnose
+from disttest_runner.diagnosis.seen import Seen
 
 MAX_STACKS = 64  # of one case in the report
 NAMED_RANKS = 16  # in a sentence
@@ -52,7 +55,7 @@ class Evidence:
     seconds: float
     said: Mapping[int, Said]
     exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code, negative for a signal
-    stacks: Mapping[int, str] = field(default_factory=dict)
+    seen: Mapping[int, Seen] = field(default_factory=dict)  # what ranks did when waiting ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +126,7 @@ def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, .
     outcome = worst((bad for rank in culprits if (bad := evidence.said[rank].outcome) is not None), len(culprits))
     culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
     message = f"{name_ranks(culprits, world)}:\n{evidence.said[culprits[0]].message}"
-    waiting = [rank for rank in range(world.size) if rank not in evidence.said]
+    waiting = _unfinished(evidence, world)
     if waiting:
         message = f"{message}\n({name_ranks(waiting, world)} had not finished when this rank failed, and were stopped)"
     return CaseResult(
@@ -133,20 +136,41 @@ def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, .
         message=message,
         ranks=culprits,
         nodes=world.nodes(culprits),
+        diagnosis=_diagnose(evidence, world)[1] if waiting and evidence.seen else None,
     )
 
 
 def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
-    waiting = tuple(rank for rank in range(world.size) if rank not in evidence.said)
-    stacks = {rank: evidence.stacks[rank] for rank in waiting[:MAX_STACKS] if evidence.stacks.get(rank)}
+    """Ranks that wait for others are victims; where nothing tells them apart all that had not finished are named."""
+    waiting = _unfinished(evidence, world)
+    proven, diagnosis = _diagnose(evidence, world)
+    late = f"{name_ranks(waiting, world)} had not finished after {evidence.seconds:.0f} s"
+    culprits = proven or waiting
+    first = dict.fromkeys([*culprits, *waiting])
+    stacks = {rank: one.stack for rank in first if (one := evidence.seen.get(rank)) and one.stack}
     return CaseResult(
         id=case_id,
         outcome=Outcome.HUNG,
         seconds=evidence.seconds,
-        message=f"{name_ranks(waiting, world)} had not finished after {evidence.seconds:.0f} s",
-        ranks=waiting,
-        nodes=world.nodes(waiting),
-        stacks=stacks,
+        message=f"{diagnosis.summary}\n({late})" if diagnosis.summary else late,
+        ranks=culprits,
+        nodes=world.nodes(culprits),
+        stacks=dict(list(stacks.items())[:MAX_STACKS]),
+        diagnosis=diagnosis if evidence.seen else None,
+    )
+
+
+def _unfinished(evidence: Evidence, world: World) -> tuple[int, ...]:
+    return tuple(rank for rank in range(world.size) if rank not in evidence.said)
+
+
+def _diagnose(evidence: Evidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
+    finished = {rank: said.outcome.value for rank, said in evidence.said.items() if said.outcome is not None}
+    return diagnose(
+        evidence.seen,
+        unfinished=_unfinished(evidence, world),
+        finished=finished,
+        name=lambda ranks: name_ranks(ranks, world),
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome
 from disttest_runner.blame import End, Evidence, Said, World, is_victim, judge_case, name_ranks, needs_new_gang
+from disttest_runner.diagnosis.seen import Seen
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 PASSED = Said(Outcome.PASSED, "")
@@ -90,7 +91,9 @@ def test_a_failure_names_who_was_stopped_for_it() -> None:
 
 
 def test_a_hang_keeps_the_stacks_of_those_that_hang() -> None:
-    found = evidence(PASSED, None, PASSED, PASSED, end=End.DEADLINE, stacks={1: "File x", 0: "File y"})
+    found = evidence(
+        PASSED, None, PASSED, PASSED, end=End.DEADLINE, seen={1: Seen(stack="File x"), 0: Seen(stack="File y")}
+    )
     assert judge_case("t", found, WORLD).stacks == {1: "File x"}
 
 

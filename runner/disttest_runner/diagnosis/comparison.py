@@ -1,0 +1,192 @@
+"""Who waits in which collective, and who never joined it: the flight recorders and stacks of all ranks compared. Pure.
+
+A rank that waits for others is a victim. To blame are those whom it waits for, unless they wait for others again.
+"""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from disttest_runner.diagnosis.recorder import Entry, GroupTrace
+from disttest_runner.diagnosis.seen import Seen
+
+# Operations for which all ranks bring as many elements; others may differ by design.
+EVEN = ("all_reduce", "allreduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "barrier")
+
+
+class Kind(StrEnum):
+    ABSENT = "absent"  # some never joined the collective that others wait in
+    CYCLE = "cycle"  # each of them waits for another, in different groups
+    MISMATCH = "mismatch"  # they joined with different operations, types or sizes
+    STUCK = "stuck"  # all of them joined the same one, and it does not end
+    ELSEWHERE = "elsewhere"  # by their stacks: some wait for others, and these do something else
+    SILENT = "silent"  # nobody waits in a collective; some did not even answer
+    UNKNOWN = "unknown"  # nothing proves who is to blame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`culprits` are empty when nothing proves who is to blame."""
+
+    kind: Kind
+    culprits: tuple[int, ...] = ()
+    waiting: tuple[int, ...] = ()
+    group: GroupTrace | None = None  # as one of those who wait sees it
+    number: int = 0
+    absent: Mapping[int, int] = field(default_factory=dict)  # rank -> the last number that it did join
+    sides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # `all_reduce of float32[4]` -> ranks
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """A group in which somebody waits, and the first collective that has not ended."""
+
+    group: GroupTrace
+    number: int
+    waiting: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+def compare(seen: Mapping[int, Seen], *, unfinished: AbstractSet[int], ranks: Iterable[int]) -> Finding:
+    """`ranks` are those that have a part in the case; one of them that was not seen could not be asked."""
+    everybody = tuple(sorted(ranks))
+    meetings = [meeting for meeting in _meetings(seen) if any(rank in unfinished for rank in meeting.waiting)]
+    for meeting in meetings:
+        mismatch = _mismatch(seen, meeting)
+        if mismatch:
+            return mismatch
+    missing = {meeting.group.key: _absent(seen, meeting, everybody) for meeting in meetings}
+    if any(missing.values()):
+        return _blame_absent(seen, meetings, missing)
+    if meetings:
+        first = meetings[0]
+        stopped = tuple(rank for rank in first.members or everybody if rank in seen and seen[rank].silent)
+        return Finding(kind=Kind.STUCK, culprits=stopped, waiting=first.waiting, group=first.group, number=first.number)
+    return _by_stacks(seen, unfinished)
+
+
+def _meetings(seen: Mapping[int, Seen]) -> list[_Meeting]:
+    """One for each life of a group in which a rank waits; the one with the most ranks waiting comes first."""
+    waiting: dict[tuple[str, str, int], dict[int, GroupTrace]] = {}
+    for rank, one in seen.items():
+        for group in one.trace.groups if one.trace else ():
+            if group.pending:
+                waiting.setdefault((*group.key, group.life), {})[rank] = group
+    found = []
+    for by_rank in waiting.values():
+        number = min(group.pending.number for group in by_rank.values() if group.pending)
+        members = next((group.members for group in by_rank.values() if group.members), ())
+        some = next(group for group in by_rank.values() if group.pending and group.pending.number == number)
+        found.append(_Meeting(some, number, tuple(sorted(by_rank)), members))
+    return sorted(found, key=lambda meeting: -len(meeting.waiting))
+
+
+def _of(seen: Mapping[int, Seen], rank: int, meeting: _Meeting) -> GroupTrace | None:
+    """The same group in another rank."""
+    one = seen.get(rank)
+    return one.trace.group(*meeting.group.key, meeting.group.life) if one and one.trace else None
+
+
+def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, ...]) -> dict[int, int]:
+    """Members that have not called the collective, each with the number of the last that it did call."""
+    found = {}
+    members = meeting.members or tuple(
+        rank for rank in everybody if _is_default(meeting.group) or _of(seen, rank, meeting)
+    )
+    for rank in members:
+        if rank in meeting.waiting or rank not in everybody:
+            continue
+        group = _of(seen, rank, meeting)
+        was_there_before = group is not None and group.life != meeting.group.life
+        if group is None:
+            if _is_unknown(seen.get(rank)):
+                continue
+            found[rank] = 0
+        elif was_there_before or group.last < meeting.number:
+            # a higher number is of another group of that name, which an earlier case had made
+            found[rank] = group.last if group.last < meeting.number else 0
+    return found
+
+
+def _is_unknown(one: Seen | None) -> bool:
+    """It could not be asked, or answered without a recorder: neither proves that it is not there."""
+    return one is None or (one.trace is None and (not one.silent or one.is_starved))
+
+
+def _is_default(group: GroupTrace) -> bool:
+    return group.description == "default_pg"
+
+
+def _blame_absent(
+    seen: Mapping[int, Seen], meetings: list[_Meeting], missing: Mapping[tuple[str, str], dict[int, int]]
+) -> Finding:
+    absent = {rank for ranks in missing.values() for rank in ranks}
+    wait_for_somebody = {rank for m in meetings if missing[m.group.key] for rank in m.waiting}
+    culprits = absent - wait_for_somebody
+    kind = Kind.ABSENT if culprits else Kind.CYCLE
+    culprits = culprits or absent
+    # by its stack a rank may wait in what no recorder sees: gloo's send and recv, a store
+    culprits = {rank for rank in culprits if not seen[rank].place.waits_in} or culprits
+    meeting = next(m for m in meetings if culprits & missing[m.group.key].keys())
+    return Finding(
+        kind=kind,
+        culprits=tuple(sorted(culprits)),
+        waiting=meeting.waiting,
+        group=meeting.group,
+        number=meeting.number,
+        absent=missing[meeting.group.key],
+    )
+
+
+def _mismatch(seen: Mapping[int, Seen], meeting: _Meeting) -> Finding | None:
+    """The first collective that ranks wait in with different ideas of it."""
+    groups = {rank: _of(seen, rank, meeting) for rank in seen}
+    same_life = {rank: group for rank, group in groups.items() if group and group.life == meeting.group.life}
+    # one that ended on all ranks in spite of a difference is not what they wait for
+    numbers = sorted(
+        {e.number for group in same_life.values() for e in group.entries if not e.is_p2p and not e.is_done}
+    )
+    for number in numbers:
+        entries = {rank: group.entry(number) for rank, group in same_life.items()}
+        sides: dict[str, tuple[int, ...]] = {}
+        for rank, entry in sorted(entries.items()):
+            if entry:
+                sides[_side(entry)] = (*sides.get(_side(entry), ()), rank)
+        if len({_identity(entry) for entry in entries.values() if entry}) > 1:
+            most = max(len(ranks) for ranks in sides.values())
+            majority = [ranks for ranks in sides.values() if len(ranks) == most]
+            odd = tuple(sorted(rank for ranks in sides.values() if ranks not in majority[:1] for rank in ranks))
+            return Finding(
+                kind=Kind.MISMATCH,
+                culprits=odd if len(majority) == 1 else tuple(sorted(rank for one in sides.values() for rank in one)),
+                waiting=meeting.waiting,
+                group=meeting.group,
+                number=number,
+                sides=sides,
+            )
+    return None
+
+
+def _identity(entry: Entry) -> tuple[str, str, int]:
+    """Equal where ranks agree. Types and sizes are compared where they must be equal."""
+    if entry.op not in EVEN:
+        return entry.op, "", 0
+    return entry.op, entry.what.partition("[")[0], entry.elements
+
+
+def _side(entry: Entry) -> str:
+    return f"{entry.op} of {entry.what}" if entry.what else entry.op
+
+
+def _by_stacks(seen: Mapping[int, Seen], unfinished: AbstractSet[int]) -> Finding:
+    """No recorder knows of anybody who waits."""
+    asked = {rank: seen[rank] for rank in sorted(unfinished) if rank in seen}
+    waiting = tuple(rank for rank, one in asked.items() if one.place.waits_in)
+    others = tuple(rank for rank in asked if rank not in waiting)
+    if waiting and others:
+        return Finding(kind=Kind.ELSEWHERE, culprits=others, waiting=waiting)
+    silent = tuple(rank for rank, one in asked.items() if one.silent)
+    if silent and len(silent) < len(asked):
+        return Finding(kind=Kind.SILENT, culprits=silent, waiting=waiting)
+    return Finding(kind=Kind.UNKNOWN, waiting=waiting)

@@ -1,0 +1,200 @@
+"""What torch's flight recorder of one rank holds, read and cut down to what a comparison of all ranks needs. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+ENTRIES = 8  # of one group, around the first that has not ended
+MAX_GROUPS = 16  # of one rank
+TEXT_CHARACTERS = 80  # of a name or of sizes
+P2P_ENTRIES = 2
+BEFORE = -1  # the life of a group that this case has not used yet
+
+DTYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Long": "int64", "Int": "int32"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One operation as a rank called it. `number` counts the collectives of its group from 1."""
+
+    number: int
+    op: str
+    what: str  # `float32[4]`
+    elements: int
+    is_done: bool
+    is_p2p: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTrace:
+    """One process group in one rank. `life` counts groups that had this name one after the other within the case."""
+
+    backend: str
+    name: str
+    description: str
+    life: int
+    members: tuple[int, ...]  # empty: not known
+    last: int  # the highest number of a collective that was called
+    entries: tuple[Entry, ...]  # oldest first
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.backend, self.name
+
+    @property
+    def pending(self) -> Entry | None:
+        """The collective that this rank waits in, if any."""
+        if self.life == BEFORE:
+            return None
+        return next((entry for entry in self.entries if not entry.is_done and not entry.is_p2p), None)
+
+    @property
+    def pending_p2p(self) -> Entry | None:
+        return next((entry for entry in self.entries if not entry.is_done and entry.is_p2p), None)
+
+    def entry(self, number: int) -> Entry | None:
+        return next((entry for entry in self.entries if entry.number == number and not entry.is_p2p), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The recorder of one rank."""
+
+    groups: tuple[GroupTrace, ...] = ()
+
+    def group(self, backend: str, name: str, life: int) -> GroupTrace | None:
+        """That life of a group, else what this rank did with the group before the case."""
+        mine = {group.life: group for group in self.groups if group.key == (backend, name)}
+        return mine.get(life) or mine.get(BEFORE)
+
+    def to_json(self) -> list[Any]:
+        """Compact: it travels for each rank."""
+        return [
+            [
+                group.backend,
+                group.name,
+                group.description,
+                group.life,
+                ranges(group.members),
+                group.last,
+                [[e.number, e.op, e.what, e.elements, int(e.is_done), int(e.is_p2p)] for e in group.entries],
+            ]
+            for group in self.groups
+        ]
+
+    @classmethod
+    def from_json(cls, data: Sequence[Any]) -> Self:
+        """Raises ValueError, TypeError, KeyError or IndexError for what `to_json` did not write."""
+        return cls(groups=tuple(_group_from_json(group) for group in data[:MAX_GROUPS]))
+
+
+def _group_from_json(data: Sequence[Any]) -> GroupTrace:
+    backend, name, description, life, members, last, entries = data
+    return GroupTrace(
+        backend=_short(backend),
+        name=_short(name),
+        description=_short(description),
+        life=int(life),
+        members=from_ranges(str(members)),
+        last=int(last),
+        entries=tuple(
+            Entry(
+                number=int(number),
+                op=_short(op),
+                what=_short(what),
+                elements=int(elements),
+                is_done=bool(is_done),
+                is_p2p=bool(is_p2p),
+            )
+            for number, op, what, elements, is_done, is_p2p in entries[: 2 * ENTRIES]
+        ),
+    )
+
+
+# --- reading
+
+
+def read(dumps: Iterable[Mapping[str, Any]], *, case_started_ns: int, members: Mapping[str, tuple[int, ...]]) -> Trace:
+    """`dumps` are those of all recorders of a rank, `members` the groups that torch knows now, by their names."""
+    lives: dict[tuple[str, str], dict[int, list[Mapping[str, Any]]]] = {}
+    for dump in dumps:
+        for entry in dump.get("entries", ()):
+            backend, _, _ = str(entry["profiling_name"]).partition(":")
+            name = str(entry["process_group"][0])
+            lives.setdefault((backend, name), {}).setdefault(entry["pg_id"], []).append(entry)
+    groups: list[GroupTrace] = []
+    for (backend, name), by_id in lives.items():
+        now = [entries for entries in by_id.values() if entries[-1]["time_created_ns"] >= case_started_ns]
+        for life, entries in [*enumerate(now)][-2:] or [(BEFORE, [*by_id.values()][-1])]:
+            groups.append(_group(backend, name, life, entries, members.get(name, ())))
+    groups.sort(key=lambda group: (group.pending is None, group.life == BEFORE))  # what matters is kept
+    return Trace(groups=tuple(groups[:MAX_GROUPS]))
+
+
+def _group(
+    backend: str, name: str, life: int, raw: Sequence[Mapping[str, Any]], members: tuple[int, ...]
+) -> GroupTrace:
+    entries = [_entry(one) for one in raw]
+    collectives = [entry for entry in entries if not entry.is_p2p]
+    waiting = [entry for entry in entries if entry.is_p2p and not entry.is_done]
+    first = next((at for at, entry in enumerate(collectives) if not entry.is_done), len(collectives))
+    begin = max(0, min(first - ENTRIES // 2, len(collectives) - ENTRIES))
+    return GroupTrace(
+        backend=_short(backend),
+        name=_short(name),
+        description=_short(raw[-1]["process_group"][1]),
+        life=life,
+        members=members,
+        last=max((entry.number for entry in collectives), default=0),
+        entries=(*collectives[begin : begin + ENTRIES], *waiting[:P2P_ENTRIES]),
+    )
+
+
+def _entry(raw: Mapping[str, Any]) -> Entry:
+    """A work that was retired has ended, whatever its state says: gloo's stays `scheduled`."""
+    is_p2p = bool(raw.get("is_p2p"))
+    sizes = raw["input_sizes"] or raw["output_sizes"]
+    dtypes = [DTYPES.get(dtype, str(dtype).lower()) for dtype in raw["input_dtypes"] or raw["output_dtypes"]]
+    shown = ", ".join(f"{dtype}{size}" for dtype, size in zip(dtypes, sizes, strict=False))
+    return Entry(
+        number=int(raw["p2p_seq_id" if is_p2p else "collective_seq_id"]),
+        op=_short(str(raw["profiling_name"]).partition(":")[2] or raw["profiling_name"]),
+        what=_short(shown),
+        elements=sum(math.prod(size) for size in sizes),
+        is_done=raw["state"] == "completed" or bool(raw["retired"]),
+        is_p2p=is_p2p,
+    )
+
+
+def _short(text: object) -> str:
+    return str(text)[:TEXT_CHARACTERS]
+
+
+# --- sets of ranks as text
+
+
+def ranges(ranks: Iterable[int]) -> str:
+    """`0-3,8`: all ranks of a large group in a few characters."""
+    parts: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if parts and parts[-1][1] == rank - 1:
+            parts[-1][1] = rank
+        else:
+            parts.append([rank, rank])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+MAX_RANKS = 1 << 17
+
+
+def from_ranges(text: str) -> tuple[int, ...]:
+    """What `ranges` wrote; raises ValueError for anything else."""
+    found: list[int] = []
+    for part in text.split(",") if text else []:
+        first, _, last = part.partition("-")
+        a, b = int(first), int(last or first)
+        if len(found) + b - a >= MAX_RANKS:
+            raise ValueError(f"{text[:TEXT_CHARACTERS]!r} names too many ranks")
+        found += range(a, b + 1)
+    return tuple(found)

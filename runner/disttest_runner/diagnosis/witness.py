@@ -1,0 +1,156 @@
+"""The agent's end of a rank's watcher, and how all ranks of a node are asked at once within a fraction of a second."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+from disttest_runner.diagnosis import stacks, states
+from disttest_runner.diagnosis.recorder import Trace
+from disttest_runner.diagnosis.seen import STACK_BYTES, Seen
+from disttest_runner.wire import Lines, Message, WireError, unpack
+
+SIGNAL_SECONDS = 0.1  # without an answer: then the signal handler writes the stacks, which needs no interpreter lock
+LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
+STARVED_SECONDS = 1.5  # for one whose watcher would run if it got a processor
+POLL_SECONDS = 0.02
+RAW_STACK_BYTES = 256 << 10
+LINE_BYTES = 32 << 20  # a whole dump
+
+
+@dataclass(slots=True)
+class Witness:
+    """Of one rank. `stacks` is a memory file that the rank's signal handler writes to."""
+
+    lines: Lines
+    stacks: int
+    pid: int = 0
+    thread: int = 0  # of the watcher, in the kernel's count
+    _answers: dict[str, Message] = field(default_factory=dict)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _wanted: str = ""
+    _stack: str = ""
+
+    @classmethod
+    async def open(cls, name: str) -> tuple["Witness", list[int]]:
+        """And the descriptors that its rank gets, which are the caller's to close: socket, file for stacks."""
+        mine, its = socket.socketpair()
+        mine.setblocking(False)
+        loop = asyncio.get_running_loop()
+        answered: list[Callable[[bytes], None]] = []
+        _, lines = await loop.create_connection(
+            lambda: Lines(lambda _, raw: answered[0](raw), lambda _: None, LINE_BYTES), sock=mine
+        )
+        witness = cls(lines, os.memfd_create(f"stacks-{name}"))
+        answered.append(witness._on_line)
+        return witness, [its.detach(), os.dup(witness.stacks)]
+
+    def ask(self, message: Message, answer: str) -> None:
+        """Forget what came before; `answer` is the last message that is wanted."""
+        self._stack = str(self.take("stack", "text") or self._stack)
+        self._answers, self._wanted = {}, answer
+        self._changed.clear()
+        self.lines.send(message)
+
+    def _on_line(self, raw: bytes) -> None:
+        """From a process that test code has to itself: what makes no sense is no answer."""
+        with contextlib.suppress(WireError, KeyError, ValueError, TypeError):
+            message = unpack(raw)
+            if message["op"] == "hello":
+                self.thread = int(message["thread"])
+                return
+            self._answers[message["op"]] = message
+            if message["op"] == self._wanted:
+                self._changed.set()
+
+    @property
+    def has_answered(self) -> bool:
+        return self._changed.is_set()
+
+    async def answered(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def take(self, op: str, key: str) -> Any:
+        return self._answers.get(op, {}).get(key)
+
+    def whole_stack(self) -> str:
+        """As it was written at the last look, untidied."""
+        return self._stack or self.signalled_stack()
+
+    def signalled_stack(self) -> str:
+        raw = os.pread(self.stacks, RAW_STACK_BYTES, 0)
+        return raw.decode(errors="replace")
+
+    def close(self) -> None:
+        self.lines.close()
+        os.close(self.stacks)
+
+
+async def look(witnesses: Mapping[int, Witness], unfinished: AbstractSet[int]) -> tuple[dict[int, Seen], str]:
+    """What each rank does, with stacks of those that have not finished; and what a recorder's reader complained of."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    for rank, witness in witnesses.items():
+        witness.ask({"op": "look", "stack": rank in unfinished}, "trace")
+    silent = await _silent(witnesses, SIGNAL_SECONDS)
+    for rank in silent & unfinished:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(witnesses[rank].pid, signal.SIGUSR1)
+    while silent and loop.time() < started + STARVED_SECONDS:
+        silent = {rank for rank in silent if not witnesses[rank].has_answered}
+        if not any(_may_answer(witnesses[rank], loop.time() - started) for rank in silent):
+            break
+        await asyncio.sleep(POLL_SECONDS)
+    found = {rank: _seen(witness, is_unfinished=rank in unfinished) for rank, witness in witnesses.items()}
+    problem = next((text for witness in witnesses.values() if (text := witness.take("trace", "problem"))), "")
+    return found, str(problem)
+
+
+async def _silent(witnesses: Mapping[int, Witness], seconds: float) -> set[int]:
+    """Those that have not answered within a time."""
+    answers = {rank: asyncio.ensure_future(witness.answered(seconds)) for rank, witness in witnesses.items()}
+    return {rank for rank, answer in answers.items() if not await answer}
+
+
+def _may_answer(witness: Witness, seconds: float) -> bool:
+    """Whether it is worth waiting for this one."""
+    state = states.read(witness.pid).letter
+    if state in ("", "Z", "X", *states.STOPPED):
+        return False
+    if seconds < LOOK_SECONDS:
+        return True
+    return _letter_of_watcher(witness) == states.RUNNING
+
+
+def _letter_of_watcher(witness: Witness) -> str:
+    return states.read(witness.pid, witness.thread).letter if witness.thread else ""
+
+
+def _seen(witness: Witness, *, is_unfinished: bool) -> Seen:
+    text = str(witness.take("stack", "text") or "") or (witness.signalled_stack() if is_unfinished else "")
+    watcher = _letter_of_watcher(witness)
+    silent = "" if witness.has_answered else states.describe(states.read(witness.pid), watcher=watcher)
+    return Seen(
+        stack=stacks.tidy(text, STACK_BYTES) if is_unfinished else "",
+        place=stacks.place(text) if is_unfinished else stacks.Place(),
+        silent=silent,
+        is_starved=not witness.has_answered and watcher == states.RUNNING,
+        trace=_trace(witness.take("trace", "trace")),
+    )
+
+
+def _trace(data: Any) -> Trace | None:
+    try:
+        return None if data is None else Trace.from_json(data)
+    except (ValueError, TypeError, KeyError, IndexError):  # test code has written it
+        return None

@@ -1,0 +1,133 @@
+"""Sentences about what a comparison found. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from disttest_runner.diagnosis.comparison import Finding, Kind
+from disttest_runner.diagnosis.recorder import GroupTrace
+from disttest_runner.diagnosis.seen import Seen
+
+DESCRIBED = 4  # things, in a sentence
+NAMED_RANKS = 16
+PLURALS = {"is": "are", "has": "have"}
+
+Name = Callable[[Iterable[int]], str]  # `rank 3 on node-b`
+
+
+def sentence(finding: Finding, seen: Mapping[int, Seen], finished: Mapping[int, str], name: Name) -> str:
+    """What happened, in one line; empty if nothing is known. `finished` says how ranks ended the case."""
+    waits = f"{brief(finding.waiting)} wait{'' if len(finding.waiting) > 1 else 's'}"
+    match finding.kind:
+        case Kind.ABSENT:
+            text = f"{waits} in {_where(finding)}; {_absent(finding, name)}"
+        case Kind.CYCLE:
+            text = f"{name(finding.culprits)} wait for each other"
+        case Kind.MISMATCH:
+            return _mismatch(finding, name)
+        case Kind.STUCK if not finding.culprits:
+            joined = f"all ranks joined {_where(finding)}, and it does not end on {brief(finding.waiting)}"
+            return f"{joined}: the network or a GPU does not move data"
+        case Kind.STUCK:
+            text = f"{waits} in {_where(finding)}, which all ranks joined"
+        case Kind.ELSEWHERE:
+            be = "are" if len(finding.culprits) > 1 else "is"
+            text = f"{waits} in {_by_stack(finding, seen)}; {name(finding.culprits)} {be} elsewhere"
+        case Kind.SILENT:
+            text = f"{name(finding.culprits)} did not answer"
+        case Kind.UNKNOWN if finding.waiting:
+            ended = f"; {brief(sorted(finished))} finished the case" if finished else ""
+            return f"{waits} in {_by_stack(finding, seen)}{ended}"
+        case Kind.UNKNOWN:
+            return _doing([rank for rank in sorted(seen) if rank not in finished], seen, finished)
+    doing = _doing(finding.culprits, seen, finished)
+    return f"{text}: {doing}" if doing else text
+
+
+def state(rank: int, seen: Mapping[int, Seen], finished: Mapping[int, str]) -> str:
+    """What a rank was doing, in a few words; empty if nothing is known."""
+    if rank in finished:
+        return f"finished the case ({finished[rank]})"
+    one = seen.get(rank)
+    if one is None:
+        return "could not be asked: its agent did not answer"
+    place = one.place
+    at = f", at {place.at}" if place.at else ""
+    if one.silent:
+        return f"{one.silent}{at}"
+    pending = _pending(one)
+    if pending or place.waits_in:
+        return f"waits in {pending or place.waits_in}{at}"
+    return f"is at {place.at}" if place.at else ""
+
+
+def brief(ranks: Iterable[int]) -> str:
+    ranks = list(ranks)
+    shown = ", ".join(map(str, ranks[:NAMED_RANKS])) + (" …" if len(ranks) > NAMED_RANKS else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+
+
+def of_group(group: GroupTrace) -> str:
+    if group.description == "default_pg":
+        return "the default group"
+    return f"group {group.name}" + (f" ({brief(group.members)})" if group.members else "")
+
+
+def _pending(one: Seen) -> str:
+    """What the recorder says that a rank waits in."""
+    groups = one.trace.groups if one.trace else ()
+    for group in groups:
+        if group.pending:
+            return f"{group.pending.op} number {group.pending.number} of {of_group(group)}"
+    return next((f"{g.pending_p2p.op} of {of_group(g)}" for g in groups if g.pending_p2p), "")
+
+
+def _where(finding: Finding) -> str:
+    """`all_reduce number 5 of the default group`."""
+    if finding.group is None:
+        return "a collective"
+    entry = finding.group.entry(finding.number)
+    return f"{entry.op if entry else 'collective'} number {finding.number} of {of_group(finding.group)}"
+
+
+def _absent(finding: Finding, name: Name) -> str:
+    ranks = sorted(finding.absent)
+    several = len(ranks) > 1
+    lasts = sorted(set(finding.absent.values()))
+    if lasts == [0]:
+        note = ""
+    elif len(lasts) == 1:
+        note = f" ({'their' if several else 'its'} last was number {lasts[0]})"
+    else:
+        note = f" (their last were numbers {lasts[0]} to {lasts[-1]})"
+    return f"{name(ranks)} {'have' if several else 'has'} not joined it{note}"
+
+
+def _mismatch(finding: Finding, name: Name) -> str:
+    sides = [f"{what} on {name(ranks)}" for what, ranks in finding.sides.items()]
+    more = " …" if len(sides) > DESCRIBED else ""
+    group = of_group(finding.group) if finding.group else "a group"
+    return f"ranks disagree about collective number {finding.number} of {group}: {'; '.join(sides[:DESCRIBED])}{more}"
+
+
+def _doing(ranks: Iterable[int], seen: Mapping[int, Seen], finished: Mapping[int, str]) -> str:
+    """`rank 1 is at wait_for_ever (test_it.py:40)`, once for ranks that do the same."""
+    same: dict[str, list[int]] = {}
+    for rank in ranks:
+        words = state(rank, seen, finished)
+        if words:
+            same.setdefault(words, []).append(rank)
+    parts = [
+        f"{brief(who)} {_plural(words) if len(who) > 1 else words}" for words, who in list(same.items())[:DESCRIBED]
+    ]
+    return ", ".join(parts) + (" …" if len(same) > DESCRIBED else "")
+
+
+def _plural(words: str) -> str:
+    """`are at …` for `is at …`: all that `state` says begins with a verb."""
+    verb, _, rest = words.partition(" ")
+    return f"{PLURALS.get(verb, verb.removesuffix('s'))} {rest}"
+
+
+def _by_stack(finding: Finding, seen: Mapping[int, Seen]) -> str:
+    """By their Python stacks, where no recorder saw it."""
+    functions = dict.fromkeys(seen[rank].place.waits_in for rank in finding.waiting if rank in seen)
+    return " or ".join(list(functions)[:DESCRIBED])
