@@ -59,7 +59,7 @@ class Conductor:
         self.times = Times()
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
-        self._closer_look = leading.CloserLook(board)
+        self._closer_look = leading.CloserLook(board, writes=bool(plan.artifacts))
 
     async def run(self) -> None:
         """Raises InterruptedRunError; `done` then holds all suites all the same, with what is known of each."""

@@ -15,7 +15,6 @@ from disttest_runner.diagnosis.witness import Witness
 from disttest_runner.log import Log
 from disttest_runner.wire import Message
 
-NATIVE_RANKS = 2  # of one node
 NATIVE_BYTES = 16 << 10  # of one rank in the report
 RAS_BYTES = 16 << 10
 DUMP_SECONDS = 3.0
@@ -33,14 +32,14 @@ class Details:
         self.versions: dict[str, str] = {}
 
     async def gather(self, message: Message, witnesses: Mapping[int, Witness]) -> Message:
-        """`message` names the suite, the case, and the ranks whose C frames are wanted most."""
+        """`message` names the suite, the case, and the ranks whose C frames are wanted."""
         place = artifacts.folder(self._plan, message["suite"], message["case_id"]) if self._plan.artifacts else None
         files = {f"rank-{rank}.stacks.txt": one.whole_stack() for rank, one in witnesses.items()}
         if place:
             files |= await _recorders(witnesses)
-        wanted = [rank for rank in message["ranks"] if rank in witnesses][:NATIVE_RANKS]
         native, status = await asyncio.gather(
-            self._pyspy.dump({rank: witnesses[rank].pid for rank in wanted}), self._ras()
+            self._pyspy.dump({rank: witnesses[rank].pid for rank in message["ranks"] if rank in witnesses}),
+            self._ras() if message["close"] else _nothing(),
         )
         self._tell_once([self._pyspy.problem])
         if place:
@@ -70,6 +69,10 @@ class Details:
             if problem and problem not in self._told:
                 self._told.add(problem)
                 self._log.say(f"warning: {problem}")
+
+
+async def _nothing() -> str:
+    return ""
 
 
 async def _recorders(witnesses: Mapping[int, Witness]) -> dict[str, str]:

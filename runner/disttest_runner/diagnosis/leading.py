@@ -11,9 +11,10 @@ from disttest_runner.diagnosis.seen import Seen
 from disttest_runner.switchboard import Switchboard
 from disttest_runner.wire import Message
 
-DETAILED_HANGS = 8  # of a run: looking closer takes seconds
+CLOSE_LOOKS = 3  # of a run: C frames and NCCL's status take seconds, and later hangs are mostly like the first
+WRITTEN_HANGS = 50  # of a run, where there is a directory for it
 DETAILS_SECONDS = 25.0  # py-spy, a service and a volume have their own, shorter deadlines
-NATIVE_RANKS = 8  # in the report, over all nodes
+CULPRITS = 2  # whose C frames are looked at, and one that waits for them
 
 
 def seen(answers: Iterable[Message]) -> dict[int, Seen]:
@@ -22,32 +23,37 @@ def seen(answers: Iterable[Message]) -> dict[int, Seen]:
 
 
 class CloserLook:
-    """Counts the hangs of a run."""
+    """Counts the hangs of a run. `writes`: there is a directory for whole dumps."""
 
-    def __init__(self, board: Switchboard) -> None:
-        self._board, self._left = board, DETAILED_HANGS
+    def __init__(self, board: Switchboard, *, writes: bool) -> None:
+        self._board, self._writes = board, writes
+        self._hangs = 0
 
     async def at(self, suite: str, result: CaseResult) -> CaseResult:
         """The result of a hang with what takes seconds to find out. The hang itself is reported already."""
-        if result.outcome is not Outcome.HUNG or self._left <= 0:
+        if result.outcome is not Outcome.HUNG:
             return result
-        self._left -= 1
-        ranks = _most_wanted(result)
-        question = {"op": "details", "suite": suite, "case_id": result.id, "ranks": ranks}
+        self._hangs += 1
+        is_close = self._hangs <= CLOSE_LOOKS
+        if not is_close and not (self._writes and self._hangs <= WRITTEN_HANGS):
+            return result
+        ranks = _most_wanted(result) if is_close else []
+        question = {"op": "details", "suite": suite, "case_id": result.id, "close": is_close, "ranks": ranks}
         answers = await self._board.ask(question, answer="details", seconds=DETAILS_SECONDS)
         return add(result, [answers.by_node[node] for node in sorted(answers.by_node)])
 
 
 def _most_wanted(result: CaseResult) -> list[int]:
-    """The culprits, then some that wait."""
-    return list(dict.fromkeys([*result.ranks, *result.stacks]))[: 4 * NATIVE_RANKS]
+    """Culprits that have not finished, then one that waits."""
+    culprits = [rank for rank in result.ranks if rank in result.stacks][:CULPRITS]
+    return [*culprits, *[rank for rank in result.stacks if rank not in result.ranks][:1]]
 
 
 def add(result: CaseResult, details: Sequence[Mapping[str, Any]]) -> CaseResult:
     native = {int(rank): str(text) for one in details for rank, text in one["native"].items()}
     diagnosis = replace(
         result.diagnosis or Diagnosis(),
-        native=dict(list(native.items())[:NATIVE_RANKS]),
+        native=dict(list(native.items())[: CULPRITS + 1]),
         ras=next((str(one["ras"]) for one in details if one["ras"]), ""),
         artifacts=next((str(one["artifacts"]) for one in details if one["artifacts"]), ""),
     )

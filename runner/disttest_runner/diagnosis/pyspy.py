@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-SECONDS = 8.0  # for one rank: libtorch's symbols take most of it
+SECONDS = 5.0  # for one rank: libtorch's symbols take most of it
 AT_ONCE = 2
 ERROR_CHARACTERS = 200
 
