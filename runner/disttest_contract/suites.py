@@ -6,8 +6,10 @@ from types import MappingProxyType
 # name -> module or package that pytest collects
 BUILTIN: Mapping[str, str] = MappingProxyType(
     {
+        "c10d-spawn": "disttest_runner.suites.c10d_spawn",
         "collectives": "disttest_runner.suites.collectives",
         "fully-shard-autograd": "disttest_runner.suites.fully_shard_autograd",
+        "pipeline-schedules": "disttest_runner.suites.pipeline_schedules",
     }
 )
 

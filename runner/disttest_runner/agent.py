@@ -173,6 +173,9 @@ class Agent:
                 store_port=port,
                 builtin=suite.builtin,
                 directory=suite.directory,
+                root=suite.root,
+                files=suite.files,
+                select=suite.select,
             )
             for local in range(plan.ranks_per_node)
         ]

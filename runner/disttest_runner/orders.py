@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_runner import sources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +23,16 @@ class RankOrder:
     store_port: int
     builtin: str
     directory: str
+    root: str = ""
+    files: tuple[str, ...] = ()
+    select: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        return cls(**{name: data[name] for name in cls.__slots__})
+        return cls(**{name: data[name] for name in cls.__slots__ if name != "files"}, files=tuple(data["files"]))
 
 
 MIN_COLLECT_SECONDS = 60.0  # to import, fork and collect
@@ -38,12 +42,19 @@ ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank
 
 # What single suites need beyond that: dear, so imported only where a suite asks for it, and if possible while an
 # earlier suite is running.
-OF_SUITE = {"fully-shard-autograd": ("torch.distributed.fsdp", "torch._dynamo")}
+OF_SUITE = {
+    "c10d-spawn": ("torch.testing._internal.distributed.distributed_test",),
+    "fully-shard-autograd": ("torch.distributed.fsdp", "torch._dynamo"),
+    "pipeline-schedules": (
+        "torch.distributed.pipelining",
+        *("torch.export._trace", "torch._functorch.aot_autograd", "torch._inductor.output_code"),  # what tracing needs
+    ),
+}
 
 
 def preload(suite: SuitePlan) -> tuple[str, ...]:
     """The modules that are worth importing before ranks are forked for a suite."""
-    return OF_SUITE.get(suite.builtin, ())
+    return sources.modules_to_preload(suite) if suite.files else OF_SUITE.get(suite.builtin, ())
 
 
 def environment(plan: RunPlan, suite: SuitePlan) -> dict[str, str]:

@@ -53,12 +53,11 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
         try:
             code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order)], plugins=plugins))
+            problem = f"pytest ended with exit code {code} before it had collected anything:\n{errors.last}"
         except sources.SourceError as error:
-            code = pytest.ExitCode.USAGE_ERROR
-            lock_step.report_broken_session(str(error))
+            code, problem = pytest.ExitCode.USAGE_ERROR, str(error)
     if not lock_step.has_collected:
-        problem = f"pytest ended with exit code {code} before it had collected anything"
-        lock_step.report_broken_session(f"{problem}:\n{errors.last}")
+        lock_step.report_broken_session(problem)
         while channel.receive() is not None:  # the agent ends us, once the leader knows
             pass
     return code

@@ -1,0 +1,19 @@
+"""Torch's own suite of collectives and DDP, which the wheel carries, the way its driver in torch's sources runs it.
+
+Its module reads BACKEND, WORLD_SIZE and INIT_METHOD when it is imported.
+"""
+
+import importlib
+from typing import Any
+
+import torch
+
+distributed_test: Any = importlib.import_module("torch.testing._internal.distributed.distributed_test")
+
+
+class TestDistBackendWithSpawn(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):  # type: ignore[misc]  # noqa: SLF001 - its name; torch's harness has no types
+    def setUp(self) -> None:
+        super().setUp()
+        self._spawn_processes()
+        # The part runs in this process, so what is set here holds for it.
+        self.enterContext(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))

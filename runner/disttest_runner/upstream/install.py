@@ -1,0 +1,26 @@
+"""Puts the adapter in place as soon as a suite, or the zygote before it, has imported torch's harness."""
+
+from types import ModuleType
+
+from disttest_runner.generation import Generation
+from disttest_runner.upstream.imports import when_imported
+
+HARNESS = "torch.testing._internal.common_distributed"
+SPAWN_DRIVER = "torch.testing._internal.distributed.distributed_test"
+
+
+def install(generation: Generation) -> None:
+    """In a rank, before it collects."""
+
+    def adapt(harness: ModuleType) -> None:
+        # Imported late: a plain suite pays for nothing of this.
+        from disttest_runner.upstream import continuous, multi_process, multi_threaded, spawn_driver  # noqa: PLC0415
+        from disttest_runner.upstream.play import Player  # noqa: PLC0415
+
+        player = Player(generation, harness)
+        multi_process.adapt(player)
+        continuous.adapt(player)
+        multi_threaded.adapt(player)
+        when_imported(SPAWN_DRIVER, lambda module: spawn_driver.adapt(player, module))
+
+    when_imported(HARNESS, adapt)
