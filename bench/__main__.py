@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import main_job
+from bench import hang, main_job
 from bench.figure import Figure, merge
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
-BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {"main-job": main_job.measure}
+BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {"main-job": main_job.measure, "hang": hang.measure}
 
 
 def machine() -> str:

@@ -25,6 +25,7 @@ from disttest_runner.wire import Channel, Message
 
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 PR_SET_PTRACER = 0x59616D61
+RECORDER_ENTRIES = "2000"
 DUMP_BYTES = 16 << 20  # of the whole recorder
 
 # The newer one also knows gloo. Each has its own recorder.
@@ -42,6 +43,7 @@ class Watcher:
         sock = socket.socket(fileno=descriptor)
         agent, _, _ = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         _let_trace(agent)
+        _keep_recorder_on()
         watcher = cls(sock)
         _thread.start_new_thread(watcher._serve, ())
         return watcher
@@ -83,6 +85,15 @@ def _let_trace(pid: int) -> None:
     ctypes.CDLL(None).prctl(
         PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0
     )  # refused by a kernel without Yama: not needed
+
+
+def _keep_recorder_on() -> None:
+    """Before the first collective; what the user has set stays. Newer versions of torch complain about the old name."""
+    is_new = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to know which name is read
+    defaults = {"TORCH_FR_BUFFER_SIZE" if is_new else "TORCH_NCCL_TRACE_BUFFER_SIZE": RECORDER_ENTRIES}
+    defaults["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "1"  # for groups whose own timeout is shorter than a case's
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
 
 
 def has_recorder() -> bool:
