@@ -20,6 +20,7 @@ class Kind(StrEnum):
     CYCLE = "cycle"  # each of them waits for another, in different groups
     MISMATCH = "mismatch"  # they joined with different operations, types or sizes
     STUCK = "stuck"  # all of them joined the same one, and it does not end
+    UNPROVEN = "unproven"  # some wait in a collective, and whether the others have joined it is not known
     ELSEWHERE = "elsewhere"  # by their stacks: some wait for others, and these do something else
     SILENT = "silent"  # nobody waits in a collective; some did not even answer
     UNKNOWN = "unknown"  # nothing proves who is to blame
@@ -34,7 +35,7 @@ class Finding:
     waiting: tuple[int, ...] = ()
     group: GroupTrace | None = None  # as one of those who wait sees it
     number: int = 0
-    absent: Mapping[int, int] = field(default_factory=dict)  # rank -> the last number that it did join
+    absent: Mapping[int, int] = field(default_factory=dict)  # rank -> the last number that it joined, as far as known
     sides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # `all_reduce of float32[4]` -> ranks
 
 
@@ -44,8 +45,17 @@ class _Meeting:
 
     group: GroupTrace
     number: int
-    waiting: tuple[int, ...]
+    waiting: tuple[int, ...]  # in this collective
+    beyond: tuple[int, ...]  # in a later one of the group
     members: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return *self.group.key, self.group.life
+
+    @property
+    def victims(self) -> tuple[int, ...]:
+        return *self.waiting, *self.beyond
 
 
 def compare(seen: Mapping[int, Seen], *, unfinished: AbstractSet[int], ranks: Iterable[int]) -> Finding:
@@ -56,13 +66,11 @@ def compare(seen: Mapping[int, Seen], *, unfinished: AbstractSet[int], ranks: It
         mismatch = _mismatch(seen, meeting)
         if mismatch:
             return mismatch
-    missing = {meeting.group.key: _absent(seen, meeting, everybody) for meeting in meetings}
+    missing = {meeting.key: _absent(seen, meeting, everybody) for meeting in meetings}
     if any(missing.values()):
         return _blame_absent(seen, meetings, missing)
     if meetings:
-        first = meetings[0]
-        stopped = tuple(rank for rank in first.members or everybody if rank in seen and seen[rank].silent)
-        return Finding(kind=Kind.STUCK, culprits=stopped, waiting=first.waiting, group=first.group, number=first.number)
+        return _stuck(seen, meetings[0], everybody)
     return _by_stacks(seen, unfinished)
 
 
@@ -77,8 +85,9 @@ def _meetings(seen: Mapping[int, Seen]) -> list[_Meeting]:
     for by_rank in waiting.values():
         number = min(group.pending.number for group in by_rank.values() if group.pending)
         members = next((group.members for group in by_rank.values() if group.members), ())
-        some = next(group for group in by_rank.values() if group.pending and group.pending.number == number)
-        found.append(_Meeting(some, number, tuple(sorted(by_rank)), members))
+        here = tuple(r for r, group in sorted(by_rank.items()) if group.pending and group.pending.number == number)
+        beyond = tuple(sorted(by_rank.keys() - set(here)))
+        found.append(_Meeting(by_rank[here[0]], number, here, beyond, members))
     return sorted(found, key=lambda meeting: -len(meeting.waiting))
 
 
@@ -95,7 +104,7 @@ def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, .
         rank for rank in everybody if _is_default(meeting.group) or _of(seen, rank, meeting)
     )
     for rank in members:
-        if rank in meeting.waiting or rank not in everybody:
+        if rank in meeting.victims or rank not in everybody:
             continue
         group = _of(seen, rank, meeting)
         was_there_before = group is not None and group.life != meeting.group.life
@@ -119,23 +128,36 @@ def _is_default(group: GroupTrace) -> bool:
 
 
 def _blame_absent(
-    seen: Mapping[int, Seen], meetings: list[_Meeting], missing: Mapping[tuple[str, str], dict[int, int]]
+    seen: Mapping[int, Seen], meetings: list[_Meeting], missing: Mapping[tuple[str, str, int], dict[int, int]]
 ) -> Finding:
     absent = {rank for ranks in missing.values() for rank in ranks}
-    wait_for_somebody = {rank for m in meetings if missing[m.group.key] for rank in m.waiting}
+    wait_for_somebody = {rank for m in meetings if missing[m.key] for rank in m.victims}
     culprits = absent - wait_for_somebody
     kind = Kind.ABSENT if culprits else Kind.CYCLE
     culprits = culprits or absent
     # by its stack a rank may wait in what no recorder sees: gloo's send and recv, a store
     culprits = {rank for rank in culprits if not seen[rank].place.waits_in} or culprits
-    meeting = next(m for m in meetings if culprits & missing[m.group.key].keys())
+    meeting = next(m for m in meetings if culprits & missing[m.key].keys())
     return Finding(
         kind=kind,
         culprits=tuple(sorted(culprits)),
         waiting=meeting.waiting,
         group=meeting.group,
         number=meeting.number,
-        absent=missing[meeting.group.key],
+        absent=missing[meeting.key],
+    )
+
+
+def _stuck(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, ...]) -> Finding:
+    """Nobody is known to be missing."""
+    members = meeting.members or everybody
+    unknown = [rank for rank in members if rank in everybody and _is_unknown(seen.get(rank))]
+    return Finding(
+        kind=Kind.UNPROVEN if unknown else Kind.STUCK,
+        waiting=meeting.waiting,
+        group=meeting.group,
+        number=meeting.number,
+        absent=dict.fromkeys(unknown, 0),
     )
 
 
@@ -183,10 +205,10 @@ def _by_stacks(seen: Mapping[int, Seen], unfinished: AbstractSet[int]) -> Findin
     """No recorder knows of anybody who waits."""
     asked = {rank: seen[rank] for rank in sorted(unfinished) if rank in seen}
     waiting = tuple(rank for rank, one in asked.items() if one.place.waits_in)
-    others = tuple(rank for rank in asked if rank not in waiting)
+    silent = tuple(rank for rank, one in asked.items() if one.silent and not one.is_starved)
+    others = tuple(rank for rank, one in asked.items() if rank not in waiting and (one.place.at or rank in silent))
     if waiting and others:
         return Finding(kind=Kind.ELSEWHERE, culprits=others, waiting=waiting)
-    silent = tuple(rank for rank, one in asked.items() if one.silent)
     if silent and len(silent) < len(asked):
         return Finding(kind=Kind.SILENT, culprits=silent, waiting=waiting)
     return Finding(kind=Kind.UNKNOWN, waiting=waiting)

@@ -25,6 +25,7 @@ from disttest_runner.wire import Channel, Message
 
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 PR_SET_PTRACER = 0x59616D61
+SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 RECORDER_ENTRIES = "2000"
 DUMP_BYTES = 16 << 20  # of the whole recorder
 
@@ -89,11 +90,10 @@ def _let_trace(pid: int) -> None:
 
 def _keep_recorder_on() -> None:
     """Before the first collective; what the user has set stays. Newer versions of torch complain about the old name."""
-    is_new = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to know which name is read
-    defaults = {"TORCH_FR_BUFFER_SIZE" if is_new else "TORCH_NCCL_TRACE_BUFFER_SIZE": RECORDER_ENTRIES}
-    defaults["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "1"  # for groups whose own timeout is shorter than a case's
-    for name, value in defaults.items():
-        os.environ.setdefault(name, value)
+    newest = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to know which name is read
+    if not any(name in os.environ for name in SIZE_VARIABLES):
+        os.environ[SIZE_VARIABLES[0 if newest else 1]] = RECORDER_ENTRIES
+    os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "1")  # for groups whose own timeout is shorter than a case's
 
 
 def has_recorder() -> bool:

@@ -23,11 +23,12 @@ def sentence(finding: Finding, seen: Mapping[int, Seen], finished: Mapping[int, 
             text = f"{name(finding.culprits)} wait for each other"
         case Kind.MISMATCH:
             return _mismatch(finding, name)
-        case Kind.STUCK if not finding.culprits:
+        case Kind.STUCK:
             joined = f"all ranks joined {_where(finding)}, and it does not end on {brief(finding.waiting)}"
             return f"{joined}: the network or a GPU does not move data"
-        case Kind.STUCK:
-            text = f"{waits} in {_where(finding)}, which all ranks joined"
+        case Kind.UNPROVEN:
+            others = _doing(sorted(finding.absent), seen, {})
+            return f"{waits} in {_where(finding)}; whether all others joined it is not known: {others}"
         case Kind.ELSEWHERE:
             be = "are" if len(finding.culprits) > 1 else "is"
             text = f"{waits} in {_by_stack(finding, seen)}; {name(finding.culprits)} {be} elsewhere"

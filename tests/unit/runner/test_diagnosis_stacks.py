@@ -1,0 +1,143 @@
+"""Stacks as faulthandler writes them: read, tidied, and asked where a rank is."""
+
+import faulthandler
+import os
+import tempfile
+import threading
+
+import pytest
+
+from disttest_runner.diagnosis import stacks, states
+from disttest_runner.diagnosis.stacks import Place
+from disttest_runner.diagnosis.states import State
+
+SITE = "/venv/lib/python3.11/site-packages"
+WATCHER = f"""Thread 0x00007f01 (most recent call first):
+  File "/usr/lib/python3.11/socket.py", line 573 in recv_fds
+  File "{SITE}/disttest_runner/wire.py", line 64 in receive
+  File "{SITE}/disttest_runner/diagnosis/watcher.py", line 57 in _serve
+"""
+OTHER = """Thread 0x00007f02 (most recent call first):
+  File "/usr/lib/python3.11/threading.py", line 320 in wait
+  File "/tests/test_it.py", line 5 in worker
+"""
+OUTER = f"""  File "{SITE}/_pytest/python.py", line 187 in pytest_pyfunc_call
+  File "{SITE}/pluggy/_execution.py", line 147 in _multicall
+  File "{SITE}/disttest_runner/session.py", line 95 in _run
+  File "{SITE}/disttest_runner/rank.py", line 55 in main
+  File "<frozen runpy>", line 88 in _run_code
+"""
+
+
+def main(*frames: str) -> str:
+    return (
+        "Current thread 0x00007f03 (most recent call first):\n" + "".join(f"  File {one}\n" for one in frames) + OUTER
+    )
+
+
+C10D = f'"{SITE}/torch/distributed/distributed_c10d.py", line 3252 in'
+WRAPPER = f'"{SITE}/torch/distributed/c10d_logger.py", line 83 in wrapper'
+AT = "test_hang (test_it.py:40)"
+TEST = '"/tests/test_it.py", line 40 in test_hang'
+
+
+def test_the_main_thread_comes_first_and_the_runner_s_own_is_left_out() -> None:
+    found = stacks.threads(f"{WATCHER}\n{OTHER}\n{main(TEST)}")
+    assert [lines[0].split()[-5] for lines in found] == ["0x00007f03", "0x00007f02"]
+
+
+def test_what_lies_outside_of_the_case_is_counted_not_shown() -> None:
+    text = stacks.tidy(f"{WATCHER}\n{OTHER}\n{main(TEST)}", 8192)
+    assert text.splitlines()[:3] == [
+        "Current thread 0x00007f03 (most recent call first):",
+        '  File "/tests/test_it.py", line 40 in test_hang',
+        "  … 5 frames of pytest and the runner",
+    ]
+    assert "worker" in text
+    assert "recv_fds" not in text
+
+
+def test_pytest_s_own_frames_are_shown_where_it_is_pytest_that_hangs() -> None:
+    assert "pytest_pyfunc_call" in stacks.tidy(main(), 8192)
+
+
+def test_a_stack_is_cut_to_its_size_with_a_mark() -> None:
+    text = stacks.tidy(main(*[f'"/tests/ü.py", line {n} in recursion' for n in range(1000)]), 1000)
+    assert len(text.encode()) <= 1000
+    assert text.endswith("…")
+
+
+def test_what_is_no_stack_stays_as_it_is() -> None:
+    assert stacks.tidy("Segmentation fault", 100) == "Segmentation fault"
+    assert stacks.place("Segmentation fault") == Place()
+    assert stacks.place("") == Place()
+
+
+@pytest.mark.parametrize(
+    ("frames", "place"),
+    [
+        ([TEST], Place("", AT)),
+        ([f"{C10D} all_reduce", WRAPPER, TEST], Place("all_reduce", AT)),
+        ([f"{C10D} _store_based_barrier", f"{C10D} init_process_group", WRAPPER, TEST], Place("init_process_group", AT)),
+        ([f"{C10D} barrier", WRAPPER, f'"{SITE}/torch/distributed/fsdp/x.py", line 1 in step', TEST], Place("barrier", AT)),
+        ([f'"{SITE}/torch/nn/modules/linear.py", line 9 in forward', TEST], Place("", AT)),
+        ([TEST, f"{C10D} all_reduce", '"/tests/other.py", line 1 in hook'], Place("", AT)),
+    ],
+    ids=["python", "collective", "rendezvous", "below fsdp", "torch computes", "a hook below a collective"],
+)  # fmt: skip  # a row reads as a sentence
+def test_a_rank_waits_if_its_innermost_frame_does(frames: list[str], place: Place) -> None:
+    assert stacks.place(f"{OTHER}\n{main(*frames)}") == place
+
+
+def test_the_format_is_that_of_this_python() -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def sleeper() -> None:
+        answered.set()
+        asked.wait(30)
+
+    thread = threading.Thread(target=sleeper)
+    thread.start()
+    try:
+        assert answered.wait(30)
+        with tempfile.TemporaryFile() as file:
+            faulthandler.dump_traceback(file, all_threads=True)
+            file.seek(0)
+            text = file.read().decode()
+    finally:
+        asked.set()
+        thread.join()
+    found = stacks.threads(text)
+    assert sum("in sleeper" in line for lines in found for line in lines) == 1
+    assert stacks.place(text).at
+
+
+def test_the_kernel_says_how_this_process_is() -> None:
+    assert states.read(os.getpid()).letter == "R"
+    assert states.read(os.getpid(), threading.get_native_id()).letter == "R"
+    assert states.read(2**22 + 1) == State("", "")
+
+
+@pytest.mark.parametrize(
+    ("state", "watcher", "words"),
+    [
+        (State("", ""), "", "is gone"),
+        (State("T", ""), "T", "is stopped (SIGSTOP or a debugger)"),
+        (State("t", ""), "t", "is stopped by a tracer"),
+        (State("D", "nfs_wait"), "S", "is in an uninterruptible wait in the kernel (nfs_wait)"),
+        (State("Z", ""), "", "has ended and was not reaped"),
+        (State("R", ""), "S", "runs in C and keeps the interpreter's lock"),
+        (State("R", ""), "", "runs in C and keeps the interpreter's lock"),
+        (State("S", "futex_wait"), "S", "sleeps in C (futex_wait) and keeps the interpreter's lock"),
+        (State("R", ""), "R", "gets too little of a processor to answer"),
+    ],
+)
+def test_silence_is_explained(state: State, watcher: str, words: str) -> None:
+    assert states.describe(state, watcher=watcher).startswith(words)
+
+
+def test_a_process_may_have_any_name(tmp_path_factory: pytest.TempPathFactory) -> None:
+    proc = tmp_path_factory.mktemp("proc")
+    (proc / "7").mkdir()
+    (proc / "7" / "stat").write_bytes(b"7 (a) T \n(b)) S 1 2 3")
+    assert states.read(7, proc=proc).letter == "S"
