@@ -37,6 +37,8 @@ def main(*frames: str) -> str:
 
 C10D = f'"{SITE}/torch/distributed/distributed_c10d.py", line 3252 in'
 WRAPPER = f'"{SITE}/torch/distributed/c10d_logger.py", line 83 in wrapper'
+INIT = f"{C10D} init_process_group"
+FSDP = f'"{SITE}/torch/distributed/fsdp/x.py", line 1 in step'
 AT = "test_hang (test_it.py:40)"
 TEST = '"/tests/test_it.py", line 40 in test_hang'
 
@@ -78,8 +80,8 @@ def test_what_is_no_stack_stays_as_it_is() -> None:
     [
         ([TEST], Place("", AT)),
         ([f"{C10D} all_reduce", WRAPPER, TEST], Place("all_reduce", AT)),
-        ([f"{C10D} _store_based_barrier", f"{C10D} init_process_group", WRAPPER, TEST], Place("init_process_group", AT)),
-        ([f"{C10D} barrier", WRAPPER, f'"{SITE}/torch/distributed/fsdp/x.py", line 1 in step', TEST], Place("barrier", AT)),
+        ([f"{C10D} _store_based_barrier", INIT, WRAPPER, TEST], Place("init_process_group", AT)),
+        ([f"{C10D} barrier", WRAPPER, FSDP, TEST], Place("barrier", AT)),
         ([f'"{SITE}/torch/nn/modules/linear.py", line 9 in forward', TEST], Place("", AT)),
         ([TEST, f"{C10D} all_reduce", '"/tests/other.py", line 1 in hook'], Place("", AT)),
     ],
