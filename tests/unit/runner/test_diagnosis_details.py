@@ -1,4 +1,4 @@
-"""What an agent looks at outside of the ranks once a hang is reported: py-spy, a directory. None of it may fail a run."""
+"""What agents look at once a hang is reported: py-spy, a directory. None of it may fail a run."""
 
 import asyncio
 from pathlib import Path
