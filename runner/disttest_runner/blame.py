@@ -15,13 +15,27 @@ from disttest_runner.diagnosis.seen import Seen
 MAX_STACKS = 64  # of one case in the report
 NAMED_RANKS = 16  # in a sentence
 
-# What torch tells a rank whose peer died or failed: a consequence, not a cause.
+ABORTED = -signal.SIGABRT
+
+# What torch tells a rank whose peer died, failed or went away: a consequence, not a cause.
 VICTIM_WORDS = (
-    "Connection closed by peer",
-    "Connection reset by peer",
-    "Broken pipe",
-    "ncclRemoteError",
-    "Socket closed",
+    "Connection closed by peer",  # gloo, a peer's process ended
+    "Connection reset by peer",  # the kernel
+    "Broken pipe",  # same
+    "Socket closed",  # gloo
+    "Read error [",  # gloo, with the address of the peer
+    "Write error [",  # same
+    "Read timeout [",  # same
+    "Application timeout caused pair closure",  # gloo, a peer did not come within the timeout of the group
+    "Connection was likely closed",  # the store's client: its server, in rank 0, is gone
+    "Did the remote server shutdown or crash",  # same
+    "Socket unexpectedly closed",  # same
+    "sendBytes failed on SocketImpl",  # same
+    "recvValue failed on SocketImpl",  # same
+    "ncclRemoteError",  # NCCL
+    "remote process exiting prematurely",  # NCCL, in the explanation of it
+    "This is typically caused by a remote worker",  # RPC
+    "NCCL communicator was aborted on rank",  # torch, of a communicator that was given up under way
 )
 
 
@@ -54,7 +68,8 @@ class Evidence:
     end: End
     seconds: float
     said: Mapping[int, Said]
-    exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code, negative for a signal
+    exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code or negative signal, first one first
+    failed_first: frozenset[int] = frozenset()  # ranks that had failed before any process ended
     seen: Mapping[int, Seen] = field(default_factory=dict)  # what ranks did when waiting ended
 
 
@@ -76,6 +91,9 @@ class World:
 
 def judge_case(case_id: str, evidence: Evidence, world: World) -> CaseResult:
     """A crash outweighs a failure, a failure the silence of those who wait for it, and silence alone is a hang."""
+    causes = {rank for rank in evidence.failed_first if not is_victim(evidence.said[rank].message)}
+    if causes and all(status == ABORTED for status in evidence.exits.values()):
+        return _failed(case_id, evidence, world, tuple(sorted(causes)))
     if evidence.exits:
         return _crashed(case_id, evidence, world)
     failed = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome in BAD))
@@ -105,15 +123,20 @@ def needs_new_gang(result: CaseResult) -> bool:
 
 
 def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
-    ranks = tuple(sorted(evidence.exits))
-    endings = {how_it_ended(evidence.exits[rank]): rank for rank in reversed(ranks)}
-    status = evidence.exits[ranks[0]]
-    who = name_ranks(ranks, world)
+    """Those that aborted after another one had died otherwise are its victims."""
+    first_status = next(iter(evidence.exits.values()))
+    causes = {rank: status for rank, status in evidence.exits.items() if status != ABORTED or first_status == ABORTED}
+    ranks = tuple(sorted(causes))
+    endings = {how_it_ended(causes[rank]): rank for rank in reversed(ranks)}
+    status = causes[ranks[0]]
+    how = " or ".join(reversed(endings))
+    if len(ranks) > 1:
+        how = how.replace("was killed", "were killed")
     return CaseResult(
         id=case_id,
         outcome=Outcome.CRASHED,
         seconds=evidence.seconds,
-        message=f"{who} {' or '.join(reversed(endings))} in mid-case",
+        message=f"{name_ranks(ranks, world)} {how} in mid-case{_aborted(evidence, world, ranks)}",
         ranks=ranks,
         nodes=world.nodes(ranks),
         signal=signal_name(status) if status < 0 else "",
@@ -121,14 +144,21 @@ def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
     )
 
 
+def _aborted(evidence: Evidence, world: World, causes: Iterable[int]) -> str:
+    """Torch ends a process whose peer is gone by an abort."""
+    victims = sorted(evidence.exits.keys() - set(causes))
+    return f"\n({name_ranks(victims, world)} aborted because of it)" if victims else ""
+
+
 def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, ...]) -> CaseResult:
     culprits = tuple(rank for rank in failed if not is_victim(evidence.said[rank].message)) or failed
     outcome = worst((bad for rank in culprits if (bad := evidence.said[rank].outcome) is not None), len(culprits))
     culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
     message = f"{name_ranks(culprits, world)}:\n{evidence.said[culprits[0]].message}"
-    waiting = _unfinished(evidence, world)
+    waiting = [rank for rank in _unfinished(evidence, world) if rank not in evidence.exits]
     if waiting:
         message = f"{message}\n({name_ranks(waiting, world)} had not finished when this rank failed, and were stopped)"
+    message += _aborted(evidence, world, ())
     return CaseResult(
         id=case_id,
         outcome=outcome,

@@ -11,8 +11,9 @@ from disttest_contract.report import SuiteResult
 from disttest_runner import blame, collection, measurements, orders, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.diagnosis import leading
+from disttest_runner.step import Answers
 from disttest_runner.suite_run import SuiteRun
-from disttest_runner.switchboard import Answers, InterruptedRunError, Switchboard
+from disttest_runner.switchboard import InterruptedRunError, Switchboard
 
 STACKS_SECONDS = 5.0
 ADVICE = "is the file named test_*.py, and do its functions begin with test_?"
@@ -206,7 +207,8 @@ class Conductor:
             else:
                 said.update({int(rank): Said.read(words) for rank, words in answer["ranks"].items()})
         seconds = slowest if answers.end is End.ALL else answers.seconds
-        evidence = Evidence(end=answers.end, seconds=seconds, said=said, exits=dict(self.board.exits))
+        exits, failed_first = dict(self.board.exits), answers.before_exit
+        evidence = Evidence(end=answers.end, seconds=seconds, said=said, exits=exits, failed_first=failed_first)
         if answers.end in (End.ALL, End.DIED):
             return evidence
         more = await self._ask_stacks()

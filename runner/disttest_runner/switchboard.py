@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from disttest_contract.outcomes import Reason, Verdict
@@ -14,6 +13,7 @@ from disttest_runner import wire
 from disttest_runner.blame import End, Said
 from disttest_runner.door import Hello, RefusedError, Stop, check_hello
 from disttest_runner.pulse import Pulse
+from disttest_runner.step import Answers, Step
 from disttest_runner.wire import Lines, Message, WireError
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
@@ -28,27 +28,6 @@ class InterruptedRunError(Exception):
     def __init__(self, stop: Stop) -> None:
         super().__init__(stop.message)
         self.stop = stop
-
-
-@dataclass(slots=True, kw_only=True)
-class Step:
-    """One question to all agents, and what has come back."""
-
-    answer: str
-    generation: int
-    case: int | None
-    deadline: float
-    done: asyncio.Future[End]
-    by_node: dict[int, Message] = field(default_factory=dict)
-    early: dict[int, Said] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    end: End
-    seconds: float
-    by_node: dict[int, Message]
-    early: dict[int, Said]  # ranks that failed before their node had finished
 
 
 class Switchboard:
@@ -175,7 +154,13 @@ class Switchboard:
         self._timer.cancel()
         if self.stop:
             raise InterruptedRunError(self.stop)
-        return Answers(end=end, seconds=self._loop.time() - started, by_node=step.by_node, early=step.early)
+        return Answers(
+            end=end,
+            seconds=self._loop.time() - started,
+            by_node=step.by_node,
+            early=step.early,
+            before_exit=step.before_exit or frozenset(),
+        )
 
     def interrupt(self, stop: Stop) -> None:
         """End the run at the next possible moment; the first cause counts."""
@@ -233,6 +218,7 @@ class Switchboard:
             case "exited" if message["generation"] == self._generation:
                 self.exits[message["rank"]] = message["status"]
                 if self._step and self._step.answer in ("collected", "done"):
+                    self._step.note_exit()
                     self._settle_soon(EXIT_SECONDS, End.DIED)
             case op:
                 self._on_answer(index, op, message)
@@ -248,3 +234,10 @@ class Switchboard:
             step.by_node[index] = message
             if len(step.by_node) == self.plan.nodes:
                 self._settle(End.ALL)
+            elif step.answer == "done" and _has_failed(message):
+                self._settle_soon(GRACE_SECONDS, End.GRACE)
+
+
+def _has_failed(done: Message) -> bool:
+    """Whether a rank of a node that has finished a case did so badly; ranks of other nodes may wait for it."""
+    return any(Said.read(words).outcome in BAD for words in done.get("ranks", {}).values())

@@ -48,6 +48,14 @@ def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence
         (evidence(end=End.DEADLINE), Outcome.HUNG, (0, 1, 2, 3)),
         (evidence(PASSED, None, FAILED, None, end=End.DIED, exits={3: -9}), Outcome.CRASHED, (3,)),
         (evidence(None, None, None, None, end=End.DIED, exits={3: -9, 0: -9}), Outcome.CRASHED, (0, 3)),
+        # an abort after another one's death, or after another one's failure, is its consequence
+        (evidence(None, None, None, None, end=End.DIED, exits={3: -9, 0: -6}), Outcome.CRASHED, (3,)),
+        (evidence(None, None, None, None, end=End.DIED, exits={0: -6, 3: -9}), Outcome.CRASHED, (0, 3)),
+        (evidence(None, None, None, None, end=End.DIED, exits={0: -6, 3: -6}), Outcome.CRASHED, (0, 3)),
+        (evidence(None, FAILED, None, None, exits={0: -6}, failed_first={1}), Outcome.FAILED, (1,)),
+        (evidence(None, VICTIM, None, None, exits={0: -6}, failed_first={1}), Outcome.CRASHED, (0,)),
+        (evidence(None, FAILED, None, None, exits={0: -6}), Outcome.CRASHED, (0,)),
+        (evidence(None, FAILED, None, None, exits={0: -11}, failed_first={1}), Outcome.CRASHED, (0,)),
     ],
     ids=lambda value: value.end if isinstance(value, Evidence) else str(value),
 )
@@ -81,7 +89,7 @@ def test_a_crash_says_how(status: int, name: str, code: int | None, words: str) 
 
 def test_ranks_that_ended_differently_are_told_apart() -> None:
     result = judge_case("t", evidence(end=End.DIED, exits={0: -11, 2: 3}), WORLD)
-    assert "was killed by SIGSEGV or left with exit code 3" in result.message
+    assert "ranks 0, 2 on node-a, node-b were killed by SIGSEGV or left with exit code 3" in result.message
 
 
 def test_a_failure_names_who_was_stopped_for_it() -> None:
@@ -101,10 +109,37 @@ def test_a_skip_keeps_its_reason() -> None:
     assert judge_case("t", evidence(PASSED, SKIPPED, PASSED, PASSED), WORLD).message == "later"
 
 
-@pytest.mark.parametrize("message", ["Connection reset by peer", "NCCL error: ncclRemoteError: x"])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:27465",
+        "[gloo/transport/tcp/pair.cc:547] Read error [10.0.0.3]:41234: Connection reset by peer",
+        "[gloo/transport/tcp/unbound_buffer.cc:84] Application timeout caused pair closure",
+        "Failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?",
+        "NCCL error in: x.cpp:3384\nncclRemoteError: A call failed possibly due to a network error",
+        "NCCL communicator was aborted on rank 3.",
+    ],
+)
 def test_the_words_of_victims_are_known(message: str) -> None:
     assert is_victim(f"RuntimeError: {message}")
-    assert not is_victim("AssertionError: tensors differ")
+
+
+@pytest.mark.parametrize(
+    "message", ["AssertionError: tensors differ", "CUDA error: an illegal memory access was encountered", "1 != 2"]
+)
+def test_other_words_are_a_cause(message: str) -> None:
+    assert not is_victim(message)
+
+
+def test_who_aborted_because_of_another_one_is_told() -> None:
+    crash = judge_case("t", evidence(end=End.DIED, exits={3: -9, 0: -6}), WORLD)
+    assert crash.message == (
+        "rank 3 on node-b was killed by SIGKILL in mid-case\n(rank 0 on node-a aborted because of it)"
+    )
+    failure = judge_case("t", evidence(None, FAILED, None, PASSED, exits={0: -6}, failed_first={1}), WORLD)
+    assert failure.message.startswith("rank 1 on node-a:\nAssertionError: 1 != 2")
+    assert "(rank 2 on node-b had not finished when" in failure.message
+    assert failure.message.endswith("(rank 0 on node-a aborted because of it)")
 
 
 def test_many_ranks_are_named_in_short() -> None:

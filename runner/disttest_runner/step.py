@@ -1,0 +1,38 @@
+"""One question of the leader to all agents, and what came back of it."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from disttest_contract.outcomes import BAD
+from disttest_runner.blame import End, Said
+from disttest_runner.wire import Message
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """One question to all agents, and what has come back."""
+
+    answer: str
+    generation: int
+    case: int | None
+    deadline: float
+    done: asyncio.Future[End]
+    by_node: dict[int, Message] = field(default_factory=dict)
+    early: dict[int, Said] = field(default_factory=dict)
+    before_exit: frozenset[int] | None = None  # ranks that had failed before the first process ended
+
+    def note_exit(self) -> None:
+        """A process ended: what had failed before may be why, what fails from now on may be a consequence."""
+        if self.before_exit is None:
+            told = [pair for answer in self.by_node.values() for pair in answer.get("ranks", {}).items()]
+            said = self.early | {int(rank): Said.read(words) for rank, words in told}
+            self.before_exit = frozenset(rank for rank, one in said.items() if one.outcome in BAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    end: End
+    seconds: float
+    by_node: dict[int, Message]
+    early: dict[int, Said]  # ranks that failed before their node had finished
+    before_exit: frozenset[int] = frozenset()
