@@ -38,6 +38,8 @@ class Zygote:
         _import_pytest_plugins()
         gc.collect()
         gc.freeze()  # the collector of a child need not walk, hence copy, what it inherits
+        _rehearse()
+        gc.freeze()
         self.unsafe = why_unsafe()
         self.agent.send(
             {"op": "warm", "seconds": time.monotonic() - started, "unsafe": self.unsafe, "versions": versions()}
@@ -121,6 +123,12 @@ def _import_pytest_plugins() -> None:
 
     for plugin in default_plugins:
         importlib.import_module(f"_pytest.{plugin}")
+
+
+def _rehearse() -> None:
+    from disttest_runner import rank, rehearsal  # noqa: PLC0415 - import torch and pytest: in this process only
+
+    rehearsal.rehearse(rank.OPTIONS)
 
 
 @contextlib.contextmanager
