@@ -69,6 +69,7 @@ class Evidence:
     seconds: float
     said: Mapping[int, Said]
     exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code or negative signal, first one first
+    exit_causes: Mapping[int, str] = field(default_factory=dict)  # where their agent knows
     failed_first: frozenset[int] = frozenset()  # ranks that had failed before any process ended
     seen: Mapping[int, Seen] = field(default_factory=dict)  # what ranks did when waiting ended
 
@@ -132,11 +133,12 @@ def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
     how = " or ".join(reversed(endings))
     if len(ranks) > 1:
         how = how.replace("was killed", "were killed")
+    why = "".join(f": {cause}" for cause in dict.fromkeys(evidence.exit_causes.values()))
     return CaseResult(
         id=case_id,
         outcome=Outcome.CRASHED,
         seconds=evidence.seconds,
-        message=f"{name_ranks(ranks, world)} {how} in mid-case{_aborted(evidence, world, ranks)}",
+        message=f"{name_ranks(ranks, world)} {how} in mid-case{why}{_aborted(evidence, world, ranks)}",
         ranks=ranks,
         nodes=world.nodes(ranks),
         signal=signal_name(status) if status < 0 else "",

@@ -208,7 +208,14 @@ class Conductor:
                 said.update({int(rank): Said.read(words) for rank, words in answer["ranks"].items()})
         seconds = slowest if answers.end is End.ALL else answers.seconds
         exits, failed_first = dict(self.board.exits), answers.before_exit
-        evidence = Evidence(end=answers.end, seconds=seconds, said=said, exits=exits, failed_first=failed_first)
+        evidence = Evidence(
+            end=answers.end,
+            seconds=seconds,
+            said=said,
+            exits=exits,
+            exit_causes=dict(self.board.exit_causes),
+            failed_first=failed_first,
+        )
         if answers.end in (End.ALL, End.DIED):
             return evidence
         more = await self._ask_stacks()

@@ -17,6 +17,7 @@ from disttest_runner.diagnosis.details import Details
 from disttest_runner.diagnosis.witness import Witness
 from disttest_runner.gpu_memory import GpuMemory
 from disttest_runner.log import Log
+from disttest_runner.memory import OutOfMemory
 from disttest_runner.nurseries import Nurseries
 from disttest_runner.nursery import Events, Nursery, Zygote, ZygoteEndedError, read_lines
 from disttest_runner.orders import RankOrder
@@ -50,6 +51,7 @@ class LocalRanks:
         self._nurseries = Nurseries(plan, zygote, events)
         self._nursery: Nursery | None = None  # of this generation
         self._gpu_memory = GpuMemory(gpus.used_bytes if plan.backend == "nccl" else tuple)
+        self._memory = OutOfMemory()
         self._somebody_left = asyncio.Event()
         self._ranks: dict[int, Rank] = {}
         self._generation = 0
@@ -186,7 +188,10 @@ class LocalRanks:
         if rank in self._ranks:
             self._ranks[rank].is_alive = False
             self._somebody_left.set()
-            self._tell({"op": "exited", "rank": rank, "status": status})
+            message = {"op": "exited", "rank": rank, "status": status}
+            if status == -signal.SIGKILL and self._memory.happened():
+                message["why"] = "the container was out of memory and the kernel chose this process"
+            self._tell(message)
 
     def _on_rank(self, generation: int, rank: int, raw: bytes) -> None:
         """Test code shares the process that wrote this line: what makes no sense is dropped, and the case runs out."""

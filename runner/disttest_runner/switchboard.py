@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.outcomes import BAD, Reason, Verdict
 from disttest_contract.plan import RunPlan
 from disttest_contract.preflight import NodeFacts
 from disttest_runner import wire
@@ -45,6 +45,7 @@ class Switchboard:
             lambda index, what: self._interrupt_by(index, Reason.GANG_LOST, f"the agent {what}"),
         )
         self.exits: dict[int, int] = {}  # ranks of this generation that ended by themselves
+        self.exit_causes: dict[int, str] = {}  # why, where their agent knows
         self.stop: Stop | None = None
         self._agents: dict[int, Lines] = {}
         self._strangers: set[Lines] = set()
@@ -138,7 +139,7 @@ class Switchboard:
         if self.stop:
             raise InterruptedRunError(self.stop)
         if message["op"] == "start":
-            self._generation, self.exits = message["generation"], {}
+            self._generation, self.exits, self.exit_causes = message["generation"], {}, {}
         started = self._loop.time()
         step = self._step = Step(
             answer=answer,
@@ -217,6 +218,7 @@ class Switchboard:
                 self._interrupt_by(index, Reason.GANG_LOST, f"the agent left: {message['message']}")
             case "exited" if message["generation"] == self._generation:
                 self.exits[message["rank"]] = message["status"]
+                self.exit_causes |= {message["rank"]: str(message["why"])} if "why" in message else {}
                 if self._step and self._step.answer in ("collected", "done"):
                     self._step.note_exit()
                     self._settle_soon(EXIT_SECONDS, End.DIED)

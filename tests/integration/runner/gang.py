@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -65,13 +65,14 @@ def suite_of(folder: Path, source: str, name: str = "mine") -> SuitePlan:
 
 @dataclass
 class Gang:
-    """`environ` goes to all agents, `own` to single ones."""
+    """`environ` goes to all agents, `own` and `wrap` to single ones."""
 
     plan: RunPlan
     folder: Path
     indexes: Iterable[int] | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     own: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    wrap: Mapping[int, Sequence[str]] = field(default_factory=dict)  # a program that executes the agent's
 
     started: ClassVar[list["Gang"]] = []
 
@@ -95,7 +96,7 @@ class Gang:
         environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": "", MARK: self.mark}
         environ |= {**known, **self.environ, **self.own.get(index, {}), **changes}
         process = subprocess.Popen(
-            [sys.executable, "-m", "disttest_runner", f"--parent={os.getpid()}"],
+            [*self.wrap.get(index, ()), sys.executable, "-m", "disttest_runner", f"--parent={os.getpid()}"],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
