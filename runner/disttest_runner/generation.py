@@ -32,6 +32,7 @@ class Generation:
     def __init__(self, order: RankOrder, listener: int | None) -> None:
         self.order = order
         self._group: ProcessGroup | None = None
+        self.spent = ""  # why these processes cannot run another case, if so
         self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file keeps over its cases
         self._case = 0
         self._meetings = Meetings()

@@ -27,7 +27,7 @@ class SourceError(Exception):
 def pytest_arguments(order: "RankOrder") -> list[str]:
     """The root is the folder itself, so that ids are the same wherever it lies."""
     if order.builtin:
-        return _builtin(order.builtin)
+        return [*_select(order.select), *_builtin(order.builtin)]
     if order.files:
         return _files(Path(order.root), order.files, order.select)
     folder = Path(order.directory)

@@ -42,7 +42,7 @@ class Tidy:
 
     def why_stale(self) -> str:
         """Why the gang must be replaced before another case can be trusted, if so."""
-        return self._stale
+        return self._stale or self._generation.spent
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -103,8 +103,8 @@ def _join_group_of_class(player: Player, cls: Any, world_size: int) -> None:
 
 def _world_size(cls: Any) -> int:
     """A class has it as an attribute or as a property of its instances."""
-    attribute: Any = inspect.getattr_static(cls, "world_size", UNSET)
-    found = attribute.fget(object.__new__(cls)) if isinstance(attribute, property) else cls.world_size
+    getter = getattr(inspect.getattr_static(cls, "world_size", None), "fget", None)
+    found = getter(object.__new__(cls)) if getter else cls.world_size
     if int(found) != UNSET:
         return int(found)
     return int(torch.get_device_module(_device_type(cls)).device_count())
@@ -112,9 +112,8 @@ def _world_size(cls: Any) -> int:
 
 def _device_type(cls: Any) -> str:
     """A classmethod, a property that reads what belongs to the class, or a string."""
-    attribute: Any = inspect.getattr_static(cls, "device_type", "cpu")
-    if isinstance(attribute, property):
-        return str(attribute.fget(cls)) if attribute.fget else "cpu"
+    if getter := getattr(inspect.getattr_static(cls, "device_type", None), "fget", None):
+        return str(getter(cls))
     return str(cls.device_type() if callable(cls.device_type) else cls.device_type)
 
 

@@ -3,6 +3,7 @@
 from types import ModuleType
 
 from disttest_runner.generation import Generation
+from disttest_runner.upstream import rpc
 from disttest_runner.upstream.imports import when_imported
 
 HARNESS = "torch.testing._internal.common_distributed"
@@ -24,3 +25,4 @@ def install(generation: Generation) -> None:
         when_imported(SPAWN_DRIVER, lambda module: spawn_driver.adapt(player, module))
 
     when_imported(HARNESS, adapt)
+    when_imported(rpc.RPC, lambda module: rpc.adapt(generation, module))
