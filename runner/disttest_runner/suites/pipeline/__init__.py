@@ -1,0 +1,1 @@
+"""What the suite `pipeline-schedules` is made of: models, plans and their simulation, one rank's part of a training."""

@@ -1,0 +1,158 @@
+"""The models that are cut into stages. Float64, so that only a wrong value differs."""
+
+import copy
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from disttest_runner.compat import override
+
+DIM = 12
+SEED = 42
+
+
+class Block(nn.Module):
+    """Keeps the size of what goes through it, forward and backward, however many follow; doubling it would show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(DIM, DIM)
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return batch + 0.5 * torch.tanh(self.linear(batch))
+
+
+class Chain(nn.Module):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Block() for _ in range(count))
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            batch = layer(batch)
+        return batch
+
+
+class Skipping(Chain):
+    """What the first layer made is needed by a later one as well: it skips the stages between, if there are any."""
+
+    def __init__(self, count: int, user: int) -> None:
+        super().__init__(count)
+        self.user = user
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        first, *others = self.layers
+        batch = first(batch)
+        skipping = 1 + torch.sin(batch)
+        for number, layer in enumerate(others, 1):
+            batch = layer(batch)
+            if number == self.user:
+                batch = batch * skipping
+        return batch
+
+
+def skipping_one(count: int) -> Skipping:
+    """One layer is skipped, where there are as many."""
+    return Skipping(count, min(2, count - 1))
+
+
+def skipping_all(count: int) -> Skipping:
+    """All layers between the first and the last one are skipped."""
+    return Skipping(count, count - 1)
+
+
+class Weighing(nn.Module):
+    """Has a second input, by name."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Block() for _ in range(count))
+
+    @override
+    def forward(self, batch: torch.Tensor, *, weight: torch.Tensor) -> torch.Tensor:
+        first, *others = self.layers
+        batch = first(batch) * weight
+        for layer in others:
+            batch = layer(batch)
+        return batch
+
+
+class LateWeights(torch.autograd.Function):
+    """A linear layer whose backward leaves the weight's gradient for later."""
+
+    @staticmethod
+    @override
+    def forward(ctx: "Context", batch: torch.Tensor, weight: torch.Tensor, owner: "LateBlock") -> torch.Tensor:
+        ctx.save_for_backward(batch, weight)
+        ctx.owner = owner
+        return batch @ weight.T
+
+    @staticmethod
+    @override
+    def backward(ctx: "Context", *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        (gradient,) = gradients
+        batch, weight = ctx.saved_tensors
+        ctx.owner.left = batch, gradient
+        return gradient @ weight, None, None
+
+
+class Context(torch.autograd.function.FunctionCtx):
+    """What torch hands from forward to backward."""
+
+    saved_tensors: tuple[torch.Tensor, torch.Tensor]
+    owner: "LateBlock"
+
+
+class LateBlock(nn.Module):
+    """A block that computes its weight's gradient only when told to, as zero-bubble schedules want it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(DIM, DIM) / DIM**0.5)
+        self.is_late = False
+        self.left: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        if not self.is_late:
+            return batch + 0.5 * torch.tanh(batch @ self.weight.T)
+        late = LateWeights.apply(batch, self.weight, self)  # type: ignore[no-untyped-call]  # torch has no types here
+        return batch + 0.5 * torch.tanh(late)
+
+    def take_up(self) -> Callable[[], None]:
+        """What the newest backward has left, as something to call."""
+        left, self.left = self.left, None
+        if left is None:
+            raise RuntimeError("a weight's gradient is asked for before there was a backward")
+        batch, gradient = left
+
+        def finish() -> None:
+            found = gradient.T @ batch
+            self.weight.grad = found if self.weight.grad is None else self.weight.grad + found
+
+        return finish
+
+
+def twice(build: Callable[[], nn.Module], device: torch.device) -> tuple[nn.Module, nn.Module]:
+    """The same model two times: one to cut, one for reference."""
+    torch.manual_seed(SEED)
+    model = build().to(device=device, dtype=torch.float64)
+    return model, copy.deepcopy(model)
+
+
+def evenly(stages: int) -> list[int]:
+    """How many layers each stage has."""
+    return [1] * stages
+
+
+def unevenly(stages: int) -> list[int]:
+    return [1, 3, *([2] * (stages - 2))]
+
+
+def cuts(layers: Sequence[int]) -> list[str]:
+    """The names of the layers that begin a stage, but for the first."""
+    return [f"layers.{sum(layers[:stage])}" for stage in range(1, len(layers))]

@@ -1,0 +1,123 @@
+"""Plans of pipelines: which rank runs which stage on which microbatch, and in which order. Pure; knows no torch.
+
+A plan is simulated, not believed: a wrong one would send tensors of the right shape to the wrong place.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from disttest_runner.compat import override
+
+
+class Kind(StrEnum):
+    FORWARD = "F"
+    BACKWARD = "B"  # for input and weights at once
+    BACKWARD_INPUT = "I"
+    BACKWARD_WEIGHT = "W"
+    SEND_FORWARD = "SEND_F"
+    RECEIVE_FORWARD = "RECV_F"
+    SEND_BACKWARD = "SEND_B"
+    RECEIVE_BACKWARD = "RECV_B"
+
+
+class Action(NamedTuple):
+    kind: Kind
+    stage: int
+    microbatch: int
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.stage}{self.kind}{self.microbatch}"
+
+
+Plan = Mapping[int, Sequence[Action | None]]  # rank -> what it does, step by step; None = it waits for a step
+
+COMPUTED = (Kind.FORWARD, Kind.BACKWARD, Kind.BACKWARD_INPUT, Kind.BACKWARD_WEIGHT)
+GIVE_GRADIENTS = (Kind.BACKWARD, Kind.BACKWARD_INPUT)
+
+# Torch's names; those of None have to do with sharded parameters and with the division of gradients.
+KINDS: Mapping[str, Kind | None] = {
+    "FORWARD": Kind.FORWARD,
+    "FULL_BACKWARD": Kind.BACKWARD,
+    "BACKWARD_INPUT": Kind.BACKWARD_INPUT,
+    "BACKWARD_WEIGHT": Kind.BACKWARD_WEIGHT,
+    "SEND_F": Kind.SEND_FORWARD,
+    "RECV_F": Kind.RECEIVE_FORWARD,
+    "SEND_B": Kind.SEND_BACKWARD,
+    "RECV_B": Kind.RECEIVE_BACKWARD,
+    "UNSHARD": None,
+    "RESHARD": None,
+    "REDUCE_GRAD": None,
+}
+
+
+def read(order: Mapping[int, Iterable[Any]]) -> dict[int, list[Action | None]]:
+    """Torch's plan in our words. Actions that overlap are told one after the other."""
+    plan: dict[int, list[Action | None]] = {}
+    for rank, actions in order.items():
+        plan[rank] = []
+        for action in actions:
+            parts = (action,) if action is None else getattr(action, "sub_actions", None) or (action,)
+            for part in parts:
+                kind = None if part is None else KINDS[part.computation_type.name]
+                if part is None:
+                    plan[rank].append(None)
+                elif kind is not None:
+                    plan[rank].append(Action(kind, part.stage_index, part.microbatch_index))
+    return plan
+
+
+def write(plan: Plan) -> list[list[str]]:
+    """Rows as torch reads them from a file, a rank in each."""
+    return [[str(action or "") for action in plan[rank]] for rank in sorted(plan)]
+
+
+def holders(plan: Plan) -> dict[int, int]:
+    """Stage -> the rank that runs it."""
+    return {action.stage: rank for rank, actions in plan.items() for action in actions if action}
+
+
+def wrong_counts(plan: Plan, stages: int, microbatches: int) -> Iterator[str]:
+    """Each stage, on one rank, has one forward of each microbatch, and one backward: whole, or input and weights."""
+    counts: Counter[Action] = Counter()
+    places: dict[int, set[int]] = defaultdict(set)
+    for rank, actions in plan.items():
+        for action in actions:
+            if action:
+                counts[action] += 1
+                places[action.stage].add(rank)
+    for stage in range(stages):
+        if len(places[stage]) != 1:
+            yield f"stage {stage} is run by ranks {sorted(places[stage])}"
+        for microbatch in range(microbatches):
+            found = [counts.pop(Action(kind, stage, microbatch), 0) for kind in COMPUTED]
+            if found not in ([1, 1, 0, 0], [1, 0, 1, 1]):
+                named = ", ".join(f"{count} x {kind}" for count, kind in zip(found, COMPUTED, strict=True))
+                yield f"stage {stage} runs microbatch {microbatch} so: {named}"
+    yield from (f"{action} has no place in {stages} stages and {microbatches} microbatches" for action in counts)
+
+
+def has_input(action: Action, done: Collection[Action], last_stage: int) -> bool:
+    """Whether what it needs has been computed, wherever."""
+    kind, stage, microbatch = action
+    if kind is Kind.FORWARD:
+        return stage == 0 or Action(Kind.FORWARD, stage - 1, microbatch) in done
+    if kind is Kind.BACKWARD_WEIGHT:
+        return Action(Kind.BACKWARD_INPUT, stage, microbatch) in done
+    return Action(Kind.FORWARD, stage, microbatch) in done and (
+        stage == last_stage or any(Action(one, stage + 1, microbatch) in done for one in GIVE_GRADIENTS)
+    )
+
+
+def too_early(plan: Plan, last_stage: int) -> Iterator[str]:
+    """What runs before its input is there, when all ranks take a step at a time and results arrive after it."""
+    done: set[Action] = set()
+    for step, row in enumerate(zip_longest(*plan.values())):
+        actions = [action for action in row if action]
+        for action in actions:
+            if not has_input(action, done, last_stage):
+                yield f"at step {step} {action} runs before its input is there"
+        done.update(actions)

@@ -1,0 +1,109 @@
+"""One rank's part of a training through a pipeline, compared with the whole model on the whole batch.
+
+Nothing of the reference is communicated: each rank draws all data from the same seeds and keeps the whole model. What
+is wrong is gathered and told at the end, so that no rank leaves the others waiting.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from disttest_runner.suites.pipeline.lines import Line
+from disttest_runner.suites.pipeline.models import DIM
+
+ROWS = 2  # of a microbatch
+ITERATIONS = 3
+STEP = 1e-3
+RELATIVE, ABSOLUTE = 1e-5, 4e-5  # tolerances of gradients
+VISIBLE = 100 * ABSOLUTE  # the largest element of each gradient is above it, or the comparison would see nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What this rank runs of the model."""
+
+    schedule: Any  # torch's
+    stages: Mapping[int, nn.Module]
+    last_stage: int
+    names: Mapping[nn.Parameter, str]  # of the parameters of its stages, in the whole model
+    reference: nn.Module
+
+
+def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """A sum: that of the microbatches' losses is that of the whole batch."""
+    return torch.nn.functional.mse_loss(output, target, reduction="sum")
+
+
+def draw(iteration: int, line: Line) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Input, target and weight: other ones in each iteration, microbatch and pipeline."""
+    generator = torch.Generator().manual_seed(1000 * (iteration + 1) + line.number)
+    shape = (3, ROWS * line.microbatches, DIM)
+    one, two, three = torch.randn(shape, generator=generator, dtype=torch.float64).to(line.device)
+    return one, two, three
+
+
+def train(part: Part, line: Line, *, iterations: int = ITERATIONS, weighs: bool = False) -> None:
+    """Some iterations, each with other data and from the parameters that the one before has left."""
+    problems: list[str] = []
+    for iteration in range(iterations):
+        batch, target, weight = draw(iteration, line)
+        named = {"weight": weight} if weighs else {}
+        output, losses = _step(part, batch, target, named)
+        # only now: or memory that was freed and is received into again would hold the right values already
+        part.reference.zero_grad()
+        expected = part.reference(batch, **named)
+        expected_loss = loss_of(expected, target)
+        expected_loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+        found = _compare_gradients(part)
+        if part.last_stage in part.stages:
+            found += _compare("the output", output, expected)
+            found += _compare("the sum of the losses", sum(losses), expected_loss)
+        problems += [f"iteration {iteration}: {problem}" for problem in found]
+        _descend(part)
+    if problems:
+        raise AssertionError("\n".join(problems))
+
+
+def _step(
+    part: Part, batch: torch.Tensor, target: torch.Tensor, named: Mapping[str, torch.Tensor]
+) -> tuple[Any, list[torch.Tensor]]:
+    losses: list[torch.Tensor] = []
+    inputs: tuple[torch.Tensor, ...] = ()
+    options: dict[str, Any] = {}
+    for stage in part.stages.values():
+        stage.zero_grad()
+    if 0 in part.stages:
+        inputs, options = (batch,), dict(named)
+    if part.last_stage in part.stages:
+        options |= {"target": target, "losses": losses}
+    return part.schedule.step(*inputs, **options), losses
+
+
+def _compare_gradients(part: Part) -> list[str]:
+    problems = []
+    for mine, name in part.names.items():
+        expected = part.reference.get_parameter(name).grad
+        if expected is None or expected.abs().max() < VISIBLE:
+            problems.append(f"the reference's gradient of {name} is too small to be compared with")
+        else:
+            problems += _compare(f"the gradient of {name}", mine.grad, expected)
+    return problems
+
+
+def _compare(what: str, mine: Any, expected: torch.Tensor) -> list[str]:
+    try:
+        torch.testing.assert_close(mine, expected, rtol=RELATIVE, atol=ABSOLUTE)
+    except (AssertionError, TypeError) as error:  # it is something else than a tensor
+        return [f"{what}: {' '.join(str(error).split())}"]
+    return []
+
+
+@torch.no_grad()
+def _descend(part: Part) -> None:
+    """The same step on both sides."""
+    for parameter in (*part.names, *part.reference.parameters()):
+        if parameter.grad is not None:
+            parameter.sub_(parameter.grad, alpha=STEP)

@@ -1,0 +1,143 @@
+"""Does training through a pipeline give what the whole model gives on one rank?
+
+Every stage is another rank's (or two of them are), microbatches go through them as the schedule says, and output,
+losses and all gradients are compared with those of the whole model on the whole batch, iteration by iteration. Plans of
+schedules, for other worlds too, are simulated without a gang: by one rank, the others have no part in it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.distributed import ProcessGroup, pipelining
+from torch.distributed.pipelining import schedules
+from torch.distributed.pipelining.schedules import PipelineScheduleMulti, _PipelineScheduleRuntime
+
+from disttest_runner.gang import Gang
+from disttest_runner.suites.pipeline import models, own_plans, parts, simulated
+from disttest_runner.suites.pipeline.lines import Line, join_line
+from disttest_runner.suites.pipeline.training import train
+
+MANY = 10  # iterations
+
+ONE_STAGE = pytest.mark.parametrize(
+    "schedule", [pipelining.ScheduleGPipe, pipelining.Schedule1F1B], ids=["GPipe", "1F1B"]
+)
+LOOPED = ["ScheduleInterleaved1F1B", "ScheduleLoopedBFS", "ScheduleInterleavedZeroBubble"]
+V_SHAPED = ["ScheduleZBVZeroBubble", "ScheduleDualPipeV"]
+
+# local stages, microbatches, ranks
+LOOPED_TRIPLES = [
+    *[(2, 2, 2), (2, 4, 4), (2, 8, 2), (2, 8, 4), (2, 8, 8), (4, 4, 4), (4, 8, 4), (4, 8, 8)],  # few stages
+    *[(4, 16, 4), (4, 32, 4), (4, 64, 4)],  # many microbatches
+    *[(4, 16, 16), (4, 32, 32), (4, 128, 64)],  # many ranks
+    *[(3, 2, 2), (3, 8, 2), (3, 12, 4)],  # an odd number of stages
+    *[(4, 6, 3), (4, 10, 5)],  # an odd number of ranks
+]
+V_SHAPED_TRIPLES = [(2, 4, 2), (2, 8, 2), (2, 8, 4), (2, 10, 5), (2, 16, 4), (2, 16, 8), (2, 64, 16)]
+
+
+@pytest.fixture
+def line(gang: Gang, process_group: ProcessGroup) -> Line:
+    """The pipeline that this rank belongs to."""
+    del process_group  # it has to be there
+    return join_line(gang)
+
+
+def named(name: str) -> type[Any]:
+    """A schedule that not every version of torch has."""
+    found: type[Any] | None = getattr(schedules, name, None)
+    if found is None:
+        pytest.skip(f"not run: torch {torch.__version__} has no {name}")
+    return found
+
+
+@ONE_STAGE
+def test_every_iteration_is_right(line: Line, schedule: type[Any]) -> None:
+    part = parts.traced(models.Chain, models.evenly(line.size), schedule, line)
+    train(part, line, iterations=MANY)
+
+
+@ONE_STAGE
+def test_traced_model_takes_a_keyword_argument(line: Line, schedule: type[Any]) -> None:
+    part = parts.traced(models.Weighing, models.evenly(line.size), schedule, line, weighs=True)
+    train(part, line, weighs=True)
+
+
+@ONE_STAGE
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [(models.Chain, models.evenly), (models.Chain, models.unevenly), (models.skipping_one, models.evenly)],
+    ids=["even", "uneven", "skipping"],
+)
+def test_gradients_of_a_traced_model(
+    line: Line, schedule: type[Any], model: Callable[[int], nn.Module], layers: Callable[[int], list[int]]
+) -> None:
+    train(parts.traced(model, layers(line.size), schedule, line), line)
+
+
+def test_gradients_of_a_traced_model_whose_ends_are_connected(line: Line) -> None:
+    """Not with 1F1B, which torch leaves without support for it: it waits for ever if two or more stages are skipped."""
+    train(parts.traced(models.skipping_all, models.evenly(line.size), pipelining.ScheduleGPipe, line), line)
+
+
+@ONE_STAGE
+def test_gradients_of_a_model_cut_by_hand(line: Line, schedule: type[Any]) -> None:
+    train(parts.by_hand(range(line.size), line, lambda stages: parts.scheduled(schedule, stages[0], line)), line)
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_gradients_of_two_stages_a_rank(line: Line, name: str) -> None:
+    schedule = named(name)
+    part = parts.by_hand(own_plans.looped(line.size), line, lambda stages: parts.scheduled(schedule, stages, line))
+    train(part, line)
+
+
+@pytest.mark.parametrize("name", V_SHAPED)
+def test_gradients_along_a_v(line: Line, name: str) -> None:
+    schedule, rank_of = named(name), own_plans.v_shaped(line.size)
+    part = parts.by_hand(rank_of, line, lambda stages: parts.scheduled(schedule, stages, line))
+    parts.expect_gap(part.schedule, rank_of, line)
+    train(part, line)
+
+
+@pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
+@pytest.mark.parametrize(
+    ("shape", "splits_backward"),
+    [(own_plans.unbalanced, False), (own_plans.v_shaped, False), (own_plans.looped, True)],
+    ids=["unbalanced", "v-shaped", "weights-split"],
+)
+def test_gradients_of_a_plan_of_ones_own(
+    line: Line, runtime: type[Any], shape: Callable[[int], list[int]], *, splits_backward: bool
+) -> None:
+    rank_of = shape(line.size)
+    plan = own_plans.plan(rank_of, line.microbatches, splits_backward=splits_backward)
+    part = parts.by_hand(rank_of, line, lambda stages: parts.planned(runtime, plan, stages, line))
+    parts.expect_gap(part.schedule, rank_of, line)
+    train(part, line)
+
+
+@pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
+def test_gradients_of_weights_that_the_model_computes_later(line: Line, runtime: type[Any]) -> None:
+    rank_of = own_plans.looped(line.size)
+    plan = own_plans.plan(rank_of, line.microbatches, splits_backward=True)
+    part = parts.by_hand(rank_of, line, lambda stages: parts.planned(runtime, plan, stages, line), models.LateBlock)
+    train(part, line)
+
+
+@pytest.mark.parametrize(
+    ("name", "triple"),
+    [
+        *((name, triple) for name in LOOPED for triple in LOOPED_TRIPLES),
+        *((name, triple) for name in V_SHAPED for triple in V_SHAPED_TRIPLES),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "x".join(map(str, value)),
+)
+def test_plan(gang: Gang, name: str, triple: tuple[int, int, int]) -> None:
+    """Stages of a rank, microbatches, ranks."""
+    schedule = named(name)
+    if gang.rank:
+        pytest.skip("idle: rank 0 alone looks at plans")
+    simulated.check(schedule, *triple)
