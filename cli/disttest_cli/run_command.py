@@ -6,15 +6,16 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from disttest_cli import local, manifests, table
 from disttest_cli.errors import UsageError
 from disttest_contract.exits import EXIT_CODES, ExitCode
-from disttest_contract.plan import RunPlan
+from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
 from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core.model import Backend, DistTest
-from disttest_operator.core.run_plan import run_plan, unknown_suites
+from disttest_operator.core.model import Backend, DistTest, Suite
+from disttest_operator.core.run_plan import excess, run_plan, unknown_suites
 from disttest_runner import gpus
 
 ATTEMPT = 1
@@ -39,6 +40,16 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="the folder that stands for a ConfigMap; may be repeated",
     )
     parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(UPSTREAM_ROOT),
+        metavar="DIR",
+        help=f"the folder that `files` of suites are relative to (default: {UPSTREAM_ROOT})",
+    )
+    parser.add_argument(
+        "--artifacts", type=Path, metavar="DIR", help="where to keep what is too large for the report; made if absent"
+    )
+    parser.add_argument(
         "--report", type=Path, metavar="F", help="where to write the report (default: ./disttest-report-NAME.json)"
     )
     parser.set_defaults(execute=execute)
@@ -50,13 +61,24 @@ def _seconds(text: str) -> int:
     return int(text)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where this machine has what a cluster would mount."""
+
+    folders: Mapping[str, str]  # ConfigMap -> folder
+    root: Path
+    artifacts: str
+
+
 def execute(options: argparse.Namespace) -> int:
     """Everything is checked before anything is started; the worst exit code counts."""
     tests = manifests.read(options.filename)
-    folders = _folders(options.files)
+    places = Places(
+        folders=_folders(options.files), root=options.root.absolute(), artifacts=_artifacts(options.artifacts)
+    )
     if options.report and len(tests) > 1:
         raise UsageError(f"--report names one file, but {options.filename} holds {len(tests)} DistTests: leave it away")
-    runs = [(test, _plan(test, folders, options.timeout), _report_path(options.report, test)) for test in tests]
+    runs = [(test, _plan(test, places, options.timeout), _report_path(options.report, test)) for test in tests]
     return max(_run(test, plan, path) for test, plan, path in runs)
 
 
@@ -70,7 +92,17 @@ def _folders(pairs: list[str]) -> dict[str, str]:
     return folders
 
 
-def _plan(test: DistTest, folders: Mapping[str, str], timeout_seconds: int | None) -> RunPlan:
+def _artifacts(folder: Path | None) -> str:
+    """Made when a run begins: a command that is refused leaves nothing behind."""
+    if folder is None:
+        return ""
+    there = folder if folder.exists() else folder.absolute().parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"--artifacts {folder}: write a folder that can be written to, or made")
+    return str(folder.absolute())
+
+
+def _plan(test: DistTest, places: Places, timeout_seconds: int | None) -> RunPlan:
     """Placement is not looked at: all nodes are this machine."""
     unknown = unknown_suites(test.spec)
     if unknown:
@@ -78,21 +110,40 @@ def _plan(test: DistTest, folders: Mapping[str, str], timeout_seconds: int | Non
     if test.spec.backend is Backend.NCCL:
         _check_gpus(test)
     plan = run_plan(test, ATTEMPT)
-    suites = []
-    for suite, planned in zip(test.spec.suites, plan.suites, strict=True):
-        if suite.config_map and suite.config_map not in folders:
+    suites = zip(test.spec.suites, plan.suites, strict=True)
+    plan = dataclasses.replace(
+        plan,
+        suites=tuple(_here(test, suite, planned, places) for suite, planned in suites),
+        spread=False,
+        run_seconds=timeout_seconds or plan.run_seconds,
+        artifacts=places.artifacts,
+    )
+    if problem := excess(plan):
+        raise UsageError(f"{test.name}: {problem}")
+    return plan
+
+
+def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: Places) -> SuitePlan:
+    """The suite with its files from this machine."""
+    if suite.config_map:
+        if suite.config_map not in places.folders:
             raise UsageError(
                 f"{test.name}: suite {suite.name!r} takes its files from the ConfigMap {suite.config_map!r}, "
                 f"which is not here: say --files {suite.config_map}=DIR"
             )
-        folder = folders.get(suite.config_map, "") if suite.config_map else ""
-        suites.append(dataclasses.replace(planned, directory=folder))
-    run_seconds = timeout_seconds or plan.run_seconds
-    return dataclasses.replace(plan, suites=tuple(suites), spread=False, run_seconds=run_seconds)
+        return dataclasses.replace(planned, directory=places.folders[suite.config_map])
+    if suite.files:
+        if not places.root.is_dir():
+            raise UsageError(
+                f"{test.name}: suite {suite.name!r} takes its files from below {places.root}, "
+                "which is no folder here: say --root DIR"
+            )
+        return dataclasses.replace(planned, root=str(places.root))
+    return planned
 
 
 def _check_gpus(test: DistTest) -> None:
-    spec, here = test.spec, gpus.count()
+    spec, here = test.spec, len(gpus.look().products)
     if spec.nodes > 1:
         raise UsageError(
             f"{test.name}: {spec.nodes} nodes over NCCL would share the GPUs of this machine: "
@@ -121,6 +172,7 @@ def _report_path(chosen: Path | None, test: DistTest) -> Path:
 
 def _run(test: DistTest, plan: RunPlan, path: Path) -> int:
     environ = {**os.environ, **dict(test.spec.env)}
+    _prepare_artifacts(test, plan)
     result = asyncio.run(local.run(plan, _show, environ=environ))
     if result.report is None:
         print(f"disttest: {plan.name}: {result.problem}; the leader ended with {result.exit_code}", file=sys.stderr)
@@ -133,6 +185,22 @@ def _run(test: DistTest, plan: RunPlan, path: Path) -> int:
     except OSError as error:
         print(f"disttest: the report cannot be written to {path}: {error.strerror}", file=sys.stderr)
     return EXIT_CODES[result.report.verdict]
+
+
+def _prepare_artifacts(test: DistTest, plan: RunPlan) -> None:
+    claim = test.spec.artifacts.persistent_volume_claim
+    if plan.artifacts:
+        try:
+            Path(plan.artifacts).mkdir(exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--artifacts {plan.artifacts} cannot be made: {error.strerror}") from error
+    elif claim:
+        print(
+            f"disttest: {test.name}: the claim {claim!r} is not here, what is too large for the report is not kept: "
+            "say --artifacts DIR to keep it",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _show(line: str) -> None:

@@ -13,7 +13,7 @@ GOOD: Final[Mapping[str, Any]] = {
     "spec": {
         "series": "nightly-2x8",
         "suites": [
-            {"name": "collectives", "builtin": "collectives", "env": [{"name": "COLLECTIVES_SIZES", "value": "1Mi"}]},
+            {"name": "collectives", "builtin": "collectives", "env": [{"name": "COLLECTIVES_SIZES", "value": "1M"}]},
             {"name": "mine", "configMap": {"name": "tests"}, "select": "fast and not (slow or test_big[2])"},
             {"name": "c10d", "files": ["test/distributed/test_c10d_common.py", "test/**/test_*.py"]},
         ],

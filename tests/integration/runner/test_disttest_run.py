@@ -18,6 +18,8 @@ from tests.integration.runner.gang import MARK, marked, wait_for
 HEAD = "apiVersion: disttest.dev/v1alpha1\nkind: DistTest\nmetadata: {{name: {name}}}\nspec:\n"
 SPEC = "  nodes: 2\n  gpusPerNode: 0\n  ranksPerNode: 1\n  suites: [{{name: mine, configMap: {{name: files}}}}]\n"
 MINE = (HEAD + SPEC).format(name="mine")
+FILES = MINE.replace("configMap: {name: files}", "files: [test/*.py]")
+LONG = ", ".join(f"{{name: V{number}, value: {'x' * 4096}}}" for number in range(31))
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -49,7 +51,7 @@ def start(tmp_path: Path, environ: dict[str, str]) -> Start:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=120)
     return process.returncode, output
 
 
@@ -127,6 +129,69 @@ def test_the_deadline_can_be_given(start: Start, tmp_path: Path) -> None:
     assert "TimedOut (RunDeadline)" in output
 
 
+KEEPING = """
+import pathlib
+
+def test_bad_at_first(gang):
+    mark = pathlib.Path(f"seen-{gang.rank}")
+    is_first = not mark.exists()
+    mark.touch()
+    assert not is_first
+"""
+
+
+def test_a_failed_case_is_tried_again_as_often_as_the_file_says(start: Start, tmp_path: Path) -> None:
+    source = KEEPING.replace('"seen', f'"{tmp_path}/seen')
+    code, output = finish(start(MINE, files(tmp_path, source)))
+    assert code == 0, output
+    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
+    assert (report.counts.flaky, report.counts.total) == (1, 1)
+    for mark in tmp_path.glob("seen-*"):
+        mark.unlink()
+    code, output = finish(start(MINE + "  retries: {flaky: 0}\n", f"--files=files={tmp_path / 'files'}"))
+    assert code == 10, output
+
+
+def test_the_variables_of_a_suite_win_over_those_of_the_spec(start: Start, tmp_path: Path) -> None:
+    source = "import os\ndef test_a(): assert (os.environ['A'], os.environ['B']) == ('suite $(B) $$', 'spec')\n"
+    text = MINE.replace("}}]", "}, env: [{name: A, value: suite $(B) $$}]}]")
+    text += "  env: [{name: A, value: spec}, {name: B, value: spec}]\n"
+    code, output = finish(start(text, files(tmp_path, source)))
+    assert code == 0, output
+
+
+def test_files_are_found_below_the_root_and_cases_are_chosen(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "torch" / "test" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "test_it.py").write_text("def test_a(): pass\ndef test_b(): assert False\n")
+    (folder / "test_other.py").write_text("def test_c(): assert False\n")
+    text = MINE.replace("configMap: {name: files}", 'files: ["test/**/*_it.py"], select: not test_b')
+    code, output = finish(start(text, "--root=torch"))
+    assert code == 0, output
+    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
+    assert [case.id for suite in report.suites for case in suite.cases] == ["test/deep/test_it.py::test_a"]
+
+
+def test_one_case_of_a_built_in_suite_can_be_chosen(start: Start, tmp_path: Path) -> None:
+    text = MINE.replace("configMap: {name: files}", "builtin: fully-shard-autograd, select: post_acc_grad_hook_runs")
+    code, output = finish(start(text))
+    assert code == 0, output
+    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
+    assert report.counts.total == 1
+
+
+def test_artifacts_have_a_folder_or_a_line_that_says_that_they_are_not_kept(start: Start, tmp_path: Path) -> None:
+    claimed = MINE + "  artifacts: {persistentVolumeClaim: dumps}\n"
+    folder = files(tmp_path, "def test_a(): pass\n")
+    code, output = finish(start(claimed, folder))
+    assert code == 0, output
+    assert "disttest: mine: the claim 'dumps' is not here" in output
+    code, output = finish(start(claimed, folder, "--artifacts=kept"))
+    assert code == 0, output
+    assert "the claim" not in output
+    assert (tmp_path / "kept").is_dir()
+
+
 WRONG = {
     "no file": (None, [], "cannot be read"),
     "no yaml": ("a: [", [], "is not YAML"),
@@ -135,12 +200,25 @@ WRONG = {
     "other kind": ("kind: Pod\n", [], "kind: write DistTest"),
     "list": ("[1, 2]\n", [], "write a DistTest object"),
     "misspelt": (MINE.replace("ranksPerNode", "ranksPerNod"), [], "ranksPerNod"),
-    "unknown suite": (MINE.replace("configMap: {name: files}", "builtin: colectives"), [], "known: collectives"),
+    "unknown suite": (
+        MINE.replace("configMap: {name: files}", "builtin: colectives"),
+        [],
+        "collectives, fully-shard-autograd",
+    ),
     "files missing": (MINE, [], "say --files files=DIR"),
     "folder missing": (MINE, ["--files=files=nowhere"], "a folder that exists"),
     "files senseless": (MINE, ["--files=files"], "write NAME=DIR"),
     "no GPUs": (MINE.replace("nodes: 2\n  gpusPerNode: 0", "gpusPerNode: 1"), [], "set `gpusPerNode: 0`"),
     "shared GPUs": (MINE.replace("gpusPerNode: 0", "gpusPerNode: 1"), [], "set `nodes: 1`"),
+    "no upstream": (FILES, ["--root=nowhere"], "say --root DIR"),
+    "two sources": (
+        MINE.replace("configMap", "files: [a.py], configMap"),
+        [],
+        "configMap and files exclude each other",
+    ),
+    "artifacts in a file": (MINE, ["--files=files=.", "--artifacts=test.yaml"], "or made"),
+    "artifacts nowhere": (MINE, ["--files=files=.", "--artifacts=no/such/folder"], "or made"),
+    "too much": (MINE.replace("}}]", f"}}, env: [{LONG}]}}]"), ["--files=files=."], "make several DistTests"),
     "timeout": (MINE, ["--timeout=soon"], "not a whole number"),
     "report taken": (MINE, ["--files=files=.", "--report=test.yaml"], "is not a report"),
     "report nowhere": (MINE, ["--files=files=.", "--report=no/such/folder.json"], "cannot be written"),

@@ -87,7 +87,7 @@ def test_the_good_manifest_is_read_whole() -> None:
     assert (test.namespace, test.name, test.uid, test.is_deleting) == ("default", "good", "local", False)
     assert spec.series == "nightly-2x8"
     assert spec.suites == (
-        Suite(name="collectives", builtin="collectives", env=(("COLLECTIVES_SIZES", "1Mi"),)),
+        Suite(name="collectives", builtin="collectives", env=(("COLLECTIVES_SIZES", "1M"),)),
         Suite(name="mine", config_map="tests", select="fast and not (slow or test_big[2])"),
         Suite(name="c10d", files=("test/distributed/test_c10d_common.py", "test/**/test_*.py")),
     )
