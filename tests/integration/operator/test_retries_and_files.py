@@ -68,6 +68,35 @@ def test_without_retries_the_same_case_is_red(cluster: Cluster, operator: Operat
     assert "flaky" not in status["failures"][0]
 
 
+def test_only_chosen_cases_run_whatever_their_source(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(config_map(namespace, "own", FLAKY))
+    own = {"name": "own", "configMap": {"name": "own"}, "select": "good and not variables"}
+    builtin = {"name": "collectives", "select": "barrier"}
+    cluster.apply(disttest(namespace, "chosen", suites=[own, builtin]))
+    status = finished(cluster, namespace, "chosen", timeout_seconds=90)
+    assert status["verdict"] == "Passed", status
+    totals = {suite["name"]: suite["cases"]["total"] for suite in status["suites"]}
+    assert totals["own"] == 1
+    assert 1 <= totals["collectives"] < 5
+
+
+def test_a_choice_that_leaves_no_case_is_an_error(cluster: Cluster, operator: OperatorProcess, namespace: str) -> None:
+    cluster.apply(disttest(namespace, "none", suites=[{"name": "collectives", "select": "no_such_case"}]))
+    status = finished(cluster, namespace, "none", timeout_seconds=90)
+    assert (status["verdict"], status["reason"]) == ("Errored", "NothingCollected"), status
+
+
+def test_files_that_the_image_lacks_are_an_error_that_names_them(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(disttest(namespace, "lacking", suites=[{"name": "up", "files": ["test/no_such_*.py"]}]))
+    status = finished(cluster, namespace, "lacking", timeout_seconds=90)
+    assert (status["verdict"], status["reason"]) == ("Errored", "CollectionFailed"), status
+    assert "no file below /opt/pytorch matches 'test/no_such_*.py'" in status["message"]
+
+
 @pytest.fixture
 def claim(cluster: Cluster, namespace: str, tmp_path: pathlib.Path) -> pathlib.Path:
     """A bound claim `dumps`; gives the folder behind it."""
