@@ -34,7 +34,7 @@ class Details:
     async def gather(self, message: Message, witnesses: Mapping[int, Witness]) -> Message:
         """`message` names the suite, the case, and the ranks whose C frames are wanted."""
         place = artifacts.folder(self._plan, message["suite"], message["case_id"]) if self._plan.artifacts else None
-        files = {f"rank-{rank}.stacks.txt": one.whole_stack() for rank, one in witnesses.items()}
+        files = {f"rank-{rank}.stacks.txt": text for rank, one in witnesses.items() if (text := one.whole_stack())}
         if place:
             files |= await _recorders(witnesses)
         native, status = await asyncio.gather(

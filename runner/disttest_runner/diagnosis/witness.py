@@ -85,7 +85,7 @@ class Witness:
 
     def whole_stack(self) -> str:
         """As it was written at the last look, untidied."""
-        return self._stack or self.signalled_stack()
+        return str(self.take("stack", "text") or "") or self._stack or self.signalled_stack()
 
     def signalled_stack(self) -> str:
         raw = os.pread(self.stacks, RAW_STACK_BYTES, 0)
