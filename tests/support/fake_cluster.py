@@ -26,6 +26,7 @@ class FakeCluster:
         self.logs: dict[str, str] = {}
         self.broken_logs = 0  # so many reads of a log fail
         self.refuses: set[Kind] = set()
+        self.refuses_in_status: set[str] = set()  # fields
         self.is_away = False  # no request is answered
         self.cut: float | None = None
         self._versions = itertools.count(100)
@@ -84,6 +85,8 @@ class FakeCluster:
         before = self.objects.get((kind, body_meta["namespace"], body_meta["name"]))
         if before is None:
             return None
+        if kind is Kind.RUN and (wrong := self.refuses_in_status & status.keys()):
+            raise RefusedError(f"PATCH {kind.resource}: 422 {wrong} is invalid")
         meta = before["metadata"]
         if (meta["uid"], meta["resourceVersion"]) != (body_meta["uid"], body_meta["resourceVersion"]):
             raise ConflictError(f"{kind.resource} {meta['name']} was changed")

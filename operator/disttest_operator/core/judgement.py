@@ -72,7 +72,7 @@ def _check_pass(report: Report, test: DistTest) -> None:
         tries = sum(one.outcome in BAD for one in case.earlier)
         if tries > allowed:
             raise InvalidReportError(
-                f"the report claims Passed after {tries} bad tries of {limits.cut(case.id, limits.CASE_ID_BYTES)}, "
+                f"the report claims Passed after {tries} bad tries of {limits.cut_id(case.id)}, "
                 f"the run allows {allowed}"
             )
     world = (report.nodes, report.ranks_per_node, report.backend)

@@ -21,6 +21,7 @@ SUITE_MESSAGE_BYTES = 1024
 SUITE_NAME_BYTES = 63
 NODE_NAME_BYTES = 253
 ORDER = tuple(Phase)
+REPORTED = frozenset({"cases", "suites", "failures", "stepSeconds"})
 
 
 def going_on(evidence: Evidence) -> dict[str, Any]:
@@ -53,6 +54,13 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     if (stored := evidence.seen.stored) and stored.config_map:
         status["report"] = {"configMap": stored.config_map, "sha256": stored.sha256}
     return status
+
+
+def without_details(status: Mapping[str, Any]) -> dict[str, Any]:
+    """A terminal status without what a report could have put into it: refused as a whole it would end no run."""
+    kept = {key: value for key, value in status.items() if key not in REPORTED}
+    message = limits.cut(status["message"], conditions.MESSAGE_BYTES)
+    return kept | {"message": f"{message} (details are in the report only: the API server refused them here)"}
 
 
 def _common(evidence: Evidence) -> dict[str, Any]:

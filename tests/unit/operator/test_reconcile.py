@@ -126,6 +126,18 @@ def test_what_the_api_server_refuses_ends_the_run() -> None:
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "PodsRefused")
 
 
+@pytest.mark.parametrize("field", ["failures", "cases"])
+def test_a_verdict_gets_through_even_if_details_of_the_status_are_refused(field: str) -> None:
+    world = World()
+    world.cluster.refuses_in_status.add(field)
+    live(world)
+    assert (world.status["verdict"], world.status["phase"]) == ("Passed", "Finished")
+    assert "Finished" in {condition["type"] for condition in world.status["conditions"]}
+    assert "the API server refused them here" in world.status["message"]
+    assert world.ledger["runCount"] == 1
+    assert world.ledger["pending"] == []
+
+
 def test_a_missing_config_map_ends_the_run_before_a_gang_is_made() -> None:
     world = World(suites=[{"name": "mine", "configMap": {"name": "absent"}}])
     world.look()
