@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
 LEFT = 2  # columns of words; the others are numbers
@@ -34,6 +34,7 @@ def render_report(report: Report) -> str:
         lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
     if len(failures) > MAX_FAILURES:
         lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
+    lines += _flaky(report)
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(lines) + "\n"
@@ -62,10 +63,26 @@ def _pad(cell: str, width: int, place: int) -> str:
 
 def _ending(case: CaseResult) -> str:
     how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
+    details = " ".join(part for part in (how, _blamed(case)) if part)
+    return f"{case.outcome.value} after {case.seconds:.2f} s" + (f" ({details})" if details else "")
+
+
+def _blamed(case: CaseResult | Earlier) -> str:
     ranks = f"rank{'s' if len(case.ranks) > 1 else ''} {', '.join(map(str, case.ranks[:16]))}" if case.ranks else ""
     nodes = f"on {', '.join(case.nodes[:8])}" if case.nodes else ""
-    details = " ".join(part for part in (how, ranks, nodes) if part)
-    return f"{case.outcome.value} after {case.seconds:.2f} s" + (f" ({details})" if details else "")
+    return " ".join(part for part in (ranks, nodes) if part)
+
+
+def _flaky(report: Report) -> list[str]:
+    """Cases that passed when they were tried again, and how their first try ended."""
+    cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
+    lines = []
+    for suite_name, case in cases[:MAX_FAILURES]:
+        tries = "; then ".join(f"{one.outcome.value} {_blamed(one)}".rstrip() for one in case.earlier)
+        lines += ["", f"{suite_name}: {case.id}: flaky: {tries}; then passed", *_indented(case.earlier[0].message)]
+    if len(cases) > MAX_FAILURES:
+        lines += ["", f"and {len(cases) - MAX_FAILURES} more flaky cases: the report has them all"]
+    return lines
 
 
 def _indented(message: str) -> list[str]:

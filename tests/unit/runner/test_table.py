@@ -4,7 +4,7 @@ import dataclasses
 
 from disttest_cli.table import render_report
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 
 GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
 CRASH = CaseResult(
@@ -89,6 +89,21 @@ def test_a_run_that_never_began_is_shown_as_well() -> None:
     text = render_report(empty)
     assert "timing: all 29.1 s" in text
     assert text.endswith("Errored (CollectionFailed): \n")
+
+
+def test_flaky_cases_stand_after_failures_with_all_their_tries() -> None:
+    tries = (
+        Earlier(outcome=Outcome.CRASHED, seconds=1, message="rank 1 was killed", ranks=(1,), nodes=("node-a",)),
+        Earlier(outcome=Outcome.FAILED, seconds=1, message="not again"),
+    )
+    flaky = dataclasses.replace(GOOD, id="t.py::test_f", earlier=tries)
+    text = render_report(dataclasses.replace(REPORT, suites=(dataclasses.replace(RED, cases=(flaky, CRASH)),)))
+    line = "red-suite: t.py::test_f: flaky: crashed rank 1 on node-a; then failed; then passed\n    rank 1 was killed\n"
+    assert line in text
+    assert text.index("test_b: crashed") < text.index(line)
+    many = tuple(dataclasses.replace(flaky, id=f"c{n}") for n in range(30))
+    text = render_report(dataclasses.replace(REPORT, suites=(dataclasses.replace(RED, cases=many),)))
+    assert "and 10 more flaky cases" in text
 
 
 def test_many_failures_are_counted_not_listed() -> None:
