@@ -44,6 +44,7 @@ ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank
 # earlier suite is running.
 OF_SUITE = {
     "c10d-spawn": ("torch.testing._internal.distributed.distributed_test",),
+    "fsdp-exec-order": ("torch.distributed.fsdp",),
     "fully-shard-autograd": ("torch.distributed.fsdp", "torch._dynamo"),
     "pipeline-schedules": (
         "torch.distributed.pipelining",
@@ -62,8 +63,6 @@ def environment(plan: RunPlan, suite: SuitePlan) -> dict[str, str]:
     match suite.builtin:
         case "c10d-spawn":
             own = {"BACKEND": plan.backend, "WORLD_SIZE": str(plan.world_size)}
-        case "fsdp-exec-order":
-            own = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}  # the order of execution is checked with it only
         case _:
             own = {}
     return own | dict(suite.env)

@@ -156,7 +156,7 @@ def test_the_shortest_report_still_knows_flaky_cases_and_tells_long_ids_apart() 
 
 
 def test_a_suite_of_the_user_changes_what_a_builtin_suite_sets() -> None:
-    suite = SuitePlan(name="order", builtin="fsdp-exec-order", env=(("TORCH_DISTRIBUTED_DEBUG", "INFO"), ("X", "1")))
+    suite = SuitePlan(name="spawn", builtin="c10d-spawn", env=(("BACKEND", "nccl"), ("X", "1")))
     plan = RunPlan(
         namespace="n",
         name="x",
@@ -172,5 +172,5 @@ def test_a_suite_of_the_user_changes_what_a_builtin_suite_sets() -> None:
         case_seconds=1,
         run_seconds=1,
     )
-    assert orders.environment(plan, suite) == {"TORCH_DISTRIBUTED_DEBUG": "INFO", "X": "1"}
+    assert orders.environment(plan, suite) == {"BACKEND": "nccl", "WORLD_SIZE": "1", "X": "1"}
     assert orders.environment(plan, SuitePlan(name="c", builtin="collectives")) == {}

@@ -1,0 +1,207 @@
+"""Does FSDP1 notice ranks that gather their parameters in another order than the others, or than they did before?
+
+It compares the order across ranks in the first iteration, and each rank's with its own later on, at debug level DETAIL.
+As long as all ranks go the same way, outputs and parameters are compared with those of the whole model on the batches
+of all ranks: the order means nothing where the collectives themselves are wrong.
+"""
+
+import copy
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import ProcessGroup
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+from disttest_runner.compat import override
+from disttest_runner.gang import Gang
+
+BATCH = 4  # of one rank
+IN, DIM, MIDDLE = 5, 6, 3
+SEED = 42
+STEP = 0.1
+AFTERWARDS = 2  # iterations on the other way
+RELATIVE, ABSOLUTE = 1e-7, 1e-9  # tolerances
+WARNING = "Forward order differs from that of the first iteration on rank {rank}"
+USUAL, OTHER = "usual.weight", "other.0.weight"  # a parameter of either way
+
+pytestmark = pytest.mark.parametrize(
+    "strategy",
+    [ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP],
+    ids=lambda strategy: str(strategy.name).lower(),
+)
+
+
+class TwoWays(nn.Module):
+    """Goes one of two ways, whose parameters have the same size: mixed up, their collectives would match silently."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(IN, DIM)
+        self.usual = nn.Linear(DIM, DIM, bias=False)
+        self.other = nn.Sequential(
+            nn.Linear(DIM, MIDDLE, bias=False), nn.Tanh(), nn.Linear(MIDDLE, DIM, bias=False)
+        ).requires_grad_(requires_grad=False)
+        self.goes_other_way = False
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        way = self.other if self.goes_other_way else self.usual
+        return torch.tanh(way(torch.tanh(self.first(batch))))
+
+    def change_way(self) -> None:
+        """The parameters of the way that is not gone are frozen, so that each backward reduces equally much."""
+        self.goes_other_way = not self.goes_other_way
+        self.usual.requires_grad_(requires_grad=not self.goes_other_way)
+        self.other.requires_grad_(requires_grad=self.goes_other_way)
+
+
+class Training:
+    """A model in shards, and the same one whole, which sees the batches of all ranks."""
+
+    def __init__(self, gang: Gang, strategy: ShardingStrategy) -> None:
+        self.gang = gang
+        torch.manual_seed(SEED)
+        self.ways = TwoWays().to(device=gang.device, dtype=torch.float64)
+        self.reference = copy.deepcopy(self.ways)
+        self.ways.usual = self._shard(self.ways.usual, strategy)
+        self.ways.other = self._shard(self.ways.other, strategy)
+        self.model = self._shard(self.ways, strategy)
+        self.iteration = 0
+
+    def _shard(self, module: nn.Module, strategy: ShardingStrategy) -> Any:
+        # without a device_id FSDP1 refuses to work on the CPU
+        return FullyShardedDataParallel(module, sharding_strategy=strategy, device_id=self.gang.device)
+
+    def batches(self) -> list[torch.Tensor]:
+        """The next batch of each rank, drawn alike by all of them."""
+        self.iteration += 1
+        drawn = []
+        for rank in range(self.gang.world_size):
+            generator = torch.Generator().manual_seed(1000 * self.iteration + rank)
+            drawn.append(torch.randn((BATCH, IN), generator=generator, dtype=torch.float64).to(self.gang.device))
+        return drawn
+
+    def train_unchecked(self) -> None:
+        """Ranks go different ways: their gradients are mixed up, which is what the warning is about."""
+        self.model(self.batches()[self.gang.rank]).square().sum().backward()
+        self._descend(self.model)
+
+    def train(self) -> None:
+        batches = self.batches()
+        output = self.model(batches[self.gang.rank])
+        output.square().sum().backward()
+        expected = [self.reference(batch) for batch in batches]
+        torch.autograd.backward([one.square().sum() / self.gang.world_size for one in expected])
+        self._descend(self.model)
+        self._descend(self.reference)
+        self._compare("the output", output, expected[self.gang.rank])
+        self._compare_parameters()
+
+    def evaluate(self) -> None:
+        batches = self.batches()
+        self._compare("the output", self.model(batches[self.gang.rank]), self.reference(batches[self.gang.rank]))
+
+    @torch.no_grad()
+    def _descend(self, model: nn.Module) -> None:
+        for parameter in model.parameters():
+            if parameter.grad is not None:
+                parameter.sub_(parameter.grad, alpha=STEP)
+                parameter.grad = None
+
+    def _compare_parameters(self) -> None:
+        with FullyShardedDataParallel.summon_full_params(self.model, writeback=False):
+            found = {name: parameter.detach().clone() for name, parameter in self.model.named_parameters()}
+        expected = dict(self.reference.named_parameters())
+        assert found.keys() == expected.keys()
+        for name, parameter in found.items():
+            self._compare(name, parameter, expected[name].detach())
+
+    def _compare(self, what: str, mine: torch.Tensor, expected: torch.Tensor) -> None:
+        torch.testing.assert_close(
+            mine,
+            expected,
+            rtol=RELATIVE,
+            atol=ABSOLUTE,
+            msg=lambda text: f"iteration {self.iteration}: {what}: {text}",
+        )
+
+
+@pytest.fixture
+def pair(gang: Gang) -> Gang:
+    """A gang in which ranks can differ: asked for before there is a process group."""
+    if gang.world_size == 1:
+        pytest.skip("not run: an order that differs across ranks needs two of them")
+    return gang
+
+
+@pytest.fixture
+def training(pair: Gang, process_group: ProcessGroup, strategy: ShardingStrategy) -> Iterator[Training]:
+    """The debug level is read when a model is sharded, so it needs no environment."""
+    del process_group  # it has to be there
+    before = dist.get_debug_level()  # type: ignore[attr-defined]  # exported when run
+    dist.set_debug_level(dist.DebugLevel.DETAIL)  # type: ignore[attr-defined]  # same
+    yield Training(pair, strategy)
+    dist.set_debug_level(before)  # type: ignore[attr-defined]  # same
+
+
+@pytest.fixture
+def order_warnings() -> Iterator[list[str]]:
+    """Those about the order, as they come; warnings that are all equal come again each time."""
+    told: list[str] = []
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message).startswith("Forward order differs"):
+            told.append(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield told
+
+
+def test_another_order_in_the_first_iteration_is_an_error(training: Training) -> None:
+    """On all ranks, whether they differ or not, with the names of what they wanted to gather."""
+    if training.gang.rank:
+        training.ways.change_way()
+    first = rf"rank 0 is all-gathering parameters for \[\['{USUAL}'\]\]"
+    other = rf"rank 1 is all-gathering parameters for \[\['{OTHER}', 'other.2.weight'\]\]"
+    with pytest.raises(RuntimeError, match=f"^Forward order differs across ranks: {first} while {other}"):
+        training.model(training.batches()[training.gang.rank])
+
+
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_another_order_in_a_later_iteration_is_warned_of_once(
+    training: Training, order_warnings: list[str], iterations: int
+) -> None:
+    """By the ranks that have changed it, and not again."""
+    for _ in range(iterations):
+        training.train()
+    assert not order_warnings
+    if training.gang.rank:
+        training.ways.change_way()
+    training.train_unchecked()
+    in_the_iteration = list(order_warnings)
+    for _ in range(AFTERWARDS):
+        training.train_unchecked()
+    assert order_warnings == in_the_iteration, "warned again"
+    assert len(in_the_iteration) == (1 if training.gang.rank else 0)
+    for text in in_the_iteration:
+        assert text.startswith(WARNING.format(rank=training.gang.rank))
+        assert f"Expected to all-gather for [['{USUAL}']]" in text
+        assert f"trying to all-gather parameters for [['{OTHER}'" in text
+
+
+def test_training_and_evaluation_by_turns_is_no_other_order(training: Training, order_warnings: list[str]) -> None:
+    for _ in range(2):
+        training.model.train()
+        for _ in range(3):
+            training.train()
+        training.model.eval()
+        for _ in range(3):
+            training.evaluate()
+    assert not order_warnings
