@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from disttest_contract.outcomes import Reason
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import SuiteResult
-from disttest_runner import blame, collection, measurements, orders, verdicts
+from disttest_runner import agreement, blame, collection, measurements, orders, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.diagnosis import leading
 from disttest_runner.step import Answers
@@ -184,7 +184,9 @@ class Conductor:
         answers = await self.board.ask(
             {"op": "run", "generation": self.generation, "case": number}, answer="done", seconds=self.plan.case_seconds
         )
-        result = blame.judge_case(case_id, await self._evidence(answers), self.world)
+        result = agreement.agreed(case_id, answers, self.board.exits)
+        if result is None:
+            result = blame.judge_case(case_id, await self._evidence(answers), self.world)
         if measured := measurements.gather(answers.by_node.values()):
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()

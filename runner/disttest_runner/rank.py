@@ -36,7 +36,7 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     show_stacks_on_signal()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # TextIO is a TextIOWrapper in a real process
-    channel = Channel(socket.socket(fileno=channel_descriptor))
+    channel = Channel(socket.socket(fileno=channel_descriptor), takes_descriptors=False)
     random.seed(order.rank)
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()

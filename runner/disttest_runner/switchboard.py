@@ -236,10 +236,10 @@ class Switchboard:
             step.by_node[index] = message
             if len(step.by_node) == self.plan.nodes:
                 self._settle(End.ALL)
-            elif step.answer == "done" and _has_failed(message):
+            elif "ranks" in message and step.answer == "done" and _has_failed(message):
                 self._settle_soon(GRACE_SECONDS, End.GRACE)
 
 
 def _has_failed(done: Message) -> bool:
     """Whether a rank of a node that has finished a case did so badly; ranks of other nodes may wait for it."""
-    return any(Said.read(words).outcome in BAD for words in done.get("ranks", {}).values())
+    return any(Said.read(words).outcome in BAD for words in done["ranks"].values())

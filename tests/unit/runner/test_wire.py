@@ -156,3 +156,31 @@ def _seconds(message: TerminationMessage) -> float:
 
 def test_the_hello_limit_is_far_below_that_of_known_agents() -> None:
     assert wire.HELLO_BYTES < wire.LINE_BYTES / 1000
+
+
+def test_a_channel_without_descriptors_takes_messages_in_pieces() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        channel = Channel(ours, takes_descriptors=False)
+        theirs.sendall(pack({"op": "a"}) + pack({"op": "b"})[:4])
+        assert channel.receive() == {"op": "a"}
+        theirs.sendall(pack({"op": "b"})[4:])
+        assert channel.receive() == {"op": "b"}
+        theirs.close()
+        assert channel.receive() is None
+
+
+def test_lines_longer_than_one_read_are_put_together() -> None:
+    long = b"x" * (3 * wire.READ_BYTES + 5)
+    got, lost = asyncio.run(lines_from(long + b"\nshort\n", limit=len(long)))
+    assert (got, lost) == ([long, b"short"], False)
+
+
+def test_two_connections_do_not_mix_what_they_read() -> None:
+    async def both() -> list[list[bytes]]:
+        one, other = await asyncio.gather(
+            lines_from(b"a" * 9, b"b\n", limit=100), lines_from(b"c" * 9, b"d\n", limit=100)
+        )
+        return [one[0], other[0]]
+
+    assert asyncio.run(both()) == [[b"a" * 9 + b"b"], [b"c" * 9 + b"d"]]
