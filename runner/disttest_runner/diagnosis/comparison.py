@@ -135,8 +135,8 @@ def _blame_absent(
     culprits = absent - wait_for_somebody
     kind = Kind.ABSENT if culprits else Kind.CYCLE
     culprits = culprits or absent
-    # by its stack a rank may wait in what no recorder sees: gloo's send and recv, a store
-    culprits = {rank for rank in culprits if not seen[rank].place.waits_in} or culprits
+    # a rank may wait in what is no collective: a send, a receive, a store
+    culprits = {rank for rank in culprits if not seen[rank].waits_in} or culprits
     meeting = next(m for m in meetings if culprits & missing[m.key].keys())
     return Finding(
         kind=kind,
@@ -204,7 +204,7 @@ def _side(entry: Entry) -> str:
 def _by_stacks(seen: Mapping[int, Seen], unfinished: AbstractSet[int]) -> Finding:
     """No recorder knows of anybody who waits."""
     asked = {rank: seen[rank] for rank in sorted(unfinished) if rank in seen}
-    waiting = tuple(rank for rank, one in asked.items() if one.place.waits_in)
+    waiting = tuple(rank for rank, one in asked.items() if one.waits_in)
     silent = tuple(rank for rank, one in asked.items() if one.silent and not one.is_starved)
     others = tuple(rank for rank, one in asked.items() if rank not in waiting and (one.place.at or rank in silent))
     if waiting and others:

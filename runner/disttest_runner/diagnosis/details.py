@@ -4,7 +4,9 @@ It takes seconds, and the ranks live that much longer.
 """
 
 import asyncio
+import contextlib
 import os
+import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -37,32 +39,37 @@ class Details:
         files = {f"rank-{rank}.stacks.txt": text for rank, one in witnesses.items() if (text := one.whole_stack())}
         if place:
             files |= await _recorders(witnesses)
-        native, status = await asyncio.gather(
+        native, statuses = await asyncio.gather(
             self._pyspy.dump({rank: witnesses[rank].pid for rank in message["ranks"] if rank in witnesses}),
-            self._ras() if message["close"] else _nothing(),
+            self._ras(["text", "json"] if place else ["text"]) if message["close"] else _nothing(),
         )
         self._tell_once([self._pyspy.problem])
         if place:
             files |= {f"rank-{rank}.pyspy.txt": text for rank, text in native.items()}
-            files |= {f"node-{self._node_index}.ras.txt": status} if status else {}
+            files |= {f"node-{self._node_index}.ras.{form}": text for form, text in statuses.items()}
             facts = artifacts.environment(os.environ, self.versions, message["case_id"], self._node_name)
             files[f"node-{self._node_index}.environment.txt"] = facts
             self._tell_once([await _write(place, files)])
         return {
             "op": "details",
             "native": {rank: cut(text, NATIVE_BYTES) for rank, text in native.items()},
-            "ras": cut(status, RAS_BYTES),
+            "ras": cut(statuses.get("text", ""), RAS_BYTES),
             "artifacts": str(place) if place else "",
         }
 
-    async def _ras(self) -> str:
+    async def _ras(self, forms: Iterable[str]) -> dict[str, str]:
+        """By form; why there is none stands in the place of the text."""
         where = ras.address(os.environ, uses_nccl=self._plan.backend == "nccl")
+        found: dict[str, str] = {}
         if where is None or self._node_index != RAS_NODE:
-            return ""
-        try:
-            return await asyncio.to_thread(ras.status, where)
-        except ras.SilentError as error:
-            return f"({error})"
+            return found
+        for form in forms:
+            try:
+                found[form] = await asyncio.to_thread(ras.status, where, form=form)
+            except ras.SilentError as error:
+                found.setdefault("text", f"({error})")
+                break
+        return found
 
     def _tell_once(self, problems: Iterable[str]) -> None:
         for problem in problems:
@@ -71,8 +78,8 @@ class Details:
                 self._log.say(f"warning: {problem}")
 
 
-async def _nothing() -> str:
-    return ""
+async def _nothing() -> dict[str, str]:
+    return {}
 
 
 async def _recorders(witnesses: Mapping[int, Witness]) -> dict[str, str]:
@@ -88,7 +95,21 @@ async def _recorders(witnesses: Mapping[int, Witness]) -> dict[str, str]:
 
 
 async def _write(place: Path, files: Mapping[str, str]) -> str:
-    """A volume may hang; the run goes on without it."""
-    writing = asyncio.ensure_future(asyncio.to_thread(artifacts.write, place, files))
-    done, _ = await asyncio.wait([writing], timeout=WRITE_SECONDS)
-    return writing.result() if done else f"{place} takes no files within {WRITE_SECONDS:.0f} s"
+    """A volume may hang; the run goes on without it, and the process ends without waiting for the thread."""
+    loop = asyncio.get_running_loop()
+    written: asyncio.Future[str] = loop.create_future()
+
+    def tell(problem: str) -> None:
+        if not written.done():
+            written.set_result(problem)
+
+    def work() -> None:
+        problem = artifacts.write(place, files)
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, problem)
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        return await asyncio.wait_for(written, WRITE_SECONDS)
+    except TimeoutError:
+        return f"{place} takes no files within {WRITE_SECONDS:g} s"

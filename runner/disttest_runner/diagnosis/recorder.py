@@ -51,6 +51,9 @@ class GroupTrace:
 
     @property
     def pending_p2p(self) -> Entry | None:
+        """A send or receive that this rank waits in, if any."""
+        if self.life == BEFORE:
+            return None
         return next((entry for entry in self.entries if not entry.is_done and entry.is_p2p), None)
 
     def entry(self, number: int) -> Entry | None:

@@ -21,6 +21,14 @@ class Seen:
     is_starved: bool = False  # it might have answered, had it got a processor
     trace: Trace | None = None
 
+    @property
+    def waits_in(self) -> str:
+        """What it waits in, by its stack or by a send or receive that has not ended, besides collectives."""
+        if self.place.waits_in:
+            return self.place.waits_in
+        groups = self.trace.groups if self.trace else ()
+        return next((group.pending_p2p.op for group in groups if group.pending_p2p), "")
+
     def to_json(self) -> dict[str, Any]:
         return {
             "stack": self.stack,

@@ -130,5 +130,5 @@ def _plural(words: str) -> str:
 
 def _by_stack(finding: Finding, seen: Mapping[int, Seen]) -> str:
     """By their Python stacks, where no recorder saw it."""
-    functions = dict.fromkeys(seen[rank].place.waits_in for rank in finding.waiting if rank in seen)
+    functions = dict.fromkeys(seen[rank].waits_in for rank in finding.waiting if rank in seen)
     return " or ".join(list(functions)[:DESCRIBED])

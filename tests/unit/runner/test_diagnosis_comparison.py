@@ -55,6 +55,8 @@ OTHER_OP = seen(group(called(4), called(5, "broadcast", done=False)))
 OTHER_SIZE = seen(group(called(4), called(5, what="float32[8]", elements=8, done=False)))
 OTHER_TYPE = seen(group(called(4), called(5, what="int32[4]", done=False)))
 AHEAD = seen(group(called(5), called(6, done=False)))
+P2P = Entry(number=2, op="recv 1<-0", what="float32[1]", elements=1, is_done=False, is_p2p=True)
+RECEIVES = seen(group(called(4), P2P))  # by NCCL, which waits on the GPU
 BY_STACK = Seen(stack="x", place=Place("recv", "add (test_it.py:7)"), trace=Trace())
 
 
@@ -81,6 +83,8 @@ def find(*what: Seen | None, finished: Iterable[int] = ()) -> Finding:
         ((BY_STACK, BY_STACK, BY_STACK, BY_STACK), Kind.UNKNOWN, ()),
         ((waits(5), BY_STACK, NEVER, waits(5)), Kind.ABSENT, (2,)),
         ((waits(5), BY_STACK, BY_STACK, waits(5)), Kind.ABSENT, (1, 2)),
+        ((waits(5), RECEIVES, NEVER, waits(5)), Kind.ABSENT, (2,)),
+        ((RECEIVES, NEVER, RECEIVES, RECEIVES), Kind.ELSEWHERE, (1,)),
         ((NEVER, NEVER, NEVER, NEVER), Kind.UNKNOWN, ()),
         ((NEVER, STOPPED, NEVER, NEVER), Kind.SILENT, (1,)),
         ((BY_STACK, STOPPED, BY_STACK, BY_STACK), Kind.ELSEWHERE, (1,)),

@@ -1,6 +1,7 @@
 """What agents look at once a hang is reported: py-spy, a directory. None of it may fail a run."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from disttest_contract.outcomes import Outcome
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import CaseResult
-from disttest_runner.diagnosis import artifacts, leading, pyspy
+from disttest_runner.diagnosis import artifacts, details, leading, pyspy
 from disttest_runner.diagnosis.pyspy import PySpy
 
 
@@ -117,3 +118,13 @@ def test_what_agents_found_later_is_added_to_the_result() -> None:
     diagnosis = leading.add(result, details).diagnosis
     assert diagnosis is not None
     assert (diagnosis.native, diagnosis.ras, diagnosis.artifacts) == ({0: "frames"}, "all is well", "/artifacts/x")
+
+
+def test_a_volume_that_hangs_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(details, "WRITE_SECONDS", 0.2)
+    pipe = tmp_path / "rank-0.stacks.txt"
+    os.mkfifo(pipe)  # opening it for writing waits for a reader
+    try:
+        assert "takes no files within 0.2 s" in asyncio.run(details._write(tmp_path, {pipe.name: "x"}))
+    finally:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
