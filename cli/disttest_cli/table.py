@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from disttest_cli import bandwidth
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
@@ -35,6 +36,7 @@ def render_report(report: Report) -> str:
     if len(failures) > MAX_FAILURES:
         lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
     lines += _flaky(report)
+    lines += _bandwidth(report)
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(lines) + "\n"
@@ -42,6 +44,11 @@ def render_report(report: Report) -> str:
 
 def _row(suite: SuiteResult) -> tuple[str, ...]:
     return (suite.name, suite.verdict.value, *_numbers(suite.counts), _seconds(suite.seconds))
+
+
+def _bandwidth(report: Report) -> list[str]:
+    rows, note = bandwidth.rows(report)
+    return ["", *_table(rows), *([note] if note else [])] if rows else []
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:
