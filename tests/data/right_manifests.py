@@ -7,6 +7,17 @@ from typing import Any, Final
 from tests.data.good_manifest import REMOVE, changed
 from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, POD
 
+# More than any pod could be given, but nothing that admission could not look at.
+FULL_SUITES = [
+    {
+        "name": f"s{suite}",
+        "files": ["a" * 256] * 64,
+        "select": "a" * 1024,
+        "env": [{"name": f"V{number:0>127}"} for number in range(64)],
+    }
+    for suite in range(32)
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Right:
@@ -39,6 +50,7 @@ RIGHT: Final[tuple[Right, ...]] = (
     Right(id="odd select", change={"spec/suites/1/select": "test_x[True-2.5] or (not a::b/c.py and d)"}),
     Right(id="variables of suites", change={f"spec/suites/{n}/env": MANY_ENV[:64] for n in range(3)}),
     Right(id="a variable of both", change={"spec/suites/0/env/0/name": "NCCL_DEBUG"}),
+    Right(id="most of everything that suites say", change={"spec/suites": FULL_SUITES}),
     Right(id="no retries", change={"spec/retries/flaky": 0}),
     Right(id="most retries", change={"spec/retries": {"flaky": 5}}),
     Right(id="no artifacts", change={"spec/artifacts": REMOVE}),
