@@ -133,7 +133,11 @@ class Gang:
         return Report.loads(frames.decode("\n".join(self.log), self.nonce))
 
     def summary(self, index: int = 0) -> Summary:
-        text = (self.folder / f"termination-{index}").read_text()
+        return self.read_summary(self.folder / f"termination-{index}")
+
+    @staticmethod
+    def read_summary(file: Path) -> Summary:
+        text = file.read_text()
         found = Summary.read(text)
         assert found is not None, f"not a summary: {text[:500]}"
         return found

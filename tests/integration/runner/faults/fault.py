@@ -1,0 +1,77 @@
+"""One row of the table of faults: what happens, and what must come of it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from disttest_contract.report import CaseResult, Report, SuiteResult
+
+
+class After(StrEnum):
+    """What becomes of the rest of the run."""
+
+    NEXT_CASE = "the next case passes"
+    NEXT_SUITE = "the next suite runs"
+    ENDS = "the attempt ends; what is known is kept"  # no pod comes back within an attempt
+    GOES_ON = "nothing is lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """`outcome` is that of a case, or verdict and reason of a suite or run; `ranks` are those to blame.
+
+    `source` is the case of that name, where the fault is one. `words` are parts of the message.
+    """
+
+    name: str
+    outcome: str
+    ranks: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+    limit_seconds: float
+    after: After
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What did come of it. `seconds` are those from the fault until the runner had told what happened."""
+
+    outcome: str
+    ranks: tuple[int, ...] = ()
+    message: str = ""
+    seconds: float
+    after: After | str  # or what happened in its place
+    log: str = ""
+
+
+def problems(fault: Fault, found: Found) -> list[str]:
+    """In which ways the outcome is not the expected one."""
+    wrong = [
+        f"{what} is {is_!r}, expected {expected!r}"
+        for what, is_, expected in (
+            ("the outcome", found.outcome, fault.outcome),
+            ("the blamed ranks", found.ranks, fault.ranks),
+            ("what follows", str(found.after), str(fault.after)),
+        )
+        if is_ != expected
+    ]
+    wrong += [f"the message lacks {words!r}" for words in fault.words if words not in found.message]
+    if found.seconds > fault.limit_seconds:
+        wrong.append(f"it took {found.seconds:.1f} s, expected at most {fault.limit_seconds:g}")
+    return wrong
+
+
+def of_case(result: CaseResult, following: CaseResult | None) -> Found:
+    after: After | str = After.NEXT_CASE
+    if following is None or following.outcome != "passed":
+        after = f"the next case is {following.outcome if following else 'missing'}: {following and following.message}"
+    return Found(
+        outcome=result.outcome.value,
+        ranks=result.ranks,
+        message=result.message,
+        seconds=result.seconds,
+        after=after,
+    )
+
+
+def word(result: SuiteResult | Report) -> str:
+    return f"{result.verdict} {result.reason}"
