@@ -1,5 +1,6 @@
 """The container's log: progress, what ranks wrote, the framed report. Capped: only its newest file can be read back."""
 
+import io
 import sys
 from collections.abc import Iterable
 from typing import TextIO
@@ -18,6 +19,8 @@ class Log:
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
+        if isinstance(self._stream, io.TextIOWrapper):  # what a test wrote need not be encodable
+            self._stream.reconfigure(errors="backslashreplace")
         self._progress_left = PROGRESS_BYTES
         self._output_left = RANK_OUTPUT_BYTES
         self._output_cut = 0
@@ -26,7 +29,7 @@ class Log:
         """A line of the runner's own, at most PROGRESS_BYTES of them."""
         if self._progress_left <= 0:
             return
-        self._progress_left -= len(text) + 1
+        self._progress_left -= _bytes(text)
         if self._progress_left <= 0:
             text = f"… more than {PROGRESS_BYTES} bytes of progress: the rest is in the report only"
         self._write([text])
@@ -37,9 +40,10 @@ class Log:
             self._output_cut += len(line)
             return
         text = line.decode(errors="replace").replace("\r", " ")
-        pieces = [text[i : i + LINE_BYTES] for i in range(0, len(text), LINE_BYTES)] or [""]
+        fold = LINE_BYTES if text.isascii() else LINE_BYTES // 4  # a character takes up to 4 bytes
+        pieces = [text[i : i + fold] for i in range(0, len(text), fold)] or [""]
         lines = [f"[{source}] {piece}" for piece in pieces]
-        self._output_left -= sum(len(line) + 1 for line in lines)
+        self._output_left -= sum(map(_bytes, lines))
         if self._output_left <= 0:
             lines.append(f"[{source}] … more than {RANK_OUTPUT_BYTES} bytes of output: the rest is dropped")
         self._write(lines)
@@ -57,3 +61,8 @@ class Log:
             self._stream.flush()
         except (OSError, ValueError):  # nobody reads any more, or the stream was closed
             self._progress_left = self._output_left = 0
+
+
+def _bytes(line: str) -> int:
+    """What it takes, its end included."""
+    return (len(line) if line.isascii() else len(line.encode(errors="backslashreplace"))) + 1

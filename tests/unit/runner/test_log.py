@@ -1,0 +1,74 @@
+"""The container's log: capped in bytes, whole lines, and never silenced by what a test wrote."""
+
+import io
+
+import pytest
+
+from disttest_runner import log
+from disttest_runner.log import LINE_BYTES, PROGRESS_BYTES, RANK_OUTPUT_BYTES, Log
+
+MARGIN_BYTES = 2 * LINE_BYTES + 200  # the line that goes over it, and the one that says so
+
+
+class Wire(io.TextIOWrapper):
+    """A stream as strict as a process's own."""
+
+    def __init__(self) -> None:
+        self.raw_bytes = io.BytesIO()
+        super().__init__(self.raw_bytes, encoding="utf-8", errors="strict", newline="")
+
+    @property
+    def written(self) -> bytes:
+        return self.raw_bytes.getvalue()
+
+
+@pytest.mark.parametrize(
+    "line", [b"a" * 100, b"\xff" * 5000, "ä€𝄞".encode() * 50, b""], ids=["ascii", "junk", "wide", "empty"]
+)
+def test_what_ranks_write_is_capped_in_bytes(line: bytes) -> None:
+    wire = Wire()
+    written = Log(wire)
+    for _ in range(RANK_OUTPUT_BYTES // 8):
+        written.rank_output("rank 0", line)
+    assert RANK_OUTPUT_BYTES - MARGIN_BYTES < len(wire.written) < RANK_OUTPUT_BYTES + MARGIN_BYTES
+    assert max(len(one) for one in wire.written.splitlines()) <= LINE_BYTES + len("[rank 0] ")
+
+
+def test_progress_is_capped_in_bytes() -> None:
+    wire = Wire()
+    written = Log(wire)
+    for _ in range(PROGRESS_BYTES // 1000):
+        written.say("€" * 1000)
+    assert len(wire.written) < PROGRESS_BYTES + MARGIN_BYTES
+    assert wire.written.decode().splitlines()[-1].startswith("… more than")
+
+
+def test_text_that_is_no_unicode_does_not_silence_the_log() -> None:
+    wire = Wire()
+    written = Log(wire)
+    written.say("test_x[\ud800] failed")
+    written.say("next")
+    assert wire.written == b"test_x[\\ud800] failed\nnext\n"
+
+
+def test_the_report_is_written_whatever_was_cut_before() -> None:
+    wire = Wire()
+    written = Log(wire)
+    for _ in range(PROGRESS_BYTES // 1000 + 1):
+        written.say("x" * 1000)
+        written.rank_output("rank 0", b"x" * 2000)
+    written.report(["frame"])
+    assert wire.written.endswith(b"frame\n")
+
+
+def test_a_reader_that_went_away_is_no_reason_to_stop() -> None:
+    wire = Wire()
+    written = Log(wire)
+    wire.close()
+    written.say("nobody reads")
+    written.report(["frame"])
+
+
+def test_all_shares_fit_into_what_can_be_read_back() -> None:
+    assert log.REPORT_BYTES > 0
+    assert RANK_OUTPUT_BYTES + PROGRESS_BYTES + log.REPORT_BYTES <= 4 << 20
