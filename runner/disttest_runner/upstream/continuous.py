@@ -25,7 +25,7 @@ def adapt(player: Player) -> None:
         _adapt_dispatched(player, base)
     elif base is not None and hasattr(base, "_worker_loop"):
         _adapt_dispatched(player, base)
-        _adapt_class_spawn(player, base)
+        _adapt_class_spawn(base)
     elif (older := getattr(player.harness, "MultiProcContinousTest", base)) is not None:
         _adapt_in_place(player, older)
 
@@ -57,22 +57,24 @@ def _adapt_dispatched(player: Player, base: Any) -> None:
 
         return types.MethodType(run, self)
 
+    def tear_down_class(cls: Any) -> None:
+        """There are no workers to be told."""
+        player.leave_all_groups()
+        super(base, cls).tearDownClass()
+
     base._ensure_processes_spawned = classmethod(ensure_processes_spawned)
     base._worker_run_main_wait = run_or_wait
+    base.tearDownClass = classmethod(tear_down_class)
 
 
-def _adapt_class_spawn(player: Player, base: Any) -> None:
+def _adapt_class_spawn(base: Any) -> None:
     """Torch 2.8 and 2.9 spawn when the class is set up."""
 
     def set_up_class(cls: Any) -> None:
         super(base, cls).setUpClass()
         cls._ensure_processes_spawned()
 
-    def tear_down_class(cls: Any) -> None:
-        player.leave_all_groups()
-        super(base, cls).tearDownClass()
-
-    base.setUpClass, base.tearDownClass = classmethod(set_up_class), classmethod(tear_down_class)
+    base.setUpClass = classmethod(set_up_class)
 
 
 def _adapt_in_place(player: Player, base: Any) -> None:
