@@ -35,6 +35,7 @@ class Leader:
         self._conductor: Conductor | None = None
         self._counts_before = Counts()  # of finished suites
         self._cases_before = 0
+        self._unsaid: list[str] = []  # lines on cases that have ended
 
     async def run(self) -> Report:
         """Always comes back with a report: whatever goes wrong is a verdict with a reason."""
@@ -44,7 +45,7 @@ class Leader:
         except InterruptedRunError as interrupted:
             stop = interrupted.stop
         except Exception as error:  # noqa: BLE001 - a fault of ours must end with a report as well
-            self._log.say(traceback.format_exc())
+            self._say(traceback.format_exc())
             stop = Stop(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
         return self._report(stop)
 
@@ -69,7 +70,7 @@ class Leader:
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
             self.board,
             self._open_store,
-            Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
+            Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._say),
         )
         await self._conductor.run()
 
@@ -93,8 +94,11 @@ class Leader:
         )
 
     def _on_ended(self, run: SuiteRun, number: int) -> None:
+        """What takes system calls waits until the next case is on its way, but not for its end."""
         result = run.results[number]
-        self._log.say(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
+        if not self._unsaid:
+            asyncio.get_running_loop().call_later(0, self._say_all)
+        self._unsaid.append(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
         summary = self._termination.summary
         changes: dict[str, object] = {
             "counts": Counts.sum([self._counts_before, run.counts]),
@@ -102,12 +106,22 @@ class Leader:
         }
         if not summary.first_failure and progress.is_bad(result):
             changes["first_failure"] = f"{run.plan.name}: {result.id} {result.outcome}: {result.message}"
-        self._termination.update(**changes)
+        self._termination.note(**changes)
+
+    def _say_all(self) -> None:
+        lines, self._unsaid = self._unsaid, []
+        for line in lines:
+            self._log.say(line)
+        self._termination.write_noted()
+
+    def _say(self, line: str) -> None:
+        self._say_all()
+        self._log.say(line)
 
     def _on_suite_ended(self, result: SuiteResult) -> None:
         self._counts_before = Counts.sum([self._counts_before, result.counts])
         self._cases_before += len(result.cases)
-        self._log.say(progress.suite_line(result))
+        self._say(progress.suite_line(result))
 
     # --- the end
 

@@ -15,6 +15,7 @@ class TerminationMessage:
         self.summary = summary
         self._log = log
         self._descriptor: int | None = None
+        self._is_written = False
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -25,9 +26,18 @@ class TerminationMessage:
 
     def update(self, **changes: Any) -> None:
         """Change fields of the summary and write it. Costs tens of microseconds, so it is done for every case."""
+        self.note(**changes)
+        self.write_noted()
+
+    def note(self, **changes: Any) -> None:
+        """Change fields, which are written with the next update or by `write_noted`."""
         self.summary = dataclasses.replace(self.summary, **changes)
-        if self._descriptor is None:
+        self._is_written = False
+
+    def write_noted(self) -> None:
+        if self._descriptor is None or self._is_written:
             return
+        self._is_written = True
         try:
             os.pwrite(self._descriptor, self.summary.to_bytes(), 0)
         except OSError as error:

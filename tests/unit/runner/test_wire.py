@@ -142,6 +142,24 @@ def test_the_termination_message_is_written_over_what_is_there(tmp_path: Path) -
     assert (read.step, read.current) == ("running", "")
 
 
+def test_what_was_noted_is_written_once_asked_for_or_with_the_next_change(tmp_path: Path) -> None:
+    path = tmp_path / "message"
+
+    def step() -> str:
+        read = Summary.read(path.read_text())
+        assert read is not None
+        return f"{read.step} {read.current}".strip()
+
+    message = TerminationMessage(str(path), summary(), Log(io.StringIO()))
+    message.note(step="collecting")
+    assert step() == "starting"
+    message.write_noted()
+    assert step() == "collecting"
+    message.note(step="running")
+    message.update(current="a case")
+    assert step() == "running a case"
+
+
 def test_a_termination_message_is_cheap_enough_for_every_case(tmp_path: Path) -> None:
     message = TerminationMessage(str(tmp_path / "message"), summary(), Log(io.StringIO()))
     best = min(_seconds(message) for _ in range(50))
