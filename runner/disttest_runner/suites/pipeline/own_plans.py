@@ -3,9 +3,11 @@
 Each rank takes, at each step, the most urgent thing whose input is there: a backward, then a forward, then weights.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from disttest_runner.suites.pipeline.plans import Action, Kind, has_input
+
+Shape = Callable[[int], list[int]]  # how many ranks -> the rank of each stage
 
 
 def unbalanced(ranks: int) -> list[int]:
