@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from disttest_contract.outcomes import Reason
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import SuiteResult
-from disttest_runner import agreement, blame, collection, measurements, orders, verdicts
+from disttest_runner import agreement, blame, collection, measurements, orders, sources, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.diagnosis import leading
 from disttest_runner.step import Answers
@@ -67,7 +67,8 @@ class Conductor:
         try:
             for index, suite in enumerate(self.plan.suites):
                 self._current = SuiteRun(suite, index, time.monotonic())
-                self._finish_suite(await self._suite(self._current))
+                result = await self._suite(self._current)
+                self._finish_suite(sources.warned(result, suite, self.board.versions.get(0, {})))
         except InterruptedRunError as interrupted:
             stop = interrupted.stop
             if self._current is not None:

@@ -3,16 +3,18 @@
 Standard library only: agents read it too.
 """
 
+import dataclasses
 import importlib.util
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from disttest_contract import suites
 from disttest_contract.plan import SuitePlan
+from disttest_contract.report import SuiteResult
 
 if TYPE_CHECKING:
     from disttest_runner.orders import RankOrder
@@ -126,6 +128,16 @@ def _line(file: Path) -> str:
         return ""
 
 
+def warned(result: SuiteResult, suite: SuitePlan, versions: Mapping[str, str]) -> SuiteResult:
+    """The result of a suite, with a warning if its files are of another torch."""
+    if not suite.files:
+        return result
+    warning = mismatch(
+        tree_revision(Path(suite.root)), torch=versions.get("torch", ""), git=versions.get("torch_git", "")
+    )
+    return dataclasses.replace(result, message=f"{result.message}; {warning}") if warning else result
+
+
 def mismatch(revision: str, *, torch: str, git: str) -> str:
     """A sentence, if files of `revision` (a commit or a version) were written for another torch than the one here."""
     if not revision:
@@ -135,7 +147,7 @@ def mismatch(revision: str, *, torch: str, git: str) -> str:
         here = git
     else:
         fits, here = _release(revision) == _release(torch), torch
-    return "" if fits else f"the files are of torch {revision}, the torch here is {here}: their failures may be theirs"
+    return "" if fits else f"the files are of torch {revision}, the torch here is {here}: failures may come of that"
 
 
 def _release(version: str) -> str:

@@ -110,6 +110,8 @@ def versions() -> dict[str, str]:
     import torch  # noqa: PLC0415 - same
 
     found = {"python": sys.version.split()[0], "torch": torch.__version__, "pytest": pytest.__version__}
+    if torch.version.git_version:
+        found["torch_git"] = torch.version.git_version  # by which a tree of its tests is known
     if torch.version.cuda:
         found["cuda"] = torch.version.cuda
     if hasattr(torch._C, "_nccl_version"):  # noqa: SLF001 - the public function imports more

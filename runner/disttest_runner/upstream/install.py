@@ -1,16 +1,19 @@
 """Puts the adapter in place as soon as a suite, or the zygote before it, has imported torch's harness."""
 
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from disttest_runner.generation import Generation
 from disttest_runner.upstream import rpc
 from disttest_runner.upstream.imports import when_imported
+
+if TYPE_CHECKING:
+    from disttest_runner.generation import Generation
 
 HARNESS = "torch.testing._internal.common_distributed"
 SPAWN_DRIVER = "torch.testing._internal.distributed.distributed_test"
 
 
-def install(generation: Generation) -> None:
+def install(generation: "Generation") -> None:
     """In a rank, before it collects."""
 
     def adapt(harness: ModuleType) -> None:

@@ -1,15 +1,16 @@
 """torch.distributed.rpc: the context of its remote references keeps the first agent of a process for ever."""
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from disttest_runner.generation import Generation
+if TYPE_CHECKING:
+    from disttest_runner.generation import Generation
 
 RPC = "torch.distributed.rpc"
 SPENT = "the case has used RPC, which a process can do only once"
 
 
-def adapt(generation: Generation, module: ModuleType) -> None:
+def adapt(generation: "Generation", module: ModuleType) -> None:
     """A second agent would hang when it waits for references, so the next case gets new ranks."""
     rpc: Any = module
     original = getattr(rpc, "_init_rpc_backend", None)
