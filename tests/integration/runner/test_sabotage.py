@@ -1,127 +1,115 @@
-"""The built-in suites notice broken collectives: with them sabotaged every case that communicates goes red.
+"""The built-in suites notice broken communication: with it sabotaged, every case that communicates goes red.
 
-A suite is run as a user's folder whose conftest breaks torch.distributed first; the product knows nothing of it.
+A suite is run as a user's folder whose conftest breaks the kernels of torch's collectives; the product knows nothing
+of it. What is listed in here as silent must stay green, and everything else must not.
 """
 
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from disttest_contract.outcomes import Outcome, Verdict
+from disttest_contract.outcomes import BAD, Outcome, Verdict
+from disttest_contract.plan import SuitePlan
 from disttest_contract.report import CaseResult
-from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
+from tests.integration.runner.gang import Gang, make_plan
+from tests.support.sabotage import Sabotage
 
-MODULES = {"collectives": "collectives", "fully-shard-autograd": "fully_shard_autograd"}
+SUPPORT = Path(__file__).parents[2] / "support" / "sabotage.py"
+PREPARE = "prepare "
+SABOTAGES = [sabotage for sabotage in Sabotage if sabotage is not Sabotage.NONE]
+RUN_SECONDS = 1200  # against hanging for ever; two idle cores need about two minutes
 
-# Patches go to both namespaces: objects are gathered by functions that look the others up in their own module.
-CONFTEST = """
-import pytest, torch
-import torch.distributed as dist
-from torch.distributed import distributed_c10d
 
-KIND = {kind!r}
-CHOSEN = {chosen!r}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A suite in the table. Words are parts of case ids."""
 
-class Done:
-    def wait(self, *_):
-        return True
+    modules: tuple[str, ...]  # of disttest_runner.suites
+    select: str = ""  # pytest's -k: cases that stand for others which differ in a parameter only
+    prepared_by: str = ""  # -k that finds a cheap case of the built-in suite: its gang imports what the suite needs
+    silent: Mapping[str, str] = field(default_factory=dict)  # words -> why these cases do not communicate
+    silent_under: Mapping[tuple[Sabotage, str], str] = field(default_factory=dict)
 
-def nothing(*_, async_op=False, **__):
-    return Done() if async_op else None
+    def why_silent(self, sabotage: Sabotage, case_id: str) -> str:
+        silent = {**self.silent, **{words: why for (kind, words), why in self.silent_under.items() if kind is sabotage}}
+        return next((why for words, why in silent.items() if words in case_id), "")
 
-def without_rank_1(original, place):
-    def call(*args, **kwargs):
-        if dist.get_rank() == 1:
-            args = [torch.zeros_like(one) if n == place else one for n, one in enumerate(args)]
-            if "input" in kwargs:
-                kwargs["input"] = torch.zeros_like(kwargs["input"])
-            if "input_tensor" in kwargs:
-                kwargs["input_tensor"] = torch.zeros_like(kwargs["input_tensor"])
-        return original(*args, **kwargs)
-    return call
 
-def zeroed_on_rank_1(original):
-    def call(tensor, *args, **kwargs):
-        if dist.get_rank() == 1:
-            tensor.zero_()
-        return original(tensor, *args, **kwargs)
-    return call
-
-def doubled(original):
-    def call(*args, async_op=False, **kwargs):
-        original(*args, **kwargs)
-        output = args[0] if args else kwargs.get("output_tensor", kwargs.get("output"))
-        output.mul_(2)
-        return Done() if async_op else None
-    return call
-
-ALL = ["all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "all_gather_single",
-       "reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single", "all_to_all", "all_to_all_single",
-       "broadcast", "barrier"]
-GATHERS = ["all_gather_into_tensor", "all_gather_single"]
-SCATTERS = ["reduce_scatter_tensor", "reduce_scatter_single"]
-
-def patches():
-    real = {{name: getattr(dist, name) for name in ALL if hasattr(dist, name)}}
-    if KIND == "nothing":
-        return {{**dict.fromkeys(real, nothing), "batch_isend_irecv": lambda operations: []}}
-    if KIND == "without-rank-1":
-        found = {{name: without_rank_1(real[name], 1) for name in GATHERS + SCATTERS if name in real}}
-        return found | {{"all_reduce": zeroed_on_rank_1(real["all_reduce"])}}
-    if KIND == "none":
-        return {{}}
-    return {{name: doubled(real[name]) for name in ["all_reduce", *SCATTERS] if name in real}}
-
-@pytest.fixture(autouse=True)
-def sabotage(process_group, monkeypatch):
-    for name, patch in patches().items():
-        for module in (dist, distributed_c10d):
-            if hasattr(module, name):
-                monkeypatch.setattr(module, name, patch)
-
-def pytest_collection_modifyitems(items):
-    items[:] = [item for item in items if any(word in item.nodeid for word in CHOSEN)]
-"""
-
-SUMS = ["test_all_reduce_sum[float32", "test_all_reduce_sum[bfloat16", "two_at_once", "test_reduce_scatter"]
-GATHERED = [*SUMS, "test_all_gather[float32", "test_all_gather[int64"]
-RUNS = {
-    "collectives that do nothing": ("collectives", "nothing", ["test_"]),
-    "collectives without rank 1": ("collectives", "without-rank-1", GATHERED),
-    "collectives that double sums": ("collectives", "doubled", SUMS),
-    "fully-shard-autograd with nothing done": ("fully-shard-autograd", "nothing", ["test_"]),
-    "fully-shard-autograd without rank 1": ("fully-shard-autograd", "without-rank-1", ["test_"]),
-    "fully-shard-autograd with doubled sums": ("fully-shard-autograd", "doubled", ["test_"]),
+TABLE = {
+    "collectives": Row(
+        modules=("collectives.correctness", "collectives.bandwidth"),
+        # other types and sizes pass the same kernels
+        select="float32-1031 or float32-4KiB or not (test_every_element or test_bandwidth)",
+        silent_under={(Sabotage.SCALED, "test_barrier"): "a barrier carries no value"},
+    ),
+    "fully-shard-autograd": Row(modules=("fully_shard_autograd",), prepared_by="list"),
 }
 
 
+def folder_of(place: Path, row: Row, sabotage: Sabotage) -> Path:
+    place.mkdir()
+    for module in row.modules:
+        name = module.replace(".", "_")
+        (place / f"test_{name}.py").write_text(f"from disttest_runner.suites.{module} import *\n")
+    shutil.copy(SUPPORT, place / "sabotage.py")
+    (place / "conftest.py").write_text(f"from sabotage import *\ninstall({sabotage.value!r})\n")
+    return place
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[CaseResult, ...]]:
-    """All sabotages as suites of one run. The built-in suite before them has the zygote import what they need, once."""
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]]:
+    """The whole table in one run. Modules that a suite needs are imported once, by a case of the suite itself."""
     folder = tmp_path_factory.mktemp("sabotage")
-    suites = [builtin("fully-shard-autograd")]
-    for name, (suite, kind, chosen) in RUNS.items():
-        place = folder / name.replace(" ", "-")
-        suites.append(suite_of(place, f"from disttest_runner.suites.{MODULES[suite]} import *\n", name=name))
-        (place / "conftest.py").write_text(CONFTEST.format(kind=kind, chosen=chosen))
-    report = Gang(make_plan(*suites, nodes=1, ranks=2, run_seconds=300), folder).run(seconds=300)
-    return {suite.name: suite.cases for suite in report.suites}
+    suites = [
+        SuitePlan(name=f"{PREPARE}{name}", builtin=name, select=row.prepared_by)
+        for name, row in TABLE.items()
+        if row.prepared_by
+    ]
+    keys = {f"{name} {sabotage}": (name, sabotage) for name in TABLE for sabotage in Sabotage}
+    for words, (name, sabotage) in keys.items():
+        place = folder_of(folder / words.replace(" ", "-"), TABLE[name], sabotage)
+        suites.append(SuitePlan(name=words, directory=str(place), select=TABLE[name].select))
+    gang = Gang(make_plan(*suites, nodes=1, ranks=2, case_seconds=60, run_seconds=RUN_SECONDS), folder)
+    report = gang.run(seconds=RUN_SECONDS)
+    prepared = [suite.verdict for suite in report.suites if suite.name.startswith(PREPARE)]
+    assert set(prepared) == {Verdict.PASSED}, gang.text
+    return {keys[suite.name]: suite.cases for suite in report.suites if suite.name in keys}
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_every_communicating_case_goes_red(results: dict[str, tuple[CaseResult, ...]], name: str) -> None:
-    cases = results[name]
-    assert cases
-    # what gloo cannot do is not done here either
-    green = [case.id for case in cases if case.outcome is not Outcome.FAILED and "float8" not in case.id]
-    assert not green, f"{len(green)} of {len(cases)} cases did not notice"
+@pytest.mark.parametrize("sabotage", SABOTAGES)
+@pytest.mark.parametrize("name", TABLE)
+def test_every_communicating_case_goes_red_and_no_other(
+    cases: Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]], name: str, sabotage: Sabotage
+) -> None:
+    wrong = []
+    for case in cases[name, sabotage]:
+        why = TABLE[name].why_silent(sabotage, case.id)
+        is_red = case.outcome in BAD
+        print(f"{'red  ' if is_red else 'green'} {case.outcome:<8} {case.id} {why}")
+        if is_red == bool(why):
+            wrong.append(f"{case.id} {case.outcome}: {case.message}")
+    assert cases[name, sabotage]
+    assert not wrong, f"{len(wrong)} of {len(cases[name, sabotage])} cases"
 
 
-def test_the_same_folders_without_sabotage_are_green(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", TABLE)
+def test_the_same_folder_without_sabotage_is_green(
+    cases: Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]], name: str
+) -> None:
     """Else everything above could be red for another reason."""
-    suites = [builtin("fully-shard-autograd")]
-    for suite, module in MODULES.items():
-        suites.append(suite_of(tmp_path / suite, f"from disttest_runner.suites.{module} import *\n", name=suite))
-        (tmp_path / suite / "conftest.py").write_text(CONFTEST.format(kind="none", chosen=["test_"]))
-    report = Gang(make_plan(*suites, nodes=1, ranks=2), tmp_path).run()
-    assert report.verdict is Verdict.PASSED, report.message
+    without = cases[name, Sabotage.NONE]
+    assert [case for case in without if case.outcome in BAD] == []
+    assert any(case.outcome is Outcome.PASSED for case in without)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_is_called_silent_is_there(
+    cases: Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]], name: str
+) -> None:
+    row = TABLE[name]
+    ids = [case.id for case in cases[name, Sabotage.NONE]]
+    for words in (*row.silent, *(words for _, words in row.silent_under)):
+        assert any(words in one for one in ids), f"no case is called {words!r} any more"

@@ -1,0 +1,97 @@
+"""What to time, from the suite's environment. No torch in here: wrong values are refused by plain functions."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self, TypeVar
+
+SIZES, DTYPES, ITERATIONS = "COLLECTIVES_SIZES", "COLLECTIVES_DTYPES", "COLLECTIVES_ITERATIONS"
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+UNITS = {"": 1, "K": KIB, "M": MIB, "G": GIB}
+MAX_BYTES = 64 * GIB
+MAX_VALUES = 16  # of one variable
+MAX_ITERATIONS = 100_000
+ITERATIONS_DEFAULT = 20
+KNOWN_DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "int32", "uint8")
+
+Value = TypeVar("Value")
+
+
+class InvalidArgumentError(ValueError):
+    """A variable of the suite's environment has a value that it cannot have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    sizes_bytes: tuple[int, ...]
+    dtypes: tuple[str, ...]
+    iterations: int = ITERATIONS_DEFAULT
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str], backend: str) -> Self:
+        """What is not set is chosen for the backend; raises InvalidArgumentError."""
+        default = DEFAULTS[backend]
+        return cls(
+            sizes_bytes=_several(environ, SIZES, _size, default.sizes_bytes),
+            dtypes=_several(environ, DTYPES, _dtype, default.dtypes),
+            iterations=_iterations(environ[ITERATIONS]) if ITERATIONS in environ else default.iterations,
+        )
+
+
+DEFAULTS = {
+    # a smoke test of seconds on two cores
+    "gloo": Arguments(sizes_bytes=(4 * KIB, 128 * KIB, 2 * MIB), dtypes=("float32",)),
+    # below 1 GiB latency still shows
+    "nccl": Arguments(sizes_bytes=(MIB, 32 * MIB, GIB), dtypes=("float32", "bfloat16")),
+}
+
+
+def show_bytes(count: int) -> str:
+    """1 GiB, 512 KiB, 1000 B: in the largest unit that is exact."""
+    for unit in ("G", "M", "K"):
+        if count and count % UNITS[unit] == 0:
+            return f"{count // UNITS[unit]} {unit}iB"
+    return f"{count} B"
+
+
+def _several(
+    environ: Mapping[str, str], name: str, read: Callable[[str], Value], default: tuple[Value, ...]
+) -> tuple[Value, ...]:
+    if name not in environ:
+        return default
+    words = [word.strip() for word in environ[name].split(",")]
+    values = tuple(read(word) for word in words)
+    if len(values) > MAX_VALUES:
+        raise InvalidArgumentError(f"{name} names {len(values)} values; at most {MAX_VALUES} can be timed in one suite")
+    twice = [word for place, word in enumerate(words) if values[place] in values[:place]]
+    if twice:
+        raise InvalidArgumentError(f"{name}={environ[name]!r} names {twice[0]!r} twice; name each value once")
+    return values
+
+
+def _size(word: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,12})([KMG]?)", word)
+    count = int(found[1]) * UNITS[found[2]] if found else 0
+    if not 0 < count <= MAX_BYTES:
+        raise InvalidArgumentError(
+            f"{SIZES} has the size {word!r}; write bytes from 1 to {MAX_BYTES // GIB}G, with K, M or G for powers of "
+            f"1024 and commas between them, as in {SIZES}=1M,64M,1G"
+        )
+    return count
+
+
+def _dtype(word: str) -> str:
+    if word not in KNOWN_DTYPES:
+        raise InvalidArgumentError(
+            f"{DTYPES} has the type {word!r}; write some of {', '.join(KNOWN_DTYPES)} with commas between them"
+        )
+    return word
+
+
+def _iterations(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,6}", text) or not 0 < int(text) <= MAX_ITERATIONS:
+        raise InvalidArgumentError(
+            f"{ITERATIONS} is {text!r}; write a number from 1 to {MAX_ITERATIONS}, as in {ITERATIONS}=20"
+        )
+    return int(text)

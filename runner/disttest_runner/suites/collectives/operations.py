@@ -1,0 +1,169 @@
+"""Each collective once: its buffers, its call, and what must come out."""
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+
+from disttest_runner.suites.collectives import values
+from disttest_runner.suites.collectives.rounds import Buffers, Round
+
+
+def everybody(_: Round) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    name: str
+    given: Callable[[Round], torch.Tensor]
+    taken: Callable[[Round], torch.Tensor] | None = None  # None: in place
+    call: Callable[[Round, Buffers], object]
+    expected: Callable[[Round, int, int], torch.Tensor]  # count, offset
+    alone: values.Call | None  # the same in a group of one, to see whether gloo can do it
+    copies_held: Callable[[int], int]  # of a rank's elements in both buffers, at most, in a world of so many
+    has_result: Callable[[Round], bool] = field(default=everybody)
+    is_sum: bool = False  # it adds up, and so not every type can do it
+    needs_peers: bool = False
+
+    def buffers(self, it: Round) -> Buffers:
+        given = self.given(it)
+        return Buffers(given, self.taken(it) if self.taken else given)
+
+    def count_wrong(self, it: Round, buffers: Buffers) -> tuple[int, str]:
+        if not self.has_result(it):
+            return 0, ""
+        return values.count_wrong(buffers.taken, lambda count, offset: self.expected(it, count, offset))
+
+
+def gather_into(output: torch.Tensor, mine: torch.Tensor) -> None:
+    """Torch 2.13 renames this function, keeping the older name for a while."""
+    newer: Callable[..., object] | None = getattr(dist, "all_gather_single", None)
+    (newer or dist.all_gather_into_tensor)(output, mine)
+
+
+def scatter_reduced(output: torch.Tensor, mine: torch.Tensor) -> None:
+    """Likewise."""
+    newer: Callable[..., object] | None = getattr(dist, "reduce_scatter_single", None)
+    (newer or dist.reduce_scatter_tensor)(output, mine)
+
+
+def gather(it: Round, buffers: Buffers) -> None:
+    parts = list(buffers.taken.chunk(it.world_size)) if it.is_root else None
+    dist.gather(buffers.given, parts, dst=it.root)
+
+
+def scatter(it: Round, buffers: Buffers) -> None:
+    parts = list(buffers.given.chunk(it.world_size)) if it.is_root else None
+    dist.scatter(buffers.taken, parts, src=it.root)
+
+
+def exchange(buffers: Buffers, *, to: int, source: int) -> None:
+    both = [dist.P2POp(dist.isend, buffers.given, to), dist.P2POp(dist.irecv, buffers.taken, source)]
+    for work in dist.batch_isend_irecv(both):
+        work.wait()
+
+
+def exchanging(buffers: Buffers, partner: int | None) -> Callable[[], None]:
+    """Both ways at once with one other rank, or with nobody."""
+    return functools.partial(exchange, buffers, to=partner, source=partner) if partner is not None else idle
+
+
+def idle() -> None:
+    pass
+
+
+def pass_on(it: Round, buffers: Buffers) -> None:
+    """A ring: everybody sends to the next rank and receives from the one before, at once."""
+    exchange(buffers, to=(it.rank + 1) % it.world_size, source=(it.rank - 1) % it.world_size)
+
+
+ALL = (
+    Operation(
+        name="all_reduce",
+        given=lambda it: it.mine(it.count),
+        call=lambda _, buffers: dist.all_reduce(buffers.given),
+        expected=lambda it, count, offset: it.total(count, offset),
+        alone=lambda group, one, _: group.allreduce([one]),
+        copies_held=lambda _: 1,
+        is_sum=True,
+    ),
+    Operation(
+        name="all_gather",
+        given=lambda it: it.mine(it.count),
+        taken=lambda it: it.empty(it.everything),
+        call=lambda _, buffers: gather_into(buffers.taken, buffers.given),
+        expected=lambda it, count, offset: it.of_all(count, offset, first=0),
+        alone=lambda group, one, two: group.allgather([[one]], [two]),
+        copies_held=lambda world_size: world_size + 1,
+    ),
+    Operation(
+        name="reduce_scatter",
+        given=lambda it: it.mine(it.everything),
+        taken=lambda it: it.empty(it.count),
+        call=lambda _, buffers: scatter_reduced(buffers.taken, buffers.given),
+        expected=lambda it, count, offset: it.total(count, it.count * it.rank + offset),
+        alone=lambda group, one, two: group._reduce_scatter_base(one, two),  # noqa: SLF001 - torch names it so
+        copies_held=lambda world_size: world_size + 1,
+        is_sum=True,
+    ),
+    Operation(
+        name="all_to_all",
+        given=lambda it: it.mine(it.everything),
+        taken=lambda it: it.empty(it.everything),
+        call=lambda _, buffers: dist.all_to_all_single(buffers.taken, buffers.given),
+        expected=lambda it, count, offset: it.of_all(count, offset, first=it.count * it.rank),
+        alone=lambda group, one, two: group.alltoall_base(one, two, [], []),
+        copies_held=lambda world_size: 2 * world_size,
+    ),
+    Operation(
+        name="broadcast",
+        given=lambda it: it.mine(it.count) if it.is_root else it.empty(it.count),
+        call=lambda it, buffers: dist.broadcast(buffers.given, src=it.root),
+        expected=lambda it, count, offset: it.of(it.root, count, offset),
+        alone=lambda group, one, _: group.broadcast(one, 0),
+        copies_held=lambda _: 1,
+    ),
+    Operation(
+        name="reduce",
+        given=lambda it: it.mine(it.count),
+        call=lambda it, buffers: dist.reduce(buffers.given, dst=it.root),
+        expected=lambda it, count, offset: it.total(count, offset),
+        alone=lambda group, one, _: group.reduce(one, 0),
+        copies_held=lambda _: 1,
+        has_result=lambda it: it.is_root,
+        is_sum=True,
+    ),
+    Operation(
+        name="gather",
+        given=lambda it: it.mine(it.count),
+        taken=lambda it: it.empty(it.everything if it.is_root else 0),
+        call=gather,
+        expected=lambda it, count, offset: it.of_all(count, offset, first=0),
+        alone=lambda group, one, two: group.gather([[one]], [two], dist.GatherOptions()),
+        copies_held=lambda world_size: world_size + 1,
+        has_result=lambda it: it.is_root,
+    ),
+    Operation(
+        name="scatter",
+        given=lambda it: it.mine(it.everything if it.is_root else 0),
+        taken=lambda it: it.empty(it.count),
+        call=scatter,
+        expected=lambda it, count, offset: it.of(it.root, count, it.count * it.rank + offset),
+        alone=lambda group, one, two: group.scatter([one], [[two]], dist.ScatterOptions()),
+        copies_held=lambda world_size: world_size + 1,
+    ),
+    Operation(
+        name="send_recv",
+        given=lambda it: it.mine(it.count),
+        taken=lambda it: it.empty(it.count),
+        call=pass_on,
+        expected=lambda it, count, offset: it.of((it.rank - 1) % it.world_size, count, offset),
+        alone=None,  # nobody can send to itself, and gloo sends bytes
+        copies_held=lambda _: 2,
+        needs_peers=True,
+    ),
+)
+BY_NAME: Mapping[str, Operation] = {operation.name: operation for operation in ALL}

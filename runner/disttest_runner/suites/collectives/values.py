@@ -1,0 +1,125 @@
+"""What ranks put into collectives, and what must come out.
+
+What a rank contributes depends on its number, on the position and on the turn, so a rank that was left out, counted
+twice or shifted shows, and so does the result of an earlier turn. The expected value is computed by each rank alone.
+"""
+
+import functools
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # exported when run
+
+from disttest_runner.gang import Gang
+
+# Sums stay below 256, so that they are exact in bfloat16 and fit into a byte: in a large world, at each position, only
+# every so many ranks contribute. Each rank contributes somewhere, and at each position somebody does.
+CONTRIBUTORS = 32
+DIGIT = 6  # values are 1 + turn + a digit below it
+POWERS = (1, 6, 36, 216, 1296)  # five positions in a row tell 7,776 ranks apart
+TURNS = (0, 1)  # the second adds one to every contribution, so that no sum stays what it was
+UNTOUCHED = 99  # no contribution has it
+SLICE = 1 << 20  # elements that are computed at once: it takes eight bytes for each, several times
+
+Part = Callable[[int, int], torch.Tensor]  # (count, offset) -> the elements there
+Combine = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+Call = Callable[[Any, torch.Tensor, torch.Tensor], Any]  # (group, two tensors of one element) -> work
+
+
+def stride(gang: Gang) -> int:
+    return -(-gang.world_size // CONTRIBUTORS)
+
+
+def value(rank: int | torch.Tensor, where: torch.Tensor, turn: int, step: int) -> torch.Tensor:
+    """What a rank contributes at these positions; either may be a tensor."""
+    digit = rank // torch.tensor(POWERS, device=where.device)[where % len(POWERS)]
+    return torch.where((rank + where) % step == 0, 1 + turn + (digit + where + where // 31) % DIGIT, 0)
+
+
+def positions(count: int, gang: Gang, offset: int = 0) -> torch.Tensor:
+    return torch.arange(offset, offset + count, device=gang.device)
+
+
+def in_slices(count: int, gang: Gang, dtype: torch.dtype, part: Part) -> torch.Tensor:
+    whole = torch.empty(count, dtype=dtype, device=gang.device)
+    for offset in range(0, count, SLICE):
+        size = min(SLICE, count - offset)
+        whole[offset : offset + size] = part(size, offset).to(dtype)
+    return whole
+
+
+def contribution(
+    rank: int, count: int, gang: Gang, dtype: torch.dtype, *, offset: int = 0, turn: int = 0
+) -> torch.Tensor:
+    """What a rank puts in at positions offset .. offset + count - 1."""
+    step = stride(gang)
+    return in_slices(
+        count, gang, dtype, lambda size, start: value(rank, positions(size, gang, offset + start), turn, step)
+    )
+
+
+def combined(gang: Gang, combine: Combine, where: torch.Tensor, turn: int) -> torch.Tensor:
+    """The contributions of all ranks: at most 32 steps in any world, since the others contribute nothing."""
+    step = stride(gang)
+    result = torch.zeros_like(where)
+    for first in range(0, gang.world_size, step):
+        rank = first + (-where) % step
+        result = combine(result, torch.where(rank < gang.world_size, value(rank, where, turn, step), 0))
+    return result
+
+
+def total(count: int, gang: Gang, dtype: torch.dtype, *, offset: int = 0, turn: int = 0) -> torch.Tensor:
+    """The sum over all ranks, computed here."""
+    return combined(gang, torch.add, positions(count, gang, offset), turn).to(dtype)
+
+
+def untouched(count: int, gang: Gang, dtype: torch.dtype) -> torch.Tensor:
+    """What a collective did not write is seen."""
+    return torch.full((count,), UNTOUCHED, device=gang.device, dtype=torch.float32).to(dtype)
+
+
+def count_wrong(got: torch.Tensor, expected: Part) -> tuple[int, str]:
+    """Compared exactly, a slice at a time. Says how many elements are wrong, and where the first one is."""
+    wrong, first = 0, ""
+    for offset in range(0, len(got), SLICE):
+        part = got[offset : offset + SLICE].double()
+        right = expected(len(part), offset).double()
+        places = torch.nonzero(part != right).flatten()
+        if len(places) and not wrong:
+            at = int(places[0])
+            first = f"the first at {offset + at}: {part[at].item():g} instead of {right[at].item():g}"
+        wrong += len(places)
+    return wrong, f"{wrong} of {len(got)} elements are wrong; {first}" if wrong else ""
+
+
+def same(got: torch.Tensor, expected: torch.Tensor) -> None:
+    """Exactly, and with a sentence about the first difference."""
+    assert len(got) == len(expected), f"{len(got)} elements instead of {len(expected)}"
+    wrong, message = count_wrong(got, lambda count, offset: expected[offset : offset + count])
+    if wrong:
+        pytest.fail(message)
+
+
+@functools.cache
+def group_of_one() -> Any:
+    """A gloo group in which nobody else is: for asking what gloo can do."""
+    return dist.ProcessGroupGloo(HashStore(), 0, 1, timedelta(seconds=30))
+
+
+def expect_gap(gang: Gang, dtype: torch.dtype, call: Call | None) -> None:
+    """Gloo has not every type for every collective: tried alone first, so that only what torch refuses may fail."""
+    if gang.backend != "gloo" or call is None:
+        return
+    one, two = (torch.zeros(1, device=gang.device).to(dtype) for _ in range(2))
+    try:
+        call(group_of_one(), one, two).wait()
+    except (RuntimeError, ValueError) as error:
+        pytest.xfail(f"gloo of torch {torch.__version__} refuses {names(dtype)} here: {str(error).splitlines()[0]}")
+
+
+def names(thing: object) -> str:
+    return str(thing).removeprefix("torch.")
