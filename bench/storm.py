@@ -1,0 +1,217 @@
+"""A storm of faults on 2 x 2 ranks: is every outcome right, every blame, is nothing left, how soon does it go on?"""
+
+import itertools
+import random
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.figure import Figure
+from disttest_contract.report import CaseResult, Report
+from disttest_runner.compat import override
+from tests.integration.runner.gang import Gang, make_plan, suite_of
+
+CASES = 1000
+BATCH = 100  # cases of one attempt; the last of them kills an agent, which ends it
+CASE_SECONDS = 3
+SEED = 4711
+BAD = frozenset({"failed", "errored", "crashed", "hung"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What `strike` does on one rank, and what must come of it."""
+
+    name: str
+    weight: int
+    outcome: str
+    strike: str
+    words: str = ""
+    whole_node: bool = False  # all ranks of the node are to blame
+    after_the_collective: bool = False  # nobody waits for the rank
+
+
+KINDS = (
+    Kind("nothing", 240, "passed", "pass"),
+    Kind("segfault", 140, "crashed", "ctypes.string_at(0)", "SIGSEGV"),
+    Kind("kill", 140, "crashed", "os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    Kind("abort", 120, "crashed", "os.abort()", "SIGABRT"),
+    Kind("exit 0", 110, "crashed", "os._exit(0)", "exit code 0"),
+    Kind("exit 2", 90, "crashed", "os._exit(2)", "exit code 2"),
+    Kind("orphan", 30, "crashed", "os.system('setsid sleep 1000.5 &'), os._exit(3)", "exit code 3"),
+    Kind("assert", 70, "failed", "pytest.fail('the storm')", "the storm", after_the_collective=True),
+    Kind("raise", 10, "failed", "pytest.fail('the storm')", "the storm"),
+    Kind("hang", 30, "hung", "time.sleep(1000)", "has not joined"),
+    Kind("stop", 15, "hung", "os.kill(os.getpid(), signal.SIGSTOP)", "stopped"),
+    Kind("zygote", 5, "crashed", "os.kill(os.getppid(), signal.SIGKILL)", "SIGKILL", whole_node=True),
+)
+BY_NAME = {kind.name: kind for kind in KINDS}
+
+SUITE = """
+import ctypes, os, signal, time
+import pytest, torch
+import torch.distributed as dist
+
+STRIKES = {strikes!r}
+
+def kill_agent():
+    with open(f"/proc/{{os.getppid()}}/status") as status:
+        os.kill(int(next(line.split()[1] for line in status if line.startswith("PPid"))), signal.SIGKILL)
+
+@pytest.mark.parametrize("number", range(len(STRIKES)))
+def test_storm(number, gang, process_group):
+    strike, rank, after, node = STRIKES[number]
+    def collective():
+        tensor = torch.full((1,), float(gang.rank))
+        dist.all_reduce(tensor)
+        assert int(tensor) == sum(range(gang.world_size))
+    if after:
+        collective()
+    if gang.rank == rank:
+        exec(strike)
+    if node and gang.node_index == rank // 2:
+        time.sleep(60)
+    if not after:
+        collective()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    kind: Kind
+    rank: int
+
+
+def strikes(count: int, seed: int, kinds: tuple[Kind, ...] = KINDS) -> list[Strike]:
+    """The same for the same seed."""
+    chance = random.Random(seed)  # noqa: S311 - a storm, no secret
+    chosen = chance.choices(kinds, weights=[kind.weight for kind in kinds], k=count)
+    return [Strike(kind, chance.randrange(4)) for kind in chosen]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a storm came to."""
+
+    cases: int = 0
+    faulty: int = 0
+    wrong: list[str] = field(default_factory=list)
+    restart_seconds: list[float] = field(default_factory=list)
+    lost_agents: int = 0
+
+
+class TimedGang(Gang):
+    """Knows when each line of the leader's log came."""
+
+    @override
+    def __post_init__(self) -> None:
+        self.ended: dict[int, float] = {}  # number of a case -> when its line came
+        super().__post_init__()
+
+    @override
+    def _read(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None  # noqa: S101 - narrows for mypy: it was started with a pipe
+        for line in process.stdout:
+            if line.startswith("[") and "/" in line[:12] and "rank" not in line[:6]:
+                self.ended.setdefault(int(line[1:].split("/")[0]), time.monotonic())
+            self.log.append(line.rstrip("\n"))
+
+
+def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent: bool) -> Outcome:
+    """One attempt. Its last case may kill the agent of node index 1."""
+    rows = [(one.kind.strike, one.rank, one.kind.after_the_collective, one.kind.whole_node) for one in planned]
+    if loses_agent:
+        rows.append(("kill_agent()", 3, False, True))
+    suite = suite_of(folder / "suite", SUITE.format(strikes=rows))
+    gang = TimedGang(make_plan(suite, case_seconds=case_seconds, run_seconds=3000), folder)
+    try:
+        gang.wait(3000)
+        gang.check_nothing_left()
+        report = gang.report()
+    finally:
+        gang.end()
+    cases = report.suites[0].cases
+    found = Outcome(cases=len(rows), faulty=sum(one.kind.outcome in BAD for one in planned) + loses_agent)
+    for one, result in zip(planned, cases, strict=False):
+        found.wrong += [f"{one.kind.name} on rank {one.rank}: {what}" for what in wrong(one, result)]
+    found.wrong += lost(report) if loses_agent else []
+    found.lost_agents = int(loses_agent)
+    if len(cases) != len(rows):
+        found.wrong.append(f"{len(cases)} results for {len(rows)} cases: {report.message}")
+    found.restart_seconds = list(restarts(cases, gang.ended))
+    return found
+
+
+def wrong(one: Strike, result: CaseResult) -> list[str]:
+    """In which ways the result is not that of the strike."""
+    ranks: tuple[int, ...] = (one.rank,)
+    if one.kind.outcome == "passed":
+        ranks = ()
+    elif one.kind.whole_node:
+        ranks = (0, 1) if one.rank < 2 else (2, 3)
+    found = []
+    if result.outcome != one.kind.outcome:
+        found.append(f"{result.outcome}, expected {one.kind.outcome}: {result.message[:300]}")
+    elif result.ranks != ranks:
+        found.append(f"ranks {result.ranks} blamed: {result.message[:300]}")
+    elif one.kind.words not in result.message:
+        found.append(f"the message lacks {one.kind.words!r}: {result.message[:300]}")
+    return found
+
+
+def lost(report: Report) -> list[str]:
+    if (
+        report.reason != "GangLost"
+        or "node index 1 (pod tried-1 on local-1): the agent went away" not in report.message
+    ):
+        return [f"the lost agent was told as {report.reason}: {report.message}"]
+    last = report.suites[0].cases[-1]
+    return [] if last.outcome == "notRun" else [f"the case whose agent was lost is {last.outcome}"]
+
+
+def restarts(cases: tuple[CaseResult, ...], ended: dict[int, float]) -> Iterator[float]:
+    """From the line that tells of a bad case to the start of the next case."""
+    for number, (bad, following) in enumerate(itertools.pairwise(cases), start=1):
+        if bad.outcome in BAD and following.outcome != "notRun" and {number, number + 1} <= ended.keys():
+            yield ended[number + 1] - following.seconds - ended[number]
+
+
+def storm(count: int, *, batch_size: int, case_seconds: int, seed: int = SEED) -> Outcome:
+    planned, total = strikes(count, seed), Outcome()
+    while planned:
+        now, planned = planned[: batch_size - 1], planned[batch_size - 1 :]
+        with tempfile.TemporaryDirectory(prefix="storm-") as folder:
+            one = batch(Path(folder), now, case_seconds=case_seconds, loses_agent=True)
+        total.cases += one.cases
+        total.faulty += one.faulty
+        total.wrong += one.wrong
+        total.restart_seconds += one.restart_seconds
+        total.lost_agents += one.lost_agents
+        print(f"  {total.cases} cases, {total.faulty} of them faulty, {len(total.wrong)} wrong", flush=True)
+    return total
+
+
+def measure() -> list[Figure]:
+    """Any process that is left behind ends it at once."""
+    started = time.monotonic()
+    total = storm(CASES - CASES // BATCH, batch_size=BATCH, case_seconds=CASE_SECONDS)
+    for line in total.wrong:
+        print(f"  wrong: {line}")
+    print(f"  {total.lost_agents} agents lost, {len(total.restart_seconds)} new generations")
+    print(f"  the storm took {time.monotonic() - started:.0f} s")
+    return [
+        Figure(name="storm_cases", value=total.cases, unit="cases", compare=">=", goal=CASES),
+        Figure(name="storm_faulty_cases", value=total.faulty, unit="cases", compare=">=", goal=CASES * 0.6),
+        Figure(name="storm_wrong_outcomes_or_blames", value=len(total.wrong), unit="cases", compare="==", goal=0),
+        Figure(
+            name="storm_median_restart",
+            value=round(statistics.median(total.restart_seconds), 3),
+            unit="s",
+            compare="<=",
+            goal=0.25,
+        ),
+    ]

@@ -1,0 +1,36 @@
+"""A small storm of faults in one gang; the big one is a benchmark."""
+
+import random
+from pathlib import Path
+
+from bench import storm
+from bench.storm import KINDS, Strike
+from disttest_contract.outcomes import Outcome
+from disttest_contract.report import CaseResult
+
+COUNT = 60
+SEED = 7
+MANY = tuple(kind for kind in KINDS if kind.name not in ("hang", "stop", "zygote", "raise"))  # these take seconds
+FEW = tuple(kind for kind in KINDS if kind.name in ("hang", "stop"))
+
+
+def test_no_outcome_and_no_blame_is_wrong_and_nothing_is_left(tmp_path: Path) -> None:
+    planned = storm.strikes(COUNT - len(FEW) - 1, SEED, MANY) + [Strike(kind, 2) for kind in FEW]
+    random.Random(SEED).shuffle(planned)  # noqa: S311 - a storm, no secret
+    found = storm.batch(tmp_path, planned, case_seconds=6, loses_agent=True)
+    assert found.wrong == []
+    assert found.cases == COUNT
+    assert found.faulty > COUNT / 2
+    assert len(found.restart_seconds) > COUNT / 3
+
+
+def test_a_wrong_outcome_and_a_wrong_blame_are_seen() -> None:
+    strike = Strike(storm.BY_NAME["kill"], 2)
+    good = CaseResult(id="x", outcome=Outcome.CRASHED, seconds=0.1, ranks=(2,), message="killed by SIGKILL")
+    assert storm.wrong(strike, good) == []
+    for bad in (
+        CaseResult(id="x", outcome=Outcome.PASSED, seconds=0.1),
+        CaseResult(id="x", outcome=Outcome.CRASHED, seconds=0.1, ranks=(1, 2), message="killed by SIGKILL"),
+        CaseResult(id="x", outcome=Outcome.CRASHED, seconds=0.1, ranks=(2,), message="killed by SIGSEGV"),
+    ):
+        assert storm.wrong(strike, bad)
