@@ -3,12 +3,12 @@
 A rank that waits for others is a victim. To blame are those whom it waits for, unless they wait for others again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from disttest_runner.diagnosis.recorder import Entry, GroupTrace
+from disttest_runner.diagnosis.recorder import TEXT_CHARACTERS, Entry, GroupTrace
 from disttest_runner.diagnosis.seen import Seen
 
 # Operations for which all ranks bring as many elements; others may differ by design.
@@ -60,7 +60,7 @@ class _Meeting:
 
 def compare(seen: Mapping[int, Seen], *, unfinished: AbstractSet[int], ranks: Iterable[int]) -> Finding:
     """`ranks` are those that have a part in the case; one of them that was not seen could not be asked."""
-    everybody = tuple(sorted(ranks))
+    everybody = frozenset(ranks)
     meetings = [meeting for meeting in _meetings(seen) if any(rank in unfinished for rank in meeting.waiting)]
     for meeting in meetings:
         mismatch = _mismatch(seen, meeting)
@@ -97,15 +97,13 @@ def _of(seen: Mapping[int, Seen], rank: int, meeting: _Meeting) -> GroupTrace | 
     return one.trace.group(*meeting.group.key, meeting.group.life) if one and one.trace else None
 
 
-def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, ...]) -> dict[int, int]:
+def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: AbstractSet[int]) -> dict[int, int]:
     """Members that have not called the collective, each with the number of the last that it did call."""
     found = {}
     members = meeting.members or tuple(
         rank for rank in everybody if _is_default(meeting.group) or _of(seen, rank, meeting)
     )
-    for rank in members:
-        if rank in meeting.victims or rank not in everybody:
-            continue
+    for rank in sorted((everybody & set(members)) - set(meeting.victims)):
         group = _of(seen, rank, meeting)
         was_there_before = group is not None and group.life != meeting.group.life
         if group is None:
@@ -120,7 +118,7 @@ def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, .
 
 def _is_unknown(one: Seen | None) -> bool:
     """It could not be asked, or answered without a recorder: neither proves that it is not there."""
-    return one is None or (one.trace is None and (not one.silent or one.is_starved))
+    return one is None or (one.trace is None and (not one.silent or one.is_excused))
 
 
 def _is_default(group: GroupTrace) -> bool:
@@ -148,10 +146,10 @@ def _blame_absent(
     )
 
 
-def _stuck(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, ...]) -> Finding:
+def _stuck(seen: Mapping[int, Seen], meeting: _Meeting, everybody: AbstractSet[int]) -> Finding:
     """Nobody is known to be missing."""
-    members = meeting.members or everybody
-    unknown = [rank for rank in members if rank in everybody and _is_unknown(seen.get(rank))]
+    members = everybody & set(meeting.members or everybody)
+    unknown = sorted(rank for rank in members if _is_unknown(seen.get(rank)))
     return Finding(
         kind=Kind.UNPROVEN if unknown else Kind.STUCK,
         waiting=meeting.waiting,
@@ -163,31 +161,32 @@ def _stuck(seen: Mapping[int, Seen], meeting: _Meeting, everybody: tuple[int, ..
 
 def _mismatch(seen: Mapping[int, Seen], meeting: _Meeting) -> Finding | None:
     """The first collective that ranks wait in with different ideas of it."""
-    groups = {rank: _of(seen, rank, meeting) for rank in seen}
+    groups = {rank: _of(seen, rank, meeting) for rank in meeting.members or sorted(seen)}
     same_life = {rank: group for rank, group in groups.items() if group and group.life == meeting.group.life}
     # one that ended on all ranks in spite of a difference is not what they wait for
-    numbers = sorted(
-        {e.number for group in same_life.values() for e in group.entries if not e.is_p2p and not e.is_done}
-    )
-    for number in numbers:
-        entries = {rank: group.entry(number) for rank, group in same_life.items()}
-        sides: dict[str, tuple[int, ...]] = {}
-        for rank, entry in sorted(entries.items()):
-            if entry:
-                sides[_side(entry)] = (*sides.get(_side(entry), ()), rank)
-        if len({_identity(entry) for entry in entries.values() if entry}) > 1:
-            most = max(len(ranks) for ranks in sides.values())
-            majority = [ranks for ranks in sides.values() if len(ranks) == most]
-            odd = tuple(sorted(rank for ranks in sides.values() if ranks not in majority[:1] for rank in ranks))
+    numbers = {e.number for group in same_life.values() for e in group.entries if not e.is_p2p and not e.is_done}
+    for number in sorted(numbers):
+        entries = {rank: entry for rank, group in same_life.items() if (entry := group.entry(number))}
+        sides: dict[tuple[str, str, int], list[int]] = {}
+        for rank, entry in entries.items():
+            sides.setdefault(_identity(entry), []).append(rank)
+        if len(sides) > 1:
             return Finding(
                 kind=Kind.MISMATCH,
-                culprits=odd if len(majority) == 1 else tuple(sorted(rank for one in sides.values() for rank in one)),
+                culprits=_odd(list(sides.values())),
                 waiting=meeting.waiting,
                 group=meeting.group,
                 number=number,
-                sides=sides,
+                sides={_side(entries[ranks[0]]): tuple(ranks) for ranks in sides.values()},
             )
     return None
+
+
+def _odd(sides: Sequence[list[int]]) -> tuple[int, ...]:
+    """Those who differ from the largest side; all of them if there are several of its size."""
+    largest, second = sorted((len(ranks) for ranks in sides), reverse=True)[:2]
+    chosen = [ranks for ranks in sides if largest == second or len(ranks) < largest]
+    return tuple(sorted(rank for ranks in chosen for rank in ranks))
 
 
 def _identity(entry: Entry) -> tuple[str, str, int]:
@@ -198,14 +197,15 @@ def _identity(entry: Entry) -> tuple[str, str, int]:
 
 
 def _side(entry: Entry) -> str:
-    return f"{entry.op} of {entry.what}" if entry.what else entry.op
+    count = f" ({entry.elements} elements)" if len(entry.what) >= TEXT_CHARACTERS else ""
+    return f"{entry.op} of {entry.what}{count}" if entry.what else entry.op
 
 
 def _by_stacks(seen: Mapping[int, Seen], unfinished: AbstractSet[int]) -> Finding:
     """No recorder knows of anybody who waits."""
     asked = {rank: seen[rank] for rank in sorted(unfinished) if rank in seen}
     waiting = tuple(rank for rank, one in asked.items() if one.waits_in)
-    silent = tuple(rank for rank, one in asked.items() if one.silent and not one.is_starved)
+    silent = tuple(rank for rank, one in asked.items() if one.silent and not one.is_excused)
     others = tuple(rank for rank, one in asked.items() if rank not in waiting and (one.place.at or rank in silent))
     if waiting and others:
         return Finding(kind=Kind.ELSEWHERE, culprits=others, waiting=waiting)

@@ -1,5 +1,6 @@
 """What torch's flight recorder of one rank holds, read and cut down to what a comparison of all ranks needs. Pure."""
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -191,6 +192,7 @@ def ranges(ranks: Iterable[int]) -> str:
 MAX_RANKS = 1 << 17
 
 
+@functools.lru_cache(maxsize=4096)  # thousands of ranks name the same groups
 def from_ranges(text: str) -> tuple[int, ...]:
     """What `ranges` wrote; raises ValueError for anything else."""
     found: list[int] = []

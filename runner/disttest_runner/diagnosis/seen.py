@@ -18,7 +18,7 @@ class Seen:
     stack: str = ""  # of a rank that had not finished
     place: Place = field(default_factory=Place)
     silent: str = ""  # why it did not answer, by what the kernel says of it
-    is_starved: bool = False  # it might have answered, had it got a processor
+    is_excused: bool = False  # its silence proves nothing: it got no processor, or has lost the thread that answers
     trace: Trace | None = None
 
     @property
@@ -34,7 +34,7 @@ class Seen:
             "stack": self.stack,
             "place": [self.place.waits_in, self.place.at],
             "silent": self.silent,
-            "starved": self.is_starved,
+            "excused": self.is_excused,
             "trace": self.trace.to_json() if self.trace else None,
         }
 
@@ -46,6 +46,6 @@ class Seen:
             stack=str(data["stack"]),
             place=Place(waits_in, at),
             silent=str(data["silent"])[:TEXT_CHARACTERS],
-            is_starved=bool(data["starved"]),
+            is_excused=bool(data["excused"]),
             trace=None if trace is None else Trace.from_json(trace),
         )

@@ -42,14 +42,21 @@ WORDS = {
 
 
 def describe(now: State, *, watcher: str) -> str:
-    """Why a rank has not answered. `watcher` is the letter of the thread that would have answered, if it is known.
+    """Why a rank has not answered. `watcher` is the letter of the thread that would have, empty if there is none.
 
     That thread was woken: if it sleeps, it sleeps for the interpreter's lock.
     """
     where = f" ({now.wait_channel})" if now.wait_channel else ""
     if now.letter in WORDS:
         return WORDS[now.letter] + (where if now.letter == "D" else "")
+    if not watcher:
+        return "cannot answer: the runner's thread in it is gone"
     if watcher == RUNNING:
         return "gets too little of a processor to answer"
     doing = "runs" if now.letter == RUNNING else "sleeps"
     return f"{doing} in C{where} and keeps the interpreter's lock: no other Python thread of it can run"
+
+
+def is_proof(now: State, *, watcher: str) -> bool:
+    """Whether its silence shows that a rank does not wait for others: who does lets other threads run."""
+    return now.letter in WORDS or watcher not in ("", RUNNING)

@@ -138,13 +138,16 @@ def _letter_of_watcher(witness: Witness) -> str:
 
 def _seen(witness: Witness, *, is_unfinished: bool) -> Seen:
     text = str(witness.take("stack", "text") or "") or (witness.signalled_stack() if is_unfinished else "")
-    watcher = _letter_of_watcher(witness)
-    silent = "" if witness.has_answered else states.describe(states.read(witness.pid), watcher=watcher)
+    silent, is_excused = "", False
+    if not witness.has_answered:
+        process, watcher = states.read(witness.pid), _letter_of_watcher(witness)
+        silent = states.describe(process, watcher=watcher)
+        is_excused = not states.is_proof(process, watcher=watcher)
     return Seen(
         stack=stacks.tidy(text, STACK_BYTES) if is_unfinished else "",
         place=stacks.place(text) if is_unfinished else stacks.Place(),
         silent=silent,
-        is_starved=not witness.has_answered and watcher == states.RUNNING,
+        is_excused=is_excused,
         trace=_trace(witness.take("trace", "trace")),
     )
 

@@ -48,7 +48,7 @@ def absent(last: int) -> Seen:
 
 
 STOPPED = seen(silent="is stopped (SIGSTOP or a debugger)")
-STARVED = Seen(silent="gets too little of a processor to answer", is_starved=True)
+STARVED = Seen(silent="gets too little of a processor to answer", is_excused=True)
 NO_RECORDER = Seen(place=ELSEWHERE)
 NEVER = seen()
 OTHER_OP = seen(group(called(4), called(5, "broadcast", done=False)))
@@ -142,6 +142,14 @@ def test_a_difference_that_all_ranks_came_through_is_not_what_they_wait_for() ->
     odd = seen(group(called(3, "broadcast"), called(4)))
     even = seen(group(called(3), called(4), called(5, done=False)))
     assert find(even, odd, even, even).kind is Kind.ABSENT
+
+
+def test_sizes_too_long_to_show_are_compared_all_the_same() -> None:
+    def many(elements: int) -> Seen:
+        return seen(group(called(5, what="float32[1], " * 7, elements=elements, done=False)))
+
+    found = find(many(7), many(8), many(7), many(7))
+    assert (found.kind, found.culprits, len(found.sides)) == (Kind.MISMATCH, (1,), 2)
 
 
 def test_sizes_may_differ_where_the_operation_allows_it() -> None:

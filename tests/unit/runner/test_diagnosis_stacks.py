@@ -129,7 +129,7 @@ def test_the_kernel_says_how_this_process_is() -> None:
         (State("D", "nfs_wait"), "S", "is in an uninterruptible wait in the kernel (nfs_wait)"),
         (State("Z", ""), "", "has ended and was not reaped"),
         (State("R", ""), "S", "runs in C and keeps the interpreter's lock"),
-        (State("R", ""), "", "runs in C and keeps the interpreter's lock"),
+        (State("S", ""), "", "cannot answer: the runner's thread in it is gone"),
         (State("S", "futex_wait"), "S", "sleeps in C (futex_wait) and keeps the interpreter's lock"),
         (State("R", ""), "R", "gets too little of a processor to answer"),
     ],
