@@ -6,10 +6,10 @@ CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit gpu check format bench clean
+.PHONY: help setup demo test unit gpu check format bench bench-faults clean
 
 help: ## list the verbs
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 setup: ## set up everything (the other verbs do it by themselves)
 	@$(PYTHON) bootstrap.py all
@@ -41,6 +41,9 @@ format: ## format the code and apply safe fixes
 
 bench: setup ## the figures of docs/figures.txt
 	@$(BIN)/python -m bench
+
+bench-faults: setup ## show every fault that the runner survives, then a storm of 1,000 cases (about 10 minutes)
+	@$(BIN)/python -m bench faults storm
 
 clean: ## remove what was made inside the clone
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

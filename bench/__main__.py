@@ -7,11 +7,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import hang, main_job
+from bench import faults, hang, main_job, storm
 from bench.figure import Figure, merge
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
-BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {"main-job": main_job.measure, "hang": hang.measure}
+BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "main-job": main_job.measure,
+    "hang": hang.measure,
+    "faults": faults.measure,
+    "storm": storm.measure,
+}
 
 
 def machine() -> str:
