@@ -19,8 +19,10 @@ from disttest_runner.wire import Message
 
 NATIVE_BYTES = 16 << 10  # of one rank in the report
 RAS_BYTES = 16 << 10
-DUMP_SECONDS = 3.0
+DUMP_SECONDS = 3.0  # for one rank
+DUMPS_SECONDS = 6.0  # for all of a node
 WRITE_SECONDS = 10.0
+RAS_FILES = {"text": "txt", "json": "json"}  # what each form's file ends in
 RAS_NODE = 0  # one asks for all: the service gathers from every process of the job
 
 
@@ -38,18 +40,18 @@ class Details:
         place = artifacts.folder(self._plan, message["suite"], message["case_id"]) if self._plan.artifacts else None
         files = {f"rank-{rank}.stacks.txt": text for rank, one in witnesses.items() if (text := one.whole_stack())}
         if place:
-            files |= await _recorders(witnesses)
+            self._tell_once("files", await _write_recorders(place, witnesses))
         native, statuses = await asyncio.gather(
             self._pyspy.dump({rank: witnesses[rank].pid for rank in message["ranks"] if rank in witnesses}),
             self._ras(["text", "json"] if place else ["text"]) if message["close"] else _nothing(),
         )
-        self._tell_once([self._pyspy.problem])
+        self._tell_once("py-spy", self._pyspy.problem)
         if place:
             files |= {f"rank-{rank}.pyspy.txt": text for rank, text in native.items()}
-            files |= {f"node-{self._node_index}.ras.{form}": text for form, text in statuses.items()}
+            files |= {f"node-{self._node_index}.ras.{RAS_FILES[form]}": text for form, text in statuses.items()}
             facts = artifacts.environment(os.environ, self.versions, message["case_id"], self._node_name)
             files[f"node-{self._node_index}.environment.txt"] = facts
-            self._tell_once([await _write(place, files)])
+            self._tell_once("files", await _write(place, files))
         return {
             "op": "details",
             "native": {rank: cut(text, NATIVE_BYTES) for rank, text in native.items()},
@@ -71,27 +73,32 @@ class Details:
                 break
         return found
 
-    def _tell_once(self, problems: Iterable[str]) -> None:
-        for problem in problems:
-            if problem and problem not in self._told:
-                self._told.add(problem)
-                self._log.say(f"warning: {problem}")
+    def _tell_once(self, kind: str, problem: str) -> None:
+        """Of each kind: a full disk is full for every case."""
+        if problem and kind not in self._told:
+            self._told.add(kind)
+            self._log.say(f"warning: {problem}")
 
 
 async def _nothing() -> dict[str, str]:
     return {}
 
 
-async def _recorders(witnesses: Mapping[int, Witness]) -> dict[str, str]:
-    """Whole flight recorders, of ranks that answer."""
-    for witness in witnesses.values():
+async def _write_recorders(place: Path, witnesses: Mapping[int, Witness]) -> str:
+    """Whole flight recorders of the ranks that answered before, one by one: each may be large. Returns a problem."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + DUMPS_SECONDS
+    problem = ""
+    for rank, witness in witnesses.items():
+        if not witness.has_answered or loop.time() > deadline:
+            continue
         witness.ask({"op": "dump"}, "dump")
-    answered = await asyncio.gather(*(witness.answered(DUMP_SECONDS) for witness in witnesses.values()))
-    return {
-        f"rank-{rank}.fr.json": str(witness.take("dump", "text"))
-        for (rank, witness), has in zip(witnesses.items(), answered, strict=True)
-        if has and witness.take("dump", "text")
-    }
+        if await witness.answered(DUMP_SECONDS):
+            problem = problem or str(witness.take("dump", "problem") or "")
+            text = str(witness.take("dump", "text") or "")
+            problem = problem or await _write(place, {f"rank-{rank}.fr.json": text})
+        witness.forget()
+    return problem
 
 
 async def _write(place: Path, files: Mapping[str, str]) -> str:

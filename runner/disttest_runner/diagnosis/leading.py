@@ -13,7 +13,7 @@ from disttest_runner.wire import Message
 
 CLOSE_LOOKS = 3  # of a run: C frames and NCCL's status take seconds, and later hangs are mostly like the first
 WRITTEN_HANGS = 50  # of a run, where there is a directory for it
-DETAILS_SECONDS = 25.0  # py-spy, a service and a volume have their own, shorter deadlines
+DETAILS_SECONDS = 40.0  # py-spy, a service and a volume have their own, shorter deadlines
 CULPRITS = 2  # whose C frames are looked at, and one that waits for them
 
 

@@ -27,7 +27,7 @@ CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 PR_SET_PTRACER = 0x59616D61
 SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 RECORDER_ENTRIES = "2000"
-DUMP_BYTES = 16 << 20  # of the whole recorder
+DUMP_BYTES = 8 << 20  # of the whole recorder
 
 # The newer one also knows gloo. Each has its own recorder.
 DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
@@ -69,7 +69,11 @@ class Watcher:
                 self._channel.send({"op": "trace", **self._trace()})
             case "dump":
                 text = json.dumps(dumps())
-                self._channel.send({"op": "dump", "text": text if len(text) <= DUMP_BYTES else ""})
+                if len(text) > DUMP_BYTES:
+                    problem = f"a flight recorder of {len(text)} bytes is not kept: set TORCH_FR_BUFFER_SIZE lower"
+                    self._channel.send({"op": "dump", "text": "", "problem": problem})
+                else:
+                    self._channel.send({"op": "dump", "text": text, "problem": ""})
             case _:  # of a later version
                 pass
 

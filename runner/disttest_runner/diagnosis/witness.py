@@ -20,7 +20,7 @@ LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
 STARVED_SECONDS = 1.5  # for one whose watcher would run if it got a processor
 POLL_SECONDS = 0.02
 RAW_STACK_BYTES = 256 << 10
-LINE_BYTES = 32 << 20  # a whole dump
+LINE_BYTES = 16 << 20  # a whole dump
 
 
 @dataclass(slots=True)
@@ -56,6 +56,10 @@ class Witness:
         self._answers, self._wanted = {}, answer
         self._changed.clear()
         self.lines.send(message)
+
+    def forget(self) -> None:
+        """What was answered, which may be large."""
+        self._stack, self._answers = self.whole_stack(), {}
 
     def _on_line(self, raw: bytes) -> None:
         """From a process that test code has to itself: what makes no sense is no answer."""
