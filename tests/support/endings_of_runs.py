@@ -1,0 +1,125 @@
+"""Endings that the run, its report or its Job tell."""
+
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_operator.core.evidence import Evidence, Observed, Policy, Reference
+from disttest_operator.core.model import Suite
+from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
+from tests.support.runs import (
+    a_bad_report,
+    a_disrupted_pod,
+    a_job,
+    a_pod,
+    a_report,
+    a_spec,
+    a_test,
+    an_ended_pod,
+    at,
+    condition,
+    evidence,
+    found,
+)
+
+OF_RUNS = {
+    "invalid spec": Row(
+        evidence=evidence(problems=("spec.nodes: write 1 to 512",)),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="spec.nodes: write",
+    ),
+    "plan too large": Row(
+        evidence=Evidence(
+            test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="collectives", env=(("A", "$" * 30000),)),))),
+            seen=Observed(), now=at(1),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="of which 122880 are possible: use globs",
+    ),
+    "suite unknown": Row(
+        evidence=Evidence(
+            test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="colectives"),))),
+            seen=Observed(), now=at(1),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.UNKNOWN_SUITE, words="'colectives', which this version does not have",
+    ),
+    "name taken": Row(
+        evidence=evidence(taken="Job 'nightly-a1'"),
+        verdict=Verdict.ERRORED, reason=Reason.NAME_TAKEN, words="Job 'nightly-a1' exists and is not of this run",
+    ),
+    "creation refused": Row(
+        evidence=evidence(refused="Job 'nightly-a1' was refused: 403 no"),
+        verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="403 no. Change the namespace's quota",
+    ),
+    "ConfigMap missing": Row(
+        evidence=evidence(missing=(Reference(kind="ConfigMap", name="mine"),)),
+        verdict=Verdict.ERRORED, reason=Reason.CONFIG_MAP_MISSING,
+        words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
+    ),
+    "ServiceAccount missing": Row(
+        evidence=evidence(missing=(Reference(kind="ServiceAccount", name="me"),)),
+        verdict=Verdict.ERRORED, reason=Reason.SERVICE_ACCOUNT_MISSING, words="ServiceAccount 'me'",
+    ),
+    "claim missing": Row(
+        evidence=evidence(missing=(Reference(kind="PersistentVolumeClaim", name="dumps"),)),
+        verdict=Verdict.ERRORED, reason=Reason.CLAIM_MISSING,
+        words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' is not in namespace 'gpu-ci'",
+    ),
+    "never enough GPUs": Row(
+        evidence=evidence(test=GPUS, nodes=SMALL_NODES, policy=Policy(fixed_nodes=True)),
+        verdict=Verdict.ERRORED, reason=Reason.TOO_FEW_GPUS, words="most on one: 4",
+    ),
+    "report passed": Row(
+        evidence=evidence(*ENDED, report=found(a_report())),
+        verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, words="2 cases passed",
+    ),
+    "report failed, though a pod was disrupted afterwards": Row(
+        evidence=evidence(
+            an_ended_pod(0, 10), a_disrupted_pod(1, "EvictionByEvictionAPI"),
+            report=found(a_report({"test_a": Outcome.FAILED})),
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, words="0 cases passed",
+    ),
+    "report hung": Row(
+        evidence=evidence(*ENDED, report=found(a_report({"test_a": Outcome.HUNG}))),
+        verdict=Verdict.HUNG, reason=Reason.CASES_HUNG, words="0 cases passed",
+    ),
+    "report timed out": Row(
+        evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.TIMED_OUT, Reason.RUN_DEADLINE))),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="as the leader says",
+    ),
+    "report errored": Row(
+        evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.ERRORED, Reason.COLLECTION_FAILED))),
+        verdict=Verdict.ERRORED, reason=Reason.COLLECTION_FAILED, words="as the leader says",
+    ),
+    "Job gone": Row(
+        evidence=evidence(a_pod(0), a_pod(1), is_job_gone=True),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
+    ),
+    "Job going": Row(
+        evidence=evidence(a_pod(0), a_pod(1), job=a_job(is_deleting=True)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
+    ),
+    "node lost": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=found(GANG_LOST), seconds=24
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, words="on node node1 was lost with its node",
+    ),
+    "disrupted": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), a_disrupted_pod(1, "PreemptionByScheduler"), report=found(TERMINATED), seconds=24
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="PreemptionByScheduler: said so",
+    ),
+    "disrupted, and the leader never says anything": Row(
+        evidence=evidence(a_pod(0), a_disrupted_pod(1, "TerminationByKubelet"), seconds=36),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="TerminationByKubelet",
+    ),
+    "suspended in mid-run": Row(
+        evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="suspended in mid-run",
+    ),
+    "Job's deadline": Row(
+        evidence=evidence(
+            *(an_ended_pod(index, 20) for index in (0, 1)), report=found(TERMINATED),
+            job=a_job(conditions={"Failed": condition(reason="DeadlineExceeded")}),
+        ),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="no operator was there",
+    ),
+}  # fmt: skip  # a row reads as a sentence
