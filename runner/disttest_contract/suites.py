@@ -8,6 +8,7 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
     {
         "c10d-spawn": "disttest_runner.suites.c10d_spawn",
         "collectives": "disttest_runner.suites.collectives",
+        "data-parallel": "disttest_runner.suites.data_parallel",
         "fsdp-exec-order": "disttest_runner.suites.fsdp_exec_order",
         "fully-shard-autograd": "disttest_runner.suites.fully_shard_autograd",
         "pipeline-schedules": "disttest_runner.suites.pipeline_schedules",

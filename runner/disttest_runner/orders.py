@@ -42,8 +42,10 @@ ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank
 
 # What single suites need beyond that: dear, so imported only where a suite asks for it, and if possible while an
 # earlier suite is running.
+TO_COMPILE = ("torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.output_code")
 OF_SUITE = {
     "c10d-spawn": ("torch.testing._internal.distributed.distributed_test",),
+    "data-parallel": ("torch.distributed.fsdp", "torch.distributed.tensor.experimental", *TO_COMPILE),
     "fsdp-exec-order": ("torch.distributed.fsdp",),
     "fully-shard-autograd": ("torch.distributed.fsdp", "torch._dynamo"),
     "pipeline-schedules": (
