@@ -55,8 +55,10 @@ def by_hand(
     line: Line,
     make_schedule: Callable[[list[Any]], Any],
     block: Callable[[], nn.Module] = models.Block,
+    *,
+    tells_shapes: bool = True,
 ) -> Part:
-    """One layer in each stage, stage s on rank `rank_of[s]`."""
+    """One layer in each stage, stage s on rank `rank_of[s]`. Torch finds shapes out by messages, unless it is told."""
 
     def build() -> nn.Module:
         chain = models.Chain(0)
@@ -70,7 +72,12 @@ def by_hand(
         finish = None
         if isinstance(module, models.LateBlock):
             module.is_late, finish = True, module.take_up
-        stages.append(PipelineStage(module, stage, len(rank_of), line.device, group=line.group, dw_builder=finish))
+        told: dict[str, Any] = {}
+        if tells_shapes:
+            told = {"input_args": _like_a_microbatch(line, trains=stage > 0), "output_args": _like_a_microbatch(line)}
+        stages.append(
+            PipelineStage(module, stage, len(rank_of), line.device, group=line.group, dw_builder=finish, **told)
+        )
     names = {parameter: name for name, parameter in model.named_parameters()}
     return Part(
         schedule=make_schedule(stages),
@@ -79,6 +86,11 @@ def by_hand(
         names={parameter: names[parameter] for module in modules.values() for parameter in module.parameters()},
         reference=reference,
     )
+
+
+def _like_a_microbatch(line: Line, *, trains: bool = True) -> torch.Tensor:
+    shape = (ROWS, models.DIM)
+    return torch.empty(shape, dtype=torch.float64, device=line.device, requires_grad=trains)
 
 
 def scheduled(schedule_class: type[Any], stages: Any, line: Line) -> Any:
