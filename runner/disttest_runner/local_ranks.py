@@ -135,7 +135,7 @@ class LocalRanks:
         """Returns whether all are gone; a process that SIGKILL does not end is stuck in the kernel."""
         for rank in self._ranks.values():
             if rank.is_alive:
-                processes.kill_group(rank.pid)
+                processes.kill_rank(rank.pid)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + KILL_SECONDS
         while any(rank.is_alive for rank in self._ranks.values()) and loop.time() < deadline:
@@ -162,7 +162,7 @@ class LocalRanks:
         """Kill everything without waiting."""
         for rank in self._ranks.values():
             if rank.is_alive:
-                processes.kill_group(rank.pid)
+                processes.kill_rank(rank.pid)
         self._nurseries.end()
 
     # --- what comes from below
@@ -177,7 +177,7 @@ class LocalRanks:
         self._log.say("warning: the zygote was killed, and its ranks with it")
         for number, rank in self._ranks.items():
             if rank.is_alive:
-                processes.kill_group(rank.pid)
+                processes.kill_rank(rank.pid)
                 self._on_exited(number, -signal.SIGKILL)
 
     def _on_warm(self, message: Message) -> None:

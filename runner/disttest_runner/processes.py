@@ -43,6 +43,13 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def kill_rank(pid: int) -> None:
+    """SIGKILL an unreaped process and its group, which it may have left."""
+    kill_group(pid)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def children() -> list[int]:
     """The living and the unreaped children of this process."""
     found: list[int] = []

@@ -141,6 +141,16 @@ os.abort() if gang.rank == 0 else None
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
+        name="a rank leaves its process group, and another one dies",
+        source="""
+if gang.rank == 1: os.setpgid(0, os.getpgid(os.getppid()))
+if gang.rank == 0: os._exit(3)
+add()
+""",
+        outcome="crashed", ranks=(0,), words=("rank 0 on local-0 left with exit code 3",),
+        limit_seconds=QUICK, after=After.NEXT_CASE,
+    ),
+    Fault(
         name="a rank kills the zygote of its node",
         source="if gang.rank == 3: os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(3) if gang.rank > 1 else add()",
         outcome="crashed", ranks=(2, 3), words=("ranks 2, 3 on local-1",),
