@@ -6,7 +6,7 @@ CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit gpu check format bench bench-faults clean
+.PHONY: help setup demo test unit gpu soak check format bench bench-runner bench-faults clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ format: ## format the code and apply safe fixes
 
 bench: setup ## the figures of docs/figures.txt
 	@$(BIN)/python -m bench
+
+bench-runner: setup ## what the runner costs and how it scales (about 12 minutes)
+	@$(BIN)/python -m bench runner
 
 bench-faults: setup ## show every fault that the runner survives, then a storm of 1,000 cases (about 10 minutes)
 	@$(BIN)/python -m bench faults storm

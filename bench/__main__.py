@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import faults, hang, main_job, storm
+from bench import faults, hang, main_job, runner, storm
 from bench.figure import Figure, merge
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "hang": hang.measure,
     "faults": faults.measure,
     "storm": storm.measure,
+    "runner": runner.measure,
 }
 
 

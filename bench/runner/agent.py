@@ -1,0 +1,21 @@
+"""The product's agent, with another zygote if asked for; when it ends it says what it used."""
+
+import os
+import sys
+
+from bench.runner.gangs import ZYGOTE
+from bench.runner.watch import Watch
+from disttest_runner import __main__ as product
+from disttest_runner import nursery
+
+
+def main() -> int:
+    watch = Watch()
+    nursery.PROGRAM = os.environ.get(ZYGOTE, nursery.PROGRAM)
+    code = product.main()
+    watch.write()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Gangs of real agents on this machine, and what they used."""
+
+import json
+import os
+import resource
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from disttest_cli.local import agent_environment, free_port
+from disttest_contract import frames
+from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_contract.report import Report
+
+RUN_SECONDS = 300
+FOLDER, ZYGOTE, CASES = "BENCH_FOLDER", "BENCH_ZYGOTE", "BENCH_CASES"  # environment of the agents
+QUIET = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "GLOO_SOCKET_IFNAME": "lo",  # gloo looks for the address of the host's name otherwise
+    "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """`own` is what each agent says of itself when it ends."""
+
+    report: Report
+    wall_seconds: float
+    cpu_seconds: float  # of all processes
+    own: Mapping[int, Mapping[str, Any]]
+
+    @property
+    def case_ms(self) -> float:
+        """From the announcement of the first case to the result of the last one, by the number of cases."""
+        first, last = self.report.first_case, self.report.last_case
+        if first is None or last is None:
+            raise SystemExit(f"bench: no case was run: {self.report.message}")
+        return 1e3 * (last - first) / self.report.counts.total
+
+    @property
+    def start_seconds(self) -> list[float]:
+        """How long each generation took from the leader's order until all had collected."""
+        return list(self.own[0]["starts"])
+
+
+def plan(*suites: SuitePlan, nodes: int, ranks: int) -> RunPlan:
+    return RunPlan(
+        namespace="bench",
+        name="bench",
+        uid="bench",
+        series="",
+        attempt=1,
+        nodes=nodes,
+        ranks_per_node=ranks,
+        backend="gloo",
+        spread=False,
+        suites=suites,
+        join_seconds=120,
+        case_seconds=60,
+        run_seconds=RUN_SECONDS,
+    )
+
+
+def run(suite: SuitePlan, *, nodes: int, ranks: int, environ: Mapping[str, str] | None = None) -> Ran:
+    """From the start of the agents until the last one has ended; a gang that leaves no report ends the benchmark."""
+    nonce, leader = secrets.token_hex(16), f"127.0.0.1:{free_port()}"
+    wanted = plan(suite, nodes=nodes, ranks=ranks)
+    with tempfile.TemporaryDirectory(prefix="disttest-bench-") as name:
+        folder = Path(name)
+        shared = {**os.environ, **QUIET, FOLDER: name, **(environ or {})}
+        started, used = time.monotonic(), children_cpu_seconds()
+        agents = [
+            _start(shared | agent_environment(wanted, index, nonce=nonce, leader=leader, folder=folder))
+            for index in range(nodes)
+        ]
+        try:
+            text = agents[0].communicate(timeout=RUN_SECONDS)[0]
+            for agent in agents[1:]:
+                agent.wait(RUN_SECONDS)
+        finally:
+            for agent in agents:
+                agent.kill()
+                agent.wait()
+        wall, cpu = time.monotonic() - started, children_cpu_seconds() - used
+        own = {int(file.stem): json.loads(file.read_text()) for file in folder.glob("*.json")}
+    try:
+        report = Report.loads(frames.decode(text, nonce))
+    except frames.FrameError as error:
+        raise SystemExit(f"bench: a gang left no report ({error}):\n{text[-3000:]}") from error
+    return Ran(report=report, wall_seconds=wall, cpu_seconds=cpu, own=own)
+
+
+def _start(environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    leads = environ["JOB_COMPLETION_INDEX"] == "0"
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench.runner.agent"],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if leads else subprocess.DEVNULL,
+        stderr=subprocess.STDOUT if leads else None,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@contextmanager
+def suite_of(source: str) -> Iterator[SuitePlan]:
+    """A user's suite of one file."""
+    with tempfile.TemporaryDirectory(prefix="disttest-bench-") as name:
+        (Path(name) / "test_it.py").write_text(source)
+        yield SuitePlan(name="bench", directory=name)
+
+
+def expect(ran: Ran, **counts: int) -> Ran:
+    """A figure of a run that went another way would be worth nothing."""
+    found = {outcome: number for outcome, number in ran.report.counts.to_json().items() if outcome in counts}
+    if found != counts or ran.report.counts.total != sum(counts.values()):
+        raise SystemExit(f"bench: expected {counts}, got {ran.report.counts.to_json()}: {ran.report.message}")
+    return ran

@@ -1,0 +1,41 @@
+"""A zygote of stub ranks: no torch, no pytest; they speak the protocol of a rank and let every case pass.
+
+Forking, reaping and all messages are the product's. What is measured with them is the protocol alone.
+"""
+
+import os
+import signal
+import socket
+import sys
+from types import ModuleType
+
+from bench.runner.gangs import CASES
+from disttest_runner import processes
+from disttest_runner.orders import RankOrder
+from disttest_runner.wire import Channel
+from disttest_runner.zygote import Zygote
+
+
+def be_rank(_: RankOrder, descriptors: list[int]) -> int:
+    channel = Channel(socket.socket(fileno=descriptors[0]))
+    ids = [f"stub::case_{number}" for number in range(int(os.environ[CASES]))]
+    channel.send({"op": "collected", "digest": "stub", "ids": ids, "error": "", "note": ""})
+    while (message := channel.receive()) is not None:
+        channel.send({"op": "done", "case": message["case"], "outcome": "passed", "seconds": 0.0, "message": ""})
+    return 0
+
+
+def main() -> None:
+    """Takes the arguments of the product's zygote and imports nothing of what they name."""
+    processes.die_with_parent(int(sys.argv[2]))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    rank = ModuleType("disttest_runner.rank")  # a forked child imports it by this name
+    vars(rank)["main"] = be_rank
+    sys.modules[rank.__name__] = rank
+    agent = Channel(socket.socket(fileno=int(sys.argv[1])))
+    agent.send({"op": "warm", "seconds": 0.0, "unsafe": "", "versions": {}})
+    Zygote(agent).obey()
+
+
+if __name__ == "__main__":
+    main()
