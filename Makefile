@@ -27,6 +27,9 @@ unit: ## the tests that need neither cluster nor torch
 gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are skipped
 	@$(BIN)/python -m pytest tests/gpu
 
+soak: setup ## the runner's suites with the oldest and the newest torch (20 minutes; 2.5 GB more the first time)
+	@$(BIN)/python -m pytest tests/soak
+
 check: ## format, lint, types, import rules, manifests render
 	@$(PYTHON) bootstrap.py all
 	@$(BIN)/ruff format --check $(CODE)

@@ -2,6 +2,7 @@
 
 import os
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -66,7 +67,8 @@ class Generation:
 
     def _serve_store(self, listener: int) -> TCPStore:
         order = self.order
-        return TCPStore(
+        serve = partial(
+            TCPStore,
             order.store_host,
             order.store_port,
             order.world_size,
@@ -75,6 +77,10 @@ class Generation:
             wait_for_workers=False,
             master_listen_fd=listener,
         )
+        try:
+            return serve()
+        except NotImplementedError:  # torch 2.7: of its two servers only the older one takes a socket
+            return serve(use_libuv=False)
 
     @property
     def store(self) -> Store:

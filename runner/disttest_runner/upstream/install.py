@@ -18,10 +18,11 @@ def install(generation: "Generation") -> None:
 
     def adapt(harness: ModuleType) -> None:
         # Imported late: a plain suite pays for nothing of this.
-        from disttest_runner.upstream import continuous, multi_process, multi_threaded, spawn_driver  # noqa: PLC0415
+        from disttest_runner.upstream import continuous, multi_process, multi_threaded, seeds, spawn_driver  # noqa: PLC0415
         from disttest_runner.upstream.play import Player  # noqa: PLC0415
 
         player = Player(generation, harness)
+        seeds.adapt(player.common_utils)
         multi_process.adapt(player)
         continuous.adapt(player)
         multi_threaded.adapt(player)

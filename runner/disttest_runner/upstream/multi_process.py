@@ -12,7 +12,7 @@ from disttest_runner.upstream.play import Part, Player, Told
 
 
 def adapt(player: Player) -> None:
-    base, common_utils = player.harness.MultiProcessTestCase, player.harness.common_utils
+    base, common_utils = player.harness.MultiProcessTestCase, player.common_utils
 
     def spawn_nothing(_: Any, *__: Any) -> None:
         pass

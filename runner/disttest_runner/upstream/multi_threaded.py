@@ -13,7 +13,7 @@ BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}  # threads could share
 
 
 def adapt(player: Player) -> None:
-    base, common_utils = player.harness.MultiThreadedTestCase, player.harness.common_utils
+    base, common_utils = player.harness.MultiThreadedTestCase, player.common_utils
 
     def spawn_nothing(_: Any) -> None:
         pass

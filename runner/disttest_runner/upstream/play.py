@@ -1,6 +1,7 @@
 """Plays one case of torch's harness as this rank, and leaves the process as the next one wants it."""
 
 import contextlib
+import importlib
 import os
 import sys
 import tempfile
@@ -51,6 +52,7 @@ class Player:
 
     def __init__(self, generation: Generation, harness: ModuleType) -> None:
         self.generation, self.harness = generation, harness
+        self.common_utils: Any = importlib.import_module("torch.testing._internal.common_utils")
         self.rank = generation.gang.rank
         self.bridge = Bridge(generation)
         self.class_of_group: type | None = None  # that keeps the lasting group

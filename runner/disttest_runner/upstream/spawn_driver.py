@@ -1,8 +1,6 @@
 """The wheel's own distributed_test: its ranks meet at files of a folder, which is bridged across nodes."""
 
-import json
 import os
-import shutil
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -22,24 +20,32 @@ class Meeting:
 
     def __init__(self, player: Player, module: ModuleType) -> None:
         self._player, self._barrier = player, module.Barrier
-        self._folder: Path | None = None
-        self._has_exchanged = False
+        order = player.generation.order
+        name = f"disttest-{order.store_port}-{order.generation}-node{order.node_index}"
+        self._folder = Path(tempfile.gettempdir(), name)  # the same for all ranks of a node
+        self._files = self._folder / EXCHANGED
+        self._mine = self._files / str(os.getpid())
+        self._has_folder = self._has_exchanged = False
 
     def begin(self, init_method: str | None = None) -> None:
-        """A new folder for the case, the same for all ranks of a node; the last case's has no readers any more."""
-        order = self._player.generation.order
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-        name = f"{Path(self._player.shared_name()).name}-node{order.node_index}"
-        self._folder = Path(tempfile.gettempdir(), name)
+        """Before a case. The files of the last one have no readers any more; each rank removes its own."""
+        if not self._has_folder:
+            for part in FOLDERS:
+                (self._folder / part).mkdir(parents=True, exist_ok=True)
+            self._has_folder = True
+        if self._has_exchanged:  # tests clean up on one node only
+            for file in (self._mine, *(self._files.glob("copy-*") if self._is_first_here else ())):
+                file.unlink(missing_ok=True)
         self._has_exchanged = False
-        for part in FOLDERS:
-            (self._folder / part).mkdir(parents=True, exist_ok=True)
         os.environ["TEMP_DIR"] = str(self._folder)
         os.environ["INIT_METHOD"] = init_method or f"file://{self._player.shared_name()}-shared"
 
     def end(self) -> None:
         """Other ranks may still be reading."""
+
+    @property
+    def _is_first_here(self) -> bool:
+        return self._player.generation.order.local_rank == 0
 
     def restart_barrier(self) -> None:
         self._barrier.barrier_id = 0
@@ -57,22 +63,18 @@ class Meeting:
             store.wait(["all"], timedelta(seconds=generation.order.case_seconds))
 
     def _exchange_files(self, store: Any) -> None:
-        """What a rank wrote into the folder is seen on all nodes behind the barrier."""
+        """What a rank wrote into the folder, under its process id, is seen on all nodes behind the barrier."""
         order = self._player.generation.order
-        folder = self._folder
-        if order.world_size == order.ranks_per_node or self._has_exchanged or folder is None:
+        if order.world_size == order.ranks_per_node or self._has_exchanged:
             return
-        mine = folder / EXCHANGED / str(os.getpid())
-        if not mine.exists():
+        if not self._mine.exists():
             return
         self._has_exchanged = True
-        store.set(f"file/{order.rank}", json.dumps(mine.read_text()))
-        for rank in range(int(os.environ["WORLD_SIZE"])):
-            node = rank // order.ranks_per_node
-            if node != order.node_index:
-                copy = folder / f"{node}-{rank}-{os.getpid()}"
-                copy.write_text(json.loads(store.get(f"file/{rank}")))
-                copy.rename(folder / EXCHANGED / f"{node}-{rank}")
+        store.set(f"file/{order.rank}", self._mine.read_text())
+        first_here = order.node_index * order.ranks_per_node
+        for rank in range(int(os.environ["WORLD_SIZE"])) if self._is_first_here else ():
+            if not first_here <= rank < first_here + order.ranks_per_node:
+                (self._files / f"copy-{rank}").write_bytes(store.get(f"file/{rank}"))
 
 
 def adapt(player: Player, module: ModuleType) -> None:

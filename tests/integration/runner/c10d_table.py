@@ -7,7 +7,9 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from disttest_contract.outcomes import Outcome
@@ -18,14 +20,21 @@ DATA = Path(__file__).parents[2] / "data"
 SECONDS = 540
 
 
-def run(folder: Path, *, nodes: int, ranks: int) -> Report:
+def run(
+    folder: Path,
+    *,
+    nodes: int,
+    ranks: int,
+    python: Path = Path(sys.executable),
+    environ: Mapping[str, str] = MappingProxyType({}),
+) -> Report:
     """Nodes have different folders for temporary files, as pods do."""
     own = {}
     for node in range(nodes):
         (folder / f"node-{node}").mkdir()
         own[node] = {"TMPDIR": str(folder / f"node-{node}")}
     plan = make_plan(builtin("c10d-spawn"), nodes=nodes, ranks=ranks, case_seconds=60, run_seconds=SECONDS)
-    return Gang(plan, folder, own=own).run(SECONDS + 30)
+    return Gang(plan, folder, own=own, python=python, environ=environ).run(SECONDS + 30)
 
 
 def table(cases: tuple[CaseResult, ...]) -> dict[str, Any]:

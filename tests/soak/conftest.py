@@ -1,0 +1,53 @@
+"""The oldest torch that is supported, in an environment of its own in the cache; the newest is the tests' own."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import bootstrap
+
+ROOT = Path(__file__).parents[2]
+OLDEST = "2.7.0"
+PACKAGES = (f"torch=={OLDEST}", "numpy==2.4.6", "pytest==9.2.0", "pyyaml==6.0.3", "expecttest==0.3.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Torch:
+    """An interpreter with a torch."""
+
+    name: str
+    python: Path
+    environ: Mapping[str, str]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.soak)
+
+
+@pytest.fixture(scope="session")
+def oldest_python() -> Path:
+    """Made with uv: 2.5 GB the first time, a look at a stamp from then on."""
+    folder = bootstrap.cache() / "soak" / f"torch-{OLDEST}"
+    python, stamp = folder / "bin" / "python", folder / "disttest-packages"
+    wanted = "\n".join(PACKAGES)
+    if not stamp.exists() or stamp.read_text() != wanted:
+        uv = bootstrap.uv()
+        bootstrap.run("an environment", uv, "venv", "-q", "--clear", "--python", sys.executable, folder)
+        bootstrap.run(f"installing torch {OLDEST}", uv, "pip", "install", "-q", "--python", python, *PACKAGES)
+        stamp.write_text(wanted)
+    return python
+
+
+@pytest.fixture(scope="session", params=["oldest", "newest"])
+def torch(request: pytest.FixtureRequest) -> Torch:
+    if request.param == "newest":
+        return Torch(name="newest", python=Path(sys.executable), environ={})
+    path = os.pathsep.join([str(ROOT / "runner"), os.environ.get("PYTHONPATH", "")])
+    python: Path = request.getfixturevalue("oldest_python")
+    return Torch(name="oldest", python=python, environ={"PYTHONPATH": path})
