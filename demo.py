@@ -28,13 +28,13 @@ from disttest_contract.frames import MARK
 from disttest_contract.report import Report
 
 ROOT = Path(__file__).resolve().parent
-SAMPLE = ROOT / "manifests" / "samples" / "cpu-smoke.yaml"
+SAMPLE = ROOT / "manifests" / "samples" / "cpu-all.yaml"
 OVERLAY = ROOT / "manifests" / "overlays" / "dev"
 IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "disttest-operator")]
 METRICS = "/api/v1/namespaces/disttest-system/services/disttest-operator:metrics/proxy/metrics"
 STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 OPERATOR_SECONDS = 60
-RUN_SECONDS = 300
+RUN_SECONDS = 900
 HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
 
 

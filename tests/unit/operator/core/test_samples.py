@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from disttest_contract.suites import BUILTIN
 from disttest_operator.core.model import Backend, Defaults, DistTest
 from disttest_operator.core.parse import parse
 from disttest_operator.core.run_plan import unknown_suites
+from disttest_runner.suites.collectives.arguments import Arguments
 
 MANIFESTS = Path(__file__).parents[4] / "manifests"
+# Not green on 2 pods x 2 ranks yet; whoever mends one takes it from here and adds it to the samples.
+NOT_YET = {"data-parallel", "replicate-compile"}
 SAMPLES = sorted((MANIFESTS / "samples").glob("*.yaml"))
 
 
@@ -18,7 +22,7 @@ def read(path: Path) -> DistTest:
 
 
 def test_there_is_a_sample_for_each_way_to_run() -> None:
-    assert {path.stem for path in SAMPLES} == {"cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue"}
+    assert {path.stem for path in SAMPLES} == {"cpu-all", "cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue"}
 
 
 @pytest.mark.parametrize("path", [*SAMPLES, MANIFESTS / "nightly/nightly.yaml"], ids=lambda path: path.stem)
@@ -27,8 +31,21 @@ def test_it_parses_and_names_suites_that_exist(path: Path) -> None:
     assert unknown_suites(test.spec) == ()
 
 
-def test_the_smoke_test_needs_no_gpu_and_no_second_node() -> None:
-    spec = read(MANIFESTS / "samples/cpu-smoke.yaml").spec
+def test_the_demo_runs_every_suite_of_our_own_that_is_green_on_four_ranks() -> None:
+    names = [suite.builtin for suite in read(MANIFESTS / "samples/cpu-all.yaml").spec.suites]
+    assert sorted(names) == sorted(set(BUILTIN) - {"c10d-spawn"} - NOT_YET)
+
+
+def test_the_sizes_of_collectives_can_be_read_by_the_suite() -> None:
+    [suite] = [suite for suite in read(MANIFESTS / "samples/gpu-2x8-nccl.yaml").spec.suites if suite.env]
+    arguments = Arguments.read(dict(suite.env), "nccl")
+    assert arguments.sizes_bytes == (1 << 20, 32 << 20, 1 << 30, 8 << 30)
+    assert arguments.dtypes == ("float32", "bfloat16")
+
+
+@pytest.mark.parametrize("name", ["cpu-smoke", "cpu-all"])
+def test_samples_without_gpus_need_no_second_node(name: str) -> None:
+    spec = read(MANIFESTS / f"samples/{name}.yaml").spec
     assert (spec.backend, spec.gpus, spec.world_size, spec.placement) == (Backend.GLOO, 0, 4, "Any")
 
 
