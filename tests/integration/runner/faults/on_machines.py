@@ -70,7 +70,7 @@ FULL_DISK = Fault(
 OUT_OF_MEMORY = Fault(
     name="a rank is killed for want of memory", outcome="crashed", ranks=(1,),
     words=("rank 1 on local-0 was killed by SIGKILL in mid-case: the container was out of memory",),
-    limit_seconds=QUICK + 16, after=After.NEXT_CASE,
+    limit_seconds=QUICK + 36, after=After.NEXT_CASE,
 )  # fmt: skip
 
 
@@ -132,7 +132,9 @@ def _show_out_of_memory(folder: Path) -> dict[str, Found]:
 
 
 def _plan(folder: Path, nodes: int, ranks: int = 1) -> RunPlan:
-    return make_plan(suite_of(folder / "suite", SUITE), nodes=nodes, ranks=ranks, case_seconds=20, join_seconds=60)
+    return make_plan(
+        suite_of(folder / "suite", SUITE), nodes=nodes, ranks=ranks, case_seconds=60, join_seconds=60, run_seconds=300
+    )
 
 
 def _run(gang: Gang, cases: dict[Fault, str]) -> dict[str, Found]:
