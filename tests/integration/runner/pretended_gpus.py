@@ -1,0 +1,88 @@
+"""Two GPUs that are not there: an NVML that finds them, and a driver that writes down who asks it for what."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+CALLS = "PRETENDED_DRIVER_CALLS"  # path of the file that the driver writes to
+
+NVML = """
+#include <string.h>
+
+int nvmlInit(void) { return 0; }
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+int nvmlDeviceGetCount(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(index + 1L); return 0; }
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory) { memset(memory, 0, 24); return 0; }
+int nvmlDeviceGetName(void *device, char *name, unsigned size) { strncpy(name, "pretended", size); return 0; }
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { strncpy(text, "1.2.3", size); return 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = 13000; return 0; }
+"""
+
+# The runtime asks for all functions by name before it calls any; only cuInit starts the driver.
+DRIVER = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int note(const char *name, int answer)
+{
+    const char *path = getenv("PRETENDED_DRIVER_CALLS");
+    FILE *file = path ? fopen(path, "a") : 0;
+    if (file) { fprintf(file, "%d %s\\n", (int)getpid(), name); fclose(file); }
+    return answer;
+}
+
+int cuInit(unsigned flags) { return note("cuInit", 100); } /* CUDA_ERROR_NO_DEVICE */
+int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cuGetErrorString(int code, const char **text) { *text = "pretended"; return 0; }
+static int other(void) { return note("something else", 100); }
+
+int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *status)
+{
+    *function = (void *)other;
+    if (!strcmp(name, "cuInit")) *function = (void *)cuInit;
+    if (!strcmp(name, "cuDriverGetVersion")) *function = (void *)cuDriverGetVersion;
+    if (!strncmp(name, "cuGetProcAddress", 16)) *function = (void *)cuGetProcAddress_v2;
+    if (status) *status = 0;
+    return 0;
+}
+
+int cuGetProcAddress(const char *name, void **function, int version, unsigned long long flags)
+{
+    return cuGetProcAddress_v2(name, function, version, flags, 0);
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pretended:
+    folder: Path
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "LD_LIBRARY_PATH": str(self.folder),
+            "CUDA_VISIBLE_DEVICES": "0,1",
+            CALLS: str(self.folder / "calls"),
+        }
+
+    def starts(self) -> list[int]:
+        """Processes that called cuInit."""
+        file = self.folder / "calls"
+        calls = [line.split(" ", 1) for line in file.read_text().splitlines()] if file.exists() else []
+        return [int(pid) for pid, name in calls if name == "cuInit"]
+
+
+def build(folder: Path) -> Pretended:
+    assert COMPILER is not None
+    folder.mkdir(exist_ok=True)
+    for name, source in (("libnvidia-ml.so.1", NVML), ("libcuda.so.1", DRIVER)):
+        command = [COMPILER, "-shared", "-fPIC", "-x", "c", "-o", str(folder / name), "-"]
+        subprocess.run(command, input=source, text=True, check=True, capture_output=True)
+    return Pretended(folder)

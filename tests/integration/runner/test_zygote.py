@@ -1,0 +1,102 @@
+"""Forking ranks is safe as long as nothing has started the CUDA driver: seen with GPUs that are pretended.
+
+Nothing here proves that a real driver works in a forked rank; it proves that none is asked before the fork.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from disttest_contract import suites
+from disttest_contract.outcomes import Outcome, Verdict
+from disttest_contract.plan import SuitePlan
+from disttest_runner import nursery, orders
+from disttest_runner.wire import Channel, Message
+from tests.integration.runner import pretended_gpus
+from tests.integration.runner.gang import Gang, builtin, case, make_plan, suite_of
+from tests.integration.runner.pretended_gpus import Pretended
+
+pytestmark = pytest.mark.skipif(pretended_gpus.COMPILER is None, reason="no C compiler here")
+WARM_SECONDS = 240  # a busy machine may need most of it
+
+
+@pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
+    """In the environment of whatever the test starts."""
+    found = pretended_gpus.build(tmp_path / "driver")
+    for name, value in found.environ.items():
+        monkeypatch.setenv(name, value)
+    return found
+
+
+def warm(suite: SuitePlan) -> tuple[int, Message]:
+    """A zygote's process and what it says when it has imported all that a suite's ranks need."""
+    zygote = nursery.start_zygote(orders.preload(suite), orders.environment(make_plan(suite), suite))
+    try:
+        zygote.control.setblocking(True)
+        zygote.control.settimeout(WARM_SECONDS)
+        message = Channel(zygote.control).receive()
+        assert message is not None, os.read(zygote.output, 1 << 16).decode()
+        return zygote.process.pid, message
+    finally:
+        zygote.process.kill()
+        zygote.process.wait()
+        zygote.control.close()
+        os.close(zygote.output)
+
+
+@pytest.mark.parametrize("name", sorted(suites.BUILTIN))
+def test_no_zygote_starts_the_driver(name: str, gpus: Pretended) -> None:
+    _, message = warm(builtin(name))
+    assert message["unsafe"] == ""
+    assert gpus.starts() == []
+
+
+def test_a_zygote_that_asked_the_driver_is_noticed(tmp_path: Path, gpus: Pretended) -> None:
+    (tmp_path / "asks_the_driver.py").write_text(
+        "import torch\ntorch.cuda.device_count()\ntorch._C._cuda_getDeviceCount()\n"
+    )
+    ours, theirs = socket.socketpair()
+    environ = {**os.environ, **nursery.ENVIRONMENT, "PYTHONPATH": str(tmp_path)}
+    arguments = [str(theirs.fileno()), str(os.getpid()), *orders.ALWAYS, "asks_the_driver"]
+    command = [sys.executable, "-m", nursery.PROGRAM, *arguments]
+    with ours, theirs, subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()]) as process:
+        try:
+            ours.settimeout(WARM_SECONDS)
+            message = Channel(ours).receive()
+        finally:
+            process.kill()
+    assert message is not None
+    assert "driver" in message["unsafe"]
+    assert process.pid in gpus.starts()
+
+
+ASKS = """
+import os
+import pytest
+import torch
+
+def test_gpus_are_seen_and_the_fork_is_good():
+    assert torch.cuda.is_available() and torch.cuda.device_count() == 2
+    assert not torch.cuda._is_in_bad_fork()
+
+def test_the_driver_answers_this_rank():
+    with pytest.raises(RuntimeError, match="No CUDA|no CUDA|CUDA"):
+        torch.cuda.init()
+    print("started by", os.getpid(), flush=True)
+"""
+
+
+def test_ranks_start_the_driver_themselves_after_the_fork(tmp_path: Path, gpus: Pretended) -> None:
+    gang = Gang(make_plan(suite_of(tmp_path / "suite", ASKS), nodes=1), tmp_path, environ=gpus.environ)
+    report = gang.run()
+    assert report.verdict is Verdict.PASSED, gang.text
+    assert case(report, "test_the_driver_answers_this_rank").outcome is Outcome.PASSED
+    ranks = {int(line.split()[-1]) for line in gang.log if "started by" in line}
+    assert len(ranks) == 2
+    assert set(gpus.starts()) == ranks
+    assert "afresh" not in gang.text
