@@ -100,9 +100,7 @@ def test_gradients_of_two_stages_a_rank(line: Line, name: str) -> None:
 @pytest.mark.parametrize("name", V_SHAPED)
 def test_gradients_along_a_v(line: Line, name: str) -> None:
     schedule, rank_of = named(name), own_plans.v_shaped(line.size)
-    part = parts.by_hand(rank_of, line, lambda stages: parts.scheduled(schedule, stages, line))
-    parts.expect_gap(part.schedule, rank_of, line)
-    train(part, line)
+    train(parts.by_hand(rank_of, line, lambda stages: parts.scheduled(schedule, stages, line)), line)
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
@@ -116,9 +114,7 @@ def test_gradients_of_a_plan_of_ones_own(
 ) -> None:
     rank_of = shape(line.size)
     plan = own_plans.plan(rank_of, line.microbatches, splits_backward=splits_backward)
-    part = parts.by_hand(rank_of, line, lambda stages: parts.planned(runtime, plan, stages, line))
-    parts.expect_gap(part.schedule, rank_of, line)
-    train(part, line)
+    train(parts.by_hand(rank_of, line, lambda stages: parts.planned(runtime, plan, stages, line)), line)
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])

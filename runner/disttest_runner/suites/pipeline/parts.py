@@ -1,22 +1,16 @@
 """Cuts a model into stages and hands each rank its own: by torch's tracer, or by hand."""
 
 import csv
-import itertools
 import tempfile
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
-from torch.distributed import HashStore  # type: ignore[attr-defined]  # exported when run
 from torch.distributed.pipelining import PipelineStage, SplitPoint, pipeline
-from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
-from disttest_runner.suites.pipeline import models, plans
+from disttest_runner.suites.pipeline import gaps, models, plans
 from disttest_runner.suites.pipeline.lines import Line
 from disttest_runner.suites.pipeline.training import ROWS, Part, draw, loss_of
 
@@ -40,9 +34,10 @@ def traced(
     )
     assert pipe.num_stages == line.size
     module = pipe.get_stage_module(line.rank)
-    stage = pipe.build_stage(line.rank, line.device, line.group)
+    schedule = scheduled(schedule_class, pipe.build_stage(line.rank, line.device, line.group), line)
+    gaps.expect_unheard_messages(schedule, line, are_several=isinstance(reference, models.Skipping))
     return Part(
-        schedule=scheduled(schedule_class, stage, line),
+        schedule=schedule,
         stages={line.rank: module},
         last_stage=line.size - 1,
         names={parameter: name for name, parameter in module.named_parameters()},
@@ -79,8 +74,11 @@ def by_hand(
             PipelineStage(module, stage, len(rank_of), line.device, group=line.group, dw_builder=finish, **told)
         )
     names = {parameter: name for name, parameter in model.named_parameters()}
+    schedule = make_schedule(stages)
+    gaps.expect_messages_to_oneself(schedule, line, rank_of)
+    gaps.expect_unheard_messages(schedule, line)
     return Part(
-        schedule=make_schedule(stages),
+        schedule=schedule,
         stages=modules,
         last_stage=len(rank_of) - 1,
         names={parameter: names[parameter] for module in modules.values() for parameter in module.parameters()},
@@ -106,18 +104,3 @@ def planned(schedule_class: type[Any], plan: plans.Plan, stages: list[Any], line
             csv.writer(stream).writerows(plans.write(plan))
         schedule._load_csv(str(file))  # noqa: SLF001 - there is no public way to run a plan of one's own
     return schedule
-
-
-def expect_gap(schedule: Any, rank_of: Sequence[int], line: Line) -> None:
-    """Torch's older runtime sends between two stages of one rank as well, and gloo has no connection to oneself."""
-    neighbours = any(one == other for one, other in itertools.pairwise(rank_of))
-    if line.backend != "gloo" or isinstance(schedule, _PipelineScheduleRuntime) or not neighbours:
-        return
-    group: Any = dist.ProcessGroupGloo(HashStore(), 0, 1, timedelta(seconds=30))
-    try:
-        works = [group.send([torch.ones(1)], 0, 0), group.recv([torch.zeros(1)], 0, 0)]
-        for work in works:
-            work.wait()
-    except RuntimeError as error:
-        reason = str(error).splitlines()[0]
-        pytest.xfail(f"{type(schedule).__name__} sends to its own rank, which gloo refuses: {reason}")
