@@ -18,6 +18,8 @@ import torch.distributed as dist
 from disttest_runner import process_state, processes
 from disttest_runner.generation import Generation
 
+PARAMETER = "get_direct_param_fixture_func"  # what pytest calls for a value of parametrize
+OURS = "disttest_runner.session"
 FORKED_AND_RETURNED = 0  # exit code of a copy of a rank: nobody waits for it
 # Processes that libraries keep for later use.
 KEPT_PROCESSES = (
@@ -39,6 +41,7 @@ class Tidy:
         self._clean: process_state.State | None = None
         self._children: frozenset[int] = frozenset()
         self._lasts = False  # whether a fixture that outlives the case was set up or torn down in it
+        self._sets_up = False  # whether anything of the case but its body can have changed something
 
     def why_stale(self) -> str:
         """Why the gang must be replaced before another case can be trusted, if so."""
@@ -48,14 +51,15 @@ class Tidy:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         if self._clean is None:
             self._clean = process_state.read()
-        self._lasts = False
+        self._lasts = self._sets_up = False
         seed(self._generation.order.rank)
         result = yield
         self._end_if_copy()
         if self._lasts:
             self._clean, self._children = process_state.read(), _children()
         else:
-            self._put_back(self._clean)
+            if self._sets_up:
+                self._put_back(self._clean)
             self._end_children(item)
         self._check_streams(item)
         if self._generation.has_lost_group:
@@ -64,7 +68,8 @@ class Tidy:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
-        before, group = process_state.read(), _default_group()
+        before = process_state.read() if self._sets_up or self._clean is None else self._clean
+        group = _default_group()
         try:
             result = yield
         finally:
@@ -75,9 +80,11 @@ class Tidy:
 
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> None:
         self._lasts = self._lasts or fixturedef.scope != "function"
+        self._sets_up = self._sets_up or not _changes_nothing(fixturedef)
 
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
         self._lasts = self._lasts or fixturedef.scope != "function"
+        self._sets_up = self._sets_up or not _changes_nothing(fixturedef)
 
     def _end_if_copy(self) -> None:
         """A case forked and its child came back from the test's body: it must not take the rank's part."""
@@ -118,6 +125,11 @@ class Tidy:
     def _replace_gang(self, item: pytest.Item, what: str) -> None:
         self._stale = f"{item.nodeid} {what}"
         _say(item, f"{what}: the next case gets a new gang")
+
+
+def _changes_nothing(fixture: pytest.FixtureDef[object]) -> bool:
+    """A parameter of the case, or a fixture of ours."""
+    return fixture.func.__name__ == PARAMETER or fixture.func.__module__ == OURS
 
 
 def seed(rank: int) -> None:
