@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from disttest_runner.generation import STORE_SECONDS, Generation
-from disttest_runner.upstream import needs, rules
+from disttest_runner.upstream import expected, needs, rules
 from disttest_runner.upstream.bridge import Bridge
 from disttest_runner.upstream.gloo import Burial
 
@@ -82,13 +82,21 @@ class Player:
             try:
                 with self._exits_told(part):
                     needs.ask(part.test, instance)
-                    part.body()
+                    self._run_body(part)
             except BaseException as error:
                 if not isinstance(error, unittest.SkipTest):  # peers of a failed rank may still be in a collective
                     raise
                 self.leave_groups()
                 raise
             self.leave_groups()
+
+    def _run_body(self, part: Part) -> None:
+        if not expected.is_expected(part.test):
+            part.body()
+            return
+        generation = self.generation
+        store, seconds = generation.case_store("expected"), generation.order.case_seconds
+        expected.run(part.body, store, rank=self.rank, world_size=part.world_size, seconds=seconds)
 
     @contextlib.contextmanager
     def _exits_told(self, part: Part) -> Iterator[None]:

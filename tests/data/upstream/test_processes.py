@@ -112,6 +112,10 @@ class TestEndings(Spawned):
     def test_fails_as_expected(self) -> None:
         self.assertEqual(1, 2)
 
+    @unittest.expectedFailure
+    def test_fails_as_expected_on_rank_1(self) -> None:
+        self.assertEqual(self.rank, 0)
+
     @unittest.skip("never")
     def test_skipped_by_decorator(self) -> None:
         raise AssertionError
