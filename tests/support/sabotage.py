@@ -5,22 +5,21 @@ pipelines all end in the c10d operators of torch's dispatcher, in Python as in C
 the processor are replaced by ones that call the real kernel, wait, and change what goes in or what comes out: so no
 rank ever waits for a message that nobody sends.
 
-A test copies this file beside a conftest.py that says `from sabotage import *` and `install(Sabotage.STALE)`.
+Imported by a conftest.py in the folder of a suite, beside which this file is copied.
 """
 
 import collections
+import functools
 import os
-import socket
-import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import FakeWork, ProcessGroup, Work
+from torch.nn.parallel import DistributedDataParallel
 
 LEFT_OUT = 1  # the rank that the gang forgets
 
@@ -103,6 +102,7 @@ class Broken:
         self._sabotage, self._rank = sabotage, rank
         self._before: dict[object, list[torch.Tensor]] = {}
         self._has_met = False
+        self.is_paused = False
 
     def collective(self, name: str, operator: Operator, real: Kernel, arguments: list[Any]) -> Any:
         taken = list(tensors(arguments[operator.taken]))
@@ -203,6 +203,8 @@ def install(sabotage: str) -> None:
             return result
 
         def called(keys: Any, *arguments: Any) -> Any:
+            if broken.is_paused:
+                return real(keys, arguments)
             with torch.no_grad():
                 return kernel(lambda *changed: real(keys, changed), list(arguments))
 
@@ -213,44 +215,31 @@ def install(sabotage: str) -> None:
 
     for name, operator in OPERATORS.items():
         put_collective(name, operator)
+    for owner, preparation in PREPARATIONS:
+        spare(broken, owner, preparation)
     put("send", broken.send)
     put("recv_", broken.receive)
     put("recv_any_source_", broken.receive)
     put("barrier", broken.barrier)
 
 
-# --- a rank whose case has failed says so to those who wait for it
-
-_failed: list[str] = []
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    if report.failed:
-        _failed.append(report.nodeid)
+# What only prepares a case is left alone, or cases would end in there, before what they are about.
+PREPARATIONS = (
+    (DistributedDataParallel, "__init__"),  # compares the parameters of all ranks
+    (dist, "send_object_list"),  # stages of a pipeline tell each other shapes, and gloo ends the process where the
+    (dist, "recv_object_list"),  # bytes of a message do not fit
+)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Its connections are cut, as if it had gone: the others notice at once, and not only after a grace period."""
-    result = yield
-    if item.nodeid in _failed:
-        cut_connections()
-    return result
+def spare(broken: Broken, owner: Any, name: str) -> None:
+    original = getattr(owner, name)
 
-
-def cut_connections() -> None:
-    for entry in Path("/proc/self/fd").iterdir():
+    @functools.wraps(original)
+    def spared(*arguments: Any, **keywords: Any) -> Any:
+        broken.is_paused = True
         try:
-            is_socket = stat.S_ISSOCK(entry.stat().st_mode)
-        except OSError:  # the listing itself
-            continue
-        if not is_socket:
-            continue
-        connection = socket.socket(fileno=os.dup(int(entry.name)))
-        with connection:
-            is_inet = connection.family in (socket.AF_INET, socket.AF_INET6)
-            if is_inet and not connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                try:
-                    connection.shutdown(socket.SHUT_RDWR)
-                except OSError:  # nobody at the other end any more
-                    continue
+            return original(*arguments, **keywords)
+        finally:
+            broken.is_paused = False
+
+    setattr(owner, name, spared)

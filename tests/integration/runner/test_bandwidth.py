@@ -1,6 +1,5 @@
 """Bandwidth from the ranks to the report: what was asked for is timed, a slow rank is named, wrong elements count."""
 
-import shutil
 from pathlib import Path
 
 from disttest_cli.table import render_report
@@ -9,8 +8,8 @@ from disttest_contract.plan import SuitePlan
 from disttest_contract.report import Report
 from tests.integration.runner.gang import Gang, make_plan, only_suite
 from tests.support.sabotage import Sabotage
+from tests.support.sabotaged import sabotage_folder
 
-SUPPORT = Path(__file__).parents[2] / "support" / "sabotage.py"
 BANDWIDTH = "from disttest_runner.suites.collectives.bandwidth import *\n"
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter")
 LINKS = ("send_recv", "send_recv_pair")
@@ -95,9 +94,8 @@ def test_a_slow_rank_is_named_and_its_neighbours_are_not(tmp_path: Path) -> None
 
 
 def test_wrong_elements_of_the_timed_collectives_fail_the_case_and_are_counted(tmp_path: Path) -> None:
-    conftest = f"from sabotage import *\ninstall({Sabotage.SCALED.value!r})\n"
-    suite = in_folder(tmp_path / "suite", conftest, select="all_reduce or broadcast")
-    shutil.copy(SUPPORT, tmp_path / "suite" / "sabotage.py")
+    suite = in_folder(tmp_path / "suite", "", select="all_reduce or broadcast")
+    sabotage_folder(tmp_path / "suite", Sabotage.SCALED)
     found = {case.measurements[0].collective: case for case in only_suite(run(suite, tmp_path)).cases}
     assert {case.outcome for case in found.values()} == {Outcome.FAILED}
     assert "1024 of 1024 elements are wrong; the first at 0: 28 instead of 14" in found["all_reduce"].message

@@ -1,0 +1,19 @@
+"""Folders of suites in which communication is broken."""
+
+import shutil
+from pathlib import Path
+
+from tests.support.sabotage import Sabotage
+
+FILES = ("sabotage.py", "parting.py")
+
+
+def sabotage_folder(folder: Path, sabotage: Sabotage) -> None:
+    """The ranks that run this suite import what breaks them from beside it, as a user's own conftest would."""
+    for name in FILES:
+        shutil.copy(Path(__file__).parent / name, folder / name)
+    (folder / "conftest.py").write_text(f"""from parting import *
+import sabotage
+
+sabotage.install({sabotage.value!r})
+""")
