@@ -8,7 +8,7 @@ from disttest_contract.plan import SuitePlan
 from disttest_contract.report import Report
 from tests.integration.runner.gang import Gang, make_plan, only_suite
 from tests.support.sabotage import Sabotage
-from tests.support.sabotaged import sabotage_folder
+from tests.support.sabotaged import can_sabotage, sabotage_folder
 
 BANDWIDTH = "from disttest_runner.suites.collectives.bandwidth import *\n"
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather", "scatter")
@@ -93,6 +93,7 @@ def test_a_slow_rank_is_named_and_its_neighbours_are_not(tmp_path: Path) -> None
     assert measured.slowdown > 1.5
 
 
+@can_sabotage
 def test_wrong_elements_of_the_timed_collectives_fail_the_case_and_are_counted(tmp_path: Path) -> None:
     suite = in_folder(tmp_path / "suite", "", select="all_reduce or broadcast")
     sabotage_folder(tmp_path / "suite", Sabotage.SCALED)

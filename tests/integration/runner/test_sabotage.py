@@ -15,7 +15,9 @@ from disttest_contract.plan import SuitePlan
 from disttest_contract.report import CaseResult
 from tests.integration.runner.gang import Gang, make_plan
 from tests.support.sabotage import Sabotage
-from tests.support.sabotaged import sabotage_folder
+from tests.support.sabotaged import can_sabotage, sabotage_folder
+
+pytestmark = can_sabotage
 
 PREPARE = "prepare "
 SABOTAGES = [sabotage for sabotage in Sabotage if sabotage is not Sabotage.NONE]
