@@ -18,7 +18,7 @@ demo: setup ## a cluster, the operator and one DistTest of 2 pods x 2 ranks, fro
 	@$(BIN)/python demo.py
 
 test: setup ## all unit and integration tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m "not soak"
 
 unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py venv
@@ -27,8 +27,8 @@ unit: ## the tests that need neither cluster nor torch
 gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are skipped
 	@$(BIN)/python -m pytest tests/gpu
 
-soak: setup ## the runner's suites with the oldest and the newest torch (20 minutes; 2.5 GB more the first time)
-	@$(BIN)/python -m pytest tests/soak
+soak: setup ## what takes minutes: compiled suites whole, oldest and newest torch (an hour; 2.5 GB more the first time)
+	@$(BIN)/python -m pytest -m soak tests/soak tests/integration/runner
 
 check: ## format, lint, types, import rules, manifests render
 	@$(PYTHON) bootstrap.py all

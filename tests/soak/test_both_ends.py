@@ -13,8 +13,6 @@ from tests.soak.conftest import Torch
 
 # What is golden beyond two ranks of the newest torch, which every test run checks.
 TABLES = {("oldest", 2): "c10d_spawn_gloo_oldest.json", ("newest", 4): "c10d_spawn_gloo_4_ranks.json"}
-# FSDP1 of newer torch wants an accelerator: on a CPU its suite is skipped whole, which is no green.
-RED_WITHOUT_GPU = {("newest", "fsdp-exec-order"): Reason.NOTHING_PASSED}
 
 
 def test_every_family_of_the_harness_ends_as_the_table_says(torch: Torch, tmp_path: Path) -> None:
@@ -41,5 +39,4 @@ def test_a_builtin_suite_runs(torch: Torch, tmp_path: Path, name: str) -> None:
     plan = make_plan(builtin(name), nodes=2, ranks=2, case_seconds=120, run_seconds=1700)
     gang = Gang(plan, tmp_path, python=torch.python, environ=torch.environ)
     suite = only_suite(gang.run(1750))
-    reason = RED_WITHOUT_GPU.get((torch.name, name), Reason.ALL_CASES_PASSED)
-    assert suite.reason is reason, f"{suite.message}\n{gang.text}"
+    assert suite.reason is Reason.ALL_CASES_PASSED, f"{suite.message}\n{gang.text}"

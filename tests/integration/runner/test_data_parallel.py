@@ -50,6 +50,7 @@ def outcomes(suite: SuiteResult) -> dict[str, Outcome]:
     return {case.id.split("::")[1]: case.outcome for case in suite.cases}
 
 
+@pytest.mark.soak
 def test_every_case_has_its_outcome_on_two_nodes_of_two_ranks(tmp_path: Path) -> None:
     suite = run(tmp_path, nodes=2, ranks=2)
     assert len(EXPECTED) == 79
@@ -58,6 +59,12 @@ def test_every_case_has_its_outcome_on_two_nodes_of_two_ranks(tmp_path: Path) ->
     assert all(
         "got mixed torch.Tensor and DTensor" in gap or "SymNodeVariable" in gap or "fused Adam" in gap for gap in gaps
     ), gaps
+
+
+def test_eager_cases_and_one_compiled_mode_have_their_outcome_on_two_nodes_of_two_ranks(tmp_path: Path) -> None:
+    suite = run(tmp_path, nodes=2, ranks=2, select="eager or unequal or (fully_shard and sgd)")
+    chosen = ("eager", "unequal", "fully_shard-sgd")
+    assert outcomes(suite) == {name: one for name, one in EXPECTED.items() if any(word in name for word in chosen)}
 
 
 @pytest.mark.parametrize(("nodes", "ranks"), [(1, 1), (1, 2), (1, 3)], ids=["1x1", "1x2", "1x3"])
