@@ -12,6 +12,7 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
         "fsdp-exec-order": "disttest_runner.suites.fsdp_exec_order",
         "fully-shard-autograd": "disttest_runner.suites.fully_shard_autograd",
         "pipeline-schedules": "disttest_runner.suites.pipeline_schedules",
+        "replicate-compile": "disttest_runner.suites.replicate_compile",
     }
 )
 

@@ -52,6 +52,7 @@ OF_SUITE = {
         "torch.distributed.pipelining",
         *("torch.export._trace", "torch._functorch.aot_autograd", "torch._inductor.output_code"),  # what tracing needs
     ),
+    "replicate-compile": ("torch.distributed.tensor.parallel", *TO_COMPILE),
 }
 
 

@@ -1,0 +1,116 @@
+"""Compiling models that several ranks train, and seeing what was compiled."""
+
+import contextlib
+import re
+import sysconfig
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import fx, nn
+from torch._dynamo import compiled_autograd
+from torch.nn.parallel import DistributedDataParallel
+
+from disttest_runner.gang import Gang
+
+CALLS = re.compile(r"_c10d_functional\.(\w+)\.default\(")  # in the code that inductor generates
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Compiles forward and backward. Of each backward it remembers the types of its all-reduces."""
+
+    backend: str
+    backwards: list[list[torch.dtype]] = field(default_factory=list)
+
+    def compile_backward(self, graph: fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+        reductions = (
+            node for node in graph.graph.nodes if node.op == "call_function" and "all_reduce" in str(node.target)
+        )
+        self.backwards.append([node.meta["example_value"].dtype for node in reductions])
+        compiled: Callable[..., Any] = torch._dynamo.lookup_backend(self.backend)(graph, inputs, **options)  # noqa: SLF001 - as documented
+        return compiled
+
+    def backward(self) -> contextlib.AbstractContextManager[Any]:
+        """What is called inside has its backward compiled as one graph, communication included."""
+        # with an underscore in later versions
+        enable = getattr(compiled_autograd, "_enable", None) or compiled_autograd.enable  # type: ignore[attr-defined]  # older versions
+        context: contextlib.AbstractContextManager[Any] = enable(
+            lambda graph: torch.compile(graph, fullgraph=True, backend=self.compile_backward)
+        )
+        return context
+
+
+def why_inductor_cannot(gang: Gang) -> str:
+    """What inductor misses here to build its code, asked before anything is compiled."""
+    if gang.device.type == "cuda":
+        from torch.utils._triton import has_triton
+
+        return "" if has_triton() else "inductor needs triton, and a GPU that triton knows"
+    from torch._inductor import cpp_builder, exc
+
+    try:
+        compiler = cpp_builder.get_cpp_compiler()
+    except (exc.InvalidCxxCompiler, RuntimeError) as error:
+        return f"inductor needs a C++ compiler on CPUs: {str(error).splitlines()[0]}"
+    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
+        return f"inductor needs the headers of Python beside {compiler} on CPUs"
+    return ""
+
+
+@contextlib.contextmanager
+def python_reducer(**inductor: Any) -> Iterator[None]:
+    """DistributedDataParallel reduces by hooks that can be compiled, if made in here; nothing of it stays behind."""
+    # one thread: small models, and a pool of processes for each rank costs more than it gives
+    settings = {"compile_threads": 1, "_fuse_ddp_communication": True, "_fuse_ddp_bucket_size": 1, **inductor}
+    if hasattr(torch._inductor.config, "cpp_cache_precompile_headers"):  # noqa: SLF001 - newer versions only
+        settings["cpp_cache_precompile_headers"] = True  # half of the time of building small kernels
+    with (
+        torch._inductor.config.patch(settings),  # noqa: SLF001 - torch has no other way to choose it
+        torch._dynamo.config.patch(optimize_ddp="python_reducer"),  # noqa: SLF001 - as documented
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def generated_code() -> Iterator[list[str]]:
+    """The sources that inductor writes, or takes from its cache, in here."""
+    from torch._inductor.graph import GraphLowering
+
+    sources: list[str] = []
+    with mock.patch.object(GraphLowering, "save_output_code", sources.append):
+        yield sources
+
+
+def collectives_in(sources: list[str]) -> list[str]:
+    """The calls of collectives and waits, in their order."""
+    return [name for source in sources for name in CALLS.findall(source)]
+
+
+class Trained:
+    """A model in one of the ways to reduce its gradients."""
+
+    def __init__(self, name: str, model: nn.Module, compiler: Compiler | None, *, compiles_forward: bool) -> None:
+        self.name, self.model, self.compiler = name, model, compiler
+        self._called: Callable[..., Any] = model
+        if compiler is not None and compiles_forward:
+            self._called = torch.compile(model, backend=compiler.backend)
+
+    def backward(self, batch: torch.Tensor, *, sync: bool) -> None:
+        with contextlib.ExitStack() as stack:
+            if not isinstance(self.model, DistributedDataParallel):
+                self.model.set_requires_gradient_sync(sync)  # type: ignore[operator]  # a method that replicate adds
+            elif not sync:
+                stack.enter_context(self.model.no_sync())
+            if self.compiler is not None:
+                stack.enter_context(self.compiler.backward())
+            self._called(batch).square().sum().backward()
+
+    def check_graph(self, reduced: torch.dtype, times: int) -> None:
+        """The backward that was compiled last has a reduction of each gradient in it, or has none."""
+        if self.compiler is not None:
+            assert self.compiler.backwards, f"no backward of {self.name} was compiled"
+            assert self.compiler.backwards[-1] == [reduced] * times, f"{self.name} reduces other things"

@@ -1,0 +1,237 @@
+"""Do compiled `replicate` and compiled DistributedDataParallel give the gradients that the eager one gives?
+
+Forward and backward are compiled, the backward as one graph with its communication in it, and the graph is looked at: a
+fall back to eager is no pass. Gradients also equal those of one process on the batches of all ranks.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch._dynamo.utils import counters
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.nn.parallel import DistributedDataParallel
+
+from disttest_runner.gang import Gang
+from disttest_runner.suites.compiling import (
+    Compiler,
+    Trained,
+    collectives_in,
+    generated_code,
+    python_reducer,
+    why_inductor_cannot,
+)
+from disttest_runner.suites.reference import alike, average, batches, same
+from disttest_runner.suites.replicate_compile_models import BUCKET_DIM, DIM, Layers, Weight
+
+pytestmark = pytest.mark.usefixtures("process_group")
+
+BATCH = 2  # of one rank
+STEPS = 2
+BUCKETS = 3
+BUCKET_LAYERS = 2 * BUCKETS
+
+Hook = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a model is compiled and its gradients are reduced."""
+
+    dtype: torch.dtype = torch.float64
+    reduced: torch.dtype = torch.float64  # what goes over the wire
+    hook: Hook | None = None
+    inductor: bool = False
+    compiles_forward: bool = True
+    skips_sync: bool = False
+
+    def trained(self, name: str, model: nn.Module, backend: str = "") -> Trained:
+        """Compiled by a backend, else eager."""
+        if self.hook is not None:
+            model.register_comm_hook(None, self.hook)  # type: ignore[operator]  # a method of both kinds
+        compiler = Compiler(backend) if backend else None
+        return Trained(name, model, compiler, compiles_forward=self.compiles_forward)
+
+    def syncs(self, step: int) -> bool:
+        """Where gradients are gathered without communication first, the last step makes up for it."""
+        return not self.skips_sync or step == STEPS - 1
+
+    def tolerances(self, expected: torch.Tensor, gang: Gang) -> dict[str, float]:
+        """Each rank rounds once, each addition once more."""
+        if self.reduced is torch.float64:
+            return {}
+        error = torch.finfo(self.reduced).eps * (4 + gang.world_size**0.5)
+        return {"relative": error, "absolute": error * float(expected.abs().max())}
+
+
+SINGLE = torch.float32
+WAYS = {
+    "forward": Way(inductor=True),
+    "no_sync": Way(skips_sync=True),
+    "fp32": Way(dtype=SINGLE, reduced=SINGLE),
+    "bf16_hook": Way(dtype=SINGLE, reduced=torch.bfloat16, hook=default_hooks.bf16_compress_hook),
+    "fp16_hook": Way(dtype=SINGLE, reduced=torch.float16, hook=default_hooks.fp16_compress_hook),
+    "backward_only": Way(compiles_forward=False),
+}
+
+
+@pytest.fixture(autouse=True)
+def fresh_compiler() -> Iterator[None]:
+    torch._dynamo.reset()  # noqa: SLF001 - as documented
+    counters.clear()
+    yield
+    torch._dynamo.reset()  # noqa: SLF001 - as documented
+
+
+def need_inductor(gang: Gang) -> None:
+    if reason := why_inductor_cannot(gang):
+        pytest.skip(reason)
+
+
+def replicated(model: nn.Module, **options: Any) -> nn.Module:
+    from torch.distributed._composable.replicate import replicate
+
+    return replicate(model, **options)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+def test_compile(gang: Gang, way: Way) -> None:
+    if way.inductor:
+        need_inductor(gang)
+    backend = "inductor" if way.inductor else "aot_eager"
+    to_replicate, to_wrap, to_stay_eager, reference, alone = alike(Layers, gang, copies=5, dtype=way.dtype)
+    expected = gradients_of_one_process(reference, alone, gang, way)
+    eager = way.trained("eager DistributedDataParallel", DistributedDataParallel(to_stay_eager))
+    of_eager = train(eager, gang, way)
+    with python_reducer():
+        for name, model in (
+            ("compiled replicate", replicated(to_replicate)),
+            ("compiled DistributedDataParallel", DistributedDataParallel(to_wrap)),
+        ):
+            torch._dynamo.reset()  # noqa: SLF001 - as documented; else the second takes what was compiled for the first
+            found = train(way.trained(name, model, backend), gang, way)
+            compare(f"{name} against one process", found, expected, gang, way)
+            compare(f"{name} against {eager.name}", found, of_eager, gang, way)
+    compare(f"{eager.name} against one process", of_eager, expected, gang, way)
+
+
+Gradients = list[list[torch.Tensor]]  # of each step, of each parameter
+
+
+def train(one: Trained, gang: Gang, way: Way) -> Gradients:
+    found = []
+    for step in range(STEPS):
+        one.backward(batches(gang, step, (BATCH, DIM), way.dtype)[gang.rank], sync=way.syncs(step))
+        found.append(gradients_of(one.model))
+        one.check_graph(way.reduced, len(found[-1]) if way.syncs(step) else 0)
+        if way.syncs(step):
+            one.model.zero_grad()
+    return found
+
+
+def gradients_of_one_process(whole: nn.Module, alone: nn.Module, gang: Gang, way: Way) -> Gradients:
+    """Of the batches of all ranks, or of its own alone where gradients are not reduced yet."""
+    found = []
+    for step in range(STEPS):
+        drawn = batches(gang, step, (BATCH, DIM), way.dtype)
+        whole(torch.cat(drawn)).square().sum().backward()
+        alone(drawn[gang.rank]).square().sum().backward()
+        if way.syncs(step):
+            found.append([gradient / gang.world_size for gradient in gradients_of(whole)])
+            whole.zero_grad()
+            alone.zero_grad()
+        else:
+            found.append(gradients_of(alone))
+    return found
+
+
+def gradients_of(model: nn.Module) -> list[torch.Tensor]:
+    gradients = [parameter.grad for parameter in model.parameters()]
+    return [gradient.clone() for gradient in gradients if gradient is not None]
+
+
+def compare(what: str, found: Gradients, expected: Gradients, gang: Gang, way: Way) -> None:
+    for step, (those, these) in enumerate(zip(found, expected, strict=True)):
+        assert these, "the reference has no gradients"
+        for number, (mine, theirs) in enumerate(zip(those, these, strict=True)):
+            same(f"step {step}, gradient {number} of {what}", mine, theirs, **way.tolerances(theirs, gang))
+
+
+FUSED = {"coalesced": "all_reduce_coalesced", "concat": "all_reduce"}
+
+
+@pytest.mark.parametrize("how", FUSED)
+def test_bucketing(gang: Gang, how: str) -> None:
+    """The generated code reduces all gradients in three calls, new gradients and accumulated ones."""
+    need_inductor(gang)
+    whole, reference = alike(lambda: nn.Sequential(*(Weight() for _ in range(BUCKET_LAYERS))), gang)
+    passes = [f"fuse_ddp_with_{'coalesced' if how == 'coalesced' else 'concat'}_op", "schedule_comm_wait"]
+    with python_reducer(_fuse_ddp_communication_passes=passes, reorder_for_locality=False):
+        model = Way().trained("compiled replicate", replicated(whole, bucket_cap_mb=1), "inductor")
+        for step in range(STEPS):
+            drawn = batches(gang, step, (1, BUCKET_DIM))
+            counters.clear()  # one graph adds to what another one counted where code comes from inductor's cache
+            with generated_code() as sources:
+                model.backward(drawn[gang.rank], sync=True)
+            reference(torch.cat(drawn)).square().sum().backward()
+            expected = [gradient / gang.world_size for gradient in gradients_of(reference)]
+            compare(f"{model.name}, {how}", [gradients_of(model.model)], [expected], gang, Way())
+            check_buckets(collectives_in(sources), FUSED[how])
+
+
+def check_buckets(calls: list[str], fused: str) -> None:
+    reductions = [call.rstrip("_") for call in calls if "all_reduce" in call]
+    assert reductions == [fused] * BUCKETS, f"the generated code calls {calls}"
+    waits = BUCKET_LAYERS if fused == "all_reduce_coalesced" else BUCKETS
+    assert calls.count("wait_tensor") == waits, f"the generated code calls {calls}"
+    assert counters["inductor"]["ddp_buckets"] == BUCKETS
+
+
+PLAN = {"fc1": ColwiseParallel(), "fc2": RowwiseParallel(), "fc3": ColwiseParallel(), "fc4": RowwiseParallel()}
+
+
+def test_ddp_with_tensor_parallel(gang: Gang) -> None:
+    """On a mesh of two dimensions: pairs of ranks share each layer, and the pairs share the batch."""
+    if gang.world_size < 4 or gang.world_size % 2:
+        pytest.skip(f"not run: pairs of ranks need an even world of at least 4, not {gang.world_size}")
+    pairs = gang.world_size // 2
+    mesh = init_device_mesh(gang.device.type, (pairs, 2), mesh_dim_names=("dp", "tp"))
+    to_compile, to_stay_eager, reference = alike(Layers, gang, copies=3)
+    drawn = batches(gang, 0, (BATCH, DIM), parts=pairs)
+    reference(torch.cat(drawn)).square().sum().backward()
+    average(reference, pairs)
+    compiler = Compiler("aot_eager")
+    eager = DistributedDataParallel(parallelize_module(to_stay_eager, mesh["tp"], PLAN), device_mesh=mesh["dp"])
+    # listed before the forward: it leaves no parameters in the module, and a loop over none would compare nothing
+    of_eager = dict(eager.module.named_parameters())
+    own = drawn[mesh["dp"].get_local_rank()]
+    eager(own).square().sum().backward()
+    with python_reducer():
+        ours = DistributedDataParallel(parallelize_module(to_compile, mesh["tp"], PLAN), device_mesh=mesh["dp"])
+        of_ours = dict(ours.module.named_parameters())
+        called = torch.compile(
+            ours, backend=compiler.backend, dynamic=False
+        )  # a symbolic shape cannot be hashed in a DTensor
+        with compiler.backward():
+            called(own).square().sum().backward()
+    assert compiler.backwards, "no backward was compiled"
+    for name, whole in reference.named_parameters():
+        assert whole.grad is not None
+        expected = tensor_shard(name, whole.grad, mesh["tp"].get_local_rank())
+        for who, parameters in (("compiled", of_ours), ("eager", of_eager)):
+            mine = parameters[name].grad
+            assert mine is not None, f"{name} has no gradient in the {who} model"
+            same(f"gradient of {name}, {who}", mine, expected)
+
+
+def tensor_shard(name: str, whole: torch.Tensor, place: int) -> torch.Tensor:
+    """Column-wise layers are cut along the first dimension; row-wise ones along the second, their bias not at all."""
+    layer, kind = name.split(".")
+    if isinstance(PLAN[layer], ColwiseParallel):
+        return whole.chunk(2)[place]
+    return whole.chunk(2, dim=1)[place] if kind == "weight" else whole

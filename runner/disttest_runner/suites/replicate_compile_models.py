@@ -1,0 +1,33 @@
+"""The models of the suite `replicate-compile`."""
+
+import torch
+from torch import nn
+
+from disttest_runner.compat import override
+
+DIM = 8
+BUCKET_DIM = 300  # a weight of float64 has 0.7 MB; a bucket is closed beyond 1 MB: two weights
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1, self.fc2, self.fc3, self.fc4 = (nn.Linear(DIM, DIM) for _ in range(4))
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        inner = torch.tanh(self.fc2(torch.tanh(self.fc1(batch))))
+        output: torch.Tensor = self.fc4(torch.tanh(self.fc3(inner)))
+        return output
+
+
+class Weight(nn.Module):
+    """A layer with one parameter, so that the buckets' sizes are known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(BUCKET_DIM, BUCKET_DIM, bias=False)
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.linear(batch))
