@@ -34,7 +34,7 @@ IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "distte
 METRICS = "/api/v1/namespaces/disttest-system/services/disttest-operator:metrics/proxy/metrics"
 STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 OPERATOR_SECONDS = 60
-RUN_SECONDS = 900
+RUN_SECONDS = 1800
 HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
 
 
