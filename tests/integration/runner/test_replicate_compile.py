@@ -32,10 +32,16 @@ def outcomes(suite: SuiteResult) -> dict[str, Outcome]:
     return {case.id.split("::")[1]: case.outcome for case in suite.cases}
 
 
+@pytest.mark.soak
 def test_every_case_passes_on_two_nodes_of_two_ranks(tmp_path: Path) -> None:
     suite = run(tmp_path, nodes=2, ranks=2)
     assert len(ALL) == 9
     assert outcomes(suite) == dict.fromkeys(ALL, Outcome.PASSED)
+
+
+def test_cases_that_read_generated_code_pass_on_two_nodes(tmp_path: Path) -> None:
+    suite = run(tmp_path, nodes=2, ranks=1, select="bucketing")
+    assert outcomes(suite) == {"test_bucketing[coalesced]": Outcome.PASSED, "test_bucketing[concat]": Outcome.PASSED}
 
 
 @pytest.mark.parametrize(("nodes", "ranks"), [(1, 1), (1, 2), (1, 3)], ids=["1x1", "1x2", "1x3"])
