@@ -19,9 +19,8 @@ from tests.support.sabotaged import can_sabotage, sabotage_folder
 
 pytestmark = can_sabotage
 
-PREPARE = "prepare "
 SABOTAGES = [sabotage for sabotage in Sabotage if sabotage is not Sabotage.NONE]
-RUN_SECONDS = 2400  # against hanging for ever; two idle cores need two to three minutes
+RUN_SECONDS = 2400  # against hanging for ever; two cores that do nothing else need a few minutes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +30,7 @@ class Row:
     modules: tuple[str, ...]  # of disttest_runner.suites
     select: str = ""  # pytest's -k: cases that stand for others which differ in a parameter only
     prepared_by: str = ""  # -k that finds a cheap case of the built-in suite: its gang imports what the suite needs
+    takes_minutes: bool = False
     silent: Mapping[str, str] = field(default_factory=dict)  # words -> why these cases do not communicate
     silent_under: Mapping[tuple[Sabotage, str], str] = field(default_factory=dict)
 
@@ -61,6 +61,13 @@ TABLE = {
         select="sgd and eager or dim and eager or sgd and dtensor_replicate or sgd and forward and fully_shard",
         prepared_by="sgd and replicate-sgd-eager and not dtensor",
     ),
+    "replicate-compile": Row(
+        modules=("replicate_compile",),
+        # a hook, accumulation, and inductor's fused buckets; the others differ in what is compiled, which takes seconds
+        select="no_sync or bf16_hook or coalesced",
+        prepared_by="backward_only",
+        takes_minutes=True,
+    ),
 }
 
 
@@ -73,61 +80,64 @@ def folder_of(place: Path, row: Row, sabotage: Sabotage) -> Path:
     return place
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What became of one suite under all sabotages."""
+
+    row: Row
+    cases: Mapping[Sabotage, tuple[CaseResult, ...]]
+
+
 @pytest.fixture(scope="module")
-def cases(tmp_path_factory: pytest.TempPathFactory) -> Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]]:
-    """All of the table in one run. Modules that a suite needs are imported once, by a case of the suite itself."""
-    folder = tmp_path_factory.mktemp("sabotage")
-    suites = [
-        SuitePlan(name=f"{PREPARE}{name}", builtin=name, select=row.prepared_by)
-        for name, row in TABLE.items()
-        if row.prepared_by
-    ]
-    keys = {f"{name} {sabotage}": (name, sabotage) for name in TABLE for sabotage in Sabotage}
-    for words, (name, sabotage) in keys.items():
-        place = folder_of(folder / words.replace(" ", "-"), TABLE[name], sabotage)
-        suites.append(SuitePlan(name=words, directory=str(place), select=TABLE[name].select))
-    gang = Gang(make_plan(*suites, nodes=1, ranks=2, case_seconds=60, run_seconds=RUN_SECONDS), folder)
-    report = gang.run(seconds=RUN_SECONDS)
-    prepared = [suite.verdict for suite in report.suites if suite.name.startswith(PREPARE)]
-    assert set(prepared) == {Verdict.PASSED}, gang.text
-    return {keys[suite.name]: suite.cases for suite in report.suites if suite.name in keys}
+def column(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Column:
+    """One gang for all sabotages of a suite: modules are imported once, by a case of the suite itself."""
+    name, folder = request.param, tmp_path_factory.mktemp("sabotage")
+    row = TABLE[name]
+    suites = [SuitePlan(name="prepare", builtin=name, select=row.prepared_by)] if row.prepared_by else []
+    for sabotage in Sabotage:
+        place = folder_of(folder / sabotage.value, row, sabotage)
+        suites.append(SuitePlan(name=sabotage.value, directory=str(place), select=row.select))
+    gang = Gang(make_plan(*suites, nodes=1, ranks=2, case_seconds=150, run_seconds=RUN_SECONDS), folder)
+    found = {suite.name: suite for suite in gang.run(seconds=RUN_SECONDS).suites}
+    assert "prepare" not in found or found["prepare"].verdict is Verdict.PASSED, gang.text
+    return Column(row, {sabotage: found[sabotage.value].cases for sabotage in Sabotage})
+
+
+in_every_suite = pytest.mark.parametrize(
+    "column",
+    [pytest.param(name, marks=[pytest.mark.soak] if row.takes_minutes else []) for name, row in TABLE.items()],
+    indirect=True,
+)
 
 
 @pytest.mark.parametrize("sabotage", SABOTAGES)
-@pytest.mark.parametrize("name", TABLE)
-def test_every_communicating_case_goes_red_and_no_other(
-    cases: Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]], name: str, sabotage: Sabotage
-) -> None:
-    outcomes = {case.id: case.outcome for case in cases[name, Sabotage.NONE]}
+@in_every_suite
+def test_every_communicating_case_goes_red_and_no_other(column: Column, sabotage: Sabotage) -> None:
+    outcomes = {case.id: case.outcome for case in column.cases[Sabotage.NONE]}
     wrong = []
-    for case in cases[name, sabotage]:
+    for case in column.cases[sabotage]:
         if outcomes[case.id] is not Outcome.PASSED:  # what gloo or torch cannot do needs no sabotage to go wrong
             print(f"-     {case.outcome:<8} {case.id}: without sabotage {outcomes[case.id]}")
             assert case.outcome is not Outcome.PASSED
             continue
-        why, is_red = TABLE[name].why_silent(sabotage, case.id), case.outcome in BAD
+        why, is_red = column.row.why_silent(sabotage, case.id), case.outcome in BAD
         print(f"{'red  ' if is_red else 'green'} {case.outcome:<8} {case.id} {why}")
         if is_red == bool(why):
             wrong.append(f"{case.id} {case.outcome}: {case.message}")
-    assert len(cases[name, sabotage]) == len(outcomes)
+    assert len(column.cases[sabotage]) == len(outcomes)
     assert not wrong, f"{len(wrong)} of {len(outcomes)} cases"
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_the_same_folder_without_sabotage_is_green(
-    cases: Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]], name: str
-) -> None:
+@in_every_suite
+def test_the_same_folder_without_sabotage_is_green(column: Column) -> None:
     """Else everything above could be red for another reason."""
-    without = cases[name, Sabotage.NONE]
+    without = column.cases[Sabotage.NONE]
     assert [case for case in without if case.outcome in BAD] == []
     assert any(case.outcome is Outcome.PASSED for case in without)
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_what_is_called_silent_is_there(
-    cases: Mapping[tuple[str, Sabotage], tuple[CaseResult, ...]], name: str
-) -> None:
-    row = TABLE[name]
-    ids = [case.id for case in cases[name, Sabotage.NONE]]
-    for words in (*row.silent, *(words for _, words in row.silent_under)):
+@in_every_suite
+def test_what_is_called_silent_is_there(column: Column) -> None:
+    ids = [case.id for case in column.cases[Sabotage.NONE]]
+    for words in (*column.row.silent, *(words for _, words in column.row.silent_under)):
         assert any(words in one for one in ids), f"no case is called {words!r} any more"
