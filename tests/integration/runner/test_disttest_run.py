@@ -203,7 +203,7 @@ WRONG = {
     "unknown suite": (
         MINE.replace("configMap: {name: files}", "builtin: colectives"),
         [],
-        "collectives, fully-shard-autograd",
+        "known: c10d-spawn, collectives, data-parallel",
     ),
     "files missing": (MINE, [], "say --files files=DIR"),
     "folder missing": (MINE, ["--files=files=nowhere"], "a folder that exists"),

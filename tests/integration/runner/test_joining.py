@@ -166,7 +166,7 @@ def test_an_unknown_suite_ends_every_agent_at_once(tmp_path: Path) -> None:
         summary = gang.summary(index)
         assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.UNKNOWN_SUITE)
         assert "'colectives' is unknown" in summary.message
-        assert "collectives, fully-shard-autograd" in summary.message
+        assert "known: c10d-spawn, collectives, data-parallel" in summary.message
 
 
 @pytest.mark.parametrize(
