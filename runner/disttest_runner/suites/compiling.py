@@ -77,7 +77,7 @@ def python_reducer(**inductor: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def generated_code() -> Iterator[list[str]]:
-    """The sources that inductor writes, or takes from its cache, in here."""
+    """The sources that inductor writes in here."""
     from torch._inductor.graph import GraphLowering
 
     sources: list[str] = []

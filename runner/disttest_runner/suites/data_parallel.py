@@ -77,10 +77,9 @@ class Gap:
     note: str = ""
 
 
-# Seen with torch 2.13.
 IN_STEPS = (
     Gap(  # what the model makes itself is no DTensor
-        applies=lambda training: training.build is Reshaping and MODES[training.mode].is_dtensor,
+        applies=lambda training: MODES[training.mode].is_dtensor and not training.implicit,
         error=RuntimeError,
         text="got mixed torch.Tensor and DTensor",
     ),
@@ -88,6 +87,11 @@ IN_STEPS = (
         applies=lambda training: (training.mode, training.execution) == ("dtensor_shard", Execution.STEP),
         error=InternalTorchDynamoError,
         text="SymNodeVariable() is not a constant",
+    ),
+    Gap(  # torch 2.7
+        applies=lambda training: training.build is Reshaping and training.mode == "dtensor_shard",
+        error=RuntimeError,
+        text="view size is not compatible with input tensor's size and stride",
     ),
 )
 # Met after the gradients were found right, so that no broken communication passes for it.
@@ -97,6 +101,16 @@ IN_PARAMETERS = (
         error=AssertionError,
         text="Tensor-likes are not close",
         note="the fused Adam steps wrongly where shards are unequal and a gradient is sharded otherwise: ",
+    ),
+    Gap(
+        applies=lambda training: (
+            torch.__version__ < "2.8"  # two ranks are needed to see it, so it cannot be tried beforehand
+            and training.mode == "dtensor_replicate"
+            and training.optimizer in ("momentum", "foreach")
+        ),
+        error=AssertionError,
+        text="Tensor-likes are not close",
+        note="momentum steps wrongly where a gradient is still a sum to be made: ",
     ),
 )
 
@@ -108,7 +122,7 @@ def expected(gaps: Iterable[Gap], training: Training) -> Iterator[None]:
         yield
     except Exception as error:
         for gap in gaps:
-            if gap.applies(training) and not training.implicit and isinstance(error, gap.error):
+            if gap.applies(training) and isinstance(error, gap.error):
                 line = next((line for line in str(error).splitlines() if gap.text in line), "")
                 if line:
                     pytest.xfail(f"torch {torch.__version__}: {gap.note}{type(error).__name__}: {line.strip()}")

@@ -6,7 +6,6 @@ gradients of the wrong scale. Everything is float64, so that only a wrong value 
 """
 
 import collections
-import copy
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,17 +15,15 @@ import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
 
 from disttest_runner.compat import override
 from disttest_runner.gang import Gang
+from disttest_runner.suites.reference import alike, average, batches, local_part, my_shard, same
 
 DIM = 24
 BATCH = 2  # of one rank
 ITERATIONS = 10
 PART_WAY = 3  # iterations after which the second output is used no more
-SEED = 42
-RELATIVE, ABSOLUTE = 1e-7, 1e-9  # tolerances
 
 Pair = collections.namedtuple("Pair", ["one", "two"])  # noqa: PYI024 - torch's hooks must see through a plain namedtuple
 
@@ -92,52 +89,14 @@ class Residual(nn.Module):
         return result
 
 
-def make(build: Callable[[], nn.Module], gang: Gang) -> tuple[nn.Module, nn.Module]:
-    """The same model twice: one to shard, one for reference."""
-    torch.manual_seed(SEED)
-    model = build().to(device=gang.device, dtype=torch.float64)
-    return model, copy.deepcopy(model)
-
-
-def batches(gang: Gang, iteration: int) -> list[torch.Tensor]:
-    """The batch of each rank, drawn alike by all of them."""
-    drawn = []
-    for rank in range(gang.world_size):
-        generator = torch.Generator().manual_seed(1000 * (iteration + 1) + rank)
-        drawn.append(torch.rand((BATCH, DIM), generator=generator, dtype=torch.float64).to(gang.device))
-    return drawn
-
-
-def my_shard(whole: torch.Tensor, gang: Gang) -> torch.Tensor:
-    """What `fully_shard` keeps of a parameter on this rank: a part of its first dimension, or nothing."""
-    parts = torch.chunk(whole, gang.world_size)
-    return parts[gang.rank] if gang.rank < len(parts) else whole[:0]
-
-
-def average(model: nn.Module, gang: Gang) -> None:
-    """The reference saw the batches of all ranks at once; `fully_shard` averages over ranks."""
-    for parameter in model.parameters():
-        if parameter.grad is not None:
-            parameter.grad.div_(gang.world_size)
-
-
-def same(what: str, mine: torch.Tensor, expected: torch.Tensor) -> None:
-    torch.testing.assert_close(mine, expected, rtol=RELATIVE, atol=ABSOLUTE, msg=lambda text: f"{what}: {text}")
-
-
 def same_shards(model: nn.Module, reference: nn.Module, gang: Gang, *, gradients: bool = True) -> None:
     for (name, sharded), (_, whole) in zip(model.named_parameters(), reference.named_parameters(), strict=True):
-        same(f"parameter {name}", local(sharded), my_shard(whole.detach(), gang))
+        same(f"parameter {name}", local_part(sharded), my_shard(whole.detach(), gang))
         if gradients:
             mine, expected = sharded.grad, whole.grad
             assert (mine is None) == (expected is None), f"{name}: only one of both models has a gradient"
             if mine is not None and expected is not None:
-                same(f"gradient of {name}", local(mine), my_shard(expected, gang))
-
-
-def local(tensor: torch.Tensor) -> torch.Tensor:
-    assert isinstance(tensor, DTensor), "a parameter or gradient is not sharded"
-    return tensor.to_local()
+                same(f"gradient of {name}", local_part(mine), my_shard(expected, gang))
 
 
 def adams(*models: nn.Module) -> list[torch.optim.Optimizer]:
@@ -165,7 +124,7 @@ def shard(modules: Iterable[nn.Module], mesh: DeviceMesh, *, reshard: bool | int
 
 def test_unused_forward_output(gang: Gang, mesh: DeviceMesh, reshard: bool | int) -> None:  # noqa: FBT001 - a fixture
     """Gradients are right when the loss leaves an output of the forward unused."""
-    model, reference = make(lambda: TwoBranches(uses_second=True), gang)
+    model, reference = alike(lambda: TwoBranches(uses_second=True), gang)
     shard((*model.children(), model), mesh, reshard=reshard)
     optimizers = adams(model, reference)
     for iteration in range(ITERATIONS):
@@ -184,7 +143,7 @@ def test_unused_forward_output(gang: Gang, mesh: DeviceMesh, reshard: bool | int
 
 def test_unused_forward_module(gang: Gang, mesh: DeviceMesh, reshard: bool | int) -> None:  # noqa: FBT001 - a fixture
     """Gradients are right, and absent where they must be, when the forward leaves a sharded module unused."""
-    model, reference = make(lambda: TwoBranches(uses_second=False), gang)
+    model, reference = alike(lambda: TwoBranches(uses_second=False), gang)
     shard((*model.children(), model), mesh, reshard=reshard)
     train(model, reference, gang)
 
@@ -192,26 +151,26 @@ def test_unused_forward_module(gang: Gang, mesh: DeviceMesh, reshard: bool | int
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS.keys())
 def test_nontensor_activations(gang: Gang, mesh: DeviceMesh, wrap: Callable[..., Any]) -> None:
     """Gradients find their way when activations travel in containers: torch must hook what is inside of them."""
-    model, reference = make(lambda: nn.Sequential(Wrapping(wrap), Unwrapping()), gang)
+    model, reference = alike(lambda: nn.Sequential(Wrapping(wrap), Unwrapping()), gang)
     shard((*model.children(), model), mesh)
     train(model, reference, gang)
 
 
 def test_post_acc_grad_hook_runs(gang: Gang, mesh: DeviceMesh) -> None:
     """A hook for accumulated gradients runs once for each parameter, and finds the finished gradient."""
-    model, reference = make(lambda: nn.Sequential(Residual(), Residual()), gang)
+    model, reference = alike(lambda: nn.Sequential(Residual(), Residual()), gang)
     shard((*model.children(), model), mesh)
     seen: dict[str, list[torch.Tensor]] = collections.defaultdict(list)
 
     def hook(name: str, parameter: torch.Tensor) -> None:
         assert parameter.grad is not None, f"{name} has no gradient when its hook runs"
-        seen[name].append(local(parameter.grad).clone())
+        seen[name].append(local_part(parameter.grad).clone())
 
     for name, parameter in model.named_parameters():
         on_gradient(parameter, functools.partial(hook, name))
     for module, batch in both(model, reference, gang, iteration=0):
         module(batch).sum().backward()
-    average(reference, gang)
+    average(reference, gang.world_size)
     expected = {name: parameter.grad for name, parameter in reference.named_parameters()}
     assert set(seen) == set(expected)
     for name, gradients in seen.items():
@@ -223,7 +182,7 @@ def test_post_acc_grad_hook_runs(gang: Gang, mesh: DeviceMesh) -> None:
 
 def test_post_acc_grad_hook_optim_parity(gang: Gang, mesh: DeviceMesh) -> None:
     """AdamW and its schedule, stepped inside the hooks of each parameter, train like a normal step."""
-    model, reference = make(lambda: nn.Sequential(Residual(), Residual(), nn.Linear(DIM, DIM)), gang)
+    model, reference = alike(lambda: nn.Sequential(Residual(), Residual(), nn.Linear(DIM, DIM)), gang)
     shard((*model.children(), model), mesh)
     reference_optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-2, foreach=False)
     reference_schedule = torch.optim.lr_scheduler.StepLR(reference_optimizer, step_size=5)
@@ -238,7 +197,7 @@ def test_post_acc_grad_hook_optim_parity(gang: Gang, mesh: DeviceMesh) -> None:
             per_row.sum().backward()
             losses.append(per_row.detach())
         same_losses(losses, gang)
-        average(reference, gang)
+        average(reference, gang.world_size)
         reference_optimizer.step()
         reference_optimizer.zero_grad()
         reference_schedule.step()
@@ -259,7 +218,7 @@ def step_in_hook(
 
 def both(model: nn.Module, reference: nn.Module, gang: Gang, iteration: int) -> list[tuple[nn.Module, torch.Tensor]]:
     """The sharded model with the batch of this rank, the reference with those of all."""
-    drawn = batches(gang, iteration)
+    drawn = batches(gang, iteration, (BATCH, DIM))
     return [(model, drawn[gang.rank]), (reference, torch.cat(drawn))]
 
 
@@ -271,7 +230,7 @@ def same_losses(losses: list[torch.Tensor], gang: Gang) -> None:
 
 def after_backward(model: nn.Module, reference: nn.Module, gang: Gang, losses: list[torch.Tensor]) -> None:
     same_losses(losses, gang)
-    average(reference, gang)
+    average(reference, gang.world_size)
     same_shards(model, reference, gang)
 
 
