@@ -8,7 +8,12 @@ from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, disttest, finished, ledger, run_counts
 
 CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
-    "unknown-suite": ({"suites": [{"name": "colectives"}]}, "Errored", "UnknownSuite", "it has: c10d-spawn, collectives, data-parallel"),
+    "unknown-suite": (
+        {"suites": [{"name": "colectives"}]},
+        "Errored",
+        "UnknownSuite",
+        "it has: c10d-spawn, collectives, data-parallel",
+    ),
     "config-map": (
         {"suites": [{"name": "mine", "configMap": {"name": "absent"}}]},
         *("Errored", "ConfigMapMissing", "create it and apply again"),
