@@ -57,8 +57,8 @@ TABLE = {
     ),
     "data-parallel": Row(
         modules=("data_parallel",),
-        # one optimizer, and of what is compiled one mode: compiling takes longer than everything else
-        select="sgd and eager or dim and eager or sgd and dtensor_replicate or sgd and forward and fully_shard",
+        # one optimizer, and one case of what is compiled: compiling takes longer than everything else
+        select="sgd and eager or dim and eager or sgd and dtensor_replicate and forward",
         prepared_by="sgd and replicate-sgd-eager and not dtensor",
     ),
     "replicate-compile": Row(
