@@ -3,6 +3,8 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(she
 BIN := .venv/bin
 CODE := runner operator cli devcluster tests bench bootstrap.py demo.py
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
+# Byte code of torch halves what every gang's start costs.
+unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
 
 .DEFAULT_GOAL := help

@@ -56,9 +56,11 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
         await self.ranks.attach()
-        tasks = [loop.create_task(self._join_and_obey())]
         if self.environment.node_index == 0:
-            tasks.append(loop.create_task(self._lead()))
+            self.leader = Leader(self.environment, self.log, self.termination, self.store.open)
+        tasks = [loop.create_task(self._join_and_obey())]
+        if self.leader is not None:
+            tasks.append(loop.create_task(self._lead(self.leader)))
         ending = await self._ended
         self.ranks.end()
         for task in tasks:
@@ -75,25 +77,24 @@ class Agent:
 
     # --- leading
 
-    async def _lead(self) -> None:
+    async def _lead(self, leader: Leader) -> None:
         environment = self.environment
-        self.leader = Leader(environment, self.log, self.termination, self.store.open)
         try:
             listener = store.listen(environment.leader_host, environment.leader_port)
         except OSError as error:
             message = f"the leader cannot listen on port {environment.leader_port}: {error.strerror}"
-            self.leader.board.interrupt(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+            leader.board.interrupt(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
             server = None
         else:
-            server = await asyncio.get_running_loop().create_server(self.leader.board.accept, sock=listener)
-        report = await self.leader.run()
+            server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener)
+        report = await leader.run()
         ending = Stop(report.verdict, report.reason, report.message)
-        self.leader.board.tell(end_message(ending))
+        leader.board.tell(end_message(ending))
         self.ranks.end()
         if server:
             server.close()
         self._publish(report)
-        await self.leader.board.hang_up(HANG_UP_SECONDS)
+        await leader.board.hang_up(HANG_UP_SECONDS)
         self._end(ending)
 
     def _publish(self, report: Report) -> None:
@@ -124,12 +125,12 @@ class Agent:
             pod_uid=environment.pod_uid,
             facts=await asyncio.to_thread(inspect, environment.node_name, uses_gpus=plan.backend == "nccl"),
         )
-        # A pod's own name may not resolve yet when it starts.
-        hosts = (environment.leader_host,) if environment.node_index else ("127.0.0.1", "::1")
-        if environment.node_index:
-            self.termination.update(step="joining")
         try:
-            await self.link.connect(hosts, environment.leader_port, hello, plan.join_seconds)
+            if self.leader is not None:
+                await self.link.connect_inside(self.leader.board.accept, hello, plan.join_seconds)
+            else:
+                self.termination.update(step="joining")
+                await self.link.connect(environment.leader_host, environment.leader_port, hello, plan.join_seconds)
         except NotJoinedError as refused:
             self._finish_alone(refused.stop)
             return

@@ -17,6 +17,8 @@ from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import InterruptedRunError, Switchboard
 from disttest_runner.termination import TerminationMessage
 
+NOTED_SECONDS = 0.1  # a thousand cases a second need not wake whoever reads the log a thousand times
+
 
 class Leader:
     def __init__(
@@ -35,7 +37,7 @@ class Leader:
         self._conductor: Conductor | None = None
         self._counts_before = Counts()  # of finished suites
         self._cases_before = 0
-        self._unsaid: list[str] = []  # lines on cases that have ended
+        self._writer: asyncio.TimerHandle | None = None  # of what was noted on cases that have ended
 
     async def run(self) -> Report:
         """Always comes back with a report: whatever goes wrong is a verdict with a reason."""
@@ -45,7 +47,7 @@ class Leader:
         except InterruptedRunError as interrupted:
             stop = interrupted.stop
         except Exception as error:  # noqa: BLE001 - a fault of ours must end with a report as well
-            self._say(traceback.format_exc())
+            self._log.say(traceback.format_exc())
             stop = Stop(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
         return self._report(stop)
 
@@ -70,7 +72,7 @@ class Leader:
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
             self.board,
             self._open_store,
-            Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._say),
+            Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
         )
         await self._conductor.run()
 
@@ -94,11 +96,10 @@ class Leader:
         )
 
     def _on_ended(self, run: SuiteRun, number: int) -> None:
-        """What takes system calls waits until the next case is on its way, but not for its end."""
+        """What takes system calls waits until the next case is on its way; lines on cases that are well, a bit more."""
         result = run.results[number]
-        if not self._unsaid:
-            asyncio.get_running_loop().call_later(0, self._say_all)
-        self._unsaid.append(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
+        self._log.note(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
+        self._write_noted_within(0 if progress.is_bad(result) else NOTED_SECONDS)
         summary = self._termination.summary
         changes: dict[str, object] = {
             "counts": Counts.sum([self._counts_before, run.counts]),
@@ -108,20 +109,23 @@ class Leader:
             changes["first_failure"] = f"{run.plan.name}: {result.id} {result.outcome}: {result.message}"
         self._termination.note(**changes)
 
-    def _say_all(self) -> None:
-        lines, self._unsaid = self._unsaid, []
-        for line in lines:
-            self._log.say(line)
-        self._termination.write_noted()
+    def _write_noted_within(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        at = loop.time() + seconds
+        if self._writer and at < self._writer.when():
+            self._writer.cancel()
+            self._writer = None
+        self._writer = self._writer or loop.call_at(at, self._write_noted)
 
-    def _say(self, line: str) -> None:
-        self._say_all()
-        self._log.say(line)
+    def _write_noted(self) -> None:
+        self._writer = None
+        self._log.write_noted()
+        self._termination.write_noted()
 
     def _on_suite_ended(self, result: SuiteResult) -> None:
         self._counts_before = Counts.sum([self._counts_before, result.counts])
         self._cases_before += len(result.cases)
-        self._say(progress.suite_line(result))
+        self._log.say(progress.suite_line(result))
 
     # --- the end
 

@@ -2,15 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_runner.door import Hello, Stop
+from disttest_runner.inside import join
 from disttest_runner.pulse import Pulse
 from disttest_runner.wire import ALIVE, Lines, Message, WireError, unpack
 
 ATTEMPT_SECONDS = 5.0
 RETRY_SECONDS = 0.1  # names of new pods resolve after a while
+
+
+Dial = Callable[[Lines], Awaitable[object]]  # connects these lines with the leader; raises OSError
 
 
 class NotJoinedError(Exception):
@@ -38,23 +42,36 @@ class LeaderLink:
         else:
             self._lines.send(message)
 
-    async def connect(self, hosts: tuple[str, ...], port: int, hello: Hello, seconds: float) -> None:
+    async def connect(self, host: str, port: int, hello: Hello, seconds: float) -> None:
         """Raises NotJoinedError at the deadline, or when the leader refuses."""
+
+        async def dial(lines: Lines) -> None:
+            await asyncio.get_running_loop().create_connection(lambda: lines, host, port)
+
+        await self._connect(dial, f"{host}:{port}", hello, seconds)
+
+    async def connect_inside(self, accept: Callable[[], Lines], hello: Hello, seconds: float) -> None:
+        """The same where the leader is in this process."""
+
+        async def dial(lines: Lines) -> None:
+            join(lines, accept())
+
+        await self._connect(dial, "this pod", hello, seconds)
+
+    async def _connect(self, dial: Dial, where: str, hello: Hello, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         problem = "no attempt was made"
         while (left := deadline - loop.time()) > 0:
-            for host in hosts:
-                try:
-                    # not wait_for, which loses a cancellation that comes together with the result
-                    async with asyncio.timeout(min(left, ATTEMPT_SECONDS)):
-                        await self._attempt(host, port, hello)
-                except OSError as error:  # TimeoutError is one
-                    problem = str(error) or type(error).__name__
-                else:
-                    return
+            try:
+                # not wait_for, which loses a cancellation that comes together with the result
+                async with asyncio.timeout(min(left, ATTEMPT_SECONDS)):
+                    await self._attempt(dial, where, hello)
+            except OSError as error:  # TimeoutError is one
+                problem = str(error) or type(error).__name__
+            else:
+                return
             await asyncio.sleep(RETRY_SECONDS)
-        where = f"{hosts[0]}:{port}"
         raise NotJoinedError(
             Stop(
                 Verdict.INFRA_FAILED,
@@ -64,7 +81,7 @@ class LeaderLink:
             )
         )
 
-    async def _attempt(self, host: str, port: int, hello: Hello) -> None:
+    async def _attempt(self, dial: Dial, where: str, hello: Hello) -> None:
         loop = asyncio.get_running_loop()
         first: asyncio.Future[bytes] = loop.create_future()
 
@@ -84,10 +101,11 @@ class LeaderLink:
             elif not first.done():
                 first.set_exception(ConnectionError("the connection was closed"))
 
-        _, lines = await loop.create_connection(lambda: Lines(on_line, on_lost), host, port)
+        lines = Lines(on_line, on_lost)
+        await dial(lines)
         try:
             lines.send(hello.to_message())
-            _check_answer(await first, f"{host}:{port}")
+            _check_answer(await first, where)
         except BaseException:
             lines.close()
             raise

@@ -15,7 +15,7 @@ LINE_BYTES = 4096  # longer lines are folded: container runtimes would split the
 
 
 class Log:
-    """Whole lines, flushed one by one. A reader that went away is no reason to stop."""
+    """Whole lines. A reader that went away is no reason to stop."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdout
@@ -24,15 +24,25 @@ class Log:
         self._progress_left = PROGRESS_BYTES
         self._output_left = RANK_OUTPUT_BYTES
         self._output_cut = 0
+        self._noted: list[str] = []
 
     def say(self, text: str) -> None:
         """A line of the runner's own, at most PROGRESS_BYTES of them."""
+        self.note(text)
+        self.write_noted()
+
+    def note(self, text: str) -> None:
+        """The same, written with the next line of anybody's or by `write_noted`: each write wakes who reads the log."""
         if self._progress_left <= 0:
             return
         self._progress_left -= _bytes(text)
         if self._progress_left <= 0:
             text = f"… more than {PROGRESS_BYTES} bytes of progress: the rest is in the report only"
-        self._write([text])
+        self._noted.append(text)
+
+    def write_noted(self) -> None:
+        if self._noted:
+            self._write([])
 
     def rank_output(self, source: str, line: bytes) -> None:
         """A line of what a rank (or the zygote) wrote. The prefix keeps it from looking like one of ours."""
@@ -56,8 +66,9 @@ class Log:
         self._write(frames)
 
     def _write(self, lines: Iterable[str]) -> None:
+        noted, self._noted = self._noted, []
         try:
-            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.write("".join(f"{line}\n" for line in (*noted, *lines)))
             self._stream.flush()
         except (OSError, ValueError):  # nobody reads any more, or the stream was closed
             self._progress_left = self._output_left = 0

@@ -33,8 +33,8 @@ class WireError(ValueError):
     """A line that is too long or is not a JSON object."""
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps and json.loads cost half as much again
-_decode = json.JSONDecoder().decode
+_encode = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps and json.loads cost twice as much
+_decode = json.JSONDecoder().raw_decode
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
@@ -43,9 +43,12 @@ def pack(message: Mapping[str, Any]) -> bytes:
 
 def unpack(raw: bytes) -> Message:
     try:
-        message = _decode(str(raw, "utf-8"))
+        text = str(raw, "utf-8")
+        message, end = _decode(text)
     except (ValueError, RecursionError) as error:
         raise WireError(f"a line is not JSON: {error}") from error
+    if end != len(text) and text[end:].strip():
+        raise WireError(f"a line goes on after its JSON: {text[end : end + 40]!r}")
     if not isinstance(message, dict):
         raise WireError(f"a line is {type(message).__name__}, not an object")
     return message
@@ -103,6 +106,7 @@ class Lines(asyncio.BufferedProtocol):
     ) -> None:
         self.serve(on_line, on_lost, limit_bytes)
         self.is_lost = False
+        self._is_closing = False  # asked of the transport each time, it would cost more than reading does
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._transport: asyncio.Transport | None = None
@@ -117,6 +121,8 @@ class Lines(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows for mypy; asyncio gives stream protocols these
         self._transport = transport
+        if self._is_closing:
+            transport.close()
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             for level, option, value in KEEPALIVE:
@@ -128,12 +134,16 @@ class Lines(asyncio.BufferedProtocol):
 
     @override
     def buffer_updated(self, nbytes: int) -> None:
-        *whole, rest = bytes(self._buffer[:nbytes]).split(b"\n")
+        self.feed(bytes(self._buffer[:nbytes]))
+
+    def feed(self, chunk: bytes) -> None:
+        """What has been read."""
+        *whole, rest = chunk.split(b"\n")
         if whole and self._pending:
             whole[0] = b"".join([*self._pending, whole[0]])
             self._pending, self._pending_bytes = [], 0
         for line in whole:
-            if self.is_closing:
+            if self._is_closing:
                 return
             if len(line) > self.limit_bytes:
                 self.close()
@@ -147,12 +157,8 @@ class Lines(asyncio.BufferedProtocol):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self.is_lost = True
+        self.is_lost = self._is_closing = True
         self._on_lost(self)
-
-    @property
-    def is_closing(self) -> bool:
-        return self._transport is None or self._transport.is_closing()
 
     def write(self, raw: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -163,5 +169,6 @@ class Lines(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """What was written before still goes out."""
+        self._is_closing = True
         if self._transport is not None:
             self._transport.close()

@@ -72,3 +72,15 @@ def test_a_reader_that_went_away_is_no_reason_to_stop() -> None:
 def test_all_shares_fit_into_what_can_be_read_back() -> None:
     assert log.REPORT_BYTES > 0
     assert RANK_OUTPUT_BYTES + PROGRESS_BYTES + log.REPORT_BYTES <= 4 << 20
+
+
+def test_a_noted_line_is_written_before_the_next_one_of_anybody() -> None:
+    wire = Wire()
+    written = Log(wire)
+    written.note("case 1 passed")
+    assert wire.written == b""
+    written.rank_output("rank 0", b"case 2 prints")
+    written.note("case 2 passed")
+    written.write_noted()
+    written.write_noted()
+    assert wire.written.splitlines() == [b"case 1 passed", b"[rank 0] case 2 prints", b"case 2 passed"]
