@@ -63,7 +63,7 @@ class LocalRanks:
         self._preparing: asyncio.Task[None] | None = None
 
     async def attach(self) -> None:
-        await self._nurseries.attach()
+        await self._nurseries.attach(self._broken)
 
     # --- what the leader asks for
 

@@ -4,7 +4,7 @@ The zygote of the next suite imports while the cases of this one run; one that n
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from disttest_contract.plan import RunPlan
 from disttest_runner import orders
@@ -29,8 +29,16 @@ class Nurseries:
         self._open: dict[Key, Nursery] = {self._keys[0]: Nursery(first, events)}
         self._preloaded: set[str] = set()
 
-    async def attach(self) -> None:
-        await self._open[self._keys[0]].attach()
+    async def attach(self, ended: Callable[[str], None]) -> None:
+        """`ended` is called if the first zygote ends before it is warm: the image is wrong, or the node."""
+        first = self._open[self._keys[0]]
+        await first.attach()
+
+        def on_warm(warm: asyncio.Future[None]) -> None:
+            if not warm.cancelled() and (error := warm.exception()):
+                ended(str(error))
+
+        first.warm.add_done_callback(on_warm)
 
     async def of_suite(self, index: int) -> Nursery:
         """A warm one. Raises ZygoteEndedError if it ended before it was."""

@@ -17,6 +17,7 @@ from disttest_runner.wire import Lines, Message, WireError, unpack
 
 SIGNAL_SECONDS = 0.1  # without an answer: then the signal handler writes the stacks, which needs no interpreter lock
 LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
+LETTER_SAMPLES, LETTER_SECONDS = 10, 0.003
 STARVED_SECONDS = 1.5  # for one whose watcher would run if it got a processor
 POLL_SECONDS = 0.02
 RAW_STACK_BYTES = 256 << 10
@@ -112,10 +113,10 @@ async def look(witnesses: Mapping[int, Witness], unfinished: AbstractSet[int]) -
             os.kill(witnesses[rank].pid, signal.SIGUSR1)
     while silent and loop.time() < started + STARVED_SECONDS:
         silent = {rank for rank in silent if not witnesses[rank].has_answered}
-        if not any(_may_answer(witnesses[rank], loop.time() - started) for rank in silent):
+        if not any([await _may_answer(witnesses[rank], loop.time() - started) for rank in silent]):
             break
         await asyncio.sleep(POLL_SECONDS)
-    found = {rank: _seen(witness, is_unfinished=rank in unfinished) for rank, witness in witnesses.items()}
+    found = {rank: await _seen(witness, is_unfinished=rank in unfinished) for rank, witness in witnesses.items()}
     problem = next((text for witness in witnesses.values() if (text := witness.take("trace", "problem"))), "")
     return found, str(problem)
 
@@ -126,25 +127,31 @@ async def _silent(witnesses: Mapping[int, Witness], seconds: float) -> set[int]:
     return {rank for rank, answer in answers.items() if not await answer}
 
 
-def _may_answer(witness: Witness, seconds: float) -> bool:
+async def _may_answer(witness: Witness, seconds: float) -> bool:
     """Whether it is worth waiting for this one."""
     state = states.read(witness.pid).letter
     if state in ("", "Z", "X", *states.STOPPED):
         return False
     if seconds < LOOK_SECONDS:
         return True
-    return _letter_of_watcher(witness) == states.RUNNING
+    return await _letter_of_watcher(witness) == states.RUNNING
 
 
-def _letter_of_watcher(witness: Witness) -> str:
-    return states.read(witness.pid, witness.thread).letter if witness.thread else ""
+async def _letter_of_watcher(witness: Witness) -> str:
+    """`R` only if it never sleeps: one that waits for the interpreter's lock wakes every 5 ms to ask for it again."""
+    for _ in range(LETTER_SAMPLES if witness.thread else 0):
+        letter = states.read(witness.pid, witness.thread).letter
+        if letter != states.RUNNING:
+            return letter
+        await asyncio.sleep(LETTER_SECONDS)
+    return states.RUNNING if witness.thread else ""
 
 
-def _seen(witness: Witness, *, is_unfinished: bool) -> Seen:
+async def _seen(witness: Witness, *, is_unfinished: bool) -> Seen:
     text = str(witness.take("stack", "text") or "") or (witness.signalled_stack() if is_unfinished else "")
     silent, is_excused = "", False
     if not witness.has_answered:
-        process, watcher = states.read(witness.pid), _letter_of_watcher(witness)
+        process, watcher = states.read(witness.pid), await _letter_of_watcher(witness)
         silent = states.describe(process, watcher=watcher)
         is_excused = not states.is_proof(process, watcher=watcher)
     return Seen(

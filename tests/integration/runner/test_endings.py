@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_runner.orders import MIN_COLLECT_SECONDS
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of, wait_for
 
 SUITE = """
@@ -142,3 +143,4 @@ def test_a_zygote_that_cannot_import_torch_ends_the_run_with_what_it_said(tmp_pa
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START)
     assert "node index 1 (pod tried-1 on local-1)" in report.message
     assert "[zygote] ImportError: libcudart is missing" in gang.text
+    assert report.finished - report.started < MIN_COLLECT_SECONDS / 2  # at once, not at a deadline

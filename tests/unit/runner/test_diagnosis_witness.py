@@ -1,6 +1,7 @@
 """How an agent asks its ranks: whoever answers is believed as far as it makes sense, whoever does not is explained."""
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.diagnosis import witness
+from disttest_runner.diagnosis import states, witness
 from disttest_runner.diagnosis.recorder import Trace
 from disttest_runner.diagnosis.seen import STACK_BYTES, Seen
+from disttest_runner.diagnosis.states import State
 from disttest_runner.diagnosis.witness import Witness
 
 STACK = 'Thread 0x01 (most recent call first):\n  File "/tests/test_it.py", line 40 in test_hang\n'
@@ -102,6 +104,23 @@ def test_a_rank_that_cannot_answer_is_waited_for_a_moment_only(process: subproce
     assert time.monotonic() - started < witness.STARVED_SECONDS + 5
     assert seen.silent.startswith("sleeps in C")
     assert not seen.is_excused
+
+
+@pytest.mark.parametrize(
+    ("of_watcher", "words"),
+    [("RRRSRRR", "sleeps in C and keeps the interpreter's lock"), ("R", "gets too little of a processor to answer")],
+)
+def test_a_watcher_that_sleeps_now_and_then_waits_for_the_interpreter(
+    of_watcher: str, words: str, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    letters = itertools.cycle(of_watcher)
+
+    def read(_: int, thread: int = 0) -> State:
+        return State(next(letters) if thread else "S", "")
+
+    monkeypatch.setattr(states, "read", read)
+    seen, _ = look(process.pid, *packed({"op": "hello", "thread": 7}))
+    assert seen.silent.startswith(words)
 
 
 def test_a_stopped_rank_is_not_waited_for(process: subprocess.Popen[bytes]) -> None:
