@@ -17,6 +17,7 @@ from torch import nn
 from torch._dynamo.exc import InternalTorchDynamoError
 from torch._dynamo.utils import counters
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import debug
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.parallel import DistributedDataParallel
 
@@ -134,10 +135,18 @@ def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the
     return init_device_mesh(gang.device.type, (gang.world_size,))
 
 
+# Torch 2.7 has no such function.
+forget_shardings: Callable[[], object] = getattr(debug, "_clear_sharding_prop_cache", lambda: None)
+
+
 @pytest.fixture(autouse=True)
 def fresh_compiler() -> Iterator[None]:
-    """No case profits from, or stumbles over, what another one had compiled."""
+    """No case profits from, or stumbles over, what another one had compiled.
+
+    In DTensor's cache of shardings torch 2.13 leaves meshes of its compiler's own, which it cannot copy later.
+    """
     torch._dynamo.reset()  # noqa: SLF001 - as documented
+    forget_shardings()
     counters.clear()
     yield
     torch._dynamo.reset()  # noqa: SLF001 - as documented
