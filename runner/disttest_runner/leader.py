@@ -1,6 +1,7 @@
 """The leader: lets the gang in, conducts the run, keeps progress and termination message, makes the report."""
 
 import asyncio
+import gc
 import time
 import traceback
 from collections.abc import Callable
@@ -67,6 +68,7 @@ class Leader:
         self._termination.update(step="collecting")
         asyncio.get_running_loop().call_later(plan.run_seconds, self.board.interrupt, _run_deadline(plan.run_seconds))
         await self._check_nodes()
+        gc.freeze()  # connections last as long as the run: the collector need not walk thousands of them
         self._conductor = Conductor(
             plan,
             World(node_names=names, ranks_per_node=plan.ranks_per_node),

@@ -11,6 +11,8 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.005
+EXEC_SECONDS = 0.1  # no exec is in the middle of it for longer
+ENDED = "ZX"  # states of what has ended: not reaped yet, or just being so
 
 
 def _prctl(option: int, value: int) -> None:
@@ -59,12 +61,23 @@ def children() -> list[int]:
     return found
 
 
-def command(pid: int) -> str:
-    """The command line of a living process; empty for one that has ended or only waits to be reaped."""
+def command(pid: int, proc: Path = Path("/proc")) -> str:
+    """The command line of a living process; empty for one that has ended or only waits to be reaped.
+
+    In the middle of an exec there is none for a moment, although whoever started the process may go on already.
+    """
+    deadline = time.monotonic() + EXEC_SECONDS
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
+        while not (text := (proc / f"{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()):
+            name, _, rest = (proc / f"{pid}/stat").read_text(errors="replace").rpartition(")")
+            if rest.split()[0] in ENDED:
+                return ""
+            if time.monotonic() > deadline:  # it has none, then
+                return name.partition("(")[2]
+            time.sleep(EXEC_SECONDS / 100)
     except OSError:
         return ""
+    return text
 
 
 def kill_tree(pid: int) -> None:

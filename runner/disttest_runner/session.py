@@ -1,5 +1,6 @@
 """The pytest plugin of a rank: says what was collected, then runs one case at a time when told to."""
 
+import gc
 import hashlib
 import time
 from collections.abc import Callable, Iterable
@@ -82,6 +83,8 @@ class LockStep:
         self.has_collected = True
         self._say_collected(ids, problems)
         lean.leave_out_logging(session)
+        gc.collect()
+        gc.freeze()  # what was imported and collected stays: the collector need not walk it in mid-case
         while (message := self.channel.receive()) is not None:
             self._run(session, message["case"])
         return True

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from disttest_contract.outcomes import BAD, Reason, Verdict
@@ -88,7 +89,7 @@ class Switchboard:
         self._strangers.discard(lines)
         index = hello.node_index
         self.joined[index], self._agents[index] = hello, lines
-        lines.serve(lambda _, raw: self._on_line(index, raw), lambda _: self._on_lost(index), wire.LINE_BYTES)
+        lines.serve(partial(self._on_line, index), lambda _: self._on_lost(index), wire.LINE_BYTES)
         lines.send({"op": "welcome"})
         self._welcomed[index] = time.time()
         self.pulse.hear(index)
@@ -199,10 +200,12 @@ class Switchboard:
         where = f"node index {index} (pod {hello.pod_name} on {hello.node_name})"
         self.interrupt(Stop(Verdict.INFRA_FAILED, reason, f"{where}: {what}"))
 
-    def _on_line(self, index: int, raw: bytes) -> None:
+    def _on_line(self, index: int, _: Lines, raw: bytes) -> None:
         message: dict[str, Any] = wire.unpack(raw)
         self.pulse.hear(index)
         match message["op"]:
+            case "done":  # nearly all of them
+                self._on_answer(index, "done", message)
             case "alive":
                 pass
             case "clock":
