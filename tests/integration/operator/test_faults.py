@@ -37,9 +37,11 @@ def test_sleepy():
 """
 
 
-def namespaces_of_tests(cluster: Cluster) -> set[str]:
-    names = (item["metadata"]["name"] for item in cluster.find("namespaces"))
-    return {name for name in names if name.startswith("test-")}
+def is_rid_of_dying_namespaces(cluster: Cluster) -> bool:
+    """Whether nothing is left there that an operator would hear of when it goes."""
+    listed = json.loads(cluster.kubectl("get", "disttests,disttestseries", "--all-namespaces", "-o", "json"))
+    dying = {one["metadata"]["name"] for one in cluster.find("namespaces") if "deletionTimestamp" in one["metadata"]}
+    return not any(item["metadata"]["namespace"] in dying for item in listed["items"])
 
 
 def sleepy_run(cluster: Cluster, namespace: str, name: str, seconds: float) -> None:
@@ -106,7 +108,7 @@ def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
 def test_an_idle_operator_sends_nothing_but_its_lease_and_watches(
     cluster: Cluster, operator: OperatorProcess, namespace: str
 ) -> None:
-    cluster.wait_until("namespaces of other tests are gone", lambda: namespaces_of_tests(cluster) == {namespace}, 60)
+    cluster.wait_until("runs of other tests are gone", functools.partial(is_rid_of_dying_namespaces, cluster), 60)
     cluster.apply(disttest(namespace, "before", suites=[{"name": "none-such"}]))
     finished(cluster, namespace, "before")
     cluster.wait_until("the ledger is settled", lambda: ledger(cluster, namespace, "adhoc").get("pending") == [], 10)
