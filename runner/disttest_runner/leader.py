@@ -59,10 +59,10 @@ class Leader:
             f"{plan.backend}, suites {', '.join(suite.name for suite in plan.suites)}"
         )
         self._termination.update(step="joining")
+        self.board.pulse.start()  # whoever joins early must not take a leader that waits for a late pod for a lost one
         await self.board.wait_for_all(plan.join_seconds)
         _go_on_unless(door.check_gang(plan, self.board.joined) or preflight.check_hardware(plan, self.board.facts))
         self._joined = time.time()
-        self.board.pulse.start()
         names = self._node_names()
         self._log.say(f"joined after {self._joined - self._started:.1f} s: {', '.join(names)}")
         self._termination.update(step="collecting")

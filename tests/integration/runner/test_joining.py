@@ -2,6 +2,7 @@
 
 import json
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -195,3 +196,17 @@ def test_a_termination_message_that_cannot_be_written_is_a_warning(tmp_path: Pat
     gang = Gang(plan, tmp_path, environ=nowhere)
     assert gang.run().verdict is Verdict.PASSED
     assert "warning: the termination message cannot be written" in gang.text
+
+
+def test_agents_that_wait_long_for_another_one_do_not_take_the_leader_for_lost(tmp_path: Path) -> None:
+    silence_seconds = 1.0
+    gang = Gang(
+        make_plan(suite_of(tmp_path / "suite", SHORT), nodes=3, ranks=1),
+        tmp_path,
+        indexes=(0, 1),
+        environ={environment.SILENCE_SECONDS: str(silence_seconds)},
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        gang.agents[1].wait(5 * silence_seconds)
+    gang.start(2)
+    assert gang.run().verdict is Verdict.PASSED, gang.text
