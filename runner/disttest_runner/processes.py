@@ -7,12 +7,13 @@ import signal
 import time
 from pathlib import Path
 
+from disttest_runner.diagnosis import states
+
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.005
 EXEC_SECONDS = 0.1  # no exec is in the middle of it for longer
-ENDED = "ZX"  # states of what has ended: not reaped yet, or just being so
 
 
 def _prctl(option: int, value: int) -> None:
@@ -61,23 +62,20 @@ def children() -> list[int]:
     return found
 
 
-def command(pid: int, proc: Path = Path("/proc")) -> str:
+def command(pid: int, proc: Path = states.PROC) -> str:
     """The command line of a living process; empty for one that has ended or only waits to be reaped.
 
     In the middle of an exec there is none for a moment, although whoever started the process may go on already.
     """
     deadline = time.monotonic() + EXEC_SECONDS
-    try:
-        while not (text := (proc / f"{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()):
-            name, _, rest = (proc / f"{pid}/stat").read_text(errors="replace").rpartition(")")
-            if rest.split()[0] in ENDED:
-                return ""
-            if time.monotonic() > deadline:  # it has none, then
-                return name.partition("(")[2]
-            time.sleep(EXEC_SECONDS / 100)
-    except OSError:
-        return ""
-    return text
+    while states.read(pid, proc=proc).letter not in states.ENDED:
+        with contextlib.suppress(OSError):
+            if text := (proc / f"{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip():
+                return text
+        if time.monotonic() > deadline:
+            return "(no command line)"
+        time.sleep(EXEC_SECONDS / 100)
+    return ""
 
 
 def kill_tree(pid: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 PROC = Path("/proc")
 STOPPED = ("T", "t")
 RUNNING = "R"
+ENDED = ("", "Z", "X")  # gone, not reaped, just being reaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from disttest_runner.wire import Lines, Message, WireError, unpack
 
 SIGNAL_SECONDS = 0.1  # without an answer: then the signal handler writes the stacks, which needs no interpreter lock
 LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
-LETTER_SAMPLES, LETTER_SECONDS = 10, 0.003
+LETTER_SAMPLES, LETTER_SECONDS = 10, 0.003  # looks at a silent watcher, and the time between two
 STARVED_SECONDS = 1.5  # for one whose watcher would run if it got a processor
 POLL_SECONDS = 0.02
 RAW_STACK_BYTES = 256 << 10
@@ -130,7 +130,7 @@ async def _silent(witnesses: Mapping[int, Witness], seconds: float) -> set[int]:
 async def _may_answer(witness: Witness, seconds: float) -> bool:
     """Whether it is worth waiting for this one."""
     state = states.read(witness.pid).letter
-    if state in ("", "Z", "X", *states.STOPPED):
+    if state in (*states.ENDED, *states.STOPPED):
         return False
     if seconds < LOOK_SECONDS:
         return True

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
 import torch
 from torch import fx, nn
 from torch._dynamo import compiled_autograd
+from torch._dynamo.utils import counters
+from torch.distributed.tensor import debug
 from torch.nn.parallel import DistributedDataParallel
 
 from disttest_runner.gang import Gang
@@ -59,6 +62,23 @@ def why_inductor_cannot(gang: Gang) -> str:
     if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
         return f"inductor needs the headers of Python beside {compiler} on CPUs"
     return ""
+
+
+# Torch 2.7 has no such function.
+forget_shardings: Callable[[], object] = getattr(debug, "_clear_sharding_prop_cache", lambda: None)
+
+
+@pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """No case profits from, or stumbles over, what another one had compiled.
+
+    In DTensor's cache of shardings torch 2.13 leaves meshes of its compiler's own, which it cannot copy later.
+    """
+    torch._dynamo.reset()  # noqa: SLF001 - as documented
+    forget_shardings()
+    counters.clear()
+    yield
+    torch._dynamo.reset()  # noqa: SLF001 - as documented
 
 
 @contextlib.contextmanager

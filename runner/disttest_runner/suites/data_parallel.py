@@ -17,14 +17,16 @@ from torch import nn
 from torch._dynamo.exc import InternalTorchDynamoError
 from torch._dynamo.utils import counters
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import debug
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.parallel import DistributedDataParallel
 
 from disttest_runner.gang import Gang
+from disttest_runner.suites.compiling import fresh_compiler  # noqa: F401 - a fixture
 from disttest_runner.suites.data_parallel_models import INPUTS, Perceptron, Reshaping, Transposing
 from disttest_runner.suites.data_parallel_modes import MODES, Mode, mine
 from disttest_runner.suites.reference import alike, batches, same
+
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
 
 BATCH = 4  # of one rank
 
@@ -133,23 +135,6 @@ def expected(gaps: Iterable[Gap], training: Training) -> Iterator[None]:
 @pytest.fixture
 def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the mesh lies on the default group
     return init_device_mesh(gang.device.type, (gang.world_size,))
-
-
-# Torch 2.7 has no such function.
-forget_shardings: Callable[[], object] = getattr(debug, "_clear_sharding_prop_cache", lambda: None)
-
-
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    """No case profits from, or stumbles over, what another one had compiled.
-
-    In DTensor's cache of shardings torch 2.13 leaves meshes of its compiler's own, which it cannot copy later.
-    """
-    torch._dynamo.reset()  # noqa: SLF001 - as documented
-    forget_shardings()
-    counters.clear()
-    yield
-    torch._dynamo.reset()  # noqa: SLF001 - as documented
 
 
 in_every_mode = pytest.mark.parametrize("mode", MODES)

@@ -4,7 +4,7 @@ Forward and backward are compiled, the backward as one graph with its communicat
 fall back to eager is no pass. Gradients also equal those of one process on the batches of all ranks.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from disttest_runner.suites.compiling import (
     Compiler,
     Trained,
     collectives_in,
+    fresh_compiler,  # noqa: F401 - a fixture
     generated_code,
     python_reducer,
     why_inductor_cannot,
@@ -29,7 +30,7 @@ from disttest_runner.suites.compiling import (
 from disttest_runner.suites.reference import alike, average, batches, same
 from disttest_runner.suites.replicate_compile_models import BUCKET_DIM, DIM, Layers, Weight
 
-pytestmark = pytest.mark.usefixtures("process_group")
+pytestmark = pytest.mark.usefixtures("process_group", "fresh_compiler")
 
 BATCH = 2  # of one rank
 STEPS = 2
@@ -78,14 +79,6 @@ WAYS = {
     "fp16_hook": Way(dtype=SINGLE, reduced=torch.float16, hook=default_hooks.fp16_compress_hook),
     "backward_only": Way(compiles_forward=False),
 }
-
-
-@pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    torch._dynamo.reset()  # noqa: SLF001 - as documented
-    counters.clear()
-    yield
-    torch._dynamo.reset()  # noqa: SLF001 - as documented
 
 
 def need_inductor(gang: Gang) -> None:

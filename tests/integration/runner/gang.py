@@ -15,6 +15,7 @@ from typing import ClassVar
 from disttest_cli.local import agent_environment, free_port
 from disttest_contract import frames
 from disttest_contract.message import Summary
+from disttest_contract.outcomes import Outcome
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import CaseResult, Report, SuiteResult
 
@@ -204,3 +205,8 @@ def case(report: Report, name: str) -> CaseResult:
     """The one whose id ends so."""
     (found,) = [one for suite in report.suites for one in suite.cases if one.id.split("::")[-1] == name]
     return found
+
+
+def outcomes(suite: SuiteResult) -> dict[str, Outcome]:
+    """By the names of the cases, without their files."""
+    return {case.id.split("::")[-1]: case.outcome for case in suite.cases}

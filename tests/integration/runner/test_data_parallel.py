@@ -7,7 +7,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.plan import SuitePlan
 from disttest_contract.report import SuiteResult
-from tests.integration.runner.gang import Gang, make_plan, only_suite
+from tests.integration.runner.gang import Gang, make_plan, only_suite, outcomes
 
 MODES = ("dtensor_replicate", "dtensor_shard", "fully_shard", "replicate")
 DTENSORS = MODES[:2]
@@ -44,10 +44,6 @@ def run(folder: Path, *, nodes: int, ranks: int, select: str = "") -> SuiteResul
     report = gang.run(seconds=1000)
     assert report.verdict is Verdict.PASSED, gang.text
     return only_suite(report)
-
-
-def outcomes(suite: SuiteResult) -> dict[str, Outcome]:
-    return {case.id.split("::")[1]: case.outcome for case in suite.cases}
 
 
 @pytest.mark.soak

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.report import SuiteResult
-from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
+from tests.integration.runner.gang import Gang, builtin, make_plan, outcomes, suite_of
 
 SUITE = builtin("pipeline-schedules")
 TRAINING = dataclasses.replace(SUITE, name="training", select="not test_plan")
@@ -48,10 +47,6 @@ from disttest_runner.suites.pipeline import lines
 
 lines.LONGEST = 2
 """
-
-
-def outcomes(suite: SuiteResult) -> dict[str, Outcome]:
-    return {case.id.split("::")[-1]: case.outcome for case in suite.cases}
 
 
 def expected(*, world_size: int) -> dict[str, Outcome]:

@@ -8,7 +8,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.plan import SuitePlan
 from disttest_contract.report import SuiteResult
-from tests.integration.runner.gang import Gang, make_plan, only_suite
+from tests.integration.runner.gang import Gang, make_plan, only_suite, outcomes
 
 WAYS = ("forward", "no_sync", "fp32", "bf16_hook", "fp16_hook", "backward_only")
 BY_INDUCTOR = ("test_compile[forward]", "test_bucketing[coalesced]", "test_bucketing[concat]")
@@ -26,10 +26,6 @@ def run(
     report = gang.run(seconds=RUN_SECONDS)
     assert report.verdict is Verdict.PASSED, gang.text
     return only_suite(report)
-
-
-def outcomes(suite: SuiteResult) -> dict[str, Outcome]:
-    return {case.id.split("::")[1]: case.outcome for case in suite.cases}
 
 
 @pytest.mark.soak

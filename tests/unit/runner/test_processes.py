@@ -26,8 +26,8 @@ def test_a_process_in_mid_exec_is_waited_for(proc: Path, monkeypatch: pytest.Mon
     assert processes.command(7, proc) == "sleep 1000"
 
 
-def test_a_process_without_a_command_line_goes_by_its_name(proc: Path) -> None:
-    assert processes.command(7, proc) == "a (b) c"
+def test_a_living_process_without_a_command_line_is_not_taken_for_ended(proc: Path) -> None:
+    assert processes.command(7, proc) == "(no command line)"
 
 
 @pytest.mark.parametrize("letter", ["Z", "X"])

@@ -1,0 +1,37 @@
+"""The connection of the leader with the agent of its own pod behaves as a socket does."""
+
+import asyncio
+
+from disttest_runner.inside import join
+from disttest_runner.wire import Lines
+
+
+async def conversation() -> tuple[list[str], list[str]]:
+    """What both ends see, in their order, if one says two things, hangs up, and the other answers meanwhile."""
+    seen: tuple[list[str], list[str]] = ([], [])
+    both_lost = asyncio.get_running_loop().create_future()
+
+    def end(place: int) -> Lines:
+        def on_lost(_: Lines) -> None:
+            seen[place].append("lost")
+            if all(one[-1:] == ["lost"] for one in seen):
+                both_lost.set_result(None)
+
+        return Lines(lambda _, raw: seen[place].append(raw.decode()), on_lost)
+
+    one, other = end(0), end(1)
+    join(one, other)
+    one.write(b"first\nsec")
+    one.write(b"ond\n" + b"x" * 100_000 + b"\n")
+    other.write(b"hello\n")
+    one.close()
+    one.write(b"too late\n")
+    async with asyncio.timeout(20):
+        await both_lost
+    return seen
+
+
+def test_what_was_written_before_the_end_arrives_and_nothing_after_it() -> None:
+    one, other = asyncio.run(conversation())
+    assert one == ["lost"]
+    assert other == ["first", "second", "x" * 100_000, "lost"]

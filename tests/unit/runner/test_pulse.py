@@ -1,0 +1,41 @@
+"""Who beats is alive, who is silent is lost, once."""
+
+import asyncio
+
+from disttest_runner.pulse import BEATS, Pulse
+
+SILENCE_SECONDS = 0.2
+SILENT, TALKING = 1, 2
+
+
+async def watched(lives: int) -> tuple[list[tuple[int, str]], int]:
+    """Who was lost, and the number of our own beats, until one peer was silent for that many lives."""
+    lost: list[tuple[int, str]] = []
+    beats, is_over = 0, asyncio.Event()
+
+    def tell() -> None:
+        nonlocal beats
+        beats += 1
+        pulse.hear(TALKING)  # it answers each beat
+        if beats > lives * BEATS:
+            is_over.set()
+
+    pulse = Pulse(SILENCE_SECONDS, tell, lambda peer, how: lost.append((peer, how)))
+    pulse.hear(SILENT)
+    pulse.hear(TALKING)
+    pulse.start()
+    async with asyncio.timeout(20):
+        await is_over.wait()
+    pulse.stop()
+    return lost, beats
+
+
+def test_a_silent_peer_is_lost_once_and_one_that_answers_is_not() -> None:
+    lost, _ = asyncio.run(watched(lives=3))
+    assert [peer for peer, _ in lost] == [SILENT]
+    assert "has said nothing for over" in lost[0][1]
+
+
+def test_nobody_is_lost_before_the_time_is_over() -> None:
+    lost, beats = asyncio.run(watched(lives=0))
+    assert (lost, beats) == ([], 1)
