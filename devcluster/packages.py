@@ -1,0 +1,82 @@
+"""Programs of Debian packages, unpacked into the cache: installed, some would start services or fight with Docker's.
+
+They run with `environment()`, which names the unpacked programs and libraries first.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from devcluster import cache
+from devcluster.build import Say
+from devcluster.errors import ClusterError
+
+PACKAGES = ("buildah", "containerd", "containernetworking-plugins", "docker-registry", "mmdebstrap", "runc")
+PROGRAM_FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
+COMPLETE = "complete"
+
+
+def unpacked(say: Say) -> Path:
+    """The directory that holds them, laid out as a root file system; made at the first call (50 MB of downloads)."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise ClusterError(f"real nodes and images need Debian or Ubuntu, for the packages {', '.join(PACKAGES)}")
+    key = hashlib.sha256("\0".join((*PACKAGES, _distribution())).encode()).hexdigest()[:16]
+    place = cache.root() / "packages" / key
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / COMPLETE).exists():
+            say(f"downloading and unpacking {', '.join(PACKAGES)} into {place}")
+            shutil.rmtree(place, ignore_errors=True)
+            _unpack(place)
+    return place
+
+
+def environment(place: Path) -> Mapping[str, str]:
+    """Of a process that is to find these programs and their libraries."""
+    libraries = [str(folder) for folder in (place / "usr/lib").glob("*-linux-gnu*")]
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join(
+            [*(str(place / folder) for folder in PROGRAM_FOLDERS), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]
+        ),
+        "LD_LIBRARY_PATH": os.pathsep.join([*libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep),
+    }
+
+
+def _distribution() -> str:
+    """Packages of one release do not run on another, where libraries differ."""
+    file = Path("/etc/os-release")
+    return file.read_text() if file.exists() else ""
+
+
+def _unpack(place: Path) -> None:
+    if os.geteuid() == 0:
+        _apt("update", "-q")
+    # Only what this machine lacks: the rest of the libraries are the machine's own.
+    simulated = _apt("install", "--simulate", "--no-install-recommends", *PACKAGES)
+    wanted = {line.split()[1] for line in simulated.splitlines() if line.startswith("Inst ")} | set(PACKAGES)
+    with tempfile.TemporaryDirectory(dir=place.parent) as downloads:
+        _apt("download", "-q", *sorted(wanted), directory=downloads)
+        for archive in Path(downloads).glob("*.deb"):
+            subprocess.run(["dpkg-deb", "--extract", archive, place], check=True)
+    (place / COMPLETE).touch()
+
+
+def _apt(*arguments: str, directory: str = "/") -> str:
+    done = subprocess.run(
+        ["apt-get", *arguments],
+        cwd=directory,
+        env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ClusterError(f"apt-get {' '.join(arguments)} failed: {done.stderr.strip()}")
+    return done.stdout
