@@ -17,7 +17,7 @@ from pathlib import Path
 
 from devcluster import cache
 from devcluster.errors import ClusterError
-from devcluster.settings import PACKAGE, PROGRAMS
+from devcluster.settings import PACKAGE, PROGRAMS, REAL_NODE_PROGRAMS
 
 SOURCE = PACKAGE / "kubedev"
 INPUTS = ("main.go", "go.mod", "go.sum")
@@ -38,7 +38,7 @@ def programs(say: Say) -> Mapping[str, tuple[str, ...]]:
     if assets := os.environ.get("KUBEBUILDER_ASSETS"):
         return _from_assets(Path(assets))
     binary = str(build(say))
-    return {name: (binary, name) for name in PROGRAMS}
+    return {name: (binary, name) for name in (*PROGRAMS, *REAL_NODE_PROGRAMS)}
 
 
 def _from_assets(directory: Path) -> Mapping[str, tuple[str, ...]]:

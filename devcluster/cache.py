@@ -20,6 +20,11 @@ def kubedev() -> Path:
     return root() / "kubedev"
 
 
+def images() -> Path:
+    """Of `make images`, and their copy for containerd."""
+    return root() / "images"
+
+
 def clusters() -> Path:
     return root() / "clusters"
 

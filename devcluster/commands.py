@@ -12,9 +12,10 @@ from types import FrameType
 from devcluster import access, build, cache, images, kubeconfig, ownership, settings
 from devcluster.errors import ClusterError
 from devcluster.lifecycle import Cluster
+from devcluster.realnode import needs, prepare
 
 PASSED_ON = ("kubectl", "exec")  # their further arguments belong to another program
-PLAIN = ("build", "up", "down", "status")
+PLAIN = ("build", "up", "down", "status", "clean")
 WITHOUT_CLUSTER = "kustomize"  # the subcommand of kubectl that only reads files
 WATCH_SECONDS = 0.5
 EPILOG = """\
@@ -73,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
     up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
     up.add_argument("--nodes", type=int, default=2)
+    up.add_argument(
+        "--real-nodes", type=int, default=0, help="nodes of containerd and kubelet; root, after make images"
+    )
     up.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node: a number for the scheduler")
     up.add_argument("--image", action="append", default=[], metavar="NAME=DIR", help="DIR/bin is first on PATH")
     up.add_argument("--image-env", action="append", default=[], metavar="NAME:KEY=VALUE")
@@ -80,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--rootless", action="store_true", help="a user namespace even for root")
     commands.add_parser("down", parents=[which], help="end a cluster, with everything that runs in it")
     commands.add_parser("status", parents=[which], help="say whether it runs")
+    commands.add_parser("clean", help="remove what real nodes of killed clusters left: cgroups, files")
     commands.add_parser("kubectl", help="kubectl with the cluster's administrator; all further arguments are its own")
     commands.add_parser("exec", help="run a program in the cluster's network")
     return parser
@@ -89,6 +94,9 @@ def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
     foreign = access.foreign_kubeconfig(getattr(options, "kubeconfig", None))
     if options.command == "build":
         say(str(build.build(say)))
+        return 0
+    if options.command == "clean":
+        say("\n".join(f"removed: {left}" for left in needs.clean()) or "nothing was left behind")
         return 0
     if foreign:
         return _run_foreign(options.command, foreign, passed_on)
@@ -129,6 +137,7 @@ def _up(options: argparse.Namespace, cluster: Cluster) -> int:
     if note := access.note_on_ignored_kubeconfig():
         say(note)
     wanted = settings.Settings(
+        real=prepare.real_nodes(options.real_nodes, cluster.state, say) if options.real_nodes else None,
         programs=build.programs(say),
         nodes=options.nodes,
         gpus=options.gpus,

@@ -14,8 +14,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from devcluster import controlplane, kubeconfig, network, settings
+from devcluster import controlplane, kubeconfig, network, packages, settings
 from devcluster.probe import ApiProbe
+from devcluster.realnode import cgroups, registry
 
 READY_SECONDS = 120
 POLL_SECONDS = 0.05
@@ -85,14 +86,28 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
     supervisor.start_module("dns", "dns", kubeconfig.INSIDE)
     for number, name in enumerate(wanted.node_names, start=1):
         supervisor.start_module(name, "node", str(state), name, str(number))
+    if wanted.real:
+        _start_real_nodes(state, wanted, wanted.real, supervisor)
     listener = wanted.listener_descriptor
     supervisor.start_module("forward", "forward", str(listener), pass_fds=(listener,))
     os.close(listener)  # or the host's port would stay open when the forwarder has ended
     supervisor.wait_until("the controllers make service accounts", api.has_service_account)
     reached("controllers")
-    supervisor.wait_until("all nodes are Ready", lambda: api.ready_nodes() == wanted.nodes)
+    nodes = len(wanted.node_names) + len(wanted.real_node_names)
+    supervisor.wait_until("all nodes are Ready", lambda: api.ready_nodes() == nodes)
     reached("nodes")
     return seconds
+
+
+def _start_real_nodes(state: Path, wanted: settings.Settings, real: settings.RealNodes, supervisor: Supervisor) -> None:
+    """Each in a mount and a network namespace of its own, with the programs of the unpacked packages."""
+    os.environ.update(packages.environment(Path(real.programs)))
+    cgroups.create(real.cgroup)
+    server = registry.command(state, Path(real.registry), f"{network.GATEWAY}:{network.REGISTRY_PORT}")
+    supervisor.start("registry", *server)
+    for number, name in enumerate(wanted.real_node_names, start=len(wanted.node_names) + 1):
+        module = (sys.executable, "-m", "devcluster.realnode", str(state), name, str(number))
+        supervisor.start(name, "unshare", "--mount", "--net", *module)
 
 
 def main(state: Path) -> None:
@@ -100,7 +115,7 @@ def main(state: Path) -> None:
     wanted = settings.load(state / SETTINGS_FILE)
     supervisor = Supervisor(state)
     seconds = _start_cluster(state, wanted, supervisor)
-    supervisor.may_end = frozenset(wanted.node_names)
+    supervisor.may_end = frozenset((*wanted.node_names, *wanted.real_node_names))
     unfinished = state / f"{READY_FILE}.part"
     unfinished.write_text(json.dumps(seconds))
     unfinished.rename(state / READY_FILE)

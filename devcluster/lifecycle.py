@@ -16,6 +16,7 @@ from pathlib import Path
 from devcluster import kubeconfig, namespaces, network, pki, processes, settings
 from devcluster.errors import ClusterError
 from devcluster.inside import READY_FILE, READY_SECONDS, SETTINGS_FILE
+from devcluster.realnode import cgroups
 
 PID_FILE = "cluster.pid"
 LOG_FILE = "cluster.log"
@@ -49,13 +50,17 @@ class Cluster:
         An owned cluster dies with the calling thread, even if that is killed. Whatever interrupts the start ends it.
         """
         namespaces.check_programs()
-        if not 1 <= wanted.nodes <= network.MOST_NODES:
-            raise ClusterError(f"{wanted.nodes} nodes: between 1 and {network.MOST_NODES} are possible")
+        names = (*wanted.node_names, *wanted.real_node_names)
+        if not 1 <= len(names) <= network.MOST_NODES:
+            raise ClusterError(f"{len(names)} nodes: between 1 and {network.MOST_NODES} are possible")
+        if wanted.real and "kubelet" not in wanted.programs:
+            raise ClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
         unshare = ("unshare", *namespaces.unshare_options(rootless=rootless))
         self.state.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
             if self.is_running():
                 raise ClusterError(f"a cluster already runs in {self.state}; end it with: python -m devcluster down")
+            self._clear()
             shutil.rmtree(self.state, ignore_errors=True)
             self.state.mkdir(mode=0o700)
             pki.create(self.state / "pki")
@@ -63,7 +68,8 @@ class Cluster:
 
     def _launch(self, prefix: Sequence[str], wanted: settings.Settings) -> dict[str, float]:
         with socket.create_server(("127.0.0.1", 0)) as listener, (self.state / LOG_FILE).open("wb") as log:
-            kubeconfig.write_all(self.state, wanted.node_names, listener.getsockname()[1])
+            names = (*wanted.node_names, *wanted.real_node_names)
+            kubeconfig.write_all(self.state, names, listener.getsockname()[1])
             replace(wanted, listener_descriptor=listener.fileno()).save(self.state / SETTINGS_FILE)
             process = subprocess.Popen(
                 [*prefix, sys.executable, "-m", "devcluster.inside", str(self.state)],
@@ -98,10 +104,27 @@ class Cluster:
         """Ends it with everything below it; False if none was running."""
         unshare = processes.recall(self.state / PID_FILE)
         if unshare is None:
+            self._clear()  # its owner may have been killed
             return False
         if not processes.kill_namespace(unshare, self.state / PID_FILE):
             raise ClusterError(f"process {unshare} of {self.state} did not end after SIGKILL; see its state in /proc")
+        self._clear()
         return True
+
+    def _clear(self) -> None:
+        """What real nodes leave outside of their namespaces: one cgroup, and directories that may be large."""
+        settings_file = self.state / SETTINGS_FILE
+        if settings_file.exists() and (real := settings.load(settings_file).real):
+            cgroups.remove(real.cgroup)
+            shutil.rmtree(self.state / "nodes", ignore_errors=True)
+
+    def signal(self, program: str, number: int) -> None:
+        """Sends a signal to a program of the cluster, by the name of its log."""
+        pid = (self.state / f"{program}.pid").read_text()
+        command = ["nsenter", "--target", str(self.first_process()), "--pid", "--mount", "kill", f"-{number}", pid]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -5,11 +5,14 @@ import subprocess
 BRIDGE = "dev0"
 GATEWAY = "10.244.0.1"  # the bridge itself: API server on 443, DNS on 53
 NETWORK_BITS = 16
+POD_NETWORK = f"10.244.0.0/{NETWORK_BITS}"
 SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"  # the first address of that range, which the `kubernetes` Service always gets
 API_PORT = 443
 KUBELET_PORT = 10250
+REGISTRY_PORT = 5000  # of the gateway, where there are real nodes
 MOST_NODES = 200
+UPLINK = "uplink"  # of a real node's bridge to the cluster's
 
 
 def node_address(number: int) -> str:
@@ -18,9 +21,25 @@ def node_address(number: int) -> str:
 
 
 def create(nodes: int) -> None:
+    """The cluster's bridge, and on it the addresses of its process nodes."""
     commands = ["link set lo up", f"link add {BRIDGE} type bridge", f"link set {BRIDGE} up"]
     addresses = [GATEWAY, *(node_address(number) for number in range(1, nodes + 1))]
     commands += [f"addr add {address}/{NETWORK_BITS} dev {BRIDGE}" for address in addresses]
     # The one ClusterIP that pods dial: there is no kube-proxy, so it is simply an address of this machine.
     commands += [f"addr add {API_SERVICE}/32 dev lo"]
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
+
+
+def join(number: int, pid: int) -> None:
+    """Called in the network namespace of a real node, by its process `pid`: cables its own bridge to PID 1's."""
+    cable = f"link add real{number} master {BRIDGE} up type veth peer name {UPLINK} netns {pid}"
+    subprocess.run(["nsenter", "--target", "1", "--net", "ip", *cable.split()], check=True)
+    commands = [
+        "link set lo up",
+        f"link add {BRIDGE} type bridge",
+        f"link set {UPLINK} master {BRIDGE} up",
+        f"link set {BRIDGE} up",
+        f"addr add {node_address(number)}/{NETWORK_BITS} dev {BRIDGE}",
+        f"route add default via {GATEWAY}",
+    ]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)

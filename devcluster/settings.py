@@ -9,6 +9,7 @@ from typing import Any
 PACKAGE = Path(__file__).resolve().parent
 REPOSITORY = PACKAGE.parent
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+REAL_NODE_PROGRAMS = ("kubelet",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +28,37 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RealNodes:
+    """Nodes of containerd and the kubelet."""
+
+    count: int
+    programs: str
+    """The unpacked packages."""
+    store: str
+    """containerd's root with the images, which every node copies."""
+    registry: str
+    """The registry's storage, with the same images."""
+    cgroup: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     programs: Mapping[str, tuple[str, ...]]
     nodes: int = 2
     gpus: int = 0
     images: tuple[Image, ...] = ()
+    real: RealNodes | None = None
     listener_descriptor: int = -1
 
     @property
     def node_names(self) -> tuple[str, ...]:
+        """Of process nodes; the first has number 1."""
         return tuple(f"node{number}" for number in range(1, self.nodes + 1))
+
+    @property
+    def real_node_names(self) -> tuple[str, ...]:
+        """Their numbers follow those of the process nodes."""
+        return tuple(f"real{number}" for number in range(1, (self.real.count if self.real else 0) + 1))
 
     def visible(self) -> tuple[str, ...]:
         wanted = [str(REPOSITORY), *(path for image in self.images for path in image.visible())]
@@ -53,5 +75,6 @@ def load(file: Path) -> Settings:
         nodes=raw["nodes"],
         gpus=raw["gpus"],
         images=tuple(Image(name=i["name"], directory=i["directory"], env=i["env"]) for i in raw["images"]),
+        real=RealNodes(**raw["real"]) if raw["real"] else None,
         listener_descriptor=raw["listener_descriptor"],
     )

@@ -1,0 +1,1 @@
+"""Real nodes: containerd, runc and the kubelet, for what process nodes do not show."""

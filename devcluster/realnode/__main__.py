@@ -1,0 +1,110 @@
+"""python -m devcluster.realnode STATE NAME NUMBER: a node of containerd and the kubelet.
+
+It is started in a mount and a network namespace of its own, inside the cluster's: mounts, links, containers and the
+fixed paths of these programs vanish with the cluster, and the machine's kernel settings stay as they are.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from devcluster import network, settings
+from devcluster.realnode import cgroups, configuration
+
+CONTAINERD_SECONDS = 30
+POLL_SECONDS = 0.05
+
+
+def hide_host_directories(directory: Path) -> None:
+    """Gives the fixed paths of kubelet, containerd and CNI plugins a place of our own."""
+    _mount("-t", "tmpfs", "tmpfs", "/run")
+    for path in ("/var/lib", "/var/log"):
+        own = directory / path.replace("/", "-").strip("-")
+        own.mkdir(parents=True)
+        _mount("--bind", str(own), path)
+    for name, value in configuration.KERNEL_SETTINGS.items():
+        file = Path("/run/settings", name)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(value)
+        _mount("--bind", str(file), f"/proc/sys/{name}")
+
+
+def _mount(*arguments: str) -> None:
+    subprocess.run(["mount", *arguments], check=True)
+
+
+def copy_store(pristine: Path, root: Path) -> None:
+    """Images are never written to, so a node's copy shares their files; the two databases are its own."""
+    subprocess.run(["cp", "--archive", "--link", pristine, root], check=True)
+    for database in pristine.glob("*/*.db"):
+        own = root / database.relative_to(pristine)
+        own.unlink()
+        shutil.copy2(database, own)
+
+
+def start(name: str, *command: str | Path, logs: Path) -> subprocess.Popen[bytes]:
+    with (logs / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    (logs.parent / f"{name}.pid").write_text(str(process.pid))
+    return process
+
+
+def wait_for_containerd(process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + CONTAINERD_SECONDS
+    command = ["ctr", "--address", configuration.SOCKET, "version"]
+    while subprocess.run(command, capture_output=True, check=False).returncode:
+        if process.poll() is not None or time.monotonic() > deadline:
+            sys.exit(f"containerd does not answer after {CONTAINERD_SECONDS} s; it is {process.poll()}")
+        time.sleep(POLL_SECONDS)
+
+
+def write_configuration(directory: Path, state: Path, number: int, wanted: settings.RealNodes) -> None:
+    folders = {"root": directory / "containerd", "hosts": directory / "hosts", "cni": directory / "cni"}
+    host = folders["hosts"] / configuration.REGISTRY / "hosts.toml"
+    host.parent.mkdir(parents=True)
+    host.write_text(configuration.registry_host(f"http://{network.GATEWAY}:{network.REGISTRY_PORT}"))
+    folders["cni"].mkdir()
+    (folders["cni"] / "devcluster.conflist").write_text(json.dumps(configuration.cni(number)))
+    plugins = Path(wanted.programs, "usr/lib/cni")
+    (directory / "containerd.toml").write_text(configuration.containerd(**folders, plugins=plugins))
+    cgroup = f"{wanted.cgroup}/{number}"
+    cgroups.create(cgroup)
+    kubelet = configuration.kubelet(state=state, number=number, cgroup=cgroup)
+    (directory / "kubelet.json").write_text(json.dumps(kubelet))
+
+
+def main(state: Path, name: str, number: int) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    cluster = settings.load(state / "settings.json")
+    if cluster.real is None:
+        sys.exit("the cluster has no real nodes")
+    directory = state / "nodes" / name
+    directory.mkdir(parents=True)
+    network.join(number, os.getpid())
+    hide_host_directories(directory)
+    copy_store(Path(cluster.real.store), directory / "containerd")
+    write_configuration(directory, state, number, cluster.real)
+    logs = state / "logs"
+    containerd = start(f"{name}.containerd", "containerd", "--config", directory / "containerd.toml", logs=logs)
+    wait_for_containerd(containerd)
+    kubelet = start(
+        f"{name}.kubelet",
+        *cluster.programs["kubelet"],
+        f"--config={directory / 'kubelet.json'}",
+        f"--kubeconfig={state / name}.kubeconfig",
+        f"--hostname-override={name}",
+        f"--node-ip={network.node_address(number)}",
+        logs=logs,
+    )
+    kubelet.wait()
+    containerd.terminate()
+    sys.exit(f"the kubelet ended with {kubelet.returncode}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

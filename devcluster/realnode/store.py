@@ -1,0 +1,123 @@
+"""The images as containerd keeps them, unpacked once for all nodes and clusters: each node takes a linked copy.
+
+    python -m devcluster.realnode.store STORE REGISTRY IMAGE...     (below unshare; `update` starts it)
+
+Only layers that are not there yet are pulled, so a change of code costs seconds.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from devcluster import packages
+from devcluster.build import Say
+from devcluster.errors import ClusterError
+from devcluster.realnode import configuration, registry
+from devcluster.settings import REPOSITORY
+
+ISOLATION = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
+CONTENT = "content.json"  # written last: what the store holds
+ADDRESS = "127.0.0.1:5000"
+NAMESPACE = "k8s.io"  # where the kubelet's images are
+START_SECONDS = 30
+PROGRESS_SECONDS = 10
+
+
+def image(name: str) -> str:
+    """As pods call it."""
+    return f"{configuration.REGISTRY}/{name}:dev"
+
+
+def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, programs: Path, say: Say) -> None:
+    """Makes the store hold these images of the registry, by name without its tag, and no others."""
+    store.mkdir(parents=True, exist_ok=True)
+    with _locked(store):
+        content = store / CONTENT
+        if content.exists() and json.loads(content.read_text()) == dict(digests):
+            return
+        content.unlink(missing_ok=True)
+        module = (sys.executable, "-m", "devcluster.realnode.store", str(store), str(registry_storage))
+        environment = {**packages.environment(programs), "PYTHONPATH": str(REPOSITORY)}
+        say(f"unpacking the images {', '.join(digests)} for containerd")
+        process = subprocess.Popen(
+            [*ISOLATION, *module, *(image(name) for name in digests)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        _follow(process, say)
+        content.write_text(json.dumps(dict(digests)))
+
+
+@contextlib.contextmanager
+def _locked(store: Path) -> Iterator[None]:
+    with store.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _follow(process: subprocess.Popen[str], say: Say) -> None:
+    begun = time.monotonic()
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                _, errors = process.communicate(timeout=PROGRESS_SECONDS)
+                break
+            say(f"  unpacking images: {time.monotonic() - begun:.0f} s")
+    finally:
+        process.kill()
+    if process.returncode:
+        raise ClusterError(f"the images could not be unpacked: {errors.strip()[-2000:]}")
+
+
+def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
+    """PID 1 of its namespaces: what it starts ends with it."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
+    here = Path("/run/store")
+    host = here / "hosts" / configuration.REGISTRY / "hosts.toml"
+    host.parent.mkdir(parents=True)
+    host.write_text(configuration.registry_host(f"http://{ADDRESS}"))
+    settings = here / "containerd.toml"
+    settings.write_text(
+        f'version = 2\nroot = "{store}"\nstate = "/run/containerd"\n'
+        f'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n[grpc]\n  address = "{configuration.SOCKET}"\n'
+    )
+    serving = subprocess.Popen(registry.command(here, registry_storage, ADDRESS), stdout=subprocess.DEVNULL)
+    containerd = subprocess.Popen(["containerd", "--config", settings, "--log-level", "error"])
+    _wait_for(["ctr", "--address", configuration.SOCKET, "version"])
+    for name in images:
+        _ctr("images", "pull", "--hosts-dir", str(here / "hosts"), name)
+    for name in set(_ctr("images", "list", "--quiet").split()) - set(images):
+        _ctr("images", "remove", "--sync", name)
+    containerd.terminate()  # it closes its databases
+    containerd.wait()
+    serving.kill()
+
+
+def _ctr(*arguments: str) -> str:
+    command = ["ctr", "--address", configuration.SOCKET, "--namespace", NAMESPACE, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _wait_for(command: Sequence[str]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while subprocess.run(command, capture_output=True, check=False).returncode:
+        if time.monotonic() > deadline:
+            sys.exit(f"containerd does not answer after {START_SECONDS} s")
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    os.chdir("/")
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
