@@ -36,8 +36,9 @@ async def run(plan: RunPlan, show: Callable[[str], None], *, environ: Mapping[st
     """Start the agents, show what they say, and come back when none of them is left. SIGINT and SIGTERM end them."""
     nonce = secrets.token_hex(16)
     with tempfile.TemporaryDirectory(prefix="disttest-") as folder:
+        own = {"TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": compiled_code(os.environ if environ is None else environ)}
         agents = [
-            await _start(agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder)), environ)
+            await _start(own | agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder)), environ)
             for leader in (f"{LOOPBACK}:{free_port()}",)
             for index in range(plan.nodes)
         ]
@@ -46,6 +47,12 @@ async def run(plan: RunPlan, show: Callable[[str], None], *, environ: Mapping[st
             return await _follow(agents, nonce, show, interrupted)
         finally:
             await _stop(agents)
+
+
+def compiled_code(environ: Mapping[str, str]) -> str:
+    """Where inductor keeps it: outlasts the run, as it does without us; everything else that ranks leave does not."""
+    own = Path(tempfile.gettempdir(), f"disttest-inductor-{os.getuid()}")
+    return environ.get("TORCHINDUCTOR_CACHE_DIR", str(own))
 
 
 def agent_environment(plan: RunPlan, index: int, *, nonce: str, leader: str, folder: Path) -> dict[str, str]:

@@ -74,6 +74,17 @@ def test_a_green_run_ends_with_a_table_a_report_and_0(start: Start, tmp_path: Pa
     assert (report.verdict, report.counts.total) == (Verdict.PASSED, 2)
 
 
+def test_a_run_leaves_no_temporary_files(start: Start, tmp_path: Path, environ: dict[str, str]) -> None:
+    """Those that its ranks make, and forget when they are killed, are gone too."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environ["TMPDIR"] = str(temporary)
+    source = "import os, tempfile\n\ndef test_crash():\n    tempfile.mkdtemp()\n    os._exit(3)\n"
+    code, output = finish(start(MINE, files(tmp_path, source)))
+    assert code == 10, output
+    assert list(temporary.iterdir()) == []
+
+
 def test_a_red_run_ends_with_10_and_several_documents_run_in_order(start: Start, tmp_path: Path) -> None:
     source = "def test_a(gang): assert gang.rank != 1, 'one is odd'\n"
     two = MINE + "---\n" + (HEAD + SPEC).format(name="again")
