@@ -191,7 +191,8 @@ def read_run(body: Body, defaults: Defaults) -> Run:
             resource_version=meta["resourceVersion"],
             created=created,
             is_deleting="deletionTimestamp" in meta,
-            spec=Spec(suites=(), image="", gpus_per_node=0),
+            spec=Spec(suites=(), image=defaults.image, gpus_per_node=0),
+            runner_image=defaults.image,
             status=body.get("status") or {},
         )
         return Run(test=test, problems=error.problems)

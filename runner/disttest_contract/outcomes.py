@@ -96,7 +96,7 @@ class Reason(StrEnum):
     TERMINATED = "Terminated"  # SIGTERM
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     CONTAINER_CONFIG = "ContainerConfig"  # the kubelet could not make the container from its configuration
-    CONTAINER_START = "ContainerStart"  # the command could not be executed
+    CONTAINER_START = "ContainerStart"  # the command could not be executed, or the image cannot run the runner
     CONFIG_MAP_MISSING = "ConfigMapMissing"
     SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
     CLAIM_MISSING = "PersistentVolumeClaimMissing"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from disttest_contract import environment
 from disttest_runner import orders, processes
@@ -15,6 +16,7 @@ from disttest_runner.orders import RankOrder
 from disttest_runner.wire import Lines, Message, pack, unpack
 
 PROGRAM = "disttest_runner.zygote"
+HERE = Path(__file__).parents[1]  # where this package was found
 
 # Read when a module is imported, so they must be there before the zygote is.
 ENVIRONMENT = {
@@ -45,7 +47,7 @@ def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
     mine, its = socket.socketpair()
     reading, writing = os.pipe()
     environ = {name: value for name, value in os.environ.items() if name != environment.NONCE}
-    environ = {**ENVIRONMENT, **environ, **own}
+    environ = {**ENVIRONMENT, **environ, **found_by_children(own, os.environ.get("PYTHONPATH", ""))}
     arguments = [str(its.fileno()), str(os.getpid()), *orders.ALWAYS, *modules]
     process = subprocess.Popen(
         [sys.executable, "-m", PROGRAM, *arguments],
@@ -59,6 +61,13 @@ def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
     os.close(writing)
     mine.setblocking(False)
     return Zygote(process, mine, reading)
+
+
+def found_by_children(own: Mapping[str, str], path: str, here: Path = HERE) -> dict[str, str]:
+    """What a suite sets; where its PYTHONPATH would replace the one by which the runner itself was found, in front."""
+    if "PYTHONPATH" not in own or str(here) not in path.split(os.pathsep):
+        return dict(own)
+    return {**own, "PYTHONPATH": f"{here}{os.pathsep}{own['PYTHONPATH']}"}
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from devcluster import access, build
 from devcluster.errors import NoNamespaces
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Image, Settings
+from tests.support import foreign_images
 
 Manifest = dict[str, Any]
 T = TypeVar("T")
@@ -123,7 +124,8 @@ def fresh_cluster(directory: Path, say: build.Say, *, nodes: int = 2, rootless: 
     """A cluster of our own; it ends with this process, however that ends."""
     programs = build.programs(say)
     dev = DevCluster(directory / "state")
-    settings = Settings(programs=programs, nodes=nodes, images=running_venv(RUNNER_IMAGE, OPERATOR_IMAGE))
+    images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"))
+    settings = Settings(programs=programs, nodes=nodes, images=images)
     try:
         dev.start(settings, owned=True, rootless=rootless)
     except NoNamespaces as error:

@@ -16,6 +16,7 @@ from tests.support.runs import (
 ENDED = (an_ended_pod(0, 0, summary=a_summary(report_sha256="x")), an_ended_pod(1, 0))
 LOST = ReportLost(problem="the leader's log holds no report")
 INVALID = ReportLost(problem="the report claims Passed, but", is_invalid=True)
+OWN_IMAGE = a_test(spec=a_spec(image="mine:1"))
 GPUS = a_test(spec=a_spec(gpus_per_node=8, ranks_per_node=8))
 SMALL_NODES = (NodeView(name="n", labels={}, allocatable={"nvidia.com/gpu": "4"}),)
 TERMINATED = a_bad_report(Verdict.INFRA_FAILED, Reason.TERMINATED)

@@ -1,7 +1,7 @@
 """Endings that pods, their containers and last words tell."""
 
 from disttest_contract.outcomes import Reason, Verdict
-from tests.support.ending_row import ALONE, ENDED, GANG_LOST, GPUS, INVALID, LOST, REFUSAL, SMALL_NODES, Row
+from tests.support.ending_row import ALONE, ENDED, GANG_LOST, GPUS, INVALID, LOST, OWN_IMAGE, REFUSAL, SMALL_NODES, Row
 from tests.support.runs import (
     a_bad_report,
     a_pod,
@@ -36,27 +36,13 @@ OF_PODS = {
         evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, reason="OOMKilled"), report=found(GANG_LOST)),
         verdict=Verdict.ERRORED, reason=Reason.OUT_OF_MEMORY, words="resources.limits.memory",
     ),
-    "command not found": Row(
-        evidence=evidence(an_ended_pod(0, 127), an_ended_pod(1, 127), report=LOST),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="use an image of the runner",
-    ),
-    "container could not start": Row(
-        evidence=evidence(an_ended_pod(0, 128, reason="StartError"), an_ended_pod(1, 20), report=LOST),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="exit code 128",
-    ),
-    "image without the runner": Row(
-        evidence=evidence(
-            an_ended_pod(0, 1, message="No module named disttest_runner"), an_ended_pod(1, 1), report=LOST
-        ),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="its log ends: No module named disttest_runner",
-    ),
     "image away": Row(
         evidence=evidence(a_pod(0), a_waiting_pod(1, "ImagePullBackOff"), seconds=36),
         verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE,
         words="image 'runner:1' cannot be had by pod nightly-a1-1",
     ),
     "image name wrong": Row(
-        evidence=evidence(a_waiting_pod(0, "InvalidImageName"), a_pod(1), seconds=10),
+        evidence=evidence(a_waiting_pod(0, "InvalidImageName", image="mine:1"), test=OWN_IMAGE, seconds=10),
         verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE, words="correct spec.image",
     ),
     "container configuration": Row(

@@ -46,6 +46,7 @@ def a_test(status: Mapping[str, Any] | None = None, **changes: Any) -> DistTest:
         "created": CREATED,
         "is_deleting": False,
         "spec": a_spec(),
+        "runner_image": "runner:1",
         "status": status or {},
     }
     return DistTest(**usual | changes)
@@ -88,9 +89,17 @@ def a_pod(index: int = 0, **changes: Any) -> PodView:
     return PodView(**usual | changes)
 
 
-def a_waiting_pod(index: int, reason: str, *, since_seconds: float = 5) -> PodView:
+def a_waiting_pod(index: int, reason: str, *, since_seconds: float = 5, image: str = "") -> PodView:
     waiting = {"waiting_reason": reason, "waiting_message": "no such thing", "waiting_since": at(since_seconds)}
-    return a_pod(index, phase="Pending", started=None, **waiting)
+    return a_pod(index, phase="Pending", started=None, waiting_image=image, **waiting)
+
+
+def a_pod_without_runner(index: int, code: int, *, phase: str = "Failed", **changes: Any) -> PodView:
+    """The copying of the runner into it ended so; `reason` and `message` go to that end, the rest to the pod."""
+    parts = {key: changes.pop(key) for key in ("reason", "message") if key in changes}
+    end = Exit(code=code, at=at(6), **parts)
+    waiting = {"waiting_reason": "PodInitializing", "waiting_since": at(4)}
+    return a_pod(index, phase=phase, started=None, injected=end, ending_since=at(6), **waiting | changes)
 
 
 def an_unscheduled_pod(index: int, words: str = "0/2 nodes are available") -> PodView:

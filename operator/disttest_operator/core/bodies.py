@@ -36,8 +36,10 @@ def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bo
     index = (meta.get("annotations") or {}).get(INDEX_ANNOTATION, labels.get(INDEX_ANNOTATION, ""))
     if not index.isdecimal() or not labels.get(naming.LABEL_ATTEMPT, "").isdecimal():
         return None
-    container = _container(status)
-    waiting: Body = (container.get("state") or {}).get("waiting") or {}
+    inject = _container(status, "initContainerStatuses", naming.INJECT_CONTAINER)
+    container = _container(status, "containerStatuses", naming.CONTAINER)
+    waiter = inject if _waiting(inject) else container
+    waiting = _waiting(waiter)
     view = PodView(
         namespace=meta["namespace"],
         name=meta["name"],
@@ -57,6 +59,8 @@ def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bo
         conditions=_conditions(status),
         started=_started(container),
         exit=_exit(container),
+        injected=_exit(inject),
+        waiting_image=waiter.get("image") or "",
         waiting_reason=waiting.get("reason") or "",
         waiting_message=waiting.get("message") or "",
     )
@@ -91,13 +95,14 @@ def _with_memory(view: PodView, before: PodView | None, now: datetime) -> PodVie
     ending_since = now if view.is_ending else None
     if before is None:
         return replace(view, waiting_since=waiting_since, ending_since=ending_since)
-    if waiting_since and before.waiting_since:
+    if waiting_since and view.waits_as(before):
         waiting_since = before.waiting_since  # ErrImagePull and ImagePullBackOff take turns: one wait
     return replace(
         view,
         waiting_since=waiting_since,
         ending_since=before.ending_since or ending_since,
         exit=view.exit or before.exit,
+        injected=view.injected or before.injected,
         started=view.started or before.started,
     )
 
@@ -126,15 +131,22 @@ def _nonce(spec: Body) -> str:
     return next((str(entry.get("value", "")) for entry in env if entry["name"] == environment.NONCE), "")
 
 
-def _container(status: Body) -> Body:
-    statuses: list[Body] = status.get("containerStatuses") or []
-    return next((entry for entry in statuses if entry["name"] == naming.CONTAINER), {})
+def _container(status: Body, kind: str, name: str) -> Body:
+    statuses: list[Body] = status.get(kind) or []
+    return next((entry for entry in statuses if entry["name"] == name), {})
+
+
+def _waiting(container: Body) -> Body:
+    waiting: Body = (container.get("state") or {}).get("waiting") or {}
+    return waiting
 
 
 def _started(container: Body) -> datetime | None:
+    """A container whose command cannot be executed was started in 1970, says containerd: it never was."""
     state = container.get("state") or {}
     entry = state.get("running") or state.get("terminated") or {}
-    return time(entry.get("startedAt"))
+    started = time(entry.get("startedAt"))
+    return started if started and started.timestamp() > 0 else None
 
 
 def _exit(container: Body) -> Exit | None:

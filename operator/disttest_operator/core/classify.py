@@ -4,8 +4,9 @@ from disttest_operator.core.endings import AFTER_THE_GANG, LAST, RESULT
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.refusals import BEFORE_CREATION, WHILE_STARTING
 from disttest_operator.core.rule import Ending, first_match
+from disttest_operator.core.starting import NEVER_STARTED
 
-RULES = (*BEFORE_CREATION, *RESULT, *AFTER_THE_GANG, *WHILE_STARTING, *LAST)
+RULES = (*BEFORE_CREATION, *RESULT, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
 
 
 def classify(evidence: Evidence) -> Ending | None:

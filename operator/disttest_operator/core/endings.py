@@ -1,22 +1,14 @@
 """Rules about gangs that were: what their pods, their Job and their agents left behind."""
 
-import signal
-
-from disttest_contract import limits
 from disttest_contract.exits import ExitCode
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.evidence import Evidence, ReportFound, ReportLost
 from disttest_operator.core.judgement import conclusion
 from disttest_operator.core.rule import Ending, Rule, Told
-from disttest_operator.core.views import Exit, PodView
+from disttest_operator.core.starting import KILLED, RAISE_MEMORY, how_it_ended
+from disttest_operator.core.views import PodView
 
-TEXT_BYTES = 1024  # of what an agent or a log's end said, inside a message
 NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions that point at a lost node
-START_FAILED = frozenset({"StartError", "ContainerCannotRun"})
-START_CODES = frozenset({126, 127})  # the shell's: not executable, not found
-SIGNAL_BASE = 128
-RAISE_MEMORY = "raise spec.template.spec.resources.limits.memory"
-KILLED = frozenset({SIGNAL_BASE + signal.SIGKILL, SIGNAL_BASE + signal.SIGTERM})
 RED_OR_CONFIG = frozenset(
     {Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, Verdict.INFRA_FAILED}
 )
@@ -111,22 +103,10 @@ def out_of_memory(evidence: Evidence) -> str | None:
     return f"{pod.where} ran out of memory: {RAISE_MEMORY}" if pod else None
 
 
-def container_start(evidence: Evidence) -> str | None:
-    """The command could not be executed, or ended before there was an agent to say anything."""
-    if not evidence.is_over:
-        return None
-    for pod in _by_time(evidence):
-        end = pod.exit
-        if end and (end.reason in START_FAILED or end.code in START_CODES or _is_mute_failure(end)):
-            how = f"exit code {end.code}{_words(end)}"
-            return f"the runner did not start in {pod.where} ({how}): use an image of the runner"
-    return None
-
-
 def pod_killed(evidence: Evidence) -> str | None:
     if not evidence.is_over:
         return None
-    pod = next((pod for pod in _by_time(evidence) if pod.exit and pod.exit.code in KILLED), None)
+    pod = next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.code in KILLED), None)
     if pod is None or pod.exit is None:
         return None
     case = _case_in_flight(evidence)
@@ -161,9 +141,9 @@ def report_missing(evidence: Evidence) -> str | None:
 def runner_error(evidence: Evidence) -> str | None:
     if not evidence.is_over:
         return None
-    for pod in _by_time(evidence):
+    for pod in evidence.ended_pods:
         if pod.exit:
-            return _and_advice(f"the agent of {pod.where} ended with exit code {pod.exit.code}{_words(pod.exit)}")
+            return _and_advice(f"the agent of {pod.where} ended with {how_it_ended(pod.exit)}")
     return "the gang ended, and nothing says how: run again"
 
 
@@ -196,7 +176,7 @@ def _disruption(pod: PodView) -> str:
 def _out_of_memory(evidence: Evidence) -> PodView | None:
     if not evidence.is_over:
         return None
-    return next((pod for pod in _by_time(evidence) if pod.exit and pod.exit.reason == "OOMKilled"), None)
+    return next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.reason == "OOMKilled"), None)
 
 
 def _case_in_flight(evidence: Evidence) -> str:
@@ -204,26 +184,8 @@ def _case_in_flight(evidence: Evidence) -> str:
     return leader.exit.summary.current if leader and leader.exit and leader.exit.summary else ""
 
 
-def _by_time(evidence: Evidence) -> list[PodView]:
-    """Lost pods, the first to end first: it is the cause, the others are victims."""
-    ended = [(pod.exit.at, pod) for pod in evidence.lost_pods if pod.exit and pod.exit.at]
-    return [pod for _, pod in sorted(ended, key=lambda pair: pair[0])]
-
-
 def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
-    return (*((evidence.leader,) if evidence.leader else ()), *_by_time(evidence))
-
-
-def _is_mute_failure(end: Exit) -> bool:
-    """An agent writes its termination message first of all, and has exit codes of its own."""
-    return end.summary is None and 0 < end.code < SIGNAL_BASE and end.code not in set(ExitCode)
-
-
-def _words(end: Exit) -> str:
-    if end.summary:
-        return f", {end.summary.message}" if end.summary.message else ""
-    text = " ".join(end.message.split())
-    return f", its log ends: {limits.cut(text, TEXT_BYTES)}" if text else ""
+    return (*((evidence.leader,) if evidence.leader else ()), *evidence.ended_pods)
 
 
 RESULT = (Told(find=reported_result),)
@@ -236,7 +198,6 @@ AFTER_THE_GANG = (
     Rule(reason=Reason.NODE_REFUSED_POD, verdict=Verdict.INFRA_FAILED, find=node_refused_pod),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.TESTS_FAILED, find=out_of_memory_in_case),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=out_of_memory),
-    Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=container_start),
 )
 LAST = (
     Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed),

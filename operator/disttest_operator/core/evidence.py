@@ -115,6 +115,12 @@ class Evidence:
         return tuple(pod for pod in self.all_pods if pod.is_lost and (pod.has_started or pod.uid in current))
 
     @property
+    def ended_pods(self) -> list[PodView]:
+        """Lost ones whose end is known, the first to end first: it is the cause, the others are victims."""
+        ended = [(pod.exit.at, pod) for pod in self.lost_pods if pod.exit and pod.exit.at]
+        return [pod for _, pod in sorted(ended, key=lambda pair: pair[0])]
+
+    @property
     def leader(self) -> PodView | None:
         pods = self.pods
         return pods[0] if pods and pods[0].index == 0 else None

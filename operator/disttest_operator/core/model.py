@@ -122,7 +122,10 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistTest:
-    """One run. `status` is the object's status as it was read; terminal as soon as `verdict` is set."""
+    """One run. `status` is the object's status as it was read; terminal as soon as `verdict` is set.
+
+    `runner_image` is the operator's, whatever image the run names.
+    """
 
     namespace: str
     name: str
@@ -132,7 +135,13 @@ class DistTest:
     created: datetime
     is_deleting: bool
     spec: Spec
+    runner_image: str
     status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_own_image(self) -> bool:
+        """Whether the image need not have the runner in it."""
+        return self.spec.image != self.runner_image
 
     @property
     def verdict(self) -> Verdict | None:

@@ -17,8 +17,10 @@ SELECTOR = f"{LABEL_MANAGED_BY}={MANAGED_BY},{LABEL_NAME}"  # Jobs and pods that
 FIELD_MANAGER = MANAGED_BY
 
 CONTAINER = "test"
+INJECT_CONTAINER = "inject"  # copies the runner, where the test's image need not have it
 REPORT_KEY = "report.json.gz"  # in the report's ConfigMap
 SUITES_DIRECTORY = "/opt/disttest/suites"
+RUNNER_DIRECTORY = "/opt/disttest/runner"  # beside the suites: nothing can be mounted inside a read-only volume
 ARTIFACTS_DIRECTORY = "/artifacts"
 
 

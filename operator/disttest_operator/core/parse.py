@@ -76,6 +76,7 @@ def parse(body: Mapping[str, Any], defaults: Defaults) -> DistTest:
         created=_time(metadata.get("creationTimestamp")),
         is_deleting="deletionTimestamp" in metadata,
         spec=_spec(body["spec"], defaults),
+        runner_image=defaults.image,
         status=body.get("status") or {},
     )
 

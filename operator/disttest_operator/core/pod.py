@@ -3,7 +3,7 @@
 from typing import Any
 
 from disttest_contract import environment
-from disttest_operator.core import naming, run_plan
+from disttest_operator.core import injection, naming, run_plan, security
 from disttest_operator.core.model import Backend, DistTest, Manifest, Placement
 
 TERMINATION_GRACE_SECONDS = 30
@@ -11,7 +11,6 @@ NODE_LOST_SECONDS = 60  # a gang that lost a node is lost: five minutes, the def
 HEARTBEAT_MARGIN_SECONDS = 180
 HEARTBEAT_SECONDS = 480  # torch's own
 ARTIFACTS = "artifacts"  # the volume's name
-RUNNER_GROUP = 65532  # of the runner image's user
 TEMPORARY = "/tmp"  # noqa: S108  # a path inside the container, on a volume of the pod's own
 
 
@@ -32,7 +31,7 @@ def build_template(test: DistTest, attempt: int, nonce: str) -> Manifest:
         "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
         "automountServiceAccountToken": False,  # test code gets no key to the API
         "enableServiceLinks": False,
-        "securityContext": _security(test),
+        "securityContext": security.of_pod(test),
         "tolerations": _tolerations(test),
         "containers": [_container(test, attempt, nonce)],
         "volumes": _volumes(test),
@@ -40,6 +39,7 @@ def build_template(test: DistTest, attempt: int, nonce: str) -> Manifest:
     if test.spec.placement is Placement.SPREAD and test.spec.nodes > 1:
         spec["affinity"] = {"podAntiAffinity": _one_pod_a_node(test, attempt)}
     optional: dict[str, Any] = {
+        "initContainers": injection.init_containers(test),
         "nodeSelector": dict(template.node_selector),
         "priorityClassName": template.priority_class_name,
         "runtimeClassName": template.runtime_class_name,
@@ -54,19 +54,16 @@ def _container(test: DistTest, attempt: int, nonce: str) -> Manifest:
     container: Manifest = {
         "name": naming.CONTAINER,
         "image": test.spec.image,
-        "command": ["python", "-m", "disttest_runner"],
+        "command": injection.command(test),
         "workingDir": TEMPORARY,
         "env": _env(test, attempt, nonce),
         # What an agent says last stands in its pod's status; where it could say nothing, the end of its log does.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": security.of_container(),
         "volumeMounts": [
             {"name": "tmp", "mountPath": TEMPORARY},
             {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108  # a path inside the container
+            *injection.mounts(test),
             *(
                 {"name": _volume_name(index), "mountPath": naming.suite_directory(suite.name), "readOnly": True}
                 for index, suite in enumerate(test.spec.suites)
@@ -81,15 +78,6 @@ def _container(test: DistTest, attempt: int, nonce: str) -> Manifest:
     }
     resources = _resources(test)
     return container | ({"resources": resources} if resources else {})
-
-
-def _security(test: DistTest) -> Manifest:
-    """A new claim's file system belongs to root: the group makes it writable for the runner, where its driver can."""
-    security: Manifest = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-    if test.spec.artifacts.persistent_volume_claim:
-        # OnRootMismatch: the nights before may have left a million files.
-        security |= {"fsGroup": RUNNER_GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
-    return security
 
 
 def _resources(test: DistTest) -> Manifest:
@@ -147,6 +135,7 @@ def _volumes(test: DistTest) -> list[Manifest]:
     return [
         {"name": "tmp", "emptyDir": {}},
         {"name": "dshm", "emptyDir": {"medium": "Memory"}},  # the default of 64 MiB breaks NCCL and data loaders
+        *injection.volumes(test),
         *(
             {"name": _volume_name(index), "configMap": {"name": suite.config_map}}
             for index, suite in enumerate(test.spec.suites)

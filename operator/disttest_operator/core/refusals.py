@@ -89,10 +89,12 @@ def image_unavailable(evidence: Evidence) -> str | None:
     )
     if pod is None:
         return None
-    image = evidence.test.spec.image
+    test, image = evidence.test, pod.waiting_image or evidence.test.spec.image
+    is_own = test.has_own_image and image == test.spec.image
+    whose = "spec.image" if is_own else "the operator's --runner-image"
     return (
         f"image {image!r} cannot be had by {pod.where} ({_waiting(pod)}): "
-        "correct spec.image or spec.template.spec.imagePullSecrets"
+        f"correct {whose} or spec.template.spec.imagePullSecrets"
     )
 
 

@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from disttest_contract import limits
 from disttest_contract.message import Summary
+
+LAST_WORDS_BYTES = 1024
+# Reasons of kubelets for which a container waits although nothing is wrong.
+IN_THE_MAKING = frozenset({"ContainerCreating", "PodInitializing"})
 
 Body = Mapping[str, Any]  # an object as the API server sent it
 
@@ -49,10 +54,19 @@ class Exit:
     at: datetime | None = None
     summary: Summary | None = None
 
+    @property
+    def last_words(self) -> str:
+        """What the agent said last, else what the kubelet has of its log or of the runtime; cut, in one line."""
+        return self.summary.message if self.summary else limits.cut(" ".join(self.message.split()), LAST_WORDS_BYTES)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """`is_gone`: the API server no longer has it; this is what its last event said."""
+    """`is_gone`: the API server no longer has it; this is what its last event said.
+
+    `started` and `exit` are of the test's container, `injected` is the end of the one that brings it the runner; what
+    waits is the first container that has not started.
+    """
 
     namespace: str
     name: str
@@ -72,10 +86,17 @@ class PodView:
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     started: datetime | None = None  # the container
     exit: Exit | None = None
+    injected: Exit | None = None
+    waiting_image: str = ""
     waiting_reason: str = ""
     waiting_message: str = ""
     waiting_since: datetime | None = None  # by our clock: Kubernetes does not tell since when
     ending_since: datetime | None = None  # by our clock: nodes' clocks differ
+
+    def waits_as(self, before: "PodView") -> bool:
+        """Whether it waits as it did; that an image cannot be had is another wait than the one in which it came."""
+        was_well, is_well = (pod.waiting_reason in IN_THE_MAKING for pod in (before, self))
+        return bool(before.waiting_reason) and before.waiting_image == self.waiting_image and was_well == is_well
 
     @property
     def has_ended(self) -> bool:

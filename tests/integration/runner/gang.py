@@ -75,6 +75,7 @@ class Gang:
     own: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     wrap: Mapping[int, Sequence[str]] = field(default_factory=dict)  # a program that executes the agent's
     python: Path = Path(sys.executable)  # or one that has another torch
+    program: Sequence[str] = ("-m", "disttest_runner")  # or where it was copied to
 
     started: ClassVar[list["Gang"]] = []
 
@@ -98,7 +99,7 @@ class Gang:
         environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": "", MARK: self.mark}
         environ |= {**known, **self.environ, **self.own.get(index, {}), **changes}
         process = subprocess.Popen(
-            [*self.wrap.get(index, ()), str(self.python), "-m", "disttest_runner", f"--parent={os.getpid()}"],
+            [*self.wrap.get(index, ()), str(self.python), *self.program, f"--parent={os.getpid()}"],
             env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -18,12 +18,13 @@ from tests.data.good_manifest import GOOD
 
 Matches = Callable[[Mapping[str, Any], str], None]
 CPU = {"suites": [{"name": "collectives"}], "nodes": 2, "gpusPerNode": 0, "placement": "Any"}
+RUNNER = "disttest-runner:test"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 
 
 def a_test(spec: Mapping[str, Any], *, name: str = "run") -> DistTest:
     metadata = {"name": name, "namespace": "gpu-ci", "uid": "7f1c4a52-0000-4000-8000-000000000001"}
-    return parse({"metadata": metadata, "spec": spec}, Defaults(image="disttest-runner:test"))
+    return parse({"metadata": metadata, "spec": spec}, Defaults(image=RUNNER))
 
 
 def container(job: Manifest) -> Manifest:
@@ -147,6 +148,40 @@ def test_gpus_stand_in_limits_and_requests_beside_the_users_resources() -> None:
     resources = container(manifests.build_job(a_test(GOOD["spec"]), 1, "n"))["resources"]
     assert resources["limits"] == {"memory": "512Gi", "nvidia.com/gpu": "8"}
     assert resources["requests"] == {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"}
+
+
+def test_only_an_image_of_ones_own_gets_the_runner_and_a_user() -> None:
+    for image, is_own in (({}, False), ({"image": RUNNER}, False), ({"image": "mine:1"}, True)):
+        job = manifests.build_job(a_test({**CPU, **image}), 1, "n")
+        pod = job["spec"]["template"]["spec"]
+        assert ("initContainers" in pod, "runAsUser" in pod["securityContext"]) == (is_own, is_own)
+        assert any(volume["name"] == "runner" for volume in pod["volumes"]) is is_own
+        assert (container(job)["command"][0] == "python3") is is_own
+
+
+def test_nothing_is_mounted_inside_the_runners_volume() -> None:
+    """It is read-only in the test's container, so that no place for another volume could be made in it."""
+    mounts = [
+        mount["mountPath"] for mount in container(manifests.build_job(a_test(GOOD["spec"]), 1, "n"))["volumeMounts"]
+    ]
+    assert naming.RUNNER_DIRECTORY in mounts
+    assert not [path for path in mounts if path.startswith(f"{naming.RUNNER_DIRECTORY}/")]
+
+
+def test_devices_are_asked_for_by_the_test_only() -> None:
+    resources = {"limits": {"memory": "8Gi", "rdma/hca": 1}, "requests": {"rdma/hca": 1}}
+    spec = CPU | {"image": "mine:1", "template": {"spec": {"resources": resources}}}
+    job = manifests.build_job(a_test(spec), 1, "n")
+    assert only_init_container(spec)["resources"] == {"limits": {"memory": "8Gi"}}
+    assert container(job)["resources"]["limits"] == {"memory": "8Gi", "rdma/hca": "1"}
+    assert "resources" not in only_init_container({"gpusPerNode": 8, "backend": "nccl"})
+
+
+def only_init_container(change: Mapping[str, Any]) -> Manifest:
+    template = manifests.build_job(a_test({**CPU, "image": "mine:1", **change}), 1, "n")["spec"]["template"]
+    [found] = template["spec"]["initContainers"]
+    init_container: Manifest = found
+    return init_container
 
 
 def test_a_users_toleration_of_a_lost_node_replaces_ours() -> None:

@@ -20,7 +20,8 @@ def read(path: Path) -> DistTest:
 
 
 def test_there_is_a_sample_for_each_way_to_run() -> None:
-    assert {path.stem for path in SAMPLES} == {"cpu-all", "cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue"}
+    names = {"cpu-all", "cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue", "own-image"}
+    assert {path.stem for path in SAMPLES} == names
 
 
 @pytest.mark.parametrize("path", [*SAMPLES, MANIFESTS / "nightly/nightly.yaml"], ids=lambda path: path.stem)
@@ -45,6 +46,10 @@ def test_the_sizes_of_collectives_can_be_read_by_the_suite() -> None:
 def test_samples_without_gpus_need_no_second_node(name: str) -> None:
     spec = read(MANIFESTS / f"samples/{name}.yaml").spec
     assert (spec.backend, spec.gpus, spec.world_size, spec.placement) == (Backend.GLOO, 0, 4, "Any")
+
+
+def test_only_the_sample_of_an_own_image_names_one() -> None:
+    assert [path.stem for path in SAMPLES if read(path).has_own_image] == ["own-image"]
 
 
 def test_the_two_nodes_of_eight_make_sixteen_ranks_over_nccl() -> None:

@@ -1,0 +1,71 @@
+"""What `python3 DIR` runs in an image that is not the runner's: looks whether the runner can work there, then is it.
+
+Written for Python 3.6 and without the rest of the runner: it is what tells people that their Python is too old.
+"""
+
+import importlib.util
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+OLDEST = (3, 11)
+NEEDED = ("torch", "numpy")
+CONFIGURATION = 30  # the exit code: another attempt would end the same
+
+
+def problem() -> str:
+    """Why the runner cannot work here; empty if it can."""
+    here, oldest = (".".join(map(str, version[:2])) for version in (sys.version_info, OLDEST))
+    if sys.version_info[:2] < OLDEST:
+        return (
+            f"the image's Python is {here} ({sys.executable}); the runner needs {oldest} or newer: "
+            "choose an image with a newer Python"
+        )
+    for name in NEEDED:
+        if importlib.util.find_spec(name) is None:
+            return f"the image's Python ({sys.executable}, {here}) has no {name}: choose an image with torch and numpy"
+    return ""
+
+
+def refuse(message: str) -> int:
+    """In the log, and where the operator looks first."""
+    print(f"Errored (ContainerStart): {message}", flush=True)
+    try:
+        plan = json.loads(os.environ.get("DISTTEST_PLAN", ""))
+        uid, attempt = plan["uid"], plan["attempt"]
+    except (ValueError, KeyError, TypeError):
+        uid, attempt = "", 0
+    summary = {
+        "schema": 1,
+        "uid": uid,
+        "attempt": attempt,
+        "nodeIndex": int(os.environ.get("JOB_COMPLETION_INDEX") or 0),
+        "step": "finished",
+        "verdict": "Errored",
+        "reason": "ContainerStart",
+        "message": message,
+    }
+    path = os.environ.get("DISTTEST_TERMINATION_LOG") or "/dev/termination-log"
+    try:
+        Path(path).write_text(json.dumps(summary))
+    except OSError as error:
+        print(f"warning: the termination message cannot be written to {path}: {error.strerror}", flush=True)
+    return CONFIGURATION
+
+
+def main() -> int:
+    message = problem()
+    if message:
+        return refuse(message)
+    here = str(Path(__file__).absolute().parent)
+    # For the processes that the runner starts; the image's own words stay behind ours.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+    os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), f"{here}/bin")))
+    runpy.run_module("disttest_runner", run_name="__main__", alter_sys=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
