@@ -59,6 +59,7 @@ class Container:
         self.last_state: Json = {}
         self.restarts = 0
         self._ready = self._started = self._out_of_memory = False
+        self.is_done = False  # an init container that did its work: ready, as the kubelet calls it
         self._last_signal: int | None = None  # sent before the process existed
         self._pid: int | None = None  # of the container's PID 1, seen from the node
 
@@ -76,7 +77,7 @@ class Container:
             "image": self.spec["image"],
             "imageID": f"process://{self.spec['image']}" if has_run else "",
             "containerID": self._id if has_run else "",
-            "ready": self._ready,
+            "ready": self._ready or self.is_done,
             "started": self._started,
             "restartCount": self.restarts,
             "state": self.state,

@@ -34,7 +34,7 @@ class Objects:
                 raise MissingError(str(error)) from error
             if optional:
                 return {}
-            raise MissingError(f"{kind} {name!r} not found") from error
+            raise MissingError(f'{kind.removesuffix("s")} "{name}" not found') from error
         plain = {key: value.encode() for key, value in (found.get("data") or {}).items()}
         if kind == SECRETS:
             return {key: base64.b64decode(value) for key, value in plain.items()}

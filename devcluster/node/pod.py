@@ -50,6 +50,9 @@ class Pod:
         self.directory.mkdir(parents=True)
         self.init = [self._container(spec) for spec in self._spec.get("initContainers") or []]
         self.main = [self._container(spec) for spec in self._spec["containers"]]
+        if self.init:
+            for container in (*self.init, *self.main):
+                container.wait_for("PodInitializing")
         self._sandbox: sandbox.Sandbox | None = None
         self._hostname = starting.hostname(self.name, self._spec)
         self._address = ""
@@ -58,6 +61,8 @@ class Pod:
         self._stopping = asyncio.Event()
         self._failure: dict[str, str] = {}  # reason and message of the pod itself
         self._conditions = status.Conditions()
+        if not any(one["type"] == "PodScheduled" for one in manifest.get("status", {}).get("conditions") or ()):
+            self._conditions.set("PodScheduled", true=True)  # a pod that names its node has seen no scheduler
         self._reporting = asyncio.Lock()
         self._grace_seconds: float | None = None  # of the deletion that is under way
         self._deletions: list[asyncio.Task[None]] = []
@@ -144,8 +149,9 @@ class Pod:
         if self._address:
             self._node.return_address(self._address)
         self._node.return_gpus(self._gpus)
-        for container in self.main:
-            container.finish_unstarted()
+        if not any(container.exit_code for container in self.init):  # else they wait for ever, as with the kubelet
+            for container in self.main:
+                container.finish_unstarted()
 
     async def _run_containers(self) -> None:
         known = {"status.podIP": self._address, "status.podIPs": self._address}
@@ -171,6 +177,7 @@ class Pod:
                 await lives.keep_running(container, "OnFailure" if policy == "Always" else policy)
                 if container.exit_code != 0:
                     return
+                container.is_done = True
             await asyncio.gather(*(lives.keep_running(container, policy) for container in self.main))
         finally:
             volumes.remove()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,6 +14,9 @@ from devcluster.node.objects import MissingError
 RESTART_SECONDS = (0, 10, 20, 40, 80, 160, 300)
 LOOK_AGAIN_SECONDS = 1  # for a ConfigMap or Secret that is not there
 PULL_BACK_OFF_SECONDS = 1
+REFERENCE = re.compile(  # registry/path:tag@digest; everything but the registry and the tag is in lower case
+    r"([A-Za-z0-9][A-Za-z0-9.-]*(:\d+)?/)?[a-z0-9]+((\.|_|__|-+|/)[a-z0-9]+)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?"
+)
 T = TypeVar("T")
 MakeLaunch = Callable[[Container], Awaitable[Launch]]
 
@@ -77,7 +81,9 @@ class Restarting:
 
     async def _never_pull(self, container: Container) -> None:
         image = container.spec["image"]
-        if container.spec.get("imagePullPolicy") == "Never":
+        if not REFERENCE.fullmatch(image):
+            container.wait_for("InvalidImageName", f'couldn\'t parse image name "{image}": invalid reference format')
+        elif container.spec.get("imagePullPolicy") == "Never":
             message = f'Container image "{image}" is not present with pull policy of Never'
             container.wait_for("ErrImageNeverPull", message)
         else:

@@ -52,11 +52,12 @@ class Conditions:
         self._known: dict[str, Json] = {}
 
     def set(self, kind: str, reason: str = "", *, true: bool) -> None:
+        """A true one has a reason only if it is given with it."""
         status = "True" if true else "False"
         known = self._known.get(kind)
         if known is None or known["status"] != status:
             known = self._known[kind] = {"type": kind, "status": status, "lastTransitionTime": now()}
-        known["reason"] = None if true else reason
+        known["reason"] = reason or None
 
     def as_list(self) -> list[Json]:
         return [dict(condition) for condition in self._known.values()]
@@ -66,9 +67,10 @@ def set_all(
     conditions: Conditions, pod_phase: str, main: Sequence[View], init: Sequence[View], *, sandbox: bool
 ) -> None:
     ready = pod_phase == "Running" and all(view.ready for view in main)
-    reason = NOT_READY_REASON.get(pod_phase, "ContainersNotReady")
+    reason = "" if ready else NOT_READY_REASON.get(pod_phase, "ContainersNotReady")
     initialized = all(view.exit_code == 0 for view in init)
+    done = NOT_READY_REASON["Succeeded"] if pod_phase == "Succeeded" else ""
     conditions.set("PodReadyToStartContainers", true=sandbox)
-    conditions.set("Initialized", "ContainersNotInitialized", true=initialized)
+    conditions.set("Initialized", done if initialized else "ContainersNotInitialized", true=initialized)
     conditions.set("ContainersReady", reason, true=ready)
     conditions.set("Ready", reason, true=ready)

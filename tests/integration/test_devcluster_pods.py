@@ -115,7 +115,7 @@ def test_a_pod_that_waits_says_why(cluster: Cluster, namespace: str) -> None:
     assert "ErrImagePull" in reasons
     chosen = "--field-selector=reason=FailedMount"
     told = lambda: cluster.kubectl("get", "events", "-n", namespace, chosen, "-o", "jsonpath={.items[*].message}")  # noqa: E731 - reads best in place
-    assert "configmaps 'none' not found" in cluster.wait_until("an event names the ConfigMap", told)
+    assert 'configmap "none" not found' in cluster.wait_until("an event names the ConfigMap", told)
     assert container_state(cluster, "unmounted", namespace)["waiting"]["reason"] == "ContainerCreating"
 
 
