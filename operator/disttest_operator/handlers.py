@@ -111,12 +111,20 @@ def settings() -> kopf.OperatorSettings:
 
 
 async def watch(
-    handlers: kopf.OperatorRegistry, *, namespace: str, stop: asyncio.Event, on_signal: Callable[[], None]
+    handlers: kopf.OperatorRegistry,
+    *,
+    namespace: str,
+    identity: str,
+    stop: asyncio.Event,
+    on_signal: Callable[[], None],
 ) -> None:
     """Until `stop`, or until a watch cannot be had any more: then it raises, and the process must end."""
     where: dict[str, Any] = {"namespaces": [namespace]} if namespace else {"clusterwide": True}
     loop, before = asyncio.get_running_loop(), asyncio.all_tasks()
-    tasks = await kopf.spawn_tasks(registry=handlers, settings=settings(), standalone=True, stop_flag=stop, **where)
+    # Without an identity kopf asks for the user's name, and a container's user has none.
+    tasks = await kopf.spawn_tasks(
+        registry=handlers, settings=settings(), identity=identity, standalone=True, stop_flag=stop, **where
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)  # kopf's own would end the watches before the work is done
     await kopf.run_tasks(tasks, ignored=before)

@@ -112,7 +112,8 @@ class Operator:
             session=cluster.watch_session,
         )
         namespace = self._options.namespace
-        await handlers.watch(registry, namespace=namespace, stop=stop, on_signal=self._stop.set)
+        identity, on_signal = self._identity, self._stop.set
+        await handlers.watch(registry, namespace=namespace, identity=identity, stop=stop, on_signal=on_signal)
 
     async def _worker(self, reconciler: Reconciler) -> None:
         """Waits for the caches and the Lease, then takes one key after the other."""
