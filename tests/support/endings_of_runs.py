@@ -111,6 +111,15 @@ OF_RUNS = {
         evidence=evidence(a_pod(0), a_disrupted_pod(1, "TerminationByKubelet"), seconds=36),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="TerminationByKubelet",
     ),
+    "disrupted, and only the Job still knows": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), report=found(GANG_LOST),
+            job=a_job(conditions={"FailureTarget": condition(
+                reason="PodFailurePolicy", message="Pod gpu-ci/nightly-a1-1-abcde has condition DisruptionTarget",
+            )}),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
+    ),
     "suspended in mid-run": Row(
         evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="suspended in mid-run",

@@ -66,6 +66,15 @@ def disrupted(evidence: Evidence) -> str | None:
     )
 
 
+def disrupted_says_the_job(evidence: Evidence) -> str | None:
+    """The pod is gone, and the operator was not there to see it go: it may have been on the same node."""
+    conditions = evidence.seen.job.conditions if evidence.seen.job and evidence.is_over else {}
+    for name in ("FailureTarget", "Failed"):
+        if name in conditions and conditions[name].reason == "PodFailurePolicy":
+            return f"a pod was disrupted ({conditions[name].message}): nothing is wrong with the tests; run again"
+    return None
+
+
 def suspended(evidence: Evidence) -> str | None:
     """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named."""
     job = evidence.seen.job
@@ -193,6 +202,7 @@ AFTER_THE_GANG = (
     Rule(reason=Reason.JOB_MISSING, verdict=Verdict.INFRA_FAILED, find=job_missing),
     Rule(reason=Reason.NODE_LOST, verdict=Verdict.INFRA_FAILED, find=node_lost),
     Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_says_the_job),
     Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=suspended),
     Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=job_deadline),
     Rule(reason=Reason.NODE_REFUSED_POD, verdict=Verdict.INFRA_FAILED, find=node_refused_pod),
