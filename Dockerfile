@@ -1,54 +1,174 @@
 # syntax=docker/dockerfile:1
-# Images of the operator and of the runner; neither needs root.
+# Images of the operator and of the runner; neither needs root. docs/images.md: arguments, layers, and how to build without Docker.
 #   docker build --target operator -t disttest-operator:0.1.0 .
-#   docker build --target runner -t disttest-runner:0.1.0 --build-arg TORCH_IMAGE=<CUDA PyTorch image> .
+#   docker build --target runner -t disttest-runner:0.1.0 .                                  on a CUDA PyTorch image
+#   docker build --target runner -t disttest-runner:0.1.0 --build-arg RUNNER_BASE=torch .    on Python with torch from PyPI
+# Where TLS is intercepted: --secret id=ca,src=/etc/ssl/certs/ca-certificates.crt
 ARG PYTHON_IMAGE=python:3.13-slim
-ARG TORCH_IMAGE=pytorch/pytorch:2.9.0-cuda13.0-cudnn9-runtime
+ARG RUNNER_BASE=pytorch/pytorch:2.9.0-cuda13.0-cudnn9-runtime
+ARG UPSTREAM=upstream-none
+ARG UV=uv==0.13.9
 
-FROM ${PYTHON_IMAGE} AS build
-RUN pip install --no-cache-dir uv==0.13.9
+FROM ${PYTHON_IMAGE} AS tools
+ARG UV
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi \
+ && pip install --quiet --no-cache-dir --root-user-action=ignore ${UV}
+
+# What each environment holds, pinned: a layer below is made anew only if its own pins change.
+FROM tools AS requirements
+WORKDIR /requirements
+COPY pyproject.toml constraints.txt ./
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi \
+ && pinned() { uv pip compile --quiet --no-cache --universal --python-version 3.11 --generate-hashes \
+      --no-header --no-annotate --constraints constraints.txt "$@"; } \
+ && pinned --extra operator pyproject.toml > operator.txt \
+ && printf 'hatchling\n' | pinned - > build.txt \
+ && printf 'torch\nnumpy\n' | pinned - > torch.txt \
+ && printf 'pytest\nexpecttest\npyyaml\npy-spy\n' | pinned - > runner.txt
+
+FROM tools AS build
+COPY --from=requirements /requirements/build.txt /requirements/
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi \
+ && uv pip install --system --break-system-packages --no-cache --require-hashes -r /requirements/build.txt
 WORKDIR /src
-COPY pyproject.toml README.md constraints.txt ./
+COPY pyproject.toml ./
 COPY runner runner
 COPY operator operator
 COPY cli cli
-RUN uv build --wheel --build-constraints constraints.txt --out-dir /dist
+# The wheel carries the README, and an edit of that is no reason for new images.
+RUN : > README.md && uv build --wheel --no-build-isolation --offline --out-dir /dist
 
-FROM build AS operator-environment
-RUN uv venv /opt/disttest \
- && uv pip install --python /opt/disttest/bin/python --no-cache --compile-bytecode \
-      --constraints constraints.txt "disttest[operator] @ file://$(echo /dist/*.whl)"
+FROM tools AS operator-environment
+COPY --from=requirements /requirements/operator.txt /requirements/
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi \
+ && uv venv --no-cache /opt/venv \
+ && uv pip install --python /opt/venv --no-cache --compile-bytecode --require-hashes -r /requirements/operator.txt \
+ && /opt/venv/bin/python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/disttest.pth", "w").write("/opt/disttest\n")'
+
+FROM operator-environment AS operator-code
+COPY --from=build /dist /dist
+# Byte code by hash, no times, nothing that names the whole wheel: a change of the runner leaves all of this as it is.
+RUN uv pip install --python /opt/venv --no-cache --offline --no-deps --target /opt/disttest /dist/*.whl \
+ && cd /opt/disttest && rm -r .lock bin disttest_cli disttest_runner \
+      disttest-*/RECORD disttest-*/direct_url.json disttest-*/uv_cache.json \
+ && /opt/venv/bin/python -m compileall -q --invalidation-mode unchecked-hash . && find . -exec touch -d @0 {} +
 
 FROM ${PYTHON_IMAGE} AS operator
+COPY --from=operator-environment /opt/venv /opt/venv
+COPY --from=operator-code /opt/disttest /opt/disttest
+ENV PATH=/opt/venv/bin:$PATH HOME=/tmp USER=disttest PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# A number: Kubernetes cannot see that a name is not root. It has neither home nor name, which libraries ask for.
+USER 65532:65532
+WORKDIR /
+ENTRYPOINT ["python", "-m", "disttest_operator"]
+CMD []
+ARG PYTHON_IMAGE
 ARG VERSION=0.1.0.dev0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="disttest-operator" \
       org.opencontainers.image.description="Runs DistTests on a Kubernetes cluster and keeps their results" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
-COPY --from=operator-environment /opt/disttest /opt/disttest
-ENV PATH=/opt/disttest/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-# A number: Kubernetes cannot see that a name is not root.
-USER 65532:65532
-WORKDIR /
-ENTRYPOINT ["python", "-m", "disttest_operator"]
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 
-FROM ${TORCH_IMAGE} AS runner
+# Somebody's own image of torch: nothing of ours is in it. inductor needs a C++ compiler.
+FROM ${PYTHON_IMAGE} AS torch
+RUN apt-get update -q \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends g++ \
+ && apt-get clean && rm -rf /var/lib/apt/lists/*
+COPY --from=requirements /requirements/torch.txt /opt/requirements/torch.txt
+# The byte code of torch halves the start of every gang; at run time nobody could write it.
+ARG UV
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca SSL_CERT_FILE=/run/secrets/ca; fi \
+ && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv ${UV} \
+ && /tmp/uv/bin/uv pip install --python "$(command -v python)" --break-system-packages --no-cache --compile-bytecode \
+      --require-hashes -r /opt/requirements/torch.txt \
+ && rm -r /tmp/uv
+ARG PYTHON_IMAGE
+LABEL org.opencontainers.image.title="disttest-torch" \
+      org.opencontainers.image.description="Python with PyTorch and a C++ compiler" \
+      org.opencontainers.image.base.name="${PYTHON_IMAGE}"
+
+# torch and numpy are the base's and stay as they are; what else the runner needs is in runner.txt.
+FROM ${RUNNER_BASE} AS runner-environment
+USER 0:0
+COPY --from=requirements /requirements/runner.txt /opt/requirements/runner.txt
+ARG UV
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca SSL_CERT_FILE=/run/secrets/ca; fi \
+ && if ! command -v g++ > /dev/null; then \
+      apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends g++ \
+      && apt-get clean && rm -rf /var/lib/apt/lists/*; \
+    fi \
+ && python -c "import torch, numpy" \
+ && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv ${UV} \
+ && /tmp/uv/bin/uv pip install --python "$(command -v python)" --break-system-packages --no-cache --compile-bytecode \
+      --require-hashes -r /opt/requirements/runner.txt \
+ && rm -r /tmp/uv \
+ && python -c 'import sysconfig; open(sysconfig.get_path("purelib") + "/disttest.pth", "w").write("/opt/disttest\n")'
+
+# torch's own tests for /opt/pytorch: none, ...
+FROM tools AS upstream-none
+RUN mkdir -p /opt/pytorch
+
+# ... or those of the commit that the base's torch was built from, ...
+FROM ${RUNNER_BASE} AS upstream-git
+ARG PYTORCH_REPOSITORY=https://github.com/pytorch/pytorch
+ARG PYTORCH_REVISION=
+USER 0:0
+WORKDIR /opt/pytorch
+RUN if ! command -v git > /dev/null; then \
+      apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends git ca-certificates; \
+    fi
+RUN --mount=type=secret,id=ca \
+    if [ -e /run/secrets/ca ]; then export GIT_SSL_CAINFO=/run/secrets/ca; fi \
+ && wanted=${PYTORCH_REVISION:-$(python -c 'import torch; print(torch.version.git_version)')} \
+ && tag=v$(python -c 'import torch; print(torch.__version__.partition("+")[0])') \
+ && git init -q . && git sparse-checkout set --no-cone /test /version.txt \
+ && git remote add origin "$PYTORCH_REPOSITORY" \
+ && { git fetch -q --depth 1 --filter=blob:none origin "$wanted" \
+      || git fetch -q --depth 1 --filter=blob:none origin "refs/tags/$tag"; } \
+ && found=$(git rev-parse 'FETCH_HEAD^{commit}') \
+ && if [ "$found" != "$wanted" ]; then \
+      echo "$tag of $PYTORCH_REPOSITORY is $found, but this torch was built from $wanted: name its repository as" \
+           "PYTORCH_REPOSITORY, or give a checkout: --build-arg UPSTREAM=upstream-checkout --build-context pytorch=DIR" >&2; \
+      exit 1; \
+    fi \
+ && git checkout -q --detach "$found" \
+ && find .git -mindepth 1 -maxdepth 1 ! -name HEAD -exec rm -r {} +
+
+# ... or a clone at hand: --build-arg UPSTREAM=upstream-checkout --build-context pytorch=DIR
+FROM scratch AS upstream-checkout
+COPY --from=pytorch test /opt/pytorch/test
+COPY --from=pytorch version.txt /opt/pytorch/version.txt
+COPY --from=pytorch .git/HEAD /opt/pytorch/.git/HEAD
+
+FROM ${UPSTREAM} AS upstream
+
+FROM runner-environment AS runner-code
+COPY --from=build /dist /dist
+RUN pip install --quiet --no-cache-dir --root-user-action=ignore --no-index --no-deps --no-compile --target /opt/disttest /dist/*.whl \
+ && cd /opt/disttest && rm -r disttest-*/RECORD disttest-*/direct_url.json \
+ && python -m compileall -q --invalidation-mode unchecked-hash . && find . -exec touch -d @0 {} +
+
+FROM runner-environment AS runner
+COPY --from=upstream /opt/pytorch /opt/pytorch
+COPY --from=runner-code /opt/disttest /opt/disttest
+ENV PATH=/opt/disttest/bin:$PATH HOME=/tmp USER=disttest PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+WORKDIR /tmp
+ENTRYPOINT ["python", "-m", "disttest_runner"]
+CMD []
+ARG RUNNER_BASE
 ARG VERSION=0.1.0.dev0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="disttest-runner" \
       org.opencontainers.image.description="Runs the ranks of a DistTest: PyTorch, NCCL and the suites" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
-USER 0:0
-# torch and numpy are the base image's: --no-deps keeps them, and what else the runner needs is named here.
-RUN --mount=type=bind,from=build,source=/src/constraints.txt,target=/tmp/constraints.txt \
-    --mount=type=bind,from=build,source=/usr/local/bin/uv,target=/usr/local/bin/uv \
-    --mount=type=bind,from=build,source=/dist,target=/dist \
-    uv pip install --system --break-system-packages --no-cache --constraints /tmp/constraints.txt pytest pyyaml \
- && uv pip install --system --break-system-packages --no-cache --no-deps /dist/*.whl \
- && python -c "import torch, numpy, pytest, yaml, disttest_runner"
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-USER 65532:65532
-WORKDIR /tmp
-ENTRYPOINT ["python", "-m", "disttest_runner"]
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${RUNNER_BASE}"

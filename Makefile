@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit gpu soak check format bench bench-runner bench-faults clean
+.PHONY: help setup demo test unit images e2e e2e-clean gpu soak check format bench bench-runner bench-faults clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,17 @@ unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py venv
 	@$(BIN)/python -m pytest tests/unit
 
+images: setup ## build the images with buildah, without Docker (root on Debian or Ubuntu; 14 GB the first time)
+	@$(BIN)/python -m devcluster images $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE)) \
+	  $(if $(RUNNER_BASE),--runner-base $(RUNNER_BASE)) $(if $(UPSTREAM),--upstream $(UPSTREAM))
+
+e2e: setup ## the images on two real nodes: containerd, runc, kubelet (root on Debian or Ubuntu; skipped elsewhere)
+	@$(BIN)/python -m pytest tests/e2e
+
+e2e-clean: ## remove what an interrupted `make e2e` left
+	@$(PYTHON) bootstrap.py venv
+	@$(BIN)/python -m devcluster clean
+
 gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are skipped
 	@$(BIN)/python -m pytest tests/gpu
 
@@ -38,7 +49,7 @@ check: ## format, lint, types, import rules, manifests render
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy $(CODE)
 	@$(BIN)/lint-imports
-	@for d in base overlays/dev nightly; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
+	@for d in base overlays/dev overlays/e2e nightly; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
 	@echo "manifests render"
 
 format: ## format the code and apply safe fixes

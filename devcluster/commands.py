@@ -1,4 +1,4 @@
-"""The command line: build, up, down, status, kubectl, exec."""
+"""The command line: build, images, up, down, status, kubectl, exec."""
 
 import argparse
 import os
@@ -11,11 +11,13 @@ from types import FrameType
 
 from devcluster import access, build, cache, images, kubeconfig, ownership, settings
 from devcluster.errors import ClusterError
+from devcluster.imaging import build as imaging
+from devcluster.imaging import choice
 from devcluster.lifecycle import Cluster
 from devcluster.realnode import needs, prepare
 
 PASSED_ON = ("kubectl", "exec")  # their further arguments belong to another program
-PLAIN = ("build", "up", "down", "status", "clean")
+PLAIN = ("build", "images", "up", "down", "status", "clean")
 WITHOUT_CLUSTER = "kustomize"  # the subcommand of kubectl that only reads files
 WATCH_SECONDS = 0.5
 EPILOG = """\
@@ -72,6 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
+    choice.add_options(commands.add_parser("images", help="build the images of operator and runner; needs root"))
     up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
     up.add_argument("--nodes", type=int, default=2)
     up.add_argument(
@@ -94,6 +97,9 @@ def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
     foreign = access.foreign_kubeconfig(getattr(options, "kubeconfig", None))
     if options.command == "build":
         say(str(build.build(say)))
+        return 0
+    if options.command == "images":
+        imaging.images(choice.parse(options), say)
         return 0
     if options.command == "clean":
         say("\n".join(f"removed: {left}" for left in needs.clean()) or "nothing was left behind")

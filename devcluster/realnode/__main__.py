@@ -18,6 +18,7 @@ from devcluster.realnode import cgroups, configuration
 
 CONTAINERD_SECONDS = 30
 POLL_SECONDS = 0.05
+SHORTEST_LIFE_SECONDS = 3  # of a kubelet that is worth another try
 
 
 def hide_host_directories(directory: Path) -> None:
@@ -48,7 +49,7 @@ def copy_store(pristine: Path, root: Path) -> None:
 
 
 def start(name: str, *command: str | Path, logs: Path) -> subprocess.Popen[bytes]:
-    with (logs / f"{name}.log").open("wb") as log:
+    with (logs / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     (logs.parent / f"{name}.pid").write_text(str(process.pid))
     return process
@@ -92,18 +93,18 @@ def main(state: Path, name: str, number: int) -> None:
     logs = state / "logs"
     containerd = start(f"{name}.containerd", "containerd", "--config", directory / "containerd.toml", logs=logs)
     wait_for_containerd(containerd)
-    kubelet = start(
-        f"{name}.kubelet",
+    command = (
         *cluster.programs["kubelet"],
         f"--config={directory / 'kubelet.json'}",
         f"--kubeconfig={state / name}.kubeconfig",
         f"--hostname-override={name}",
         f"--node-ip={network.node_address(number)}",
-        logs=logs,
     )
-    kubelet.wait()
-    containerd.terminate()
-    sys.exit(f"the kubelet ended with {kubelet.returncode}")
+    while True:  # as a service manager does: pods live on while their kubelet is away
+        begun = time.monotonic()
+        code = start(f"{name}.kubelet", *command, logs=logs).wait()
+        if time.monotonic() - begun < SHORTEST_LIFE_SECONDS or containerd.poll() is not None:
+            sys.exit(f"the kubelet ended with {code}, containerd with {containerd.poll()}")
 
 
 if __name__ == "__main__":

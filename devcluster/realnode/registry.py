@@ -3,18 +3,14 @@
 import json
 from pathlib import Path
 
+from devcluster.imaging.registry import configuration
+
+READ_ONLY = {"maintenance": {"readonly": {"enabled": True}}}
+
 
 def command(state: Path, storage: Path, address: str) -> tuple[str, ...]:
     """Writes its configuration into the state directory; JSON is YAML."""
+    usual = configuration(storage, address)
     file = state / "registry.json"
-    configuration = {
-        "version": 0.1,
-        "log": {"level": "warn", "accesslog": {"disabled": True}},
-        "storage": {
-            "filesystem": {"rootdirectory": str(storage)},
-            "maintenance": {"readonly": {"enabled": True}},
-        },
-        "http": {"addr": address},
-    }
-    file.write_text(json.dumps(configuration))
+    file.write_text(json.dumps(usual | {"storage": usual["storage"] | READ_ONLY}))
     return ("docker-registry", "serve", str(file))

@@ -18,7 +18,7 @@ def test_explain_reads_well(cluster: Cluster, api: Api) -> None:
     assert "caseSeconds <integer> For a single case. Then the case is hung" in text
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/dev", "nightly"])
+@pytest.mark.parametrize("folder", ["base", "overlays/dev", "overlays/e2e", "nightly"])
 def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cluster: Cluster, api: Api) -> None:
     rendered = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS / folder))))
     # Dry runs create no namespace for the ones that come after it.

@@ -1,0 +1,101 @@
+"""buildah with its storage and settings in the cache: nothing of it is in /etc, /run or /var."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devcluster.build import Say
+from devcluster.errors import ClusterError
+from devcluster.imaging import emptying, processes, registry
+from devcluster.imaging.places import Places
+from devcluster.imaging.processes import Progress, Surroundings
+
+SETTINGS = {
+    "policy.json": json.dumps({"default": [{"type": "insecureAcceptAnything"}]}),
+    "registries.conf": 'unqualified-search-registries = ["docker.io"]\n',  # as Docker understands short names
+    "storage.conf": '[storage]\ndriver = "overlay"\n',
+    "containers.conf": "",
+}
+MADE = re.compile(r"--> (?:Using cache )?([0-9a-f]{11,64})")
+STEP = re.compile(r"((?:\[\d+/\d+\] )?STEP \d+/\d+): (.*)")
+# How steps begin that need certificates or uv: it says nothing about them.
+PREAMBLE = re.compile(r"--mount=\S+ +|if \[ -e /run/secrets/ca \].*?; fi +&& |pip install [^&]*/tmp/uv \$\{UV\} +&& ")
+SHOWN = 100
+
+
+def environment(places: Places) -> Mapping[str, str]:
+    return {
+        "CONTAINERS_CONF": str(places.settings / "containers.conf"),
+        "CONTAINERS_STORAGE_CONF": str(places.settings / "storage.conf"),
+        "CONTAINERS_REGISTRIES_CONF": str(places.settings / "registries.conf"),
+        "BUILDAH_ISOLATION": "chroot",
+    }
+
+
+def command(places: Places, verb: str, *arguments: str) -> tuple[str, ...]:
+    folders = ("--root", str(places.storage), "--runroot", str(places.run), "--storage-driver", "overlay")
+    policy = ("--signature-policy", str(places.settings / "policy.json")) if verb in ("build", "push") else ()
+    return ("buildah", *folders, verb, *policy, *arguments)
+
+
+def local(name: str) -> str:
+    """What buildah calls an image of ours."""
+    return f"localhost/{name}:{registry.TAG}"
+
+
+def shown(instruction: str) -> str:
+    """The beginning of what it does."""
+    return " ".join(PREAMBLE.sub("", instruction).split())[:SHOWN]
+
+
+@dataclass(frozen=True, slots=True)
+class Buildah:
+    surroundings: Surroundings
+    seen: set[str] = field(default_factory=set)
+    """Images that a build made or found in its cache, by the beginnings of their ids."""
+
+    def repair(self) -> None:
+        """An interrupted build leaves working containers, half layers and notes of mounts that are no more."""
+        places = self.surroundings.places
+        for folder in (places.run, places.temporary):
+            emptying.empty(folder)
+        for name, text in SETTINGS.items():
+            (places.settings / name).write_text(text)
+        self.run("rm", "--all")
+
+    def run(self, verb: str, *arguments: str) -> str:
+        return self.surroundings.run(*command(self.surroundings.places, verb, *arguments))
+
+    def has(self, image: str) -> bool:
+        return image in self.run("images", "--format", "{{.Name}}:{{.Tag}}").split()
+
+    def build(self, tag: str, arguments: Sequence[str], context: Path, say: Say) -> None:
+        progress = Progress(f"{tag}: beginning", say)
+
+        def read(line: str) -> None:
+            if made := MADE.match(line):
+                self.seen.add(made[1])
+            if step := STEP.match(line):
+                progress.what = f"{tag}: {step[1].lower()}, {shown(step[2])}"
+
+        whole = ("--network", "host", "--tag", tag, *arguments, str(context))
+        process = self.surroundings.start(command(self.surroundings.places, "build", *whole))
+        done, told = processes.follow(process, read, progress.beat)
+        if done:
+            raise ClusterError(f"building {tag} failed:\n{told}")
+
+    def prune(self) -> None:
+        """Removes what the builds of this process neither made nor used: layers of code that is no more."""
+        if stale := [image for image in self._images("--all") if not self._was_seen(image)]:
+            self.run("rmi", "--force", *stale)
+
+    def keep(self, image: str) -> None:
+        self.seen.update(found.removeprefix("sha256:") for found in self._images(image))
+
+    def _images(self, which: str) -> list[str]:
+        return sorted(set(self.run("images", "--quiet", "--no-trunc", which).split()))
+
+    def _was_seen(self, image: str) -> bool:
+        return any(image.removeprefix("sha256:").startswith(beginning) for beginning in self.seen)

@@ -1,0 +1,64 @@
+"""A cluster of real nodes for the session, everything installed; the machine is as before at the end."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from devcluster.build import Say
+from devcluster.imaging import build
+from devcluster.imaging.choice import Choice
+from devcluster.realnode import needs
+from tests.support import real_nodes
+from tests.support.cluster import Cluster
+from tests.support.traces import traces
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def machine() -> Iterator[None]:
+    """One that can have real nodes, has no leftovers, and is left as it was."""
+    if reasons := needs.reasons_why_not():
+        pytest.skip("; ".join(reasons))
+    if problems := [*needs.shortages(), *(f"left by an interrupted run: {left}" for left in needs.leftovers())]:
+        pytest.exit(f"{'; '.join(problems)}. Leftovers are removed by: make e2e-clean", returncode=2)
+    before = traces()
+    yield
+    after = traces()
+    assert after == before, "the machine is not as it was: make e2e-clean"
+
+
+@pytest.fixture(scope="session")
+def say(request: pytest.FixtureRequest) -> Say:
+    """Past pytest's capture: building and unpacking images takes minutes."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def _say(text: str) -> None:
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            print(text, file=sys.stderr, flush=True)
+
+    return _say
+
+
+@pytest.fixture(scope="session")
+def images(machine: None, say: Say) -> None:
+    """Of the code as it is now."""
+    build.images(Choice(), say)
+
+
+@pytest.fixture(scope="session")
+def cluster(images: None, say: Say, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with real_nodes.fresh(tmp_path_factory.mktemp("e2e"), say) as fresh:
+        yield fresh
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster) -> Cluster:
+    """The cluster with the operator in its pod."""
+    real_nodes.install(cluster)
+    return cluster

@@ -1,0 +1,126 @@
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+import bootstrap
+from devcluster.errors import ClusterError
+from devcluster.imaging import base, buildah, choice, disk, registry
+from devcluster.imaging.choice import Choice
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def parsed(*arguments: str) -> Choice:
+    parser = argparse.ArgumentParser()
+    choice.add_options(parser)
+    return choice.parse(parser.parse_args(arguments))
+
+
+def build_arguments(wanted: Choice, certificates: Path | None = None) -> list[str]:
+    return list(
+        choice.arguments(
+            wanted, "runner", python_image="base:1", version="1.0", revision="abc", certificates=certificates
+        )
+    )
+
+
+def test_without_options_all_three_images_are_made_from_plain_python() -> None:
+    assert choice.targets(parsed()) == {
+        "disttest-operator": "operator",
+        "disttest-torch": "torch",
+        "disttest-runner": "runner",
+    }
+    assert {"--build-arg=PYTHON_IMAGE=base:1", "--build-arg=RUNNER_BASE=torch"} < set(build_arguments(parsed()))
+
+
+def test_on_a_cuda_image_no_torch_is_installed() -> None:
+    wanted = parsed("--runner-base", "pytorch/pytorch:cuda")
+    assert list(choice.targets(wanted)) == ["disttest-operator", "disttest-runner"]
+    assert "--build-arg=RUNNER_BASE=pytorch/pytorch:cuda" in build_arguments(wanted)
+
+
+def test_upstream_is_always_named_because_buildah_finds_no_stage_by_a_default() -> None:
+    assert "--build-arg=UPSTREAM=upstream-none" in build_arguments(parsed())
+    assert "--build-arg=UPSTREAM=upstream-git" in build_arguments(parsed("--upstream", "git"))
+
+
+def test_a_clone_of_torch_is_a_build_context(tmp_path: Path) -> None:
+    (tmp_path / "test").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/HEAD").write_text("0123\n")
+    (tmp_path / "version.txt").write_text("2.13.0\n")
+    arguments = build_arguments(parsed("--upstream", str(tmp_path)))
+    assert "--build-arg=UPSTREAM=upstream-checkout" in arguments
+    assert arguments[arguments.index("--build-context") + 1] == f"pytorch={tmp_path}"
+
+
+def test_a_directory_that_is_no_clone_of_torch_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"has no test, version\.txt, \.git/HEAD: give a clone of torch"):
+        parsed("--upstream", str(tmp_path))
+
+
+def test_a_build_argument_without_a_value_is_refused() -> None:
+    with pytest.raises(ClusterError, match="--build-arg VERSION: write NAME=VALUE"):
+        parsed("--build-arg", "VERSION")
+
+
+def test_certificates_are_a_secret_of_the_build_where_the_machine_has_any() -> None:
+    assert "--secret" not in build_arguments(parsed())
+    arguments = build_arguments(parsed(), certificates=Path("/etc/ca.crt"))
+    assert arguments[arguments.index("--secret") + 1] == "id=ca,src=/etc/ca.crt"
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "is_first", "has_room"),
+    [
+        pytest.param(disk.FIRST_GIB, True, True, id="enough for the first build"),
+        pytest.param(disk.FIRST_GIB - 1, True, False, id="too little for the first build"),
+        pytest.param(disk.FIRST_GIB - 1, False, True, id="enough for later ones"),
+        pytest.param(1, False, False, id="too little for any"),
+    ],
+)
+def test_room_on_the_disk(free_gib: int, *, is_first: bool, has_room: bool) -> None:
+    assert (disk.shortage(free_gib * disk.GIB, Path("/cache"), is_first=is_first) == "") is has_room
+
+
+def test_too_little_room_is_one_line_with_figures_and_remedy() -> None:
+    said = disk.shortage(3 * disk.GIB, Path("/cache/images"), is_first=True)
+    assert said == (
+        f"the first build of the images needs {disk.FIRST_GIB} GiB in /cache/images, 3.0 GiB are free: "
+        "make room, or name another place as DISTTEST_CACHE"
+    )
+
+
+def test_only_the_distribution_s_own_sources_of_this_release_are_used() -> None:
+    listed = (
+        "Debian|http://mirror/debian/|bookworm|main\n"
+        "Debian|http://mirror/debian-security/|bookworm-security|main\n"
+        "Debian|http://mirror/debian/|trixie|main\n"
+        "Docker|https://download.example/|bookworm|stable\n"
+        "Debian|http://mirror/debian/|bookworm|contrib\n"
+    )
+    assert base.sources(listed, "bookworm") == (
+        "deb http://mirror/debian/ bookworm contrib main",
+        "deb http://mirror/debian-security/ bookworm-security main",
+    )
+
+
+def test_a_registry_without_an_image_has_no_digest_of_it(tmp_path: Path) -> None:
+    assert registry.digest_of(tmp_path, "disttest-runner") == ""
+
+
+def test_a_blob_lies_where_registries_keep_it(tmp_path: Path) -> None:
+    assert registry.blob_path(tmp_path, "sha256:abcd") == tmp_path / "docker/registry/v2/blobs/sha256/ab/abcd/data"
+
+
+def test_progress_shows_what_a_step_does_and_not_how_it_begins() -> None:
+    instruction = (
+        "RUN --mount=type=secret,id=ca     if [ -e /run/secrets/ca ]; then export A=b; fi  && pip install    --quiet uv"
+    )
+    assert buildah.shown(instruction) == "RUN pip install --quiet uv"
+
+
+def test_the_images_are_made_by_the_same_uv_as_the_virtual_environment() -> None:
+    assert re.findall(r"^ARG UV=uv==(.+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == [bootstrap.UV_VERSION]
