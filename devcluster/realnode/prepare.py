@@ -15,15 +15,15 @@ IMAGES_FILE = "images.json"  # name -> digest and more, of what `make images` ma
 
 def real_nodes(count: int, state: Path, say: Say) -> RealNodes:
     """For a cluster with this state directory; raises ClusterError with all that is missing."""
-    if problems := [*needs.reasons_why_not(), *needs.shortages()]:
-        raise ClusterError("; ".join(problems))
     images = cache.images()
+    unpacked = images / "containerd"
+    if problems := [*needs.reasons_why_not(), *needs.shortages(unpacks=not unpacked.exists())]:
+        raise ClusterError("; ".join(problems))
     made = images / IMAGES_FILE
     if not made.exists():
         raise ClusterError("there are no images yet; make them with: make images")
     digests = {name: image["digest"] for name, image in json.loads(made.read_text()).items()}
     programs = packages.unpacked(say)
-    unpacked = images / "containerd"
     if (device := _device(state)) != _device(images):
         raise ClusterError(f"{state} and {images} must be on one file system, since nodes link to images: {device}")
     store.update(unpacked, images / "registry", digests, programs=programs, say=say)

@@ -24,6 +24,7 @@ from devcluster.settings import REPOSITORY
 ISOLATION = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 CONTENT = "content.json"  # written last: what the store holds
 ADDRESS = "127.0.0.1:5000"
+GARBAGE = "registry.devcluster/garbage:dev"
 NAMESPACE = "k8s.io"  # where the kubelet's images are
 START_SECONDS = 30
 PROGRESS_SECONDS = 10
@@ -97,6 +98,9 @@ def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
         _ctr("images", "pull", "--hosts-dir", str(here / "hosts"), name)
     for name in set(_ctr("images", "list", "--quiet").split()) - set(images):
         _ctr("images", "remove", "--sync", name)
+    # Layers that no image has any more are collected when an image is removed, and only then.
+    _ctr("images", "tag", images[0], GARBAGE)
+    _ctr("images", "remove", "--sync", GARBAGE)
     containerd.terminate()  # it closes its databases
     containerd.wait()
     serving.kill()

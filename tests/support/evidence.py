@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from disttest_contract import frames
 from tests.support.cluster import Cluster, Manifest
 
 DATA = Path(__file__).parents[1] / "data" / "real_nodes"
@@ -128,8 +129,21 @@ def record(watch: Watch, run: Manifest, report: Mapping[str, Any] | None) -> Man
             _event(one.object) for one in watch.of("events") if _about(one.object) in objects
         ),
         "nodes": _without_repetition(_node(one) for one in watch.of("nodes")),
+        "logs": logs(watch, sorted({one.object["metadata"]["name"] for one in mine if one.kind == "pods"})),
         "report": _of_any_machine(report),
     }
+
+
+def logs(watch: Watch, pods: list[str]) -> list[Manifest]:
+    """What can still be read when the verdict is there; the report at the end of the leader's is left out."""
+    read = {
+        pod: watch.cluster.kubectl("logs", "--namespace", watch.namespace, "--all-containers", pod, check=False)
+        for pod in pods
+    }
+    return [
+        {"pod": pod, "lines": [line for line in text.splitlines() if not line.startswith(frames.MARK)]}
+        for pod, text in read.items()
+    ]
 
 
 def _of_any_machine(report: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

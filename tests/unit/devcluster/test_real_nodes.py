@@ -65,6 +65,7 @@ def test_an_ordinary_user_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) ->
 def test_too_little_disk_is_said_with_both_numbers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "not" / "yet"))
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1 << 30}))
+    assert "14 are needed" in needs.shortages(unpacks=True)[0]
     (problem,) = needs.shortages()
     assert (
         problem == f"1.0 GiB are free in {cache.root()}, {needs.RUN_GIB} are needed: make room, or set DISTTEST_CACHE"
@@ -98,13 +99,13 @@ def test_unpacked_programs_and_libraries_come_before_the_machines_own(tmp_path: 
 def test_without_images_the_way_to_them_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path))
     monkeypatch.setattr(needs, "reasons_why_not", list)
-    monkeypatch.setattr(needs, "shortages", list)
+    monkeypatch.setattr(needs, "shortages", lambda **_: [])
     with pytest.raises(ClusterError, match="there are no images yet; make them with: make images"):
         prepare.real_nodes(2, tmp_path / "state", print)
 
 
 def test_all_that_a_machine_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(needs, "reasons_why_not", lambda: ["one"])
-    monkeypatch.setattr(needs, "shortages", lambda: ["two"])
+    monkeypatch.setattr(needs, "shortages", lambda **_: ["two"])
     with pytest.raises(ClusterError, match="one; two"):
         prepare.real_nodes(2, tmp_path, print)
