@@ -1,6 +1,6 @@
 """The images as containerd keeps them, unpacked once for all nodes and clusters: each node takes a linked copy.
 
-    python -m devcluster.realnode.store STORE REGISTRY IMAGE...     (below unshare; `update` starts it)
+    python -m devcluster.realnode.store STORE REGISTRY IMAGE@DIGEST...     (below unshare; `update` starts it)
 
 Only layers that are not there yet are pulled, so a change of code costs seconds.
 """
@@ -24,6 +24,7 @@ from devcluster.settings import REPOSITORY
 ISOLATION = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 CONTENT = "content.json"  # written last: what the store holds
 ADDRESS = "127.0.0.1:5000"
+FORMAT = 2  # of the store: what an older program made is made anew
 GARBAGE = "registry.devcluster/garbage:dev"
 NAMESPACE = "k8s.io"  # where the kubelet's images are
 START_SECONDS = 30
@@ -35,26 +36,33 @@ def image(name: str) -> str:
     return f"{configuration.REGISTRY}/{name}:dev"
 
 
+def names_of(image: str) -> tuple[str, str]:
+    """By tag and by digest, of REPOSITORY:TAG@DIGEST: the kubelet knows an image that it pulled by both."""
+    by_tag, _, digest = image.partition("@")
+    return by_tag, f"{by_tag.rpartition(':')[0]}@{digest}"
+
+
 def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, programs: Path, say: Say) -> None:
     """Makes the store hold these images of the registry, by name without its tag, and no others."""
     store.mkdir(parents=True, exist_ok=True)
     with _locked(store):
         content = store / CONTENT
-        if content.exists() and json.loads(content.read_text()) == dict(digests):
+        wanted = {"format": FORMAT, **digests}
+        if content.exists() and json.loads(content.read_text()) == wanted:
             return
         content.unlink(missing_ok=True)
         module = (sys.executable, "-m", "devcluster.realnode.store", str(store), str(registry_storage))
         environment = {**packages.environment(programs), "PYTHONPATH": str(REPOSITORY)}
         say(f"unpacking the images {', '.join(digests)} for containerd")
         process = subprocess.Popen(
-            [*ISOLATION, *module, *(image(name) for name in digests)],
+            [*ISOLATION, *module, *(f"{image(name)}@{digest}" for name, digest in digests.items())],
             env=environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
         )
         _follow(process, say)
-        content.write_text(json.dumps(dict(digests)))
+        content.write_text(json.dumps(wanted))
 
 
 @contextlib.contextmanager
@@ -94,12 +102,15 @@ def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
     serving = subprocess.Popen(registry.command(here, registry_storage, ADDRESS), stdout=subprocess.DEVNULL)
     containerd = subprocess.Popen(["containerd", "--config", settings, "--log-level", "error"])
     _wait_for(["ctr", "--address", configuration.SOCKET, "version"])
-    for name in images:
-        _ctr("images", "pull", "--hosts-dir", str(here / "hosts"), name)
-    for name in set(_ctr("images", "list", "--quiet").split()) - set(images):
+    wanted = {name for both in images for name in names_of(both)}
+    for both in images:
+        by_tag, by_digest = names_of(both)
+        _ctr("images", "pull", "--hosts-dir", str(here / "hosts"), by_tag)
+        _ctr("images", "tag", "--force", by_tag, by_digest)
+    for name in set(_ctr("images", "list", "--quiet").split()) - wanted:
         _ctr("images", "remove", "--sync", name)
     # Layers that no image has any more are collected when an image is removed, and only then.
-    _ctr("images", "tag", images[0], GARBAGE)
+    _ctr("images", "tag", names_of(images[0])[0], GARBAGE)
     _ctr("images", "remove", "--sync", GARBAGE)
     containerd.terminate()  # it closes its databases
     containerd.wait()

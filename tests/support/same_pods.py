@@ -42,7 +42,7 @@ BY_THEMSELVES = {
     "with a termination message": a_pod("message", SAY.format(words="all is well", then="")),
     "with a message too long": a_pod("long", SAY.format(words="x" * 5000, then="raise SystemExit(1)")),
     "with its log as its message": a_pod(
-        "fallback", "print('first'); raise SystemExit('last words')", container=FALLBACK
+        "fallback", "print('first'); print('last words'); raise SystemExit(1)", container=FALLBACK
     ),
     "well, and its log is no message": a_pod(
         "quiet", "print('first')", container=FALLBACK

@@ -7,7 +7,7 @@ import pytest
 
 from devcluster import cache, packages
 from devcluster.errors import ClusterError
-from devcluster.realnode import cgroups, configuration, needs, prepare
+from devcluster.realnode import cgroups, configuration, needs, prepare, store
 
 
 @pytest.fixture
@@ -109,3 +109,10 @@ def test_all_that_a_machine_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(needs, "shortages", lambda **_: ["two"])
     with pytest.raises(ClusterError, match="one; two"):
         prepare.real_nodes(2, tmp_path, print)
+
+
+def test_an_image_is_known_by_its_tag_and_by_its_digest() -> None:
+    assert store.names_of("registry.devcluster/a:dev@sha256:1") == (
+        "registry.devcluster/a:dev",
+        "registry.devcluster/a@sha256:1",
+    )
