@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from disttest_contract import limits
 from tests.support import evidence, real_nodes
 from tests.support.cluster import Cluster, Manifest
 from tests.support.evidence import Watch
@@ -28,6 +29,12 @@ def test_hungry():
     if os.environ["RANK"] == "3":
         hoard = b"x" * (4 << 30)
         assert hoard
+"""
+
+LOUD = """
+def test_loud():
+    for number in range(20 << 10):
+        print(f"{number:08}", "x" * 1014)
 """
 
 
@@ -92,6 +99,17 @@ def test_a_case_that_takes_too_much_memory_is_told_so(installed: Cluster, watch:
     status = verdict(installed, watch, "hungry", 120)
     assert status["verdict"] == "TestsFailed", status
     assert "memory" in status["failures"][0]["message"], status["failures"]
+
+
+def test_a_flood_of_output_does_not_wash_the_report_away(installed: Cluster) -> None:
+    """Four ranks write 20 MiB each. Of a log that grows beyond 10 MiB a kubelet gives the newest file only."""
+    start(installed, "loud", LOUD)
+    status = finished(installed, NAMESPACE, "loud", 120)
+    assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status["message"]
+    for pod in real_nodes.pods_of(installed, "loud"):
+        log = installed.kubectl("logs", "-n", NAMESPACE, pod["metadata"]["name"])
+        assert "the rest is dropped" in log
+        assert len(log) <= limits.LOG_BYTES
 
 
 def test_a_pod_that_gets_too_little_memory_to_start_is_told_so(installed: Cluster, watch: Watch) -> None:

@@ -120,6 +120,14 @@ OF_RUNS = {
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
     ),
+    "disrupted, and all pods went before anybody looked": Row(
+        evidence=evidence(
+            job=a_job(conditions={"Failed": condition(
+                reason="PodFailurePolicy", message="Pod gpu-ci/nightly-a1-1-abcde has condition DisruptionTarget",
+            )}),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
+    ),
     "suspended in mid-run": Row(
         evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="suspended in mid-run",

@@ -67,8 +67,9 @@ def disrupted(evidence: Evidence) -> str | None:
 
 
 def disrupted_says_the_job(evidence: Evidence) -> str | None:
-    """The pod is gone, and the operator was not there to see it go: it may have been on the same node."""
-    conditions = evidence.seen.job.conditions if evidence.seen.job and evidence.is_over else {}
+    """The pod is gone, perhaps all are, and no operator saw it go: it may have been on the same node."""
+    is_over = evidence.is_over or not evidence.pods
+    conditions = evidence.seen.job.conditions if evidence.seen.job and is_over else {}
     for name in ("FailureTarget", "Failed"):
         if name in conditions and conditions[name].reason == "PodFailurePolicy":
             return f"a pod was disrupted ({conditions[name].message}): nothing is wrong with the tests; run again"

@@ -29,20 +29,29 @@ def load(name: str) -> dict[str, Any]:
 
 
 def first_ending(record: dict[str, Any], *, missed: int = 0) -> Ending | None:
-    """What the operator would have said first: its caches take event by event, and it judges after each."""
+    """What the operator would have said first: its caches take event by event, and it judges after each.
+
+    One that starts later lists what there is after the `missed` events.
+    """
     caches = Caches(Defaults(image="registry.devcluster/disttest-runner:dev"))
     first = datetime.fromisoformat(record["seen"][0]["at"])
     key = caches.put(Kind.RUN, record["run"], first)
     assert key is not None
     run = caches.run(key.namespace, key.name)
     assert run is not None
-    for seen in record["seen"][missed:]:
+    for seen in (*listed(record["seen"][:missed]), *record["seen"][missed:]):
         now = datetime.fromisoformat(seen["at"])
         take = caches.remove if seen["type"] == "DELETED" else caches.put
         take(KINDS[seen["kind"]], seen["object"], now)
         if ending := judge(caches, run.test, record, now):
             return ending
     return judge(caches, run.test, record, now + PATIENCE)
+
+
+def listed(missed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last of each object, but of those that are gone."""
+    newest = {seen["object"]["metadata"]["uid"]: seen for seen in missed}
+    return [seen for seen in newest.values() if seen["type"] != "DELETED"]
 
 
 def judge(caches: Caches, test: DistTest, record: dict[str, Any], now: datetime) -> Ending | None:
