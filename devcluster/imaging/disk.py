@@ -22,4 +22,9 @@ def shortage(free_bytes: int, folder: Path, *, is_first: bool) -> str:
 
 
 def free_bytes(folder: Path) -> int:
-    return shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
+    return shutil.disk_usage(existing(folder)).free
+
+
+def existing(folder: Path) -> Path:
+    """It, or the nearest one above it that is there."""
+    return next(place for place in (folder, *folder.parents) if place.exists())

@@ -50,6 +50,11 @@ class Places:
         return self.root / "registry"
 
     @property
+    def unpacked(self) -> Path:
+        """The same images as containerd keeps them, for real nodes."""
+        return self.root / "containerd"
+
+    @property
     def result(self) -> Path:
         """Name -> digest, bytes and layers of what the registry holds. Written last."""
         return self.root / "images.json"

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster import cache
+from devcluster.imaging import disk
 from devcluster.lifecycle import Cluster
 from devcluster.packages import PACKAGES
 from devcluster.realnode import cgroups
 
 WHOLE_RANGE = 4294967295  # user ids of a machine, as its first user namespace sees them
-GIB = 1 << 30
 RUN_GIB = 4  # what two nodes and their pods write in a run, beyond the images
 UNPACK_GIB = 10  # the images as containerd keeps them, 9 with torch 2.13
 
@@ -39,11 +39,13 @@ def _reasons() -> Iterator[str]:
 
 def shortages(*, unpacks: bool = False) -> list[str]:
     """What must be repaired by hand before a run; `unpacks`: the images are not unpacked yet."""
-    free = shutil.disk_usage(_existing(cache.root())).free
+    free = disk.free_bytes(cache.root())
     needed = RUN_GIB + (UNPACK_GIB if unpacks else 0)
-    if free >= needed * GIB:
+    if free >= needed * disk.GIB:
         return []
-    return [f"{free / GIB:.1f} GiB are free in {cache.root()}, {needed} are needed: make room, or set DISTTEST_CACHE"]
+    return [
+        f"{free / disk.GIB:.1f} GiB are free in {cache.root()}, {needed} are needed: make room, or set DISTTEST_CACHE"
+    ]
 
 
 def leftovers() -> list[str]:
@@ -61,7 +63,7 @@ def clean() -> list[str]:
         cgroups.remove(name)
     for state in _states():
         if _is_left(state):
-            shutil.rmtree(state / "nodes", ignore_errors=True)
+            shutil.rmtree(state / "nodes")
     return found
 
 
@@ -77,7 +79,3 @@ def _is_left(state: Path) -> bool:
 def _cgroups_in_use() -> set[str]:
     """Where a process lives in one, its cluster runs, wherever that has its state."""
     return {name for name in cgroups.of_clusters() if cgroups.has_processes(name)}
-
-
-def _existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())

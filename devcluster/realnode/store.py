@@ -18,17 +18,18 @@ from pathlib import Path
 from devcluster import packages
 from devcluster.build import Say
 from devcluster.errors import ClusterError
+from devcluster.imaging.processes import OWN_NAMESPACES, OWN_NETWORK, Progress, follow
 from devcluster.realnode import configuration, registry
 from devcluster.settings import REPOSITORY
 
-ISOLATION = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 CONTENT = "content.json"  # written last: what the store holds
 ADDRESS = "127.0.0.1:5000"
 FORMAT = 2  # of the store: what an older program made is made anew
 GARBAGE = "registry.devcluster/garbage:dev"
 NAMESPACE = "k8s.io"  # where the kubelet's images are
 START_SECONDS = 30
-PROGRESS_SECONDS = 10
+PULL_SECONDS = 900  # of one image; 3 GB take two minutes
+STOP_SECONDS = 30
 
 
 def image(name: str) -> str:
@@ -40,6 +41,11 @@ def names_of(image: str) -> tuple[str, str]:
     """By tag and by digest, of REPOSITORY:TAG@DIGEST: the kubelet knows an image that it pulled by both."""
     by_tag, _, digest = image.partition("@")
     return by_tag, f"{by_tag.rpartition(':')[0]}@{digest}"
+
+
+def is_complete(store: Path) -> bool:
+    """Whether it holds images, be they of yesterday."""
+    return (store / CONTENT).exists()
 
 
 def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, programs: Path, say: Say) -> None:
@@ -55,13 +61,17 @@ def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, p
         environment = {**packages.environment(programs), "PYTHONPATH": str(REPOSITORY)}
         say(f"unpacking the images {', '.join(digests)} for containerd")
         process = subprocess.Popen(
-            [*ISOLATION, *module, *(f"{image(name)}@{digest}" for name, digest in digests.items())],
+            [*OWN_NAMESPACES, *OWN_NETWORK, *module, *(f"{image(name)}@{digest}" for name, digest in digests.items())],
             env=environment,
             stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
+            start_new_session=True,  # Ctrl-C is for us; we end it
         )
-        _follow(process, say)
+        done, told = follow(process, lambda _: None, Progress("unpacking images", say).beat)
+        if done:
+            raise ClusterError(f"the images could not be unpacked:\n{told.strip()}")
         content.write_text(json.dumps(wanted))
 
 
@@ -70,20 +80,6 @@ def _locked(store: Path) -> Iterator[None]:
     with store.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _follow(process: subprocess.Popen[str], say: Say) -> None:
-    begun = time.monotonic()
-    try:
-        while True:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                _, errors = process.communicate(timeout=PROGRESS_SECONDS)
-                break
-            say(f"  unpacking images: {time.monotonic() - begun:.0f} s")
-    finally:
-        process.kill()
-    if process.returncode:
-        raise ClusterError(f"the images could not be unpacked: {errors.strip()[-2000:]}")
 
 
 def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
@@ -113,13 +109,13 @@ def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
     _ctr("images", "tag", names_of(images[0])[0], GARBAGE)
     _ctr("images", "remove", "--sync", GARBAGE)
     containerd.terminate()  # it closes its databases
-    containerd.wait()
+    containerd.wait(STOP_SECONDS)
     serving.kill()
 
 
 def _ctr(*arguments: str) -> str:
     command = ["ctr", "--address", configuration.SOCKET, "--namespace", NAMESPACE, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PULL_SECONDS, check=False)
     if done.returncode:
         sys.exit(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
