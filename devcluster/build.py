@@ -1,7 +1,5 @@
 """The programs of Kubernetes: built once from Go modules into the cache, or taken from KUBEBUILDER_ASSETS."""
 
-import contextlib
-import fcntl
 import hashlib
 import os
 import platform
@@ -11,11 +9,11 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import cache
+from devcluster import cache, locks
 from devcluster.errors import ClusterError
 from devcluster.settings import PACKAGE, PROGRAMS, REAL_NODE_PROGRAMS
 
@@ -59,7 +57,7 @@ def build(say: Say) -> Path:
     if place.exists():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(place.with_name("lock"), say):
+    with locks.held(place.with_name("lock"), "is building the Kubernetes programs", say):
         if not place.exists():  # the one who held the lock may have built it
             _compile(place, toolchain, say)
     return place
@@ -96,17 +94,6 @@ def _key(toolchain: str) -> str:
 def _environment() -> dict[str, str]:
     """Settings of an outer workspace or vendor folder must not reach this module."""
     return {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
-
-
-@contextlib.contextmanager
-def _locked(file: Path, say: Say) -> Iterator[None]:
-    with file.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another process is building the Kubernetes programs; waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @dataclass(slots=True)

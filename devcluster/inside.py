@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from devcluster import controlplane, kubeconfig, network, packages, settings
@@ -33,10 +33,13 @@ class Supervisor:
         self._programs: dict[int, str] = {}
         self.may_end: frozenset[str] = frozenset()
 
-    def start(self, name: str, *command: str, pass_fds: tuple[int, ...] = ()) -> None:
+    def start(
+        self, name: str, *command: str, pass_fds: tuple[int, ...] = (), env: Mapping[str, str] | None = None
+    ) -> None:
+        """Without an environment of its own it has ours."""
         with (self._logs / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                command, cwd=self._state, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=pass_fds
+                command, cwd=self._state, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=pass_fds, env=env
             )
         (self._state / f"{name}.pid").write_text(str(process.pid))
         process.returncode = 0  # reaped below, with the orphans that PID 1 inherits; keeps Popen from waiting for it
@@ -101,13 +104,13 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
 
 def _start_real_nodes(state: Path, wanted: settings.Settings, real: settings.RealNodes, supervisor: Supervisor) -> None:
     """Each in a mount and a network namespace of its own, with the programs of the unpacked packages."""
-    os.environ.update(packages.environment(Path(real.programs)))
+    env = packages.environment(Path(real.programs))
     cgroups.create(real.cgroup)
     server = registry.command(state, Path(real.registry), f"{network.GATEWAY}:{network.REGISTRY_PORT}")
-    supervisor.start("registry", *server)
+    supervisor.start("registry", *server, env=env)
     for number, name in enumerate(wanted.real_node_names, start=len(wanted.node_names) + 1):
         module = (sys.executable, "-m", "devcluster.realnode", str(state), name, str(number))
-        supervisor.start(name, "unshare", "--mount", "--net", *module)
+        supervisor.start(name, "unshare", "--mount", "--net", *module, env=env)
 
 
 def main(state: Path) -> None:

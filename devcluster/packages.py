@@ -3,7 +3,6 @@
 They run with `environment()`, which names the unpacked programs and libraries first.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -12,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster import cache
+from devcluster import cache, locks
 from devcluster.build import Say
 from devcluster.errors import ClusterError
 
@@ -27,9 +26,7 @@ def unpacked(say: Say) -> Path:
         raise ClusterError(f"real nodes and images need Debian or Ubuntu, for the packages {', '.join(PACKAGES)}")
     key = hashlib.sha256("\0".join((*PACKAGES, _distribution())).encode()).hexdigest()[:16]
     place = cache.root() / "packages" / key
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locks.held(place.with_suffix(".lock"), "is unpacking these packages", say):
         if not (place / COMPLETE).exists():
             say(f"downloading and unpacking {', '.join(PACKAGES)} into {place}")
             shutil.rmtree(place, ignore_errors=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from devcluster.build import Say
 from devcluster.errors import ClusterError
-from devcluster.imaging import emptying, processes, registry
-from devcluster.imaging.places import Places
+from devcluster.imaging import processes, registry
+from devcluster.imaging.places import Places, empty
 from devcluster.imaging.processes import Progress, Surroundings
 
 SETTINGS = {
@@ -60,7 +60,7 @@ class Buildah:
         """An interrupted build leaves working containers, half layers and notes of mounts that are no more."""
         places = self.surroundings.places
         for folder in (places.run, places.temporary):
-            emptying.empty(folder)
+            empty(folder)
         for name, text in SETTINGS.items():
             (places.settings / name).write_text(text)
         self.run("rm", "--all")

@@ -1,12 +1,11 @@
 """What lies where in the cache, and the lock that lets one process at a time touch it."""
 
 import contextlib
-import fcntl
-import os
-from collections.abc import Iterator
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from devcluster import locks
 from devcluster.build import Say
 
 
@@ -60,17 +59,12 @@ class Places:
         return self.root / "images.json"
 
 
-@contextlib.contextmanager
-def locked(places: Places, say: Say) -> Iterator[int]:
-    """The descriptor is for every process that is started meanwhile: the lock ends with the last of them."""
-    places.root.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(places.root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another process works on the images; waiting for it")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def locked(places: Places, say: Say) -> contextlib.AbstractContextManager[int]:
+    """The descriptor is for every process that is started meanwhile."""
+    return locks.held(places.root / "lock", "works on the images", say)
+
+
+def empty(folder: Path) -> None:
+    """Nothing is mounted below it: mounts are in namespaces that have ended."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)

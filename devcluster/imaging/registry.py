@@ -12,7 +12,6 @@ from typing import Any
 from devcluster.errors import ClusterError
 
 TAG = "dev"
-DIE_WITH_OWNER = ("setpriv", "--pdeathsig", "KILL", "--")
 START_SECONDS = 20
 POLL_SECONDS = 0.02
 REPOSITORIES = "docker/registry/v2/repositories"
@@ -29,15 +28,13 @@ def configuration(storage: Path, address: str) -> dict[str, Any]:
     }
 
 
-def serve(
-    storage: Path, address: str, port: int, *, environment: Mapping[str, str], prefix: Sequence[str] = ()
-) -> subprocess.Popen[bytes]:
-    """Returns when it listens; it dies with the calling thread. `prefix` may lead into another network namespace."""
+def serve(storage: Path, address: str, port: int, *, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Returns when it listens; it ends with the namespaces of the caller."""
     file = _write(storage, f"{address}:{port}")
     log = file.with_suffix(".log")
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*DIE_WITH_OWNER, *prefix, "docker-registry", "serve", str(file)],
+            ["docker-registry", "serve", str(file)],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -14,10 +14,8 @@ import time
 from pathlib import Path
 
 from devcluster import network, settings
-from devcluster.realnode import cgroups, configuration
+from devcluster.realnode import cgroups, configuration, runtime
 
-CONTAINERD_SECONDS = 30
-POLL_SECONDS = 0.05
 SHORTEST_LIFE_SECONDS = 3  # of a kubelet that is worth another try
 
 
@@ -55,15 +53,6 @@ def start(name: str, *command: str | Path, logs: Path) -> subprocess.Popen[bytes
     return process
 
 
-def wait_for_containerd(process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + CONTAINERD_SECONDS
-    command = ["ctr", "--address", configuration.SOCKET, "version"]
-    while subprocess.run(command, capture_output=True, check=False).returncode:
-        if process.poll() is not None or time.monotonic() > deadline:
-            sys.exit(f"containerd does not answer after {CONTAINERD_SECONDS} s; it is {process.poll()}")
-        time.sleep(POLL_SECONDS)
-
-
 def write_configuration(directory: Path, state: Path, number: int, wanted: settings.RealNodes) -> None:
     folders = {"root": directory / "containerd", "hosts": directory / "hosts", "cni": directory / "cni"}
     host = folders["hosts"] / configuration.REGISTRY / "hosts.toml"
@@ -92,7 +81,7 @@ def main(state: Path, name: str, number: int) -> None:
     write_configuration(directory, state, number, cluster.real)
     logs = state / "logs"
     containerd = start(f"{name}.containerd", "containerd", "--config", directory / "containerd.toml", logs=logs)
-    wait_for_containerd(containerd)
+    runtime.wait_until_ready(containerd)
     command = (
         *cluster.programs["kubelet"],
         f"--config={directory / 'kubelet.json'}",

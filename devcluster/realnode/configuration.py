@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 from devcluster import network
+from devcluster.imaging import pause
+from devcluster.imaging.registry import TAG
 
 SOCKET = "/run/containerd/containerd.sock"
 REGISTRY = "registry.devcluster"  # the name that stands before images; containerd is told where it is
-PAUSE_IMAGE = f"{REGISTRY}/pause:dev"
+PAUSE_IMAGE = f"{REGISTRY}/{pause.NAME}:{TAG}"
 # What the kubelet would set for the whole machine: it is shown files that hold its values already.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": "1",

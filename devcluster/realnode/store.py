@@ -5,36 +5,33 @@
 Only layers that are not there yet are pulled, so a change of code costs seconds.
 """
 
-import contextlib
-import fcntl
 import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devcluster import packages
+from devcluster import locks, packages
 from devcluster.build import Say
 from devcluster.errors import ClusterError
 from devcluster.imaging.processes import OWN_NAMESPACES, OWN_NETWORK, Progress, follow
-from devcluster.realnode import configuration, registry
+from devcluster.imaging.registry import TAG
+from devcluster.realnode import configuration, registry, runtime
 from devcluster.settings import REPOSITORY
 
 CONTENT = "content.json"  # written last: what the store holds
 ADDRESS = "127.0.0.1:5000"
 FORMAT = 2  # of the store: what an older program made is made anew
-GARBAGE = "registry.devcluster/garbage:dev"
+GARBAGE = f"{configuration.REGISTRY}/garbage:{TAG}"
 NAMESPACE = "k8s.io"  # where the kubelet's images are
-START_SECONDS = 30
 PULL_SECONDS = 900  # of one image; 3 GB take two minutes
 STOP_SECONDS = 30
 
 
 def image(name: str) -> str:
     """As pods call it."""
-    return f"{configuration.REGISTRY}/{name}:dev"
+    return f"{configuration.REGISTRY}/{name}:{TAG}"
 
 
 def names_of(image: str) -> tuple[str, str]:
@@ -51,7 +48,7 @@ def is_complete(store: Path) -> bool:
 def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, programs: Path, say: Say) -> None:
     """Makes the store hold these images of the registry, by name without its tag, and no others."""
     store.mkdir(parents=True, exist_ok=True)
-    with _locked(store):
+    with locks.held(store.with_suffix(".lock"), "is unpacking the images", say):
         content = store / CONTENT
         wanted = {"format": FORMAT, **digests}
         if content.exists() and json.loads(content.read_text()) == wanted:
@@ -75,13 +72,6 @@ def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, p
         content.write_text(json.dumps(wanted))
 
 
-@contextlib.contextmanager
-def _locked(store: Path) -> Iterator[None]:
-    with store.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
     """PID 1 of its namespaces: what it starts ends with it."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -97,7 +87,7 @@ def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
     )
     serving = subprocess.Popen(registry.command(here, registry_storage, ADDRESS), stdout=subprocess.DEVNULL)
     containerd = subprocess.Popen(["containerd", "--config", settings, "--log-level", "error"])
-    _wait_for(["ctr", "--address", configuration.SOCKET, "version"])
+    runtime.wait_until_ready(containerd)
     wanted = {name for both in images for name in names_of(both)}
     for both in images:
         by_tag, by_digest = names_of(both)
@@ -119,14 +109,6 @@ def _ctr(*arguments: str) -> str:
     if done.returncode:
         sys.exit(f"ctr {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout
-
-
-def _wait_for(command: Sequence[str]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while subprocess.run(command, capture_output=True, check=False).returncode:
-        if time.monotonic() > deadline:
-            sys.exit(f"containerd does not answer after {START_SECONDS} s")
-        time.sleep(0.05)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from disttest_contract import limits
 from tests.support import evidence, real_nodes
-from tests.support.cluster import Cluster, Manifest
+from tests.support.cluster import Cluster
 from tests.support.evidence import Watch
 from tests.support.operator import Status, config_map, disttest, finished, reaches_phase
 from tests.support.real_nodes import NAMESPACE
@@ -68,18 +68,6 @@ def verdict(cluster: Cluster, watch: Watch, name: str, timeout_seconds: float = 
     assert run is not None
     evidence.write(name, watch, run, real_nodes.report_of(cluster, name))
     return status
-
-
-def ends(watch: Watch, name: str) -> dict[str, Manifest]:
-    """How the containers of a run's pods ended, by pod, as the kubelet said it last."""
-    found = {}
-    for one in watch.of("pods"):
-        pod = one.object
-        if pod["metadata"]["labels"].get("disttest.dev/name") == name:
-            for state in pod["status"].get("containerStatuses") or ():
-                if ended := state["state"].get("terminated"):
-                    found[pod["metadata"]["name"]] = ended
-    return found
 
 
 def disruptions(watch: Watch, name: str) -> set[str]:
