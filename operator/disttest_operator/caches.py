@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from disttest_operator.core import bodies
+from disttest_operator.core import bodies, naming
 from disttest_operator.core.model import Defaults, DistTest, Spec
 from disttest_operator.core.parse import InvalidSpecError, parse
 from disttest_operator.core.views import Body, JobView, PodView
@@ -62,6 +62,7 @@ class Caches:
         self._defaults = defaults
         self._known: dict[Kind, dict[str, _Known]] = {kind: {} for kind in WATCHED}
         self._by_key: dict[tuple[Kind, Key], dict[str, _Known]] = {}
+        self._open: dict[tuple[str, str], dict[str, Run]] = {}  # runs without a verdict, by series
         self._deleted: dict[str, int] = {}  # uid -> resourceVersion of what was deleted: a list may still hold it
 
     def put(self, kind: Kind, body: Body, now: datetime) -> Key | None:
@@ -77,8 +78,10 @@ class Caches:
         known = _Known(resource_version=version, key=_key(kind, item), item=item)
         self._known[kind][uid] = known
         self._by_key.setdefault((kind, known.key), {})[uid] = known
-        if isinstance(item, Run) and item.test.is_finished:
-            self._forget_gone_pods(known.key)
+        if isinstance(item, Run):
+            self._note_open(item, is_open=not item.test.is_finished)
+            if item.test.is_finished:
+                self._forget_gone_pods(known.key)
         return known.key
 
     def remove(self, kind: Kind, body: Body, now: datetime) -> Key | None:
@@ -122,6 +125,19 @@ class Caches:
         runs = [item for item in self._items(Kind.RUN, namespace, name) if isinstance(item, Run)]
         return max(runs, key=lambda run: run.test.created, default=None)
 
+    def open_runs(self, namespace: str, series: str) -> list[Run]:
+        """Of the series, without a verdict, oldest first."""
+        runs = self._open.get((namespace, series), {}).values()
+        return sorted(runs, key=lambda run: (run.test.created, run.test.uid))
+
+    def all_open(self) -> list[DistTest]:
+        return [run.test for runs in self._open.values() for run in runs.values()]
+
+    def has_half_a_gang(self, test: DistTest) -> bool:
+        """Some pods of its attempt have nodes, and the scheduler finds none for others."""
+        pods = [pod for pod in self.pods(test) if pod.attempt == test.attempt and not pod.has_ended]
+        return any(pod.is_scheduled for pod in pods) and any(pod.is_unschedulable for pod in pods)
+
     def runs(self) -> list[Run]:
         return [known.item for known in self._known[Kind.RUN].values() if isinstance(known.item, Run)]
 
@@ -131,9 +147,10 @@ class Caches:
     def find_series(self, namespace: str, name: str) -> Series | None:
         return next((item for item in self._items(Kind.SERIES, namespace, name) if isinstance(item, Series)), None)
 
-    def job(self, test: DistTest) -> JobView | None:
+    def jobs(self, test: DistTest) -> dict[str, JobView]:
+        """Of all attempts, by name."""
         items = self._items(Kind.JOB, test.namespace, test.name)
-        return next((job for job in items if isinstance(job, JobView) and job.owner_uid == test.uid), None)
+        return {job.name: job for job in items if isinstance(job, JobView) and job.owner_uid == test.uid}
 
     def pods(self, test: DistTest) -> tuple[PodView, ...]:
         items = self._items(Kind.POD, test.namespace, test.name)
@@ -164,9 +181,19 @@ class Caches:
         siblings.pop(uid, None)
         if not siblings:
             del self._by_key[kind, known.key]
-        if kind is Kind.RUN:
+        if isinstance(known.item, Run):
+            self._note_open(known.item, is_open=False)
             self._forget_gone_pods(known.key)
         return known.key
+
+    def _note_open(self, run: Run, *, is_open: bool) -> None:
+        where = (run.test.namespace, naming.series(run.test))
+        if is_open:
+            self._open.setdefault(where, {})[run.test.uid] = run
+        elif where in self._open:
+            self._open[where].pop(run.test.uid, None)
+            if not self._open[where]:
+                del self._open[where]
 
     def _forget_gone_pods(self, key: Key) -> None:
         for uid, known in list(self._by_key.get((Kind.POD, key), {}).items()):

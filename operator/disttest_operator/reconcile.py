@@ -12,7 +12,7 @@ from disttest_operator.caches import Caches, Key
 from disttest_operator.core import actions, bodies, manifests, naming, transitions
 from disttest_operator.core.actions import Step
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
-from disttest_operator.core.model import DistTest, Manifest
+from disttest_operator.core.model import Concurrency, DistTest, Manifest
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.status import without_details
 from disttest_operator.core.views import Body
@@ -78,14 +78,36 @@ class Reconciler:
         series = self._caches.find_series(test.namespace, naming.series(test))
         pending = (series.status.get("pending") or ()) if series else ()
         known = next((entry for entry in pending if entry["uid"] == test.uid), None)
+        jobs = self._caches.jobs(test)
+        mine = jobs.pop(naming.job(test, test.attempt), None)
         seen = replace(
             seen,
             problems=run.problems,
-            job=self._caches.job(test) or seen.job,
+            job=mine or seen.job,
+            leftovers=tuple(jobs.values()),
+            older_run=self._older_run(test),
             pods=self._caches.pods(test),
             entry=seen.entry or known,
         )
-        return Evidence(test=test, seen=seen, policy=self._settings.policy, now=self._clock())
+        evidence = Evidence(test=test, seen=seen, policy=self._settings.policy, now=self._clock())
+        return replace(evidence, seen=replace(seen, has_older_rival=self._has_older_rival(evidence)))
+
+    def _older_run(self, test: DistTest) -> str:
+        """The first of its series, if the run is to wait for that, and may."""
+        if test.spec.concurrency_policy is not Concurrency.WAIT or test.is_finished or test.has_begun:
+            return ""
+        first = self._caches.open_runs(test.namespace, naming.series(test))[0].test
+        return "" if first.uid == test.uid else first.name
+
+    def _has_older_rival(self, evidence: Evidence) -> bool:
+        """Whether one of our runs that came first waits with half a gang as well."""
+        if evidence.half_since is None:
+            return False
+        mine = (evidence.test.created, evidence.test.uid)
+        return any(
+            (other.created, other.uid) < mine and self._caches.has_half_a_gang(other)
+            for other in self._caches.all_open()
+        )
 
     async def _carry_out(self, step: Step, evidence: Evidence) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
         """Do it, and add what was learned."""
@@ -101,22 +123,24 @@ class Reconciler:
                 return await self._read_job(test, name, seen)
             case actions.ReadReport(leader=leader, nonce=nonce):
                 return replace(seen, report=await reports.read(self._cluster, test, leader, nonce))
-            case actions.WriteReport():
-                return await self._write_report(test, seen)
+            case actions.WriteReport(name=name):
+                return await self._write_report(test, name, seen)
             case actions.CreateService(manifest=manifest):
                 return replace(await self._create(Kind.SERVICE, test, manifest, seen), has_service=True)
-            case actions.CreateJob(attempt=attempt):
-                manifest = manifests.build_job(test, attempt, secrets.token_hex(NONCE_BYTES))
+            case actions.CreateJob(attempt=attempt, avoid=avoid, shun=shun):
+                nonce = secrets.token_hex(NONCE_BYTES)
+                manifest = manifests.build_job(test, attempt, nonce, avoid=avoid, shun=shun)
                 return await self._create(Kind.JOB, test, manifest, seen)
             case actions.Fold(series=series, entry=entry):
                 return replace(seen, entry=await self._ledgers.fold(test, series, entry))
             case actions.WriteStatus(status=status):
                 await self._write_status(test, dict(status))
                 return seen
+            case actions.EndAttempt(status=status):
+                await self._write_status(test, dict(status))
+                return Observed()
             case actions.DeleteJob(name=name, uid=uid):
-                log.info("%s/%s: deletes Job %s, whose pods go on after the verdict", test.namespace, test.name, name)
-                await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
-                return replace(seen, is_job_gone=True)
+                return await self._delete_job(test, name, uid, seen)
             case actions.DeleteRun():
                 await self._delete_run(test)
                 return seen
@@ -151,10 +175,22 @@ class Reconciler:
         self._caches.put(kind, body, self._clock())
         return replace(seen, job=bodies.job(body))
 
-    async def _write_report(self, test: DistTest, seen: Observed) -> Observed:
+    async def _delete_job(self, test: DistTest, name: str, uid: str, seen: Observed) -> Observed:
+        log.info("%s/%s: deletes Job %s", test.namespace, test.name, name)
+        await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
+        if name == naming.job(test, test.attempt):
+            return replace(seen, is_job_gone=True)
+        # Of an attempt that was followed by another: the Service would stay as long as the run.
+        self._caches.remove(Kind.JOB, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
+        service = await self._cluster.get(Kind.SERVICE, test.namespace, name)
+        if service and bodies.owner_uid(service) == test.uid:
+            await self._cluster.delete(Kind.SERVICE, test.namespace, name, uid=service["metadata"]["uid"])
+        return seen
+
+    async def _write_report(self, test: DistTest, name: str, seen: Observed) -> Observed:
         if not isinstance(seen.report, ReportFound):
             return seen
-        return replace(seen, stored=await reports.store(self._cluster, test, seen.report))
+        return replace(seen, stored=await reports.store(self._cluster, test, name, seen.report))
 
     async def _write_status(self, test: DistTest, status: dict[str, Any]) -> None:
         """Events follow only if the write succeeded. After a conflict the newest state is in the cache."""
@@ -180,7 +216,13 @@ class Reconciler:
             words = (status["verdict"], status["reason"], status["message"])
             log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
             self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
+            self._wake_those_who_wait(test)
         await self._announce(test, body)
+
+    def _wake_those_who_wait(self, test: DistTest) -> None:
+        for run in self._caches.open_runs(test.namespace, naming.series(test)):
+            if run.test.spec.concurrency_policy is Concurrency.WAIT:
+                self._plan_later(Key(kind=Kind.RUN, namespace=run.test.namespace, name=run.test.name), 0)
 
     async def _patch_status(self, meta: dict[str, str], status: dict[str, Any]) -> Body | None:
         """A verdict gets through, whatever else is refused."""

@@ -27,14 +27,14 @@ async def read(
     return found
 
 
-async def store(cluster: Cluster, test: DistTest, found: ReportFound) -> Stored:
+async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound) -> Stored:
     """Failing to store it must not keep the run from its verdict, but it is said."""
     packed = await asyncio.to_thread(packing.pack, found)
     if packed is None:
         return Stored(problem="it is too large to be stored, even without its details")
-    manifest = manifests.build_report_config_map(test, packed.gz_bytes, packed.sha256)
+    manifest = manifests.build_report_config_map(test, name, packed.gz_bytes, packed.sha256)
     stored = Stored(
-        config_map=naming.report_config_map(test),
+        config_map=name,
         sha256=packed.sha256,
         problem=f"left out for its size: {packed.trimmed}" if packed.trimmed else "",
     )

@@ -83,8 +83,8 @@ class Reason(StrEnum):
     COLLECTION_DIFFERS = "CollectionDiffers"  # ranks do not see the same cases
     UNKNOWN_SUITE = "UnknownSuite"
     INVALID_SPEC = "InvalidSpec"
-    INVALID_PLAN = "InvalidPlan"  # the runner could not read its environment
-    QUEUE_TIMEOUT = "QueueTimeout"  # pods did not start within queueSeconds
+    QUEUE_TIMEOUT = "QueueTimeout"  # not admitted within queueSeconds: by its queue, or by the run before it
+    GANG_TIMEOUT = "GangTimeout"  # admitted, but not all pods were started within queueSeconds
     TOO_FEW_GPUS = "TooFewGpus"  # no node, or not enough nodes, could ever hold the gang
     RENDEZVOUS_TIMEOUT = "RendezvousTimeout"  # agents did not find each other within joinSeconds
     GANG_LOST = "GangLost"  # an agent went away
@@ -97,21 +97,21 @@ class Reason(StrEnum):
     IMAGE_UNAVAILABLE = "ImageUnavailable"
     CONTAINER_CONFIG = "ContainerConfig"  # the kubelet could not make the container from its configuration
     CONTAINER_START = "ContainerStart"  # the command could not be executed, or the image cannot run the runner
-    CONFIG_MAP_MISSING = "ConfigMapMissing"
-    SERVICE_ACCOUNT_MISSING = "ServiceAccountMissing"
-    CLAIM_MISSING = "PersistentVolumeClaimMissing"
+    REFERENCE_MISSING = "ReferenceMissing"  # a ConfigMap, ServiceAccount or PersistentVolumeClaim that the spec names
     PODS_REFUSED = "PodsRefused"  # quota, PodSecurity, admission
     NAME_TAKEN = "NameTaken"  # an object of the name exists and is not ours
     OUT_OF_MEMORY = "OutOfMemory"
     DISRUPTED = "Disrupted"  # preempted, evicted, drained
+    SUSPENDED = "Suspended"  # in mid-run, by its queue or a person
     NODE_LOST = "NodeLost"
+    NODE_UNHEALTHY = "NodeUnhealthy"  # a sign or condition of broken hardware
     POD_KILLED = "PodKilled"  # ended from outside, without a disruption being named
     POD_MISSING = "PodMissing"  # vanished without a word
     NODE_REFUSED_POD = "NodeRefusedPod"  # UnexpectedAdmissionError, OutOf<resource>
     JOB_MISSING = "JobMissing"  # somebody deleted the Job
     REPORT_MISSING = "ReportMissing"
     REPORT_INVALID = "ReportInvalid"
-    RUNNER_ERROR = "RunnerError"  # our own fault
+    RUNNER_ERROR = "RunnerError"  # our own fault, or operator and runner image that do not fit together
     CANCELLED = "Cancelled"
 
 

@@ -167,6 +167,7 @@ class Report:
     generations: int
     suites: tuple[SuiteResult, ...]
     preflight: tuple[NodeFacts, ...] = ()  # of the nodes that joined
+    at_fault: tuple[int, ...] = ()  # node indexes that ended the attempt, where the leader can tell
 
     @property
     def counts(self) -> Counts:
@@ -202,6 +203,7 @@ class Report:
             "counts": self.counts.to_json(),
             "suites": [suite.to_json() for suite in self.suites],
             "preflight": [facts.to_json() for facts in self.preflight],
+            "atFault": list(self.at_fault),
         }
 
     def dumps(self) -> bytes:
@@ -247,6 +249,7 @@ class Report:
             generations=int(data["generations"]),
             suites=tuple(SuiteResult.from_json(suite) for suite in data["suites"]),
             preflight=tuple(NodeFacts.from_json(facts) for facts in data.get("preflight", ())),
+            at_fault=tuple(int(index) for index in data.get("atFault", ())),
         )
 
 

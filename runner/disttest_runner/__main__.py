@@ -27,7 +27,7 @@ def main() -> int:
         me = AgentEnvironment.read(os.environ)
         check(me.plan)
     except InvalidPlanError as error:
-        return _refuse(Reason.INVALID_PLAN, str(error))
+        return _refuse(Reason.RUNNER_ERROR, str(error))
     unknown = [suite.builtin for suite in me.plan.suites if suite.builtin and suite.builtin not in suites.BUILTIN]
     if unknown:
         return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")

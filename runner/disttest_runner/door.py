@@ -21,6 +21,7 @@ class Stop:
     verdict: Verdict
     reason: Reason
     message: str
+    at_fault: tuple[int, ...] = ()  # node indexes, where they can be told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +92,7 @@ def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
             Reason.RENDEZVOUS_TIMEOUT,
             f"node {_indexes(missing)} of {plan.nodes} did not join within {plan.join_seconds} s: "
             "see whether these pods run, and whether they can reach the pod of node index 0",
+            at_fault=tuple(missing),
         )
     names: dict[str, list[int]] = {}
     for index in range(plan.nodes):

@@ -159,6 +159,7 @@ class Leader:
             finished=time.time(),
             generations=conductor.generation if conductor else 0,
             suites=suites,
+            at_fault=stop.at_fault if stop else (),
         )
 
 

@@ -39,6 +39,7 @@ def check_hardware(plan: RunPlan, facts: Facts) -> Stop | None:
             f"{one.node_name} (node index {min(poor)}) sees {len(one.gpus)} GPUs, "
             f"but {plan.ranks_per_node} ranks need one each: "
             "see the device plugin of this node, or set `gpusPerNode` and `ranksPerNode` to what the node has",
+            at_fault=tuple(sorted(poor)),
         )
     broken = [index for index, one in facts.items() if one.cuda_error]
     if broken:
@@ -48,6 +49,7 @@ def check_hardware(plan: RunPlan, facts: Facts) -> Stop | None:
             Reason.GPU_BROKEN,
             f"CUDA cannot be initialised on {one.node_name} (node index {min(broken)}): {one.cuda_error}; "
             "see the driver of this node",
+            at_fault=tuple(sorted(broken)),
         )
     return _differing(facts, HARDWARE)
 

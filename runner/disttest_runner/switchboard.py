@@ -195,10 +195,11 @@ class Switchboard:
     def _on_lost(self, index: int) -> None:
         self._interrupt_by(index, Reason.GANG_LOST, "the agent went away")
 
-    def _interrupt_by(self, index: int, reason: Reason, what: str) -> None:
+    def _interrupt_by(self, index: int, reason: Reason, what: str, *, is_at_fault: bool = True) -> None:
         hello = self.joined[index]
         where = f"node index {index} (pod {hello.pod_name} on {hello.node_name})"
-        self.interrupt(Stop(Verdict.INFRA_FAILED, reason, f"{where}: {what}"))
+        at_fault = (index,) if is_at_fault else ()
+        self.interrupt(Stop(Verdict.INFRA_FAILED, reason, f"{where}: {what}", at_fault=at_fault))
 
     def _on_line(self, index: int, _: Lines, raw: bytes) -> None:
         message: dict[str, Any] = wire.unpack(raw)
@@ -217,8 +218,9 @@ class Switchboard:
                     self._all_warm.set()
             case "broken":
                 self._interrupt_by(index, Reason.GANG_FAILED_TO_START, message["message"])
-            case "leaving":
-                self._interrupt_by(index, Reason.GANG_LOST, f"the agent left: {message['message']}")
+            case "leaving":  # it was told to: no fault of its node
+                what = f"the agent left: {message['message']}"
+                self._interrupt_by(index, Reason.GANG_LOST, what, is_at_fault=False)
             case "exited" if message["generation"] == self._generation:
                 self.exits[message["rank"]] = message["status"]
                 self.exit_causes |= {message["rank"]: str(message["why"])} if "why" in message else {}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.evidence import Evidence, ReportLost
+from disttest_operator.core.rule import Retry
 from disttest_operator.core.views import EventView, NodeView
 from tests.support.runs import (
     a_bad_report,
@@ -31,3 +32,5 @@ class Row:
     verdict: Verdict
     reason: Reason
     words: str
+    retry: Retry = Retry.NEVER
+    blamed: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """Endings of runs whose image cannot run the runner, or whose pods did not get it."""
 
 from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.rule import Retry
 from tests.support.ending_row import LOST, OWN_IMAGE, Row
 from tests.support.runs import (
     a_disrupted_pod,
@@ -67,6 +68,7 @@ OF_IMAGES = {
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_FAILED_TO_START,
         words="pod nightly-a1-1-abcde on node node1 did not get the runner (exit code 20, its log ends: No space left",
+        retry=Retry.CHARGED, blamed=("node1",),
     ),
     "out of memory while the runner was copied": Row(
         evidence=evidence(a_pod_without_runner(0, 137, reason="OOMKilled"), test=OWN_IMAGE, seconds=7),
@@ -75,6 +77,7 @@ OF_IMAGES = {
     "killed while the runner was copied": Row(
         evidence=evidence(a_pod_without_runner(0, 137, reason="Error"), test=OWN_IMAGE, seconds=7),
         verdict=Verdict.INFRA_FAILED, reason=Reason.POD_KILLED, words="while the runner was copied into it",
+        retry=Retry.CHARGED, blamed=("node0",),
     ),
     "disrupted while the runner was copied": Row(
         evidence=evidence(
@@ -82,5 +85,6 @@ OF_IMAGES = {
             test=OWN_IMAGE, seconds=40,
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="PreemptionByScheduler",
+        retry=Retry.CHARGED,
     ),
 }  # fmt: skip  # a row reads as a sentence

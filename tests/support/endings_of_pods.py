@@ -1,9 +1,11 @@
 """Endings that pods, their containers and last words tell."""
 
 from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.rule import Retry
 from tests.support.ending_row import ALONE, ENDED, GANG_LOST, GPUS, INVALID, LOST, OWN_IMAGE, REFUSAL, SMALL_NODES, Row
 from tests.support.runs import (
     a_bad_report,
+    a_job,
     a_pod,
     a_summary,
     a_waiting_pod,
@@ -20,10 +22,12 @@ OF_PODS = {
             a_pod(0), a_pod(1, phase="Failed", reason="UnexpectedAdmissionError", started=None, ending_since=at(6)),
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_REFUSED_POD, words="UnexpectedAdmissionError",
+        retry=Retry.CHARGED, blamed=("node1",),
     ),
     "out of a resource": Row(
         evidence=evidence(a_pod(0, phase="Failed", reason="OutOfnvidia.com/gpu", started=None, ending_since=at(6))),
         verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_REFUSED_POD, words="OutOfnvidia.com/gpu",
+        retry=Retry.CHARGED, blamed=("node0",),
     ),
     "out of memory in a case": Row(
         evidence=evidence(
@@ -36,10 +40,15 @@ OF_PODS = {
         evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, reason="OOMKilled"), report=found(GANG_LOST)),
         verdict=Verdict.ERRORED, reason=Reason.OUT_OF_MEMORY, words="resources.limits.memory",
     ),
-    "image away": Row(
+    "image away on one node": Row(
         evidence=evidence(a_pod(0), a_waiting_pod(1, "ImagePullBackOff"), seconds=36),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.IMAGE_UNAVAILABLE, words="and by others it can",
+        retry=Retry.CHARGED, blamed=("node1",),
+    ),
+    "image away": Row(
+        evidence=evidence(*(a_waiting_pod(index, "ImagePullBackOff") for index in (1, 0)), seconds=36),
         verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE,
-        words="image 'runner:1' cannot be had by pod nightly-a1-1",
+        words="image 'runner:1' cannot be had by pod nightly-a1-0",
     ),
     "image name wrong": Row(
         evidence=evidence(a_waiting_pod(0, "InvalidImageName", image="mine:1"), test=OWN_IMAGE, seconds=10),
@@ -59,23 +68,41 @@ OF_PODS = {
     ),
     "waited too long": Row(
         evidence=evidence(a_pod(0), an_unscheduled_pod(1), seconds=601),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="0/2 nodes are available",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_TIMEOUT,
+        words="1 of 2 pods have no node (index 1): 0/2 nodes are available",
     ),
     "leader gave up on a pod that never started": Row(
         evidence=evidence(an_ended_pod(0, 20), an_unscheduled_pod(1), report=found(ALONE), seconds=30),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="1 of 2 pods had started",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_TIMEOUT, words="the nodes of half a gang are given back",
+        retry=Retry.FREE,
+    ),
+    "half a gang for too long": Row(
+        evidence=evidence(a_pod(0), an_unscheduled_pod(1), seconds=34, has_older_rival=True),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_TIMEOUT, words="1 of 2 pods have no node (index 1)",
+        retry=Retry.FREE,
+    ),
+    "too long in its queue": Row(
+        evidence=evidence(job=a_job(is_suspended=True, started=None), seconds=601),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="the Job is suspended",
+    ),
+    "too long behind an older run": Row(
+        evidence=evidence(seconds=601, has_job=False, older_run="nightly-0"),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="run 'nightly-0' of the series goes on",
     ),
     "killed from outside": Row(
         evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, seconds=19), report=found(GANG_LOST)),
         verdict=Verdict.INFRA_FAILED, reason=Reason.POD_KILLED, words="nightly-a1-1-abcde on node node1 was killed",
+        retry=Retry.CHARGED, blamed=("node1",),
     ),
     "leader in trouble": Row(
         evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 20), report=found(GANG_LOST)),
         verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_LOST, words="agent 1 went away",
+        retry=Retry.CHARGED,
     ),
     "pod vanished": Row(
         evidence=evidence(a_pod(0), a_pod(1, is_gone=True, ending_since=at(20)), seconds=36),
         verdict=Verdict.INFRA_FAILED, reason=Reason.POD_MISSING, words="went away without a word",
+        retry=Retry.CHARGED,
     ),
     "nodes differ": Row(
         evidence=evidence(
@@ -90,6 +117,7 @@ OF_PODS = {
             report=found(a_bad_report(Verdict.INFRA_FAILED, Reason.GPU_BROKEN, "CUDA error 802 on node1")),
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="CUDA error 802",
+        retry=Retry.CHARGED,
     ),
     "a GPU is broken, by the termination message": Row(
         evidence=evidence(
@@ -99,6 +127,7 @@ OF_PODS = {
             an_ended_pod(0, 20), report=LOST,
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="pod nightly-a1-1-abcde on node node1 said",
+        retry=Retry.CHARGED,
     ),
     "report invalid": Row(
         evidence=evidence(*ENDED, report=INVALID),
@@ -118,16 +147,17 @@ OF_PODS = {
     "plan invalid by the termination message": Row(
         evidence=evidence(
             an_ended_pod(
-                0, 30, summary=a_summary(verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, message="no plan")
+                0, 30, summary=a_summary(verdict=Verdict.ERRORED, reason=Reason.RUNNER_ERROR, message="no plan")
             ),
             an_ended_pod(1, 30), report=LOST,
         ),
-        verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN, words="no plan",
+        verdict=Verdict.ERRORED, reason=Reason.RUNNER_ERROR, words="no plan",
     ),
     "succeeded without a report": Row(
         evidence=evidence(*ENDED, report=LOST),
         verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING,
         words="exit code 0, but the leader's log",
+        retry=Retry.CHARGED,
     ),
     "passed by the termination message only": Row(
         evidence=evidence(
@@ -135,6 +165,7 @@ OF_PODS = {
             an_ended_pod(1, 0), report=LOST,
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING, words="holds no report",
+        retry=Retry.CHARGED,
     ),
     "agent crashed": Row(
         evidence=evidence(

@@ -3,6 +3,7 @@
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.core.evidence import Evidence, Observed, Policy, Reference
 from disttest_operator.core.model import Suite
+from disttest_operator.core.rule import Retry
 from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
 from tests.support.runs import (
     a_bad_report,
@@ -48,16 +49,16 @@ OF_RUNS = {
     ),
     "ConfigMap missing": Row(
         evidence=evidence(missing=(Reference(kind="ConfigMap", name="mine"),)),
-        verdict=Verdict.ERRORED, reason=Reason.CONFIG_MAP_MISSING,
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
     ),
     "ServiceAccount missing": Row(
         evidence=evidence(missing=(Reference(kind="ServiceAccount", name="me"),)),
-        verdict=Verdict.ERRORED, reason=Reason.SERVICE_ACCOUNT_MISSING, words="ServiceAccount 'me'",
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING, words="ServiceAccount 'me'",
     ),
     "claim missing": Row(
         evidence=evidence(missing=(Reference(kind="PersistentVolumeClaim", name="dumps"),)),
-        verdict=Verdict.ERRORED, reason=Reason.CLAIM_MISSING,
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' is not in namespace 'gpu-ci'",
     ),
     "never enough GPUs": Row(
@@ -100,16 +101,19 @@ OF_RUNS = {
             an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=found(GANG_LOST), seconds=24
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, words="on node node1 was lost with its node",
+        retry=Retry.CHARGED, blamed=("node1",),
     ),
     "disrupted": Row(
         evidence=evidence(
             an_ended_pod(0, 20), a_disrupted_pod(1, "PreemptionByScheduler"), report=found(TERMINATED), seconds=24
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="PreemptionByScheduler: said so",
+        retry=Retry.CHARGED,
     ),
     "disrupted, and the leader never says anything": Row(
         evidence=evidence(a_pod(0), a_disrupted_pod(1, "TerminationByKubelet"), seconds=36),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="TerminationByKubelet",
+        retry=Retry.CHARGED,
     ),
     "disrupted, and only the Job still knows": Row(
         evidence=evidence(
@@ -119,6 +123,7 @@ OF_RUNS = {
             )}),
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
+        retry=Retry.CHARGED,
     ),
     "disrupted, and all pods went before anybody looked": Row(
         evidence=evidence(
@@ -127,10 +132,25 @@ OF_RUNS = {
             )}),
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
+        retry=Retry.CHARGED,
     ),
     "suspended in mid-run": Row(
         evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="suspended in mid-run",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.SUSPENDED, words="suspended in mid-run",
+        retry=Retry.FREE,
+    ),
+    "suspended by its user": Row(
+        evidence=evidence(a_pod(0), a_pod(1), test=a_test(spec=a_spec(suspend=True))),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.SUSPENDED, words="spec.suspend ended the attempt",
+        retry=Retry.FREE,
+    ),
+    "cancelled": Row(
+        evidence=evidence(a_pod(0), a_pod(1), test=a_test(spec=a_spec(cancel=True))),
+        verdict=Verdict.CANCELLED, reason=Reason.CANCELLED, words="spec.cancel ended the run",
+    ),
+    "cancelled when the result was in": Row(
+        evidence=evidence(*ENDED, report=found(a_report()), test=a_test(spec=a_spec(cancel=True))),
+        verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, words="2 cases passed",
     ),
     "Job's deadline": Row(
         evidence=evidence(

@@ -90,7 +90,8 @@ class FakeCluster:
         meta = before["metadata"]
         if (meta["uid"], meta["resourceVersion"]) != (body_meta["uid"], body_meta["resourceVersion"]):
             raise ConflictError(f"{kind.resource} {meta['name']} was changed")
-        after = {**before, "status": {**before.get("status", {}), **status}}
+        merged = {**before.get("status", {}), **status}
+        after = {**before, "status": {key: value for key, value in merged.items() if value is not None}}
         return self._write(f"patch {kind.resource} {meta['name']}", kind, after)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:

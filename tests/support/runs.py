@@ -195,9 +195,10 @@ def evidence(  # what there is to know about a run
     seconds: float = 20,
     test: DistTest | None = None,
     job: JobView | None = None,
+    has_job: bool = True,
     policy: Policy | None = None,
     **seen: Any,
 ) -> Evidence:
     """Pods of a gang whose Job exists, `seconds` after the DistTest was created."""
-    observed = Observed(job=job or a_job(), pods=pods, **seen)
+    observed = Observed(job=(job or a_job()) if has_job else None, pods=pods, **seen)
     return Evidence(test=test or a_test(), seen=observed, policy=policy or Policy(), now=at(seconds))

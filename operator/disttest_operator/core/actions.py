@@ -50,14 +50,18 @@ class CreateService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateJob:
-    """The secret of the attempt is made when this is carried out."""
+    """The secret of the attempt is made when this is carried out. These nodes it must not have, those rather not."""
 
     attempt: int
+    avoid: tuple[str, ...] = ()
+    shun: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteReport:
-    """Store the report that was read."""
+    """Store the report that was read under this name."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,16 @@ class WriteStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndAttempt:
+    """By this status; the run goes on with another gang, of which nothing is known yet."""
+
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteJob:
+    """With its pods, and the Service that gave them their names."""
+
     name: str
     uid: str
 
@@ -102,6 +115,7 @@ Step = (
     | WriteReport
     | Fold
     | WriteStatus
+    | EndAttempt
     | DeleteJob
     | DeleteRun
     | Done

@@ -68,9 +68,13 @@ def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bo
 
 
 def node(body: Body) -> NodeView:
-    meta, status = body["metadata"], body.get("status") or {}
+    meta, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
     return NodeView(
-        name=meta["name"], labels=dict(meta.get("labels") or {}), allocatable=dict(status.get("allocatable") or {})
+        name=meta["name"],
+        labels=dict(meta.get("labels") or {}),
+        allocatable=dict(status.get("allocatable") or {}),
+        is_schedulable=not spec.get("unschedulable"),
+        conditions=_conditions(status),
     )
 
 

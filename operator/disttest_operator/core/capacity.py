@@ -4,6 +4,16 @@ from disttest_operator.core.model import DistTest, Placement
 from disttest_operator.core.views import NodeView
 
 
+def suffices_without(test: DistTest, nodes: tuple[NodeView, ...], avoided: frozenset[str]) -> bool:
+    """Whether the gang finds nodes, whoever uses them now, though these are avoided."""
+    left = tuple(node for node in nodes if node.name not in avoided and node.is_schedulable)
+    spec = test.spec
+    wanted = spec.template.node_selector.items()
+    fitting = [node for node in left if wanted <= node.labels.items()]
+    has_nodes = len(fitting) >= (spec.nodes if spec.placement is Placement.SPREAD else 1)
+    return has_nodes and not shortage(test, left)
+
+
 def shortage(test: DistTest, nodes: tuple[NodeView, ...]) -> str:
     """A sentence if there are too few GPUs, whoever uses them now; else nothing. Taints are the scheduler's matter."""
     spec = test.spec

@@ -1,12 +1,12 @@
 """What a run came to. The order of the tables is the policy: what proves most comes first."""
 
-from disttest_operator.core.endings import AFTER_THE_GANG, LAST, RESULT
+from disttest_operator.core.endings import AFTER_THE_GANG, CANCELLED, LAST, RESULT
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.refusals import BEFORE_CREATION, WHILE_STARTING
 from disttest_operator.core.rule import Ending, first_match
 from disttest_operator.core.starting import NEVER_STARTED
 
-RULES = (*BEFORE_CREATION, *RESULT, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
+RULES = (*BEFORE_CREATION, *RESULT, *CANCELLED, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
 
 
 def classify(evidence: Evidence) -> Ending | None:
@@ -16,4 +16,4 @@ def classify(evidence: Evidence) -> Ending | None:
 
 def refuse(evidence: Evidence) -> Ending | None:
     """Why a gang must not be created."""
-    return first_match(BEFORE_CREATION, evidence)
+    return first_match((*CANCELLED, *BEFORE_CREATION), evidence)

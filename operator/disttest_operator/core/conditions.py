@@ -14,6 +14,7 @@ MESSAGE_BYTES = 2048
 class Type(StrEnum):
     """Finished comes with either of Complete and Failed, as batch/v1 names them."""
 
+    SUSPENDED = "Suspended"
     GANG_READY = "GangReady"
     RESULTS_COLLECTED = "ResultsCollected"
     COMPLETE = "Complete"

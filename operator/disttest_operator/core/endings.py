@@ -4,13 +4,24 @@ from disttest_contract.exits import ExitCode
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.evidence import Evidence, ReportFound, ReportLost
 from disttest_operator.core.judgement import conclusion
-from disttest_operator.core.rule import Ending, Rule, Told
-from disttest_operator.core.starting import KILLED, RAISE_MEMORY, how_it_ended
+from disttest_operator.core.rule import Ending, Finding, Retry, Rule, Told
+from disttest_operator.core.starting import KILLED, RAISE_MEMORY, SIGKILLED, how_it_ended
 from disttest_operator.core.views import PodView
 
 NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions that point at a lost node
 RED_OR_CONFIG = frozenset(
     {Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, Verdict.INFRA_FAILED}
+)
+# What a leader says that another gang may be spared; the others would only meet the same again.
+WORTH_ANOTHER_GANG = frozenset(
+    {
+        Reason.RENDEZVOUS_TIMEOUT,
+        Reason.GANG_LOST,
+        Reason.GANG_FAILED_TO_START,
+        Reason.GPU_BROKEN,
+        Reason.TOO_FEW_GPUS,  # seen from inside: the device plugin gave fewer than it promised
+        Reason.TERMINATED,
+    }
 )
 
 
@@ -31,7 +42,14 @@ def reported_trouble(evidence: Evidence) -> Ending | None:
     if not isinstance(found, ReportFound) or not evidence.is_over:
         return None
     verdict, reason = conclusion(found.report)
-    return Ending(verdict=verdict, reason=reason, message=found.report.message or f"the leader gave up: {reason}")
+    message = found.report.message or f"the leader gave up: {reason}"
+    return Ending(
+        verdict=verdict,
+        reason=reason,
+        message=message,
+        retry=_retry(verdict, reason),
+        blamed=_nodes_at_fault(evidence, found.report.at_fault),
+    )
 
 
 def told_in_passing(evidence: Evidence) -> Ending | None:
@@ -43,7 +61,8 @@ def told_in_passing(evidence: Evidence) -> Ending | None:
         if summary and summary.uid == evidence.test.uid and summary.verdict in RED_OR_CONFIG and summary.reason:
             words = summary.message or summary.first_failure or "it says no more"
             message = f"the leader's report is lost; {pod.where} said: {words}"
-            return Ending(verdict=summary.verdict, reason=summary.reason, message=message)
+            retry = _retry(summary.verdict, summary.reason)
+            return Ending(verdict=summary.verdict, reason=summary.reason, message=message, retry=retry)
     return None
 
 
@@ -54,9 +73,11 @@ def job_missing(evidence: Evidence) -> str | None:
     return "the Job of the run was deleted by somebody else, and with it its pods: create the DistTest again"
 
 
-def node_lost(evidence: Evidence) -> str | None:
+def node_lost(evidence: Evidence) -> Finding | None:
     pod = _disrupted(evidence, node_gone=True)
-    return f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node" if pod else None
+    if pod is None:
+        return None
+    return Finding(message=f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node", pods=(pod,))
 
 
 def disrupted(evidence: Evidence) -> str | None:
@@ -77,11 +98,20 @@ def disrupted_says_the_job(evidence: Evidence) -> str | None:
 
 
 def suspended(evidence: Evidence) -> str | None:
-    """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named."""
+    """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named.
+
+    Indexes that finished before would not run again in the same Job.
+    """
     job = evidence.seen.job
-    if not job or not job.is_suspended or not evidence.lost_pods:
+    if evidence.test.spec.suspend and job:
+        return "spec.suspend ended the attempt; another one begins when it is false"
+    if not job or not job.is_suspended or not evidence.pods:
         return None
-    return "the Job was suspended in mid-run and its pods were ended: run again"
+    return "the Job was suspended in mid-run and its pods were ended; another attempt waits for its turn"
+
+
+def cancelled(evidence: Evidence) -> str | None:
+    return "spec.cancel ended the run" if evidence.test.spec.cancel else None
 
 
 def job_deadline(evidence: Evidence) -> str | None:
@@ -93,16 +123,17 @@ def job_deadline(evidence: Evidence) -> str | None:
     return "the Job's own deadline ended the run, since no operator was there to do so: raise spec.timeouts.runSeconds"
 
 
-def node_refused_pod(evidence: Evidence) -> str | None:
+def node_refused_pod(evidence: Evidence) -> Finding | None:
     for pod in evidence.lost_pods:
         if pod.reason == "UnexpectedAdmissionError" or pod.reason.startswith("OutOf"):
-            return f"the node refused {pod.where} ({pod.reason}: {pod.message}): look at the node's devices"
+            message = f"the node refused {pod.where} ({pod.reason}: {pod.message}): look at the node's devices"
+            return Finding(message=message, pods=(pod,))
     return None
 
 
 def out_of_memory_in_case(evidence: Evidence) -> str | None:
     pod = _out_of_memory(evidence)
-    case = _case_in_flight(evidence)
+    case = case_in_flight(evidence)
     if pod is None or not case:
         return None
     return f"{pod.where} ran out of memory during {case}: {RAISE_MEMORY}, or look at the case"
@@ -113,15 +144,16 @@ def out_of_memory(evidence: Evidence) -> str | None:
     return f"{pod.where} ran out of memory: {RAISE_MEMORY}" if pod else None
 
 
-def pod_killed(evidence: Evidence) -> str | None:
+def pod_killed(evidence: Evidence) -> Finding | None:
     if not evidence.is_over:
         return None
     pod = next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.code in KILLED), None)
     if pod is None or pod.exit is None:
         return None
-    case = _case_in_flight(evidence)
+    case = case_in_flight(evidence)
     how = f"exit code {pod.exit.code}{f', during {case}' if case else ''}"
-    return f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+    message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+    return Finding(message=message, pods=(pod,) if pod.exit.code == SIGKILLED and not pod.is_deleting else ())
 
 
 def pod_missing(evidence: Evidence) -> str | None:
@@ -161,7 +193,7 @@ def run_deadline(evidence: Evidence) -> str | None:
     deadline = evidence.run_deadline
     if deadline is None or evidence.now < deadline:
         return None
-    case = _case_in_flight(evidence)
+    case = case_in_flight(evidence)
     return (
         f"the run was not over after joinSeconds and runSeconds ({evidence.test.spec.timeouts.run_seconds}), "
         f"and the leader did not end it{f'; last seen in {case}' if case else ''}: look at the leader's log"
@@ -189,9 +221,20 @@ def _out_of_memory(evidence: Evidence) -> PodView | None:
     return next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.reason == "OOMKilled"), None)
 
 
-def _case_in_flight(evidence: Evidence) -> str:
+def case_in_flight(evidence: Evidence) -> str:
     leader = evidence.leader
     return leader.exit.summary.current if leader and leader.exit and leader.exit.summary else ""
+
+
+def _retry(verdict: Verdict, reason: Reason) -> Retry:
+    is_worth = verdict is Verdict.INFRA_FAILED and reason in WORTH_ANOTHER_GANG
+    return Retry.CHARGED if is_worth else Retry.NEVER
+
+
+def _nodes_at_fault(evidence: Evidence, indexes: tuple[int, ...]) -> tuple[str, ...]:
+    """Where we know these pods to be, whatever the report calls their nodes; a pod that a person deleted is no sign."""
+    pods = [pod for pod in evidence.pods if pod.index in indexes and pod.has_started and not pod.is_deleting]
+    return tuple(dict.fromkeys(pod.node for pod in pods if pod.node))
 
 
 def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
@@ -199,24 +242,31 @@ def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
 
 
 RESULT = (Told(find=reported_result),)
+CANCELLED = (Rule(reason=Reason.CANCELLED, verdict=Verdict.CANCELLED, find=cancelled),)
 AFTER_THE_GANG = (
+    Rule(reason=Reason.SUSPENDED, verdict=Verdict.INFRA_FAILED, find=suspended, retry=Retry.FREE),
     Rule(reason=Reason.JOB_MISSING, verdict=Verdict.INFRA_FAILED, find=job_missing),
-    Rule(reason=Reason.NODE_LOST, verdict=Verdict.INFRA_FAILED, find=node_lost),
-    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted),
-    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_says_the_job),
-    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=suspended),
+    Rule(reason=Reason.NODE_LOST, verdict=Verdict.INFRA_FAILED, find=node_lost, retry=Retry.CHARGED, blames=True),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted, retry=Retry.CHARGED),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_says_the_job, retry=Retry.CHARGED),
     Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=job_deadline),
-    Rule(reason=Reason.NODE_REFUSED_POD, verdict=Verdict.INFRA_FAILED, find=node_refused_pod),
+    Rule(
+        reason=Reason.NODE_REFUSED_POD,
+        verdict=Verdict.INFRA_FAILED,
+        find=node_refused_pod,
+        retry=Retry.CHARGED,
+        blames=True,
+    ),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.TESTS_FAILED, find=out_of_memory_in_case),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=out_of_memory),
 )
 LAST = (
-    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed),
+    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed, retry=Retry.CHARGED, blames=True),
     Told(find=reported_trouble),
-    Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing),
+    Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.REPORT_INVALID, verdict=Verdict.INFRA_FAILED, find=report_invalid),
     Told(find=told_in_passing),
-    Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing),
+    Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.RUNNER_ERROR, verdict=Verdict.INFRA_FAILED, find=runner_error),
     Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),
 )

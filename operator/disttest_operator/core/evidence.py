@@ -6,10 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from disttest_contract.report import Report
+from disttest_operator.core import attempts
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import EventView, JobView, NodeView, PodView
-
-ATTEMPT = 1  # the only one: this version does not repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +24,9 @@ class Policy:
     log_patience_seconds: int = 20  # the leader's log cannot be read
     grace_seconds: int = 60  # by which the runner's own deadlines come first
     linger_seconds: int = 10  # for the other agents to end after the verdict
+    parting_seconds: int = 45  # for the pods of an attempt to go before the next one begins
+    gang_patience_seconds: int = 600  # with a gang of which some pods have nodes and others find none
+    rival_patience_seconds: int = 30  # the same, while an older run has such a gang too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,10 @@ class Observed:
     """What caches hold and what was asked for. None: not asked yet."""
 
     problems: tuple[str, ...] = ()  # of the spec
-    job: JobView | None = None
+    job: JobView | None = None  # of this attempt
+    leftovers: tuple[JobView, ...] = ()  # of earlier ones
+    older_run: str = ""  # of the series, without a verdict, where the spec says to wait for it
+    has_older_rival: bool = False  # an older run has half a gang too
     pods: tuple[PodView, ...] = ()
     entry: Mapping[str, Any] | None = None  # of this run in the ledger: it is counted and judged
     missing: tuple[Reference, ...] | None = None  # of those that the spec names
@@ -99,7 +104,7 @@ class Evidence:
     @property
     def all_pods(self) -> tuple[PodView, ...]:
         """Of this attempt, oldest first; those that are gone too."""
-        mine = (pod for pod in self.seen.pods if pod.run_uid == self.test.uid and pod.attempt == ATTEMPT)
+        mine = (pod for pod in self.seen.pods if pod.run_uid == self.test.uid and pod.attempt == self.test.attempt)
         return tuple(sorted(mine, key=lambda pod: (pod.created, pod.resource_version)))
 
     @property
@@ -147,13 +152,28 @@ class Evidence:
 
     @property
     def queue_deadline(self) -> datetime:
-        return self.test.created + timedelta(seconds=self.test.spec.timeouts.queue_seconds)
+        return attempts.queued_since(self.test, self.now) + timedelta(seconds=self.test.spec.timeouts.queue_seconds)
+
+    @property
+    def half_since(self) -> datetime | None:
+        """Since when some pods have nodes and the scheduler finds none for the others."""
+        pods = self.pods
+        if not pods or not any(pod.is_unschedulable for pod in pods):
+            return None
+        bound = (pod.conditions.get("PodScheduled") for pod in pods if pod.is_scheduled)
+        return max((scheduled.since for scheduled in bound if scheduled and scheduled.since), default=None)
+
+    @property
+    def departing(self) -> tuple[PodView, ...]:
+        """Pods of earlier attempts that have not ended."""
+        mine = (pod for pod in self.seen.pods if pod.run_uid == self.test.uid and pod.attempt < self.test.attempt)
+        return tuple(pod for pod in mine if not pod.has_ended)
 
     @property
     def run_deadline(self) -> datetime | None:
         """The operator's own, should the runner say nothing."""
         timeouts = self.test.spec.timeouts
-        seconds = timeouts.join_seconds + timeouts.run_seconds + self.policy.grace_seconds
+        seconds = timeouts.join_seconds + attempts.run_seconds_left(self.test) + self.policy.grace_seconds
         return self.started + timedelta(seconds=seconds) if self.started else None
 
     @property

@@ -6,7 +6,7 @@ from disttest_contract import limits
 from disttest_contract.exits import EXIT_CODES
 from disttest_contract.outcomes import BAD, Reason, Verdict, judge
 from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core.evidence import ATTEMPT, ReportFound
+from disttest_operator.core.evidence import ReportFound
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Exit
 
@@ -30,9 +30,10 @@ def read_report(raw: bytes, test: DistTest, leader_exit: Exit | None) -> ReportF
 def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
     """A report that was accepted once; how its leader ended is not known any more."""
     report = Report.loads(raw)
-    if (report.uid, report.attempt) != (test.uid, ATTEMPT):
+    if (report.uid, report.attempt) != (test.uid, test.attempt):
         raise InvalidReportError(
-            f"the report is of run {report.uid!r}, attempt {report.attempt}, not of {test.uid!r}, attempt {ATTEMPT}"
+            f"the report is of run {report.uid!r}, attempt {report.attempt}, "
+            f"not of {test.uid!r}, attempt {test.attempt}"
         )
     if report.verdict in ABOUT_CASES:
         _check_cases(report)

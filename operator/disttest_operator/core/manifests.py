@@ -43,7 +43,9 @@ def build_service(test: DistTest, attempt: int) -> Manifest:
     }
 
 
-def build_job(test: DistTest, attempt: int, nonce: str) -> Manifest:
+def build_job(
+    test: DistTest, attempt: int, nonce: str, *, avoid: tuple[str, ...] = (), shun: tuple[str, ...] = ()
+) -> Manifest:
     """The gang of an attempt. Created once and never applied again: that would undo what Kueue sets."""
     labels = naming.labels(test, attempt)
     spec: Manifest = {
@@ -58,7 +60,7 @@ def build_job(test: DistTest, attempt: int, nonce: str) -> Manifest:
             "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
         },
         "activeDeadlineSeconds": _active_deadline_seconds(test),
-        "template": pod.build_template(test, attempt, nonce),
+        "template": pod.build_template(test, attempt, nonce, avoid=avoid, shun=shun),
     }
     if test.spec.queue_name:
         labels[naming.LABEL_QUEUE] = test.spec.queue_name
@@ -76,13 +78,13 @@ def build_job(test: DistTest, attempt: int, nonce: str) -> Manifest:
     }
 
 
-def build_report_config_map(test: DistTest, gz_bytes: bytes, sha256: str) -> Manifest:
+def build_report_config_map(test: DistTest, name: str, gz_bytes: bytes, sha256: str) -> Manifest:
     """The report, packed; `sha256` is that of the unpacked JSON."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": naming.report_config_map(test),
+            "name": name,
             "namespace": test.namespace,
             "labels": naming.run_labels(test),
             "annotations": {naming.ANNOTATION_REPORT_SHA256: sha256},

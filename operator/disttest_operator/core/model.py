@@ -25,6 +25,13 @@ class Placement(StrEnum):
     ANY = "Any"
 
 
+class Concurrency(StrEnum):
+    """What a run does while an older one of its series goes on."""
+
+    ALLOW = "Allow"
+    WAIT = "Wait"
+
+
 class Phase(StrEnum):
     """For people; the conditions are the contract."""
 
@@ -62,9 +69,13 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often something is tried again before it counts. `flaky`: a case that ended badly, in fresh ranks."""
+    """How often something is tried again before it counts.
+
+    `flaky`: a case that ended badly, in fresh ranks; `infrastructure`: the run, with a new gang.
+    """
 
     flaky: int = 1
+    infrastructure: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +120,9 @@ class Spec:
     retries: Retries = Retries()
     artifacts: Artifacts = Artifacts()
     ttl_seconds_after_finished: int | None = None
+    concurrency_policy: Concurrency = Concurrency.ALLOW
+    suspend: bool = False
+    cancel: bool = False
     template: Template = Template()
 
     @property
@@ -150,6 +164,23 @@ class DistTest:
     @property
     def is_finished(self) -> bool:
         return self.verdict is not None
+
+    @property
+    def attempt(self) -> int:
+        """The one that goes on or is to come; of a finished run the last."""
+        if self.is_finished:
+            return int(self.status.get("attempt", 1))
+        return max((int(record["number"]) for record in self.records), default=0) + 1
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the Job of this attempt was created."""
+        return bool(self.status.get("attempt") == self.attempt)
+
+    @property
+    def records(self) -> tuple[Mapping[str, Any], ...]:
+        """Of attempts that have ended, oldest first."""
+        return tuple(self.status.get("attempts") or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,11 @@ def report_config_map(test: DistTest) -> str:
     return f"{test.name}-report"
 
 
+def attempt_report_config_map(test: DistTest) -> str:
+    """Of an attempt that is not the last."""
+    return f"{test.name}-report-a{test.attempt}"
+
+
 def series(test: DistTest) -> str:
     """The DistTestSeries that counts this run; runs without a series share one."""
     return test.spec.series or ADHOC_SERIES

@@ -9,6 +9,7 @@ from disttest_operator.core.model import (
     API_VERSION,
     Artifacts,
     Backend,
+    Concurrency,
     Defaults,
     DistTest,
     Placement,
@@ -140,9 +141,12 @@ def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
         env=_env(raw),
         queue_name=raw.get("queueName", ""),
         timeouts=_timeouts(raw.get("timeouts", {})),
-        retries=Retries(flaky=raw.get("retries", {}).get("flaky", Retries().flaky)),
+        retries=_retries(raw.get("retries", {})),
         artifacts=Artifacts(persistent_volume_claim=raw.get("artifacts", {}).get("persistentVolumeClaim", "")),
         ttl_seconds_after_finished=raw.get("ttlSecondsAfterFinished"),
+        concurrency_policy=Concurrency(raw.get("concurrencyPolicy", Concurrency.ALLOW)),
+        suspend=raw.get("suspend", False),
+        cancel=raw.get("cancel", False),
         template=_template(raw.get("template", {})),
     )
 
@@ -170,6 +174,13 @@ def _timeouts(raw: Mapping[str, int]) -> Timeouts:
         join_seconds=raw.get("joinSeconds", standard.join_seconds),
         case_seconds=raw.get("caseSeconds", standard.case_seconds),
         run_seconds=raw.get("runSeconds", standard.run_seconds),
+    )
+
+
+def _retries(raw: Mapping[str, int]) -> Retries:
+    standard = Retries()
+    return Retries(
+        flaky=raw.get("flaky", standard.flaky), infrastructure=raw.get("infrastructure", standard.infrastructure)
     )
 
 

@@ -1,16 +1,17 @@
 """What to do next for a run. One step at a time: carry it out, look again, ask again."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from disttest_operator.core import actions, bodies, ledger, manifests, naming, status
+from disttest_operator.core import actions, attempts, bodies, capacity, ledger, manifests, naming, record, status
 from disttest_operator.core.actions import Done, Step
 from disttest_operator.core.classify import classify, refuse
-from disttest_operator.core.evidence import ATTEMPT, Evidence, LogUnreadable, Reference, ReportFound
+from disttest_operator.core.evidence import Evidence, LogUnreadable, Reference, ReportFound
 from disttest_operator.core.model import Spec
-from disttest_operator.core.rule import Ending
+from disttest_operator.core.rule import Ending, Retry
 
 LOG_AGAIN_SECONDS = 1.0
 SOON_SECONDS = 0.05  # beyond a deadline, so that it has passed when we look
+SHUNNED = 64  # nodes in a preference
 CHECK_MAX_SECONDS = 60.0  # between two looks at a gang that does not start
 
 
@@ -19,10 +20,13 @@ def next_step(evidence: Evidence) -> Step:
     test, seen = evidence.test, evidence.seen
     if test.is_deleting:
         return Done()
+    if seen.entry and not test.is_finished:
+        return actions.WriteStatus(status=seen.entry["status"])
+    for job in seen.leftovers:
+        if not job.is_deleting:
+            return actions.DeleteJob(name=job.name, uid=job.uid)
     if test.is_finished:
         return _after_the_end(evidence)
-    if seen.entry:
-        return actions.WriteStatus(status=seen.entry["status"])
     if seen.job is None and not seen.is_job_gone and not evidence.has_leader_ended:
         return _begin(evidence)
     return _read(evidence) or _judge(evidence)
@@ -33,16 +37,44 @@ def _begin(evidence: Evidence) -> Step:
     test, seen = evidence.test, evidence.seen
     if ending := refuse(evidence):
         return _end(evidence, ending)
-    if test.status.get("attempt"):
-        return actions.ReadJob(name=naming.job(test, ATTEMPT))
+    if test.has_begun:
+        return actions.ReadJob(name=naming.job(test, test.attempt))
+    if test.spec.suspend or seen.older_run or _begins_later(evidence):
+        return _judge(evidence)
+    return _ask(evidence) or _create(evidence)
+
+
+def _ask(evidence: Evidence) -> Step | None:
+    """What must be known before a gang is created."""
+    test, seen = evidence.test, evidence.seen
     references = _references(test.spec)
     if references and seen.missing is None:
         return actions.ReadReferences(references=references)
-    if evidence.policy.fixed_nodes and test.spec.gpus_per_node and seen.nodes is None:
+    is_capacity_asked = (evidence.policy.fixed_nodes and test.spec.gpus_per_node) or attempts.suspects(test)
+    if is_capacity_asked and seen.nodes is None:
         return actions.ReadNodes()
+    return None
+
+
+def _create(evidence: Evidence) -> Step:
+    test, seen, suspects = evidence.test, evidence.seen, attempts.suspects(evidence.test)
     if not seen.has_service:
-        return actions.CreateService(manifest=manifests.build_service(test, ATTEMPT))
-    return actions.CreateJob(attempt=ATTEMPT)
+        return actions.CreateService(manifest=manifests.build_service(test, test.attempt))
+    # With too few nodes left it tries again on the same.
+    can_avoid = bool(seen.nodes) and capacity.suffices_without(test, seen.nodes or (), frozenset(suspects))
+    avoid = suspects if can_avoid else ()
+    shun = tuple(node for node in (*suspects, *attempts.nodes_used(test)) if node not in avoid)
+    return actions.CreateJob(attempt=test.attempt, avoid=avoid, shun=tuple(dict.fromkeys(shun))[:SHUNNED])
+
+
+def _begins_later(evidence: Evidence) -> datetime | None:
+    """The pods of the attempt before are still going, or half a gang was just given back."""
+    test, policy = evidence.test, evidence.policy
+    moments = [attempts.not_before(test)]
+    if evidence.departing and test.records:
+        ended = bodies.time(test.records[-1].get("completionTime"))
+        moments.append(ended + timedelta(seconds=policy.parting_seconds) if ended else None)
+    return max((moment for moment in moments if moment and moment > evidence.now), default=None)
 
 
 def _references(spec: Spec) -> tuple[Reference, ...]:
@@ -73,7 +105,7 @@ def _read(evidence: Evidence) -> Step | None:
 def _judge(evidence: Evidence) -> Step:
     ending = classify(evidence)
     if ending:
-        return _end(evidence, ending)
+        return _end(evidence, record.reconsider(evidence, ending))
     wanted = status.going_on(evidence)
     if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
         return actions.WriteStatus(status=wanted)
@@ -81,10 +113,13 @@ def _judge(evidence: Evidence) -> Step:
 
 
 def _end(evidence: Evidence, ending: Ending) -> Step:
-    """Report, then ledger; the terminal status is written from the ledger's entry."""
-    test = evidence.test
+    """Report, then ledger; the terminal status is written from the ledger's entry. Or another attempt."""
+    test, goes_on = evidence.test, ending.retry is not Retry.NEVER
     if isinstance(evidence.report, ReportFound) and evidence.seen.stored is None:
-        return actions.WriteReport()
+        name = naming.attempt_report_config_map(test) if goes_on else naming.report_config_map(test)
+        return actions.WriteReport(name=name)
+    if goes_on:
+        return actions.EndAttempt(status=status.between_attempts(evidence, ending))
     last = status.finished(evidence, ending)
     entry = ledger.make_entry(uid=test.uid, name=test.name, status=last)
     return actions.Fold(series=naming.series(test), entry=entry)
@@ -116,7 +151,12 @@ def _after_the_end(evidence: Evidence) -> Step:
 def _look_again(evidence: Evidence) -> float | None:
     """Seconds until the next moment at which time alone would change what we do."""
     seen, policy, now = evidence.seen, evidence.policy, evidence.now
-    moments = [] if evidence.has_whole_gang else [evidence.queue_deadline]
+    moments = [] if evidence.has_whole_gang or evidence.test.spec.suspend else [evidence.queue_deadline]
+    if seen.job is None and (later := _begins_later(evidence)):
+        moments.append(later)
+    if evidence.half_since:
+        patience = (policy.rival_patience_seconds, policy.gang_patience_seconds)
+        moments += [evidence.half_since + timedelta(seconds=seconds) for seconds in patience]
     if evidence.run_deadline:
         moments.append(evidence.run_deadline)
     if evidence.leader_end:

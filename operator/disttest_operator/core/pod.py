@@ -19,8 +19,13 @@ def selector(test: DistTest, attempt: int) -> dict[str, str]:
     return {naming.LABEL_UID: test.uid, naming.LABEL_ATTEMPT: str(attempt)}
 
 
-def build_template(test: DistTest, attempt: int, nonce: str) -> Manifest:
-    """The pod template of an attempt's Job: PodSecurity `restricted`, read-only root, no API token."""
+def build_template(
+    test: DistTest, attempt: int, nonce: str, *, avoid: tuple[str, ...] = (), shun: tuple[str, ...] = ()
+) -> Manifest:
+    """The pod template of an attempt's Job: PodSecurity `restricted`, read-only root, no API token.
+
+    Nodes to `avoid` are not taken, those to `shun` only where there are no others.
+    """
     template = test.spec.template
     metadata: Manifest = {"labels": dict(template.labels) | naming.labels(test, attempt)}
     if template.annotations:
@@ -36,8 +41,13 @@ def build_template(test: DistTest, attempt: int, nonce: str) -> Manifest:
         "containers": [_container(test, attempt, nonce)],
         "volumes": _volumes(test),
     }
+    affinity: Manifest = {}
+    if avoid or shun:
+        affinity["nodeAffinity"] = _other_nodes(avoid, shun)
     if test.spec.placement is Placement.SPREAD and test.spec.nodes > 1:
-        spec["affinity"] = {"podAntiAffinity": _one_pod_a_node(test, attempt)}
+        affinity["podAntiAffinity"] = _one_pod_a_node(test, attempt)
+    if affinity:
+        spec["affinity"] = affinity
     optional: dict[str, Any] = {
         "initContainers": injection.init_containers(test),
         "nodeSelector": dict(template.node_selector),
@@ -157,6 +167,21 @@ def _tolerations(test: DistTest) -> list[Manifest]:
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
         if key not in keys
     ]
+
+
+def _other_nodes(avoid: tuple[str, ...], shun: tuple[str, ...]) -> Manifest:
+    """By the nodes' names: their hostname labels may differ from these."""
+
+    def none_of(names: tuple[str, ...]) -> Manifest:
+        return {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in names]}
+
+    affinity: Manifest = {}
+    if avoid:
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [none_of(avoid)]}
+    if shun:
+        preferred = {"weight": 100, "preference": none_of(shun)}
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [preferred]
+    return affinity
 
 
 def _one_pod_a_node(test: DistTest, attempt: int) -> Manifest:

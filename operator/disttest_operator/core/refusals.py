@@ -4,14 +4,20 @@ from collections.abc import Iterable
 
 from disttest_contract import suites
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import capacity, run_plan
-from disttest_operator.core.evidence import ATTEMPT, Evidence, ReportFound
-from disttest_operator.core.rule import Rule
+from disttest_operator.core import attempts, capacity, run_plan
+from disttest_operator.core.evidence import Evidence, ReportFound
+from disttest_operator.core.rule import Finding, Retry, Rule
 from disttest_operator.core.views import PodView
 
+SHOWN = 16  # indexes in a sentence
 # Waiting reasons of a container, as kubelets give them. What is wrong with a name is wrong for ever.
 IMAGE_NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 IMAGE_AWAY = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
+NAMED_IN = {
+    "ConfigMap": "spec.suites[].configMap.name",
+    "ServiceAccount": "spec.template.spec.serviceAccountName",
+    "PersistentVolumeClaim": "spec.artifacts.persistentVolumeClaim",
+}
 CONFIG_WRONG = frozenset({"CreateContainerConfigError"})
 CONFIG_DOUBTFUL = frozenset({"CreateContainerError", "RunContainerError", "PostStartHookError"})
 
@@ -24,7 +30,7 @@ def too_large_plan(evidence: Evidence) -> str | None:
     """Not refused at admission: what suites may have each is too much for all."""
     if evidence.seen.job:
         return None
-    return run_plan.excess(run_plan.run_plan(evidence.test, ATTEMPT)) or None
+    return run_plan.excess(run_plan.run_plan(evidence.test, evidence.test.attempt)) or None
 
 
 def unknown_suite(evidence: Evidence) -> str | None:
@@ -46,22 +52,14 @@ def creation_refused(evidence: Evidence) -> str | None:
     return f"{refused}. Change the namespace's quota or policy, or the DistTest" if refused else None
 
 
-def config_map_missing(evidence: Evidence) -> str | None:
-    return _missing(evidence, "ConfigMap", "spec.suites[].configMap.name")
-
-
-def service_account_missing(evidence: Evidence) -> str | None:
-    return _missing(evidence, "ServiceAccount", "spec.template.spec.serviceAccountName")
-
-
-def claim_missing(evidence: Evidence) -> str | None:
-    return _missing(evidence, "PersistentVolumeClaim", "spec.artifacts.persistentVolumeClaim")
-
-
-def _missing(evidence: Evidence, kind: str, path: str) -> str | None:
-    names = ", ".join(repr(missing.name) for missing in evidence.seen.missing or () if missing.kind == kind)
-    namespace = evidence.test.namespace
-    return f"{path}: {kind} {names} is not in namespace {namespace!r}; create it and apply again" if names else None
+def reference_missing(evidence: Evidence) -> str | None:
+    """What pods would wait for in vain."""
+    for kind, path in NAMED_IN.items():
+        names = ", ".join(repr(missing.name) for missing in evidence.seen.missing or () if missing.kind == kind)
+        if names:
+            namespace = evidence.test.namespace
+            return f"{path}: {kind} {names} is not in namespace {namespace!r}; create it and apply again"
+    return None
 
 
 def never_enough_gpus(evidence: Evidence) -> str | None:
@@ -79,6 +77,15 @@ def pods_refused(evidence: Evidence) -> str | None:
     if not refused:
         return None
     return f"pods are refused: {refused[-1].message}. Change the namespace's quota or policy, or the DistTest"
+
+
+def image_unavailable_on_a_node(evidence: Evidence) -> Finding | None:
+    """Others of the gang have it: it is not the name, and not the registry."""
+    pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_patience_seconds)
+    if pod is None or not any(other.has_started for other in evidence.pods):
+        return None
+    message = f"image {pod.waiting_image!r} cannot be had by {pod.where}, and by others it can ({_waiting(pod)})"
+    return Finding(message=f"{message}: look at the node", pods=(pod,))
 
 
 def image_unavailable(evidence: Evidence) -> str | None:
@@ -118,24 +125,62 @@ def too_few_gpus(evidence: Evidence) -> str | None:
     )
 
 
+def half_gang(evidence: Evidence) -> str | None:
+    """Two of these, each with half of the nodes, would wait for each other for ever: the younger one goes first."""
+    policy = evidence.policy
+    patience = policy.rival_patience_seconds if evidence.seen.has_older_rival else policy.gang_patience_seconds
+    if not evidence.has_passed(evidence.half_since, patience) and not _has_leader_given_up(evidence):
+        return None
+    return f"the nodes of half a gang are given back for a while: {_unbound(evidence) or why_waiting(evidence)}"
+
+
 def queue_timeout(evidence: Evidence) -> str | None:
+    """It was never its turn."""
+    job = evidence.seen.job
+    is_waiting = not evidence.pods and (job is None or job.is_suspended) and not evidence.test.spec.suspend
+    if not is_waiting or evidence.now < evidence.queue_deadline:
+        return None
+    seconds = evidence.test.spec.timeouts.queue_seconds
+    return (
+        f"the wait ended (queueSeconds {seconds}): {why_waiting(evidence)}. "
+        "Free nodes, or raise spec.timeouts.queueSeconds"
+    )
+
+
+def gang_timeout(evidence: Evidence) -> str | None:
+    records = evidence.test.records
     if not _has_queued_too_long(evidence):
+        if queue_timeout(evidence) and records and records[-1]["reason"] == Reason.GANG_TIMEOUT:
+            return f"{attempts.words(records[-1])}; and then the wait ended (queueSeconds)"
         return None
     seconds, nodes = evidence.test.spec.timeouts.queue_seconds, evidence.test.spec.nodes
     running = sum(pod.has_started for pod in evidence.pods)
     return (
-        f"{running} of {nodes} pods had started when the wait ended (queueSeconds {seconds}): {why_waiting(evidence)}. "
-        "Free nodes, or raise spec.timeouts.queueSeconds"
+        f"{running} of {nodes} pods had started when the wait ended (queueSeconds {seconds}): "
+        f"{_unbound(evidence) or why_waiting(evidence)}. Free nodes, or raise spec.timeouts.queueSeconds"
     )
 
 
 def why_waiting(evidence: Evidence) -> str:
     """What holds the gang up, in the words of whoever holds it."""
-    if evidence.seen.job is None:
-        return "the Job does not exist yet"
-    if evidence.seen.job.is_suspended:
-        queue = evidence.test.spec.queue_name
+    return _why_there_are_no_pods(evidence) or _why_pods_wait(evidence)
+
+
+def _why_there_are_no_pods(evidence: Evidence) -> str:
+    test, seen = evidence.test, evidence.seen
+    if test.spec.suspend:
+        return "spec.suspend is true"
+    if seen.older_run:
+        return f"run {seen.older_run!r} of the series goes on, and spec.concurrencyPolicy is Wait"
+    if seen.job is None:
+        return attempts.words(test.records[-1]) if test.records else "the Job does not exist yet"
+    if seen.job.is_suspended:
+        queue = test.spec.queue_name
         return f"the Job is suspended, waiting in queue {queue!r}" if queue else "the Job is suspended"
+    return ""
+
+
+def _why_pods_wait(evidence: Evidence) -> str:
     for pod in _not_started(evidence.pods):
         scheduled = pod.conditions.get("PodScheduled")
         if not pod.is_scheduled:
@@ -147,18 +192,37 @@ def why_waiting(evidence: Evidence) -> str:
     return f"{missing} pods have not been created{_last_event(evidence)}" if missing else "pods are starting"
 
 
+def _unbound(evidence: Evidence) -> str:
+    """Which pods have no node, and why; pods with the same trouble share a sentence."""
+    reasons: dict[str, list[int]] = {}
+    for pod in evidence.pods:
+        if pod.is_unschedulable:
+            reasons.setdefault(pod.conditions["PodScheduled"].message, []).append(pod.index)
+    return "; ".join(
+        f"{len(indexes)} of {evidence.test.spec.nodes} pods have no node "
+        f"(index {', '.join(map(str, indexes[:SHOWN]))}{' …' if len(indexes) > SHOWN else ''}): {words.rstrip('. ')}"
+        for words, indexes in reasons.items()
+    )
+
+
 def _last_event(evidence: Evidence) -> str:
     events = evidence.seen.events or ()
     return f" ({events[-1].reason} of {events[-1].about}: {events[-1].message})" if events else ""
 
 
 def _has_queued_too_long(evidence: Evidence) -> bool:
-    """The queue's deadline, or the leader gave up waiting for a pod that was never started."""
-    if evidence.has_whole_gang or evidence.seen.job is None:
+    job = evidence.seen.job
+    if evidence.has_whole_gang or job is None or job.is_suspended:
         return False
+    return evidence.now >= evidence.queue_deadline
+
+
+def _has_leader_given_up(evidence: Evidence) -> bool:
+    """Waiting for a pod that was never started."""
     found = evidence.report
-    did_leader_give_up = isinstance(found, ReportFound) and found.report.reason is Reason.RENDEZVOUS_TIMEOUT
-    return did_leader_give_up or evidence.now >= evidence.queue_deadline
+    if evidence.has_whole_gang or not isinstance(found, ReportFound):
+        return False
+    return found.report.reason is Reason.RENDEZVOUS_TIMEOUT
 
 
 def _not_started(pods: Iterable[PodView]) -> list[PodView]:
@@ -180,15 +244,22 @@ BEFORE_CREATION = (
     Rule(reason=Reason.UNKNOWN_SUITE, verdict=Verdict.ERRORED, find=unknown_suite),
     Rule(reason=Reason.NAME_TAKEN, verdict=Verdict.ERRORED, find=name_taken),
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),
-    Rule(reason=Reason.CONFIG_MAP_MISSING, verdict=Verdict.ERRORED, find=config_map_missing),
-    Rule(reason=Reason.SERVICE_ACCOUNT_MISSING, verdict=Verdict.ERRORED, find=service_account_missing),
-    Rule(reason=Reason.CLAIM_MISSING, verdict=Verdict.ERRORED, find=claim_missing),
+    Rule(reason=Reason.REFERENCE_MISSING, verdict=Verdict.ERRORED, find=reference_missing),
     Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=never_enough_gpus),
 )
 WHILE_STARTING = (
+    Rule(
+        reason=Reason.IMAGE_UNAVAILABLE,
+        verdict=Verdict.INFRA_FAILED,
+        find=image_unavailable_on_a_node,
+        retry=Retry.CHARGED,
+        blames=True,
+    ),
     Rule(reason=Reason.IMAGE_UNAVAILABLE, verdict=Verdict.ERRORED, find=image_unavailable),
     Rule(reason=Reason.CONTAINER_CONFIG, verdict=Verdict.ERRORED, find=container_config),
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=pods_refused),
     Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=too_few_gpus),
+    Rule(reason=Reason.GANG_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=gang_timeout),
     Rule(reason=Reason.QUEUE_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=queue_timeout),
+    Rule(reason=Reason.GANG_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=half_gang, retry=Retry.FREE),
 )

@@ -2,7 +2,7 @@
 
 from disttest_contract import limits, suites
 from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
-from disttest_operator.core import naming
+from disttest_operator.core import attempts, naming
 from disttest_operator.core.model import DistTest, Placement, Spec, Suite
 
 
@@ -21,7 +21,7 @@ def run_plan(test: DistTest, attempt: int) -> RunPlan:
         suites=tuple(_suite_plan(suite) for suite in spec.suites),
         join_seconds=spec.timeouts.join_seconds,
         case_seconds=spec.timeouts.case_seconds,
-        run_seconds=spec.timeouts.run_seconds,
+        run_seconds=attempts.run_seconds_left(test),
         flaky_retries=spec.retries.flaky,
         artifacts=naming.ARTIFACTS_DIRECTORY if spec.artifacts.persistent_volume_claim else "",
     )

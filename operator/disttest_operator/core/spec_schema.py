@@ -2,8 +2,8 @@
 
 from disttest_contract import limits
 from disttest_contract.plan import UPSTREAM_ROOT
-from disttest_operator.core.model import Backend, Placement
-from disttest_operator.core.schema import ListOf, MapOf, Object, Quantity, Text, Whole
+from disttest_operator.core.model import Backend, Concurrency, Placement
+from disttest_operator.core.schema import Flag, ListOf, MapOf, Object, Quantity, Text, Whole
 
 ADHOC_SERIES = "adhoc"  # where runs without a series are counted
 
@@ -92,8 +92,10 @@ TIMEOUTS = Object(
 
 RETRIES = Object(
     has_default=True,
-    fields={"flaky": Whole(minimum=0, maximum=5, default=1)},
-    refused={"infrastructure": NOT_YET},
+    fields={
+        "flaky": Whole(minimum=0, maximum=5, default=1),
+        "infrastructure": Whole(minimum=0, maximum=5, default=1),
+    },
 )
 
 _KEY_ADVICE = (
@@ -199,9 +201,12 @@ SPEC = Object(
             fields={"persistentVolumeClaim": _object_name("a PersistentVolumeClaim of this namespace")},
         ),
         "ttlSecondsAfterFinished": Whole(minimum=0, maximum=31536000),
+        "concurrencyPolicy": Text(max_length=16, choices=tuple(Concurrency), default=Concurrency.ALLOW.value),
+        "suspend": Flag(default=False),
+        "cancel": Flag(default=False),
         "template": Object(
             fields={"metadata": Object(fields={"labels": LABELS, "annotations": ANNOTATIONS}), "spec": POD}
         ),
     },
-    refused=dict.fromkeys(("thresholds", "suspend", "cancel", "files", "select", "resourceClaims"), NOT_YET),
+    refused=dict.fromkeys(("thresholds", "files", "select", "resourceClaims"), NOT_YET),
 )

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from disttest_contract.exits import ExitCode
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.evidence import Evidence
-from disttest_operator.core.rule import Rule
+from disttest_operator.core.rule import Finding, Retry, Rule
 from disttest_operator.core.views import Exit, PodView
 
 START_FAILED = frozenset({"StartError", "ContainerCannotRun"})
 START_CODES = frozenset({126, 127})  # the shell's: not executable, not found
 SIGNAL_BASE = 128
-KILLED = frozenset({SIGNAL_BASE + signal.SIGKILL, SIGNAL_BASE + signal.SIGTERM})
+SIGKILLED = SIGNAL_BASE + signal.SIGKILL
+KILLED = frozenset({SIGKILLED, SIGNAL_BASE + signal.SIGTERM})
 RAISE_MEMORY = "raise spec.template.spec.resources.limits.memory"
 NEEDED = "python3 on its PATH (3.11 or newer), with torch and numpy"
 
@@ -24,19 +25,21 @@ def inject_out_of_memory(evidence: Evidence) -> str | None:
     return None
 
 
-def inject_killed(evidence: Evidence) -> str | None:
+def inject_killed(evidence: Evidence) -> Finding | None:
     for pod, end in _not_injected(evidence):
         if end.code in KILLED:
             how = f"exit code {end.code}, while the runner was copied into it"
-            return f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+            message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+            return Finding(message=message, pods=(pod,))
     return None
 
 
-def inject_failed(evidence: Evidence) -> str | None:
+def inject_failed(evidence: Evidence) -> Finding | None:
     """The node's doing, says whoever copied: a full disk, say."""
     for pod, end in _not_injected(evidence):
         if end.code == ExitCode.INFRASTRUCTURE:
-            return f"{pod.where} did not get the runner ({how_it_ended(end)}): look at the node, and run again"
+            message = f"{pod.where} did not get the runner ({how_it_ended(end)}): look at the node, and run again"
+            return Finding(message=message, pods=(pod,))
     return None
 
 
@@ -86,8 +89,14 @@ def how_it_ended(end: Exit) -> str:
 
 NEVER_STARTED = (
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=inject_out_of_memory),
-    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=inject_killed),
-    Rule(reason=Reason.GANG_FAILED_TO_START, verdict=Verdict.INFRA_FAILED, find=inject_failed),
+    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=inject_killed, retry=Retry.CHARGED, blames=True),
+    Rule(
+        reason=Reason.GANG_FAILED_TO_START,
+        verdict=Verdict.INFRA_FAILED,
+        find=inject_failed,
+        retry=Retry.CHARGED,
+        blames=True,
+    ),
     Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=inject_did_not_start),
     Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=container_start),
 )

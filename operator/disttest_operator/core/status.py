@@ -8,9 +8,9 @@ from typing import Any
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Verdict
 from disttest_contract.report import CaseResult, Report
-from disttest_operator.core import bodies, capacity, conditions, naming, refusals
+from disttest_operator.core import attempts, bodies, capacity, conditions, naming, record, refusals
 from disttest_operator.core.conditions import State, Type
-from disttest_operator.core.evidence import ATTEMPT, Evidence, ReportFound
+from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.model import Phase
 from disttest_operator.core.rule import Ending
 
@@ -21,6 +21,7 @@ SUITE_MESSAGE_BYTES = 1024
 SUITE_NAME_BYTES = 63
 NODE_NAME_BYTES = 253
 ORDER = tuple(Phase)
+SAID_ALREADY = frozenset({"message", "cases", "charged"})  # of the last attempt, by the status itself
 REPORTED = frozenset({"cases", "suites", "failures", "stepSeconds"})
 
 
@@ -31,13 +32,34 @@ def going_on(evidence: Evidence) -> dict[str, Any]:
         "phase": phase.value,
         "reason": "",
         "message": "" if evidence.has_whole_gang else refusals.why_waiting(evidence)[: conditions.MESSAGE_BYTES],
-        "conditions": _merge(evidence, (_gang_ready(evidence),)),
+        "conditions": _merge(evidence, (*_suspended(evidence), _gang_ready(evidence))),
+    }
+
+
+def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
+    """An attempt has ended, the run goes on with another."""
+    test = evidence.test
+    made = record.make(evidence, ending)
+    message = limits.cut(attempts.words(made), conditions.MESSAGE_BYTES)
+    if (stored := evidence.seen.stored) and stored.config_map:
+        made["report"] = stored.config_map
+    gang_ready = State(type=Type.GANG_READY, is_true=False, reason=ending.reason.value, message=message)
+    return _common(evidence) | {
+        "phase": Phase.QUEUED.value,
+        "reason": "",
+        "message": message,
+        "attempt": test.attempt,
+        "startTime": None,
+        "attempts": attempts.keep(test.records, made),
+        "suspectNodes": record.suspect_nodes(evidence, ending),
+        "retries": record.retries(evidence, ending),
+        "conditions": _merge(evidence, (gang_ready,)),
     }
 
 
 def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     """The last status of a run."""
-    now, report = evidence.now, _report(evidence)
+    test, now, report = evidence.test, evidence.now, record.partial_report(evidence)
     status = _common(evidence) | {
         "phase": Phase.FINISHED.value,
         "verdict": ending.verdict.value,
@@ -49,6 +71,12 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     }
     if started := _started(evidence):
         status["durationSeconds"] = _seconds(started, now)
+    if evidence.seen.job or test.has_begun:
+        last = record.make(evidence, ending)
+        kept = {key: value for key, value in last.items() if key not in SAID_ALREADY}
+        status["attempts"] = attempts.keep(test.records, kept)
+    if test.status.get("suspectNodes") or ending.blamed:
+        status["suspectNodes"] = record.suspect_nodes(evidence, ending)
     if report:
         status |= _results(report, evidence)
     if (stored := evidence.seen.stored) and stored.config_map:
@@ -70,8 +98,8 @@ def _common(evidence: Evidence) -> dict[str, Any]:
         "series": naming.series(test),
         "gpus": test.spec.gpus,
     }
-    if evidence.seen.job or test.status.get("attempt"):
-        status["attempt"] = ATTEMPT
+    if evidence.seen.job:
+        status["attempt"] = test.attempt
     if started := _started(evidence):
         status["startTime"] = conditions.stamp(started)
     return status
@@ -80,6 +108,22 @@ def _common(evidence: Evidence) -> dict[str, Any]:
 def _started(evidence: Evidence) -> datetime | None:
     """Once it is written it stays: pods may vanish."""
     return bodies.time(evidence.test.status.get("startTime")) or evidence.started
+
+
+def _suspended(evidence: Evidence) -> tuple[State, ...]:
+    """Only of runs that are or were suspended."""
+    test, job = evidence.test, evidence.seen.job
+    if test.spec.suspend:
+        return (State(type=Type.SUSPENDED, is_true=True, reason=attempts.BY_SPEC, message="spec.suspend is true"),)
+    if job and job.is_suspended:
+        words = f"waits in queue {test.spec.queue_name!r}" if test.spec.queue_name else "the Job is suspended"
+        return (State(type=Type.SUSPENDED, is_true=True, reason=attempts.IN_QUEUE, message=words),)
+    before = conditions.find(test.status, Type.SUSPENDED)
+    if before is None:
+        return ()
+    after = {attempts.BY_SPEC: attempts.RESUMED, attempts.IN_QUEUE: attempts.ADMITTED}
+    reason = after.get(before["reason"], before["reason"])
+    return (State(type=Type.SUSPENDED, is_true=False, reason=reason, message="the run may go on"),)
 
 
 def _phase(evidence: Evidence) -> Phase:
@@ -114,24 +158,22 @@ def _gang_ready(evidence: Evidence) -> State:
 
 def _wait_reason(evidence: Evidence) -> str:
     seen = evidence.seen
-    if seen.job and seen.job.is_suspended:
+    if evidence.test.spec.suspend or (seen.job and seen.job.is_suspended):
         return "Suspended"
+    if seen.older_run:
+        return "OlderRun"
+    if seen.job is None and evidence.test.records:
+        return str(evidence.test.records[-1]["reason"])
     if seen.nodes is not None and capacity.shortage(evidence.test, seen.nodes):
         return "TooFewGpus"
     if any(not pod.is_scheduled for pod in evidence.pods):
-        return "Unschedulable" if _is_unschedulable(evidence) else "Scheduling"
+        return "Unschedulable" if any(pod.is_unschedulable for pod in evidence.pods) else "Scheduling"
     return "Starting"
-
-
-def _is_unschedulable(evidence: Evidence) -> bool:
-    return any(
-        (condition := pod.conditions.get("PodScheduled")) is not None and not condition.is_true for pod in evidence.pods
-    )
 
 
 def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[State, ...]:
     reason, message = ending.reason.value, ending.message
-    collected = _report(evidence) is not None
+    collected = record.partial_report(evidence) is not None
     words = "the report was read" if collected else "there is no report that can be used"
     if evidence.seen.stored and evidence.seen.stored.problem:
         words = f"{words}; {evidence.seen.stored.problem}"
@@ -147,10 +189,6 @@ def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[State, ...]:
         State(type=outcome, is_true=True, reason=reason, message=message),
         State(type=Type.FINISHED, is_true=True, reason=ending.verdict.value, message=message),
     )
-
-
-def _report(evidence: Evidence) -> Report | None:
-    return evidence.report.report if isinstance(evidence.report, ReportFound) else None
 
 
 def _results(report: Report, evidence: Evidence) -> dict[str, Any]:

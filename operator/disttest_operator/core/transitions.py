@@ -25,10 +25,14 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition,
     found = []
     gang = conditions.find(new, Type.GANG_READY)
     before = conditions.find(old, Type.GANG_READY)
-    if not old.get("attempt") and new.get("attempt"):
-        found.append(
-            Transition(reason="Created", note=f"created the gang of attempt {new['attempt']}", is_warning=False)
-        )
+    number = new.get("attempt")
+    records = new.get("attempts") or ()
+    if not new.get("verdict") and records and records[-1]["number"] != _newest(old):
+        last = records[-1]
+        note = f"attempt {last['number']}, {last['verdict']} ({last['reason']}): {last['message']}"
+        found.append(Transition(reason="AttemptEnded", note=note, is_warning=bool(last.get("charged"))))
+    if number and number != old.get("attempt"):
+        found.append(Transition(reason="Created", note=f"created the gang of attempt {number}", is_warning=False))
     if gang and _word(gang) != _word(before):
         is_true, reason = gang["status"] == "True", gang["reason"]
         if is_true or reason in WORRYING:
@@ -40,6 +44,11 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition,
         note = f"{new['reason']}{f', {flaky} flaky' if flaky else ''}: {new['message']}"
         found.append(Transition(reason=new["verdict"], note=note, is_warning=new["verdict"] != Verdict.PASSED))
     return tuple(found)
+
+
+def _newest(status: Mapping[str, Any]) -> int:
+    records = status.get("attempts") or ()
+    return int(records[-1]["number"]) if records else 0
 
 
 def _word(condition: Mapping[str, Any] | None) -> tuple[str, str]:

@@ -126,6 +126,12 @@ class PodView:
         return bool(self.node)
 
     @property
+    def is_unschedulable(self) -> bool:
+        """The scheduler has looked for a node and found none."""
+        scheduled = self.conditions.get("PodScheduled")
+        return not self.node and scheduled is not None and not scheduled.is_true
+
+    @property
     def where(self) -> str:
         return f"pod {self.name}" + (f" on node {self.node}" if self.node else "")
 
@@ -135,6 +141,8 @@ class NodeView:
     name: str
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
+    is_schedulable: bool = True
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ def objects(test: DistTest) -> dict[str, Manifest]:
     return {
         f"/apis/batch/v1/{names}/jobs": manifests.build_job(test, 1, "n"),
         f"{core}/services": manifests.build_service(test, 1),
-        f"{core}/configmaps": manifests.build_report_config_map(test, b"packed", "ab" * 32),
+        f"{core}/configmaps": manifests.build_report_config_map(test, "nightly-report", b"packed", "ab" * 32),
         f"/apis/events.k8s.io/v1/{names}/events": event,
         f"/apis/disttest.dev/v1alpha1/{names}/disttestseries": manifests.build_series(test.namespace, "nightly-2x8"),
     }

@@ -16,15 +16,15 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "config-map": (
         {"suites": [{"name": "mine", "configMap": {"name": "absent"}}]},
-        *("Errored", "ConfigMapMissing", "create it and apply again"),
+        *("Errored", "ReferenceMissing", "create it and apply again"),
     ),
     "service-account": (
         {"template": {"spec": {"serviceAccountName": "absent"}}},
-        *("Errored", "ServiceAccountMissing", "'absent'"),
+        *("Errored", "ReferenceMissing", "'absent'"),
     ),
     "claim": (
         {"artifacts": {"persistentVolumeClaim": "absent"}},
-        *("Errored", "PersistentVolumeClaimMissing", "PersistentVolumeClaim 'absent' is not in namespace"),
+        *("Errored", "ReferenceMissing", "PersistentVolumeClaim 'absent' is not in namespace"),
     ),
     "plan": (
         {"suites": [{"name": "collectives", "env": [{"name": f"V{n}", "value": "x" * 4096} for n in range(31)]}]},

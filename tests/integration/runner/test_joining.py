@@ -186,7 +186,7 @@ def test_an_environment_that_makes_no_sense_is_refused(changes: dict[str, str], 
     gang = Gang(make_plan(builtin("collectives")), tmp_path, indexes=[0], environ=changes)
     assert gang.wait() == {0: 30}
     summary = gang.summary()
-    assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.INVALID_PLAN)
+    assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.RUNNER_ERROR)
     assert words in summary.message
 
 

@@ -57,5 +57,5 @@ def test_what_is_not_a_summary_is_none(text: str) -> None:
 
 
 def test_a_summary_of_an_agent_that_could_not_read_its_plan_comes_back() -> None:
-    summary = a_summary(uid="", verdict=Verdict.ERRORED, reason=Reason.INVALID_PLAN)
+    summary = a_summary(uid="", verdict=Verdict.ERRORED, reason=Reason.RUNNER_ERROR)
     assert Summary.read(summary.to_bytes().decode()) == summary

@@ -6,7 +6,6 @@ from disttest_contract.outcomes import Reason
 from disttest_operator.core.classify import RULES, classify, refuse
 from disttest_operator.core.evidence import Evidence, LogUnreadable, Policy
 from disttest_operator.core.model import Placement, Template
-from disttest_operator.core.rule import Rule
 from disttest_operator.core.views import NodeView
 from tests.support.endings import ENDED, GANG_LOST, GPUS, ROWS, SMALL_NODES, Row
 from tests.support.runs import (
@@ -29,11 +28,12 @@ def test_evidence_gives_this_verdict(row: Row) -> None:
     assert ending is not None
     assert (ending.verdict, ending.reason) == (row.verdict, row.reason), ending
     assert row.words in ending.message
+    assert (ending.retry, ending.blamed) == (row.retry, row.blamed)
 
 
 def test_every_rule_has_a_row() -> None:
-    reasons = {row.reason for row in ROWS.values()}
-    assert {rule.reason for rule in RULES if isinstance(rule, Rule)} <= reasons
+    applied = {next(rule.find for rule in RULES if rule.find(row.evidence)) for row in ROWS.values()}
+    assert {rule.find.__name__ for rule in RULES} == {find.__name__ for find in applied}
 
 
 GOING_ON = {

@@ -10,6 +10,7 @@ import pytest
 from disttest_contract.outcomes import Reason
 from disttest_contract.report import Report
 from disttest_operator.caches import Caches
+from disttest_operator.core import naming
 from disttest_operator.core.classify import classify
 from disttest_operator.core.evidence import Evidence, Observed, ReportFound, ReportLost
 from disttest_operator.core.model import Defaults, DistTest
@@ -55,7 +56,7 @@ def listed(missed: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def judge(caches: Caches, test: DistTest, record: dict[str, Any], now: datetime) -> Ending | None:
-    seen = Observed(job=caches.job(test), pods=caches.pods(test))
+    seen = Observed(job=caches.jobs(test).get(naming.job(test, 1)), pods=caches.pods(test))
     evidence = Evidence(test=test, seen=seen, now=now)
     if evidence.has_leader_ended:  # then its log is read
         evidence = replace(evidence, seen=replace(seen, report=the_report(record)))

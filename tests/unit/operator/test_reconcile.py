@@ -141,14 +141,14 @@ def test_a_verdict_gets_through_even_if_details_of_the_status_are_refused(field:
 def test_a_missing_config_map_ends_the_run_before_a_gang_is_made() -> None:
     world = World(suites=[{"name": "mine", "configMap": {"name": "absent"}}])
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ConfigMapMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceMissing")
     assert not [words for words in world.cluster.done if "jobs" in words or "services" in words]
 
 
 def test_a_missing_claim_ends_the_run_and_one_that_is_there_does_not() -> None:
     world = World(artifacts={"persistentVolumeClaim": "dumps"})
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "PersistentVolumeClaimMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceMissing")
     world = World(artifacts={"persistentVolumeClaim": "dumps"})
     world.cluster.put(Kind.CLAIM, {"metadata": {"name": "dumps", "namespace": "gpu-ci"}})
     world.look()

@@ -30,6 +30,9 @@ from tests.support.runs import (
 PASSED = Ending(verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, message="2 cases passed")
 GOLDEN = """
 attempt: 1
+attempts:
+- {number: 1, job: nightly-a1, nodes: [node0, node1], verdict: Passed, reason: AllCasesPassed,
+  startTime: '2026-11-21T02:00:05Z', completionTime: '2026-11-21T02:00:20Z'}
 cases: {total: 2, passed: 2, failed: 0, errored: 0, crashed: 0, hung: 0, skipped: 0, xfailed: 0, xpassed: 0,
   notRun: 0, flaky: 0}
 completionTime: '2026-11-21T02:00:20Z'

@@ -156,7 +156,7 @@ def test_where_all_is_there_the_runner_starts(start: Start, tmp_path: Path) -> N
     assert "environment variable DISTTEST_PLAN is missing" in done.stdout
     summary = Summary.read((tmp_path / "log").read_text())
     assert summary is not None
-    assert summary.reason is Reason.INVALID_PLAN
+    assert summary.reason is Reason.RUNNER_ERROR
 
 
 def test_processes_of_the_runner_find_pytest_beside_it(copied: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_service(matches: Matches) -> None:
 
 
 def test_the_report_config_map(matches: Matches) -> None:
-    made = manifests.build_report_config_map(a_test(CPU), b"\x1f\x8b packed", "ab" * 32)
+    made = manifests.build_report_config_map(a_test(CPU), "run-report", b"\x1f\x8b packed", "ab" * 32)
     matches(made, "report.yaml")
     assert base64.b64decode(made["binaryData"][naming.REPORT_KEY]) == b"\x1f\x8b packed"
 
