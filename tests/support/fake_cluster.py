@@ -100,6 +100,7 @@ class FakeCluster:
         if body and body["metadata"]["uid"] == uid:
             del self.objects[kind, namespace, name]
             self.done.append(f"delete {kind.resource} {name}")
+            self._power("after")
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:  # noqa: ARG002  # the Protocol's
         self.reads.append(f"log {pod}")

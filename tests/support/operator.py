@@ -73,7 +73,7 @@ def is_ready(operator: OperatorProcess) -> bool:
 
 
 def disttest(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
-    """Two pods with two ranks each, over gloo, unless said otherwise."""
+    """Two pods with two ranks each, over gloo, and one gang, unless said otherwise."""
     return {
         "apiVersion": "disttest.dev/v1alpha1",
         "kind": "DistTest",
@@ -83,6 +83,7 @@ def disttest(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
             "nodes": 2,
             "gpusPerNode": 0,
             "ranksPerNode": 2,
+            "retries": {"infrastructure": 0},
             "timeouts": {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120},
             **spec,
         },

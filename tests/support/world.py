@@ -19,6 +19,8 @@ from tests.support.runs import UID, a_report, a_summary, at, found
 KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
 SERIES = Key(kind=Kind.SERIES, namespace="gpu-ci", name="adhoc")
 REPORT = found(a_report())
+WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
+NEWEST = 10**9  # a resourceVersion beyond all others
 
 
 class World:
@@ -48,9 +50,12 @@ class World:
 
     def look(self, key: Key = KEY) -> float | None:
         """One reconcile."""
+        present = [body for (kind, _, _), body in self.cluster.objects.items() if kind in WATCHED]
         for (kind, _, _), body in self.cluster.objects.items():
-            if kind in {Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD}:
+            if kind in WATCHED:
                 self.caches.put(kind, body, self.now)
+        for kind in WATCHED:
+            self.caches.prune(kind, present, NEWEST, self.now)
         return asyncio.run(self.reconciler.reconcile(key))
 
     @property
@@ -66,19 +71,33 @@ class World:
 
     @property
     def nonce(self) -> str:
-        return bodies.job(self.cluster.objects[Kind.JOB, "gpu-ci", "nightly-a1"]).nonce
+        return self.nonce_of(1)
 
-    def pods(self, **state: Any) -> None:
+    def nonce_of(self, attempt: int) -> str:
+        return bodies.job(self.cluster.objects[Kind.JOB, "gpu-ci", f"nightly-a{attempt}"]).nonce
+
+    def pods(self, attempt: int = 1, **state: Any) -> None:
         """Both pods, as a kubelet reports them."""
         for index in (0, 1):
-            self.cluster.put(Kind.POD, pod_body(index, state))
+            self.cluster.put(Kind.POD, pod_body(index, state, attempt))
 
-    def finish(self, lines: list[str] | None = None, **summary: Any) -> None:
+    def finish(self, lines: list[str] | None = None, attempt: int = 1, **summary: Any) -> None:
         """All agents have ended well, and the leader's log holds a report."""
-        self.now = at(20)
-        told = {"verdict": Verdict.PASSED, "reason": Reason.ALL_CASES_PASSED, "report_sha256": REPORT.sha256, **summary}
-        self.pods(terminated=terminated(0, a_summary(**told)))
-        self.cluster.logs["pod-0"] = "\n".join(lines or ["hello", *frames.encode(REPORT.raw, self.nonce)])
+        self.now = max(self.now, at(20))
+        report = REPORT if attempt == 1 else found(a_report(attempt=attempt))
+        said = {"verdict": Verdict.PASSED, "reason": Reason.ALL_CASES_PASSED, "report_sha256": report.sha256}
+        self.pods(attempt, terminated=terminated(0, a_summary(attempt=attempt, **said | summary)))
+        leader = pod_body(0, {}, attempt)["metadata"]["name"]
+        self.cluster.logs[leader] = "\n".join(lines or ["hello", *frames.encode(report.raw, self.nonce_of(attempt))])
+
+    def lose_a_node(self) -> None:
+        """Of the second pod of the first attempt; the leader ends without a report, and its pods with their Job."""
+        lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "gone"}
+        self.pods(terminated=terminated(20, a_summary(current="t.py::test_a")))
+        body = pod_body(1, {"terminated": terminated(143, a_summary(node_index=1))})
+        body["status"]["conditions"].append(lost | {"lastTransitionTime": "2026-11-21T02:00:20Z"})
+        self.cluster.put(Kind.POD, body)
+        self.now = at(60)
 
 
 def run_body(**spec: Any) -> dict[str, Any]:
@@ -93,17 +112,18 @@ def run_body(**spec: Any) -> dict[str, Any]:
     }
 
 
-def pod_body(index: int, state: dict[str, Any]) -> dict[str, Any]:
-    labels = {naming.LABEL_NAME: "nightly", naming.LABEL_UID: UID, naming.LABEL_ATTEMPT: "1"}
+def pod_body(index: int, state: dict[str, Any], attempt: int = 1) -> dict[str, Any]:
+    labels = {naming.LABEL_NAME: "nightly", naming.LABEL_UID: UID, naming.LABEL_ATTEMPT: str(attempt)}
+    name = f"pod-{index}" if attempt == 1 else f"pod-{index}-a{attempt}"
     return {
         "metadata": {
-            "name": f"pod-{index}",
+            "name": name,
             "namespace": "gpu-ci",
-            "uid": f"pod-{index}",
+            "uid": name,
             "labels": labels,
             "annotations": {"batch.kubernetes.io/job-completion-index": str(index)},
         },
-        "spec": {"nodeName": f"node{index}"},
+        "spec": {"nodeName": f"node{index + 2 * (attempt - 1)}"},
         "status": {
             "phase": "Running",
             "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-11-21T02:00:03Z"}],

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from disttest_contract import limits
-from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.report import Report
 from disttest_operator.core import attempts, conditions, naming
 from disttest_operator.core.endings import case_in_flight
@@ -35,8 +35,8 @@ def make(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     }
     if started := test.status.get("startTime") or (evidence.started and conditions.stamp(evidence.started)):
         record["startTime"] = started
-    if report:
-        record["cases"] = report.counts.to_json()
+    if counts := _counts(evidence, report):
+        record["cases"] = counts.to_json()
     if ending.verdict is not Verdict.PASSED and (first := _first_failure(evidence, report)):
         record["firstFailure"] = first
     return record
@@ -104,6 +104,14 @@ def _is_a_tests_fault(evidence: Evidence, ending: Ending) -> bool:
 
 def partial_report(evidence: Evidence) -> Report | None:
     return evidence.report.report if isinstance(evidence.report, ReportFound) else None
+
+
+def _counts(evidence: Evidence, report: Report | None) -> Counts | None:
+    """Of the report, else of what the leader said last: a pod that was evicted takes its log along."""
+    if report:
+        return report.counts
+    end = evidence.leader.exit if evidence.leader else None
+    return end.summary.counts if end and end.summary and end.summary.counts.total else None
 
 
 def _first_failure(evidence: Evidence, report: Report | None) -> Mapping[str, Any] | None:

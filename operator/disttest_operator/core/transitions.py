@@ -36,9 +36,9 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition,
     if gang and _word(gang) != _word(before):
         is_true, reason = gang["status"] == "True", gang["reason"]
         if is_true or reason in WORRYING:
-            found.append(
-                Transition(reason="GangReady" if is_true else reason, note=gang["message"], is_warning=not is_true)
-            )
+            # The same words a second time would be the same event.
+            note = f"attempt {number}: {gang['message']}" if number and number > 1 else gang["message"]
+            found.append(Transition(reason="GangReady" if is_true else reason, note=note, is_warning=not is_true))
     if new.get("verdict") and not old.get("verdict"):
         flaky = (new.get("cases") or {}).get("flaky", 0)
         note = f"{new['reason']}{f', {flaky} flaky' if flaky else ''}: {new['message']}"

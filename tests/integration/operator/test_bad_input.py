@@ -37,7 +37,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
             "template": {"spec": {"nodeSelector": {"no-such": "label"}}},
             "timeouts": {"queueSeconds": 5, "joinSeconds": 5, "caseSeconds": 5, "runSeconds": 5},
         },
-        *("InfraFailed", "QueueTimeout", "spec.timeouts.queueSeconds"),
+        *("InfraFailed", "GangTimeout", "spec.timeouts.queueSeconds"),
     ),
 }
 
