@@ -28,6 +28,7 @@ class World:
         self.cluster = FakeCluster()
         self.now = at(0)
         self.policy = Policy()
+        self.report = REPORT
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()
 
@@ -76,9 +77,14 @@ class World:
     def finish(self, lines: list[str] | None = None, **summary: Any) -> None:
         """All agents have ended well, and the leader's log holds a report."""
         self.now = at(20)
-        told = {"verdict": Verdict.PASSED, "reason": Reason.ALL_CASES_PASSED, "report_sha256": REPORT.sha256, **summary}
+        told = {
+            "verdict": Verdict.PASSED,
+            "reason": Reason.ALL_CASES_PASSED,
+            "report_sha256": self.report.sha256,
+            **summary,
+        }
         self.pods(terminated=terminated(0, a_summary(**told)))
-        self.cluster.logs["pod-0"] = "\n".join(lines or ["hello", *frames.encode(REPORT.raw, self.nonce)])
+        self.cluster.logs["pod-0"] = "\n".join(lines or ["hello", *frames.encode(self.report.raw, self.nonce)])
 
 
 def run_body(**spec: Any) -> dict[str, Any]:

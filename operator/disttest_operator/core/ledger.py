@@ -6,6 +6,8 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
+from disttest_operator.core import history, trend
+from disttest_operator.core.results import NOTHING, Results
 
 RUNS = 30
 PENDING = 16
@@ -43,7 +45,7 @@ def find_entry(ledger: Status, uid: str) -> Entry | None:
     return next((entry for entry in _list(ledger, "pending") if entry["uid"] == uid), None)
 
 
-def fold(ledger: Status, entry: Entry, *, nodes: int) -> Status:
+def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int) -> Status:
     """Count a run. Counting it again changes nothing."""
     if find_entry(ledger, entry["uid"]):
         return ledger
@@ -58,8 +60,11 @@ def fold(ledger: Status, entry: Entry, *, nodes: int) -> Status:
         "lastVerdict": entry["verdict"],
         "lastCompletionTime": entry["time"],
         **({"lastSuccessTime": entry["time"]} if is_success else {}),
+        "passRatePercent": trend.pass_rate_percent(run["verdict"] for run in runs),
+        "streak": trend.streak(ledger.get("streak", 0), entry["verdict"]),
         "totals": _add(ledger.get("totals") or {}, entry),
         "runs": runs,
+        **history.fold(ledger, results, time=entry["time"]),
         "pending": pending,
     }
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from disttest_operator.core import actions, bodies, ledger, manifests, naming, status
+from disttest_operator.core import actions, bodies, ledger, manifests, naming, results, status
 from disttest_operator.core.actions import Done, Step
 from disttest_operator.core.classify import classify, refuse
 from disttest_operator.core.evidence import ATTEMPT, Evidence, LogUnreadable, Reference, ReportFound
@@ -87,7 +87,7 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
         return actions.WriteReport()
     last = status.finished(evidence, ending)
     entry = ledger.make_entry(uid=test.uid, name=test.name, status=last)
-    return actions.Fold(series=naming.series(test), entry=entry)
+    return actions.Fold(series=naming.series(test), entry=entry, results=results.of(evidence, last))
 
 
 def _after_the_end(evidence: Evidence) -> Step:
