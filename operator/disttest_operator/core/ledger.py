@@ -6,7 +6,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_operator.core import history, trend
+from disttest_operator.core import blame, history, trend
 from disttest_operator.core.results import NOTHING, Results
 
 RUNS = 30
@@ -15,6 +15,7 @@ ENTRY_BYTES = 96 << 10  # of one terminal status: 20 failures with all that they
 PENDING_BYTES = 256 << 10  # of all entries: etcd takes objects of at most 1.5 MiB
 LONG = ("failures", "bandwidth", "attempts")  # of a terminal status: left out, in this order, of one that is too large
 MESSAGE_BYTES = 2048
+RETRIES = 64  # reasons
 SUITES = 160  # by outcome that is the 1,440 pairs which the schema allows
 BUCKETS = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 5400, 7200, 10800, 14400, 21600)  # seconds
 
@@ -65,6 +66,7 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
         "totals": _add(ledger.get("totals") or {}, entry),
         "runs": runs,
         **history.fold(ledger, results, time=entry["time"]),
+        **blame.fold(ledger, entry, results.nodes, oldest=runs[0]["time"]),
         "pending": pending,
     }
 
@@ -132,6 +134,7 @@ def _add(totals: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
         "runs": [{"verdict": verdict, "reason": reason, "count": n} for (verdict, reason), n in runs.items()],
         "cases": _add_cases(_list(totals, "cases"), status.get("suites") or ()),
         "duration": _observe(totals.get("duration") or {}, seconds),
+        "retries": _add_retries(_list(totals, "retries"), status.get("retries") or ()),
     }
 
 
@@ -147,6 +150,15 @@ def _add_cases(rows: Sequence[Mapping[str, Any]], suites: Iterable[Mapping[str, 
         for outcome in Outcome:
             counts[name, outcome.value] = counts.get((name, outcome.value), 0) + cases.get(outcome.value, 0)
     return [{"suite": suite, "outcome": outcome, "count": n} for (suite, outcome), n in counts.items()]
+
+
+def _add_retries(rows: Sequence[Mapping[str, Any]], retries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    counts = {row["reason"]: row["count"] for row in rows}
+    for retry in retries:
+        reason = retry["reason"]
+        if reason in counts or len(counts) < RETRIES:
+            counts[reason] = counts.get(reason, 0) + retry["count"]
+    return [{"reason": reason, "count": count} for reason, count in counts.items()]
 
 
 def _observe(histogram: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a run tells its ledger beyond its terminal status: how each case went.
+"""What a run tells its ledger beyond its terminal status: how each case went, and on which nodes the gang was.
 
 A report is written next to the code under test, which can forge it: names are cut and made harmless here.
 """
@@ -62,6 +62,7 @@ class Results:
 
     troubles: Mapping[CaseKey, Trouble] = field(default_factory=dict)
     good: frozenset[CaseKey] = frozenset()
+    nodes: frozenset[str] = frozenset()
 
     @property
     def has_cases(self) -> bool:
@@ -73,8 +74,9 @@ NOTHING = Results()
 
 def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> Results:
     """Of a run that has come to this terminal status."""
+    nodes = _nodes(evidence, status)
     if not isinstance(evidence.report, ReportFound) or status["verdict"] not in ABOUT_CASES:
-        return NOTHING
+        return Results(nodes=nodes)
     suites = {suite.name for suite in evidence.test.spec.suites}
     troubles: dict[CaseKey, Trouble] = {}
     good: set[CaseKey] = set()
@@ -87,7 +89,7 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
             good.add(key)
         elif key not in troubles or letter is Letter.BAD:  # an id that comes twice is as good as its worse half
             troubles[key] = Trouble(letter=letter, outcome=case.outcome, told=case.message)
-    return Results(troubles=troubles, good=frozenset(good - troubles.keys()))
+    return Results(troubles=troubles, good=frozenset(good - troubles.keys()), nodes=nodes)
 
 
 def shown_id(case_id: str) -> str:
@@ -106,3 +108,10 @@ def _cases(report: Report) -> Iterator[tuple[str, CaseResult]]:
 
 def _letter(case: CaseResult) -> Letter:
     return Letter.FLAKY if case.is_flaky else LETTERS.get(case.outcome, Letter.ABSENT)
+
+
+def _nodes(evidence: Evidence, status: Mapping[str, Any]) -> frozenset[str]:
+    """Of the last attempt, by what Kubernetes says, not by what the report does."""
+    attempts = status.get("attempts") or ()
+    named = attempts[-1].get("nodes") if attempts else None
+    return frozenset(named or [pod.node for pod in evidence.pods if pod.node])

@@ -110,6 +110,7 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
     when = "2026-01-02T03:05:06Z"
     run = {"name": "finished", "uid": "u", "time": when} | counted
     case = {"case": "x" * 521, "suite": "collectives", "outcomes": "PPFf." * 6}
+    node = {"reason": "NodeLost", "times": 2, "confirmed": True, "lastTime": when, "lastRun": "r", "clearedTime": when}
     ledger: dict[str, Any] = {
         "runCount": 41,
         "lastVerdict": "Passed",
@@ -118,6 +119,7 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
         "totals": {
             "runs": [counted | {"count": 41}],
             "cases": [{"suite": "collectives", "outcome": "passed", "count": 900}],
+            "retries": [{"reason": "NodeLost", "count": 3}],
             "duration": {"buckets": [{"le": 60, "count": 40}, {"le": 120, "count": 41}], "sum": 99.5, "count": 41},
         },
         "passRatePercent": 96,
@@ -127,6 +129,8 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
         "flipping": [case | {"flips": 3, "lastFlipTime": when}] * 50,
         "flippingCut": 8,
         "flakyCases": 5,
+        "blamedNodes": [{**node, "name": f"node-{number}"} for number in range(50)],
+        "blamedCut": 9,
         "runs": [run | {"seconds": 61.2, "nodes": 2, "cases": COUNTS}] * 30,
         "pending": [run | {"message": "m", "reportSha256": "ab" * 32, "status": STATUS}],
     }
@@ -144,7 +148,7 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
     assert row.split()[:2] == ["nightly-2x8", "41"]
     assert row.split()[3] == "Passed"
     assert row.split()[5:] == ["96", "-3", "5"]
-    for name, most in (("runs", 30), ("failing", 50), ("flipping", 50)):
+    for name, most in (("runs", 30), ("failing", 50), ("flipping", 50), ("blamedNodes", 50)):
         status, answer = api.patch(path, {"status": {name: ledger[name] * 2}})
         assert status == 422
         assert f"must have at most {most} items" in answer["message"]

@@ -84,6 +84,20 @@ def test_suites_beyond_the_bound_are_not_counted_by_suite() -> None:
     assert len({row["suite"] for row in counted["totals"]["cases"]}) == ledger.SUITES
 
 
+def test_retries_are_counted_by_reason() -> None:
+    counted: ledger.Status = {}
+    for number, retries in enumerate([None, [("NodeLost", 1), ("Disrupted", 1)], [("NodeLost", 2)]]):
+        rows = [{"reason": reason, "count": n} for reason, n in retries or ()]
+        counted = ledger.fold(counted, an_entry(f"u{number}", retries=rows or None), nodes=2)
+    assert counted["totals"]["retries"] == [{"reason": "NodeLost", "count": 3}, {"reason": "Disrupted", "count": 1}]
+
+
+def test_reasons_of_retries_beyond_the_bound_are_not_counted() -> None:
+    rows = [{"reason": f"Reason{number}", "count": 1} for number in range(ledger.RETRIES + 5)]
+    counted = ledger.fold({}, an_entry(retries=rows), nodes=2)
+    assert len(counted["totals"]["retries"]) == ledger.RETRIES
+
+
 def test_entries_that_say_too_much_together_make_the_next_run_wait() -> None:
     long = [{"case": "c", "message": "m" * 512}] * 140
     counted: ledger.Status = {}
