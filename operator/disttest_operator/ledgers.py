@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from disttest_operator.caches import Caches, Key
-from disttest_operator.core import ledger, manifests
+from disttest_operator.core import actions, ledger, manifests
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Body
 from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind
@@ -25,8 +25,9 @@ class Ledgers:
         self._clock = clock
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
-    async def fold(self, test: DistTest, series: str, entry: ledger.Entry) -> ledger.Entry | None:
+    async def fold(self, test: DistTest, step: actions.Fold) -> ledger.Entry | None:
         """Count the run and give the entry that holds. None: it needs no counting, it is finished or gone."""
+        series = step.series
         async with self._lock(test.namespace, series):
             for _ in range(ATTEMPTS):
                 body = await self._open(test.namespace, series)
@@ -37,13 +38,14 @@ class Ledgers:
                 if not await self._is_open(test.namespace, test.name, test.uid):
                     return None
                 try:
-                    await self._write(body, ledger.fold(body.get("status") or {}, entry, nodes=test.spec.nodes))
+                    before = body.get("status") or {}
+                    await self._write(body, ledger.fold(before, step.entry, step.results, nodes=test.spec.nodes))
                 except ConflictError:
                     continue
                 except ledger.LedgerFullError:
                     await self._settle(body)
                     continue
-                return entry
+                return step.entry
         raise ClusterError(f"ledger {test.namespace}/{series}: {ATTEMPTS} writes in a row met another's; again later")
 
     async def settle(self, namespace: str, series: str) -> None:

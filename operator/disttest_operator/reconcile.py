@@ -131,8 +131,8 @@ class Reconciler:
                 nonce = secrets.token_hex(NONCE_BYTES)
                 manifest = manifests.build_job(test, attempt, nonce, avoid=avoid, shun=shun)
                 return await self._create(Kind.JOB, test, manifest, seen)
-            case actions.Fold(series=series, entry=entry):
-                return replace(seen, entry=await self._ledgers.fold(test, series, entry))
+            case actions.Fold():
+                return replace(seen, entry=await self._ledgers.fold(test, step))
             case actions.WriteStatus(status=status):
                 await self._write_status(test, dict(status))
                 return seen

@@ -30,6 +30,7 @@ class World:
         self.cluster = FakeCluster()
         self.now = at(0)
         self.policy = Policy()
+        self.report = REPORT
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()
 
@@ -76,17 +77,20 @@ class World:
     def nonce_of(self, attempt: int) -> str:
         return bodies.job(self.cluster.objects[Kind.JOB, "gpu-ci", f"nightly-a{attempt}"]).nonce
 
-    def pods(self, attempt: int = 1, **state: Any) -> None:
-        """Both pods, as a kubelet reports them."""
+    def pods(self, **state: Any) -> None:
+        """Both pods of the first attempt, as a kubelet reports them."""
+        self.pods_of(1, **state)
+
+    def pods_of(self, attempt: int, /, **state: Any) -> None:
         for index in (0, 1):
             self.cluster.put(Kind.POD, pod_body(index, state, attempt))
 
     def finish(self, lines: list[str] | None = None, attempt: int = 1, **summary: Any) -> None:
         """All agents have ended well, and the leader's log holds a report."""
         self.now = max(self.now, at(20))
-        report = REPORT if attempt == 1 else found(a_report(attempt=attempt))
+        report = self.report if attempt == 1 else found(a_report(attempt=attempt))
         said = {"verdict": Verdict.PASSED, "reason": Reason.ALL_CASES_PASSED, "report_sha256": report.sha256}
-        self.pods(attempt, terminated=terminated(0, a_summary(attempt=attempt, **said | summary)))
+        self.pods_of(attempt, terminated=terminated(0, a_summary(attempt=attempt, **said | summary)))
         leader = pod_body(0, {}, attempt)["metadata"]["name"]
         self.cluster.logs[leader] = "\n".join(lines or ["hello", *frames.encode(report.raw, self.nonce_of(attempt))])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from disttest_operator.core.evidence import Reference
 from disttest_operator.core.model import Manifest
+from disttest_operator.core.results import Results
 from disttest_operator.core.views import PodView
 
 
@@ -70,6 +71,7 @@ class Fold:
 
     series: str
     entry: Mapping[str, Any]
+    results: Results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

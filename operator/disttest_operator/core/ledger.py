@@ -1,12 +1,21 @@
 """The ledger of a series: exact totals, the last runs, and the runs that are counted but may not know it yet."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
+from disttest_operator.core import blame, history, trend
+from disttest_operator.core.results import NOTHING, Results
 
 RUNS = 30
 PENDING = 16
+ENTRY_BYTES = 96 << 10  # of one terminal status: 20 failures with all that they usually say take a third of it
+PENDING_BYTES = 256 << 10  # of all entries: etcd takes objects of at most 1.5 MiB
+LONG = ("failures", "bandwidth", "attempts")  # of a terminal status: left out, in this order, of one that is too large
+MESSAGE_BYTES = 2048
+RETRIES = 64  # reasons
 SUITES = 160  # by outcome that is the 1,440 pairs which the schema allows
 BUCKETS = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 5400, 7200, 10800, 14400, 21600)  # seconds
 
@@ -20,6 +29,7 @@ class LedgerFullError(RuntimeError):
 
 def make_entry(*, uid: str, name: str, status: Mapping[str, Any]) -> Entry:
     """What a terminal status needs to be written again, word by word."""
+    status = _shorten(status)
     return {
         "uid": uid,
         "name": name,
@@ -36,26 +46,27 @@ def find_entry(ledger: Status, uid: str) -> Entry | None:
     return next((entry for entry in _list(ledger, "pending") if entry["uid"] == uid), None)
 
 
-def fold(ledger: Status, entry: Entry, *, nodes: int) -> Status:
+def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int) -> Status:
     """Count a run. Counting it again changes nothing."""
     if find_entry(ledger, entry["uid"]):
         return ledger
-    pending = _list(ledger, "pending")
-    if len(pending) >= PENDING:
-        raise LedgerFullError(f"{len(pending)} runs of the series wait for their status to be written")
-    pending = [*pending, dict(entry)]
+    pending = _append(_list(ledger, "pending"), entry)
     if any(run["uid"] == entry["uid"] for run in _list(ledger, "runs")):
         return {**ledger, "pending": pending}
-    status = entry["status"]
     is_success = entry["verdict"] == Verdict.PASSED
+    runs = [*_list(ledger, "runs"), _run(entry, entry["status"], nodes)][-RUNS:]
     return {
         **ledger,
         "runCount": ledger.get("runCount", 0) + 1,
         "lastVerdict": entry["verdict"],
         "lastCompletionTime": entry["time"],
         **({"lastSuccessTime": entry["time"]} if is_success else {}),
+        "passRatePercent": trend.pass_rate_percent(run["verdict"] for run in runs),
+        "streak": trend.streak(ledger.get("streak", 0), entry["verdict"]),
         "totals": _add(ledger.get("totals") or {}, entry),
-        "runs": [*_list(ledger, "runs"), _run(entry, status, nodes)][-RUNS:],
+        "runs": runs,
+        **history.fold(ledger, results, time=entry["time"]),
+        **blame.fold(ledger, entry, results.nodes, oldest=runs[0]["time"]),
         "pending": pending,
     }
 
@@ -65,6 +76,39 @@ def settle(ledger: Status, uids: Iterable[str]) -> Status:
     gone = set(uids)
     kept = [entry for entry in _list(ledger, "pending") if entry["uid"] not in gone]
     return {**ledger, "pending": kept}
+
+
+def _shorten(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Numbers stay, whatever their size: the totals are made of them."""
+    missing = []
+    for key in LONG:
+        if key in status and _size(status) > ENTRY_BYTES:
+            status = {name: value for name, value in status.items() if name != key}
+            missing.append(key)
+    if _size(status) > ENTRY_BYTES:
+        suites = [{**suite, "message": ""} for suite in status.get("suites") or ()]
+        status = {**status, "suites": suites}
+        missing.append("messages of suites")
+    if missing:
+        words = f"(too long for the status, see the report: {', '.join(missing)})"
+        status = {**status, "message": f"{limits.cut(status['message'], MESSAGE_BYTES)} {words}"}
+    return status
+
+
+def _append(pending: Sequence[Entry], entry: Entry) -> list[dict[str, Any]]:
+    """An entry always fits into an empty list, so that no run waits for ever."""
+    size_bytes = sum(map(_size, pending))
+    if len(pending) >= PENDING or (pending and size_bytes + _size(entry) > PENDING_BYTES):
+        raise LedgerFullError(
+            f"{len(pending)} runs of the series, {size_bytes} bytes, wait for their status to be written"
+        )
+    return [*map(dict, pending), dict(entry)]
+
+
+def _size(value: Mapping[str, Any]) -> int:
+    """Bytes, at least as many as the API server makes of it: it spells out `<`, `>` and `&`."""
+    text = json.dumps(value)
+    return len(text) + 5 * sum(map(text.count, "<>&"))
 
 
 def _run(entry: Entry, status: Mapping[str, Any], nodes: int) -> dict[str, Any]:
@@ -90,6 +134,7 @@ def _add(totals: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
         "runs": [{"verdict": verdict, "reason": reason, "count": n} for (verdict, reason), n in runs.items()],
         "cases": _add_cases(_list(totals, "cases"), status.get("suites") or ()),
         "duration": _observe(totals.get("duration") or {}, seconds),
+        "retries": _add_retries(_list(totals, "retries"), status.get("retries") or ()),
     }
 
 
@@ -105,6 +150,15 @@ def _add_cases(rows: Sequence[Mapping[str, Any]], suites: Iterable[Mapping[str, 
         for outcome in Outcome:
             counts[name, outcome.value] = counts.get((name, outcome.value), 0) + cases.get(outcome.value, 0)
     return [{"suite": suite, "outcome": outcome, "count": n} for (suite, outcome), n in counts.items()]
+
+
+def _add_retries(rows: Sequence[Mapping[str, Any]], retries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    counts = {row["reason"]: row["count"] for row in rows}
+    for retry in retries:
+        reason = retry["reason"]
+        if reason in counts or len(counts) < RETRIES:
+            counts[reason] = counts.get(reason, 0) + retry["count"]
+    return [{"reason": reason, "count": count} for reason, count in counts.items()]
 
 
 def _observe(histogram: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:

@@ -2,7 +2,18 @@
 
 from datetime import datetime, timedelta
 
-from disttest_operator.core import actions, attempts, bodies, capacity, ledger, manifests, naming, record, status
+from disttest_operator.core import (
+    actions,
+    attempts,
+    bodies,
+    capacity,
+    ledger,
+    manifests,
+    naming,
+    record,
+    results,
+    status,
+)
 from disttest_operator.core.actions import Done, Step
 from disttest_operator.core.classify import classify, refuse
 from disttest_operator.core.evidence import Evidence, LogUnreadable, Reference, ReportFound
@@ -122,7 +133,7 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
         return actions.EndAttempt(status=status.between_attempts(evidence, ending))
     last = status.finished(evidence, ending)
     entry = ledger.make_entry(uid=test.uid, name=test.name, status=last)
-    return actions.Fold(series=naming.series(test), entry=entry)
+    return actions.Fold(series=naming.series(test), entry=entry, results=results.of(evidence, last))
 
 
 def _after_the_end(evidence: Evidence) -> Step:

@@ -107,7 +107,10 @@ def test_the_status_is_written_through_its_subresource_only(api: Api, finished: 
 
 def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
     counted = {"verdict": "Passed", "reason": "AllCasesPassed"}
-    run = {"name": "finished", "uid": "u", "time": "2026-01-02T03:05:06Z"} | counted
+    when = "2026-01-02T03:05:06Z"
+    run = {"name": "finished", "uid": "u", "time": when} | counted
+    case = {"case": "x" * 521, "suite": "collectives", "outcomes": "PPFf." * 6}
+    node = {"reason": "NodeLost", "times": 2, "confirmed": True, "lastTime": when, "lastRun": "r", "clearedTime": when}
     ledger: dict[str, Any] = {
         "runCount": 41,
         "lastVerdict": "Passed",
@@ -116,21 +119,38 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
         "totals": {
             "runs": [counted | {"count": 41}],
             "cases": [{"suite": "collectives", "outcome": "passed", "count": 900}],
+            "retries": [{"reason": "NodeLost", "count": 3}],
             "duration": {"buckets": [{"le": 60, "count": 40}, {"le": 120, "count": 41}], "sum": 99.5, "count": 41},
         },
+        "passRatePercent": 96,
+        "streak": -3,
+        "failing": [case | {"streak": 3, "since": when, "atLeast": True, "lastOutcome": "hung", "message": "why"}] * 50,
+        "failingCut": 7,
+        "flipping": [case | {"flips": 3, "lastFlipTime": when}] * 50,
+        "flippingCut": 8,
+        "flakyCases": 5,
+        "blamedNodes": [{**node, "name": f"node-{number}"} for number in range(50)],
+        "blamedCut": 9,
         "runs": [run | {"seconds": 61.2, "nodes": 2, "cases": COUNTS}] * 30,
         "pending": [run | {"message": "m", "reportSha256": "ab" * 32, "status": STATUS}],
     }
     manifest = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries", "metadata": {"name": "nightly-2x8"}}
     api.create(manifest, plural="disttestseries")
     path = api.path("nightly-2x8/status", plural="disttestseries")
+    first = {"runCount": 1, "passRatePercent": None}  # no run yet to tell by
+    status, answer = api.patch(path, {"status": first}, query="?fieldValidation=Strict")
+    assert (status, answer["status"]) == (200, {"runCount": 1})
     status, answer = api.patch(path, {"status": ledger}, query="?fieldValidation=Strict")
     assert status == 200, answer
     assert answer["status"] == ledger, "nothing was pruned"
     heads, row = api.cluster.kubectl("get", "dts", "nightly-2x8", "-n", api.namespace).splitlines()
-    assert heads.split() == ["NAME", "RUNS", "LAST", "VERDICT", "LASTSUCCESS"]
+    assert " ".join(heads.split()) == "NAME RUNS LAST VERDICT LASTSUCCESS PASSRATE STREAK FLAKY"
     assert row.split()[:2] == ["nightly-2x8", "41"]
     assert row.split()[3] == "Passed"
-    status, answer = api.patch(path, {"status": {"runs": ledger["runs"] * 2}})
-    assert status == 422
-    assert "must have at most 30 items" in answer["message"]
+    assert row.split()[5:] == ["96", "-3", "5"]
+    for name, most in (("runs", 30), ("failing", 50), ("flipping", 50), ("blamedNodes", 50)):
+        status, answer = api.patch(path, {"status": {name: ledger[name] * 2}})
+        assert status == 422
+        assert f"must have at most {most} items" in answer["message"]
+    status, answer = api.patch(path, {"status": {"passRatePercent": None}}, query="?fieldValidation=Strict")
+    assert (status, "passRatePercent" in answer["status"]) == (200, False), "thirty runs that do not tell"

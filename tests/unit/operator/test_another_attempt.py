@@ -33,7 +33,7 @@ def live(world: World) -> None:
             world.cluster.objects.pop((Kind.POD, "gpu-ci", f"pod-{index}"), None)
     world.look()
     if not world.status.get("verdict"):
-        world.pods(2, **RUNNING)
+        world.pods_of(2, **RUNNING)
         world.now = at(70)
         world.look()
         world.now = at(90)

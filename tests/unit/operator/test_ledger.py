@@ -82,3 +82,41 @@ def test_suites_beyond_the_bound_are_not_counted_by_suite() -> None:
         entry = an_entry(f"u{number}", suites=suites)
         counted = ledger.settle(ledger.fold(counted, entry, nodes=1), [f"u{number}"])
     assert len({row["suite"] for row in counted["totals"]["cases"]}) == ledger.SUITES
+
+
+def test_retries_are_counted_by_reason() -> None:
+    counted: ledger.Status = {}
+    for number, retries in enumerate([None, [("NodeLost", 1), ("Disrupted", 1)], [("NodeLost", 2)]]):
+        rows = [{"reason": reason, "count": n} for reason, n in retries or ()]
+        counted = ledger.fold(counted, an_entry(f"u{number}", retries=rows or None), nodes=2)
+    assert counted["totals"]["retries"] == [{"reason": "NodeLost", "count": 3}, {"reason": "Disrupted", "count": 1}]
+
+
+def test_reasons_of_retries_beyond_the_bound_are_not_counted() -> None:
+    rows = [{"reason": f"Reason{number}", "count": 1} for number in range(ledger.RETRIES + 5)]
+    counted = ledger.fold({}, an_entry(retries=rows), nodes=2)
+    assert len(counted["totals"]["retries"]) == ledger.RETRIES
+
+
+def test_entries_that_say_too_much_together_make_the_next_run_wait() -> None:
+    long = [{"case": "c", "message": "m" * 512}] * 140
+    counted: ledger.Status = {}
+    for number in range(3):
+        counted = ledger.fold(counted, an_entry(f"u{number}", failures=long), nodes=2)
+    with pytest.raises(ledger.LedgerFullError, match="3 runs"):
+        ledger.fold(counted, an_entry("one-more", failures=long), nodes=2)
+    assert ledger.fold(ledger.settle(counted, ["u1"]), an_entry("one-more", failures=long), nodes=2)["runCount"] == 4
+
+
+def test_a_status_that_says_too_much_is_shortened_but_for_its_numbers() -> None:
+    whole = an_entry()["status"]
+    forged = "<" * 512  # six bytes each, as the API server writes it
+    entry = an_entry(failures=[{"case": forged, "message": forged}] * 20)
+    assert "failures" not in entry["status"]
+    assert entry["status"]["cases"] == whole["cases"]
+    assert entry["message"] == entry["status"]["message"]
+    assert entry["message"].startswith("as it was (too long for the status")
+    suites = [{**whole["suites"][0], "name": f"s{number}", "message": "\x00" * 1024} for number in range(32)]
+    entry = an_entry(suites=suites)
+    assert [suite["message"] for suite in entry["status"]["suites"]] == [""] * 32
+    assert [suite["cases"] for suite in entry["status"]["suites"]] == [suite["cases"] for suite in suites]

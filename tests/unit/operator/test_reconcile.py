@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from disttest_contract.outcomes import Outcome
+from disttest_contract.report import CaseResult
 from disttest_operator.ports import Kind
 from tests.support.fake_cluster import PowerCut
-from tests.support.runs import UID, at
+from tests.support.runs import UID, a_flaky_case, a_report_of, at, found
 from tests.support.world import RUNNING, SERIES, World, live, pod_body, run_body
 
 
@@ -60,6 +62,25 @@ def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_run(cut: float) ->
     assert world.ledger["pending"] == []
     for kind in (Kind.JOB, Kind.SERVICE, Kind.CONFIG_MAP):
         assert len([key for key in world.cluster.objects if key[0] is kind]) == 1
+
+
+@pytest.mark.parametrize("cut", [step / 2 for step in range(1, 2 * WRITES + 1)])
+def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_streak(cut: float) -> None:
+    world = World()
+    flaky = a_flaky_case()
+    bad = CaseResult(id="t.py::test_bad", outcome=Outcome.CRASHED, seconds=0.5, message="why")
+    world.report = found(a_report_of(flaky, bad))
+    world.cluster.cut = cut
+    with pytest.raises(PowerCut):
+        live(world)
+    world.cluster.cut = None
+    world.start()
+    live(world)
+    assert (world.status["verdict"], world.status["reason"]) == ("TestsFailed", "CasesCrashed")
+    assert [(row["case"], row["streak"]) for row in world.ledger["failing"]] == [("t.py::test_bad", 1)]
+    assert [(row["case"], row["outcomes"]) for row in world.ledger["flipping"]] == [("t.py::test_flaky", "f")]
+    assert (world.ledger["streak"], world.ledger["passRatePercent"]) == (-1, 0)
+    assert world.ledger["pending"] == []
 
 
 def test_a_whole_run_has_that_many_writes() -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core import parse, schema, spec_rules, spec_schema
+from disttest_contract import limits
+from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
+from disttest_operator.core import blame, history, ledger, parse, results, schema, spec_rules, spec_schema
 from disttest_operator.core.model import Artifacts, Phase, Retries, Spec, Suite, Template, Timeouts
 
 ROOT = Path(__file__).parents[4]
@@ -233,6 +234,28 @@ def test_reasons_fit_into_the_status_and_the_totals_of_the_ledger() -> None:
     assert max(map(len, Reason)) <= STATUS["properties"]["reason"]["maxLength"]
 
 
+def test_the_ledger_has_room_for_what_is_listed() -> None:
+    status = root("disttestseries")["status"]["properties"]
+    lists = {name: status[name]["maxItems"] for name in ("failing", "flipping", "blamedNodes", "runs", "pending")}
+    assert lists == {
+        "failing": history.LISTED,
+        "flipping": history.LISTED,
+        "blamedNodes": blame.LISTED,
+        "runs": ledger.RUNS,
+        "pending": ledger.PENDING,
+    }
+    assert status["totals"]["properties"]["retries"]["maxItems"] == ledger.RETRIES
+    assert status["flakyCases"]["maximum"] == history.LISTED
+    failing, flipping = (status[name]["items"]["properties"] for name in ("failing", "flipping"))
+    assert failing["outcomes"]["maxLength"] == flipping["outcomes"]["maxLength"] == history.WINDOW
+    assert failing["message"]["maxLength"] == results.MESSAGE_BYTES
+    assert set(failing["lastOutcome"]["enum"]) == BAD
+    longest = limits.cut_id("x" * 2 * limits.CASE_ID_BYTES)
+    assert len(longest) <= min(failing["case"]["maxLength"], flipping["case"]["maxLength"])
+    blamed = status["blamedNodes"]["items"]["properties"]
+    assert (blamed["name"]["maxLength"], blamed["reason"]["maxLength"]) == (blame.NODE_BYTES, blame.REASON_BYTES)
+
+
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
@@ -240,7 +263,7 @@ def test_reasons_fit_into_the_status_and_the_totals_of_the_ledger() -> None:
             "disttests",
             "Series Verdict Phase Nodes GPUs Passed Failed Duration Age Reason Attempts Report",
         ),
-        ("disttestseries", "Runs Last Verdict LastSuccess Age"),
+        ("disttestseries", "Runs Last Verdict LastSuccess PassRate Streak Flaky Age"),
     ],
 )
 def test_printer_columns_show_fields_that_exist(name: str, wanted: str) -> None:
