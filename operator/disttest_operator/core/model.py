@@ -158,3 +158,4 @@ class Defaults:
 
     image: str
     gpu_resource: str = "nvidia.com/gpu"
+    timeouts: Timeouts = Timeouts()
