@@ -5,24 +5,20 @@ import logging
 import os
 import sys
 
-from disttest_operator import options
+from disttest_operator import logs, options
 from disttest_operator.main import Operator
 from disttest_operator.ports import ClusterError
 
-FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-CHATTY = ("kopf", "aiohttp", "kubernetes")  # what they tell at info is about themselves
+log = logging.getLogger(__name__)
 
 
 def main() -> int:
     chosen = options.read(sys.argv[1:], os.environ)
-    logging.basicConfig(level=chosen.log_level.upper(), format=FORMAT, stream=sys.stderr)
-    if chosen.log_level != "debug":
-        for name in CHATTY:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    logs.set_up(chosen.log_level, chosen.log_format)
     try:
         return asyncio.run(_run(chosen))
     except ClusterError as error:
-        print(f"disttest_operator: {error}", file=sys.stderr)
+        log.error("%s", error)  # noqa: TRY400  # the traceback says nothing
         return 2
 
 

@@ -19,6 +19,7 @@ from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Ki
 
 TIMEOUT_SECONDS = 15
 LOG_TIMEOUT_SECONDS = 60
+OTHER_CONNECTIONS = 16  # of those that are no workers: Lease, resync
 PAGE = 500  # objects of one list request
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -158,7 +159,7 @@ class KubernetesCluster:
         self._observe(requests.describe(method, url.path, url.query), code)
 
 
-async def connect(observe: Observer, *, kubeconfig: str = "") -> KubernetesCluster:
+async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16) -> KubernetesCluster:
     """By a kubeconfig if one is named, else as the ServiceAccount of the pod that we are in."""
     configuration = kube_client.Configuration()
     try:
@@ -169,7 +170,7 @@ async def connect(observe: Observer, *, kubeconfig: str = "") -> KubernetesClust
     except (kube_config.ConfigException, OSError) as error:
         raise ClusterError(f"no way to reach a cluster: {error}; give --kubeconfig, or run in a pod") from error
     configuration.retries = False
-    configuration.connection_pool_maxsize = 32
+    configuration.connection_pool_maxsize = workers + OTHER_CONNECTIONS
     return KubernetesCluster(configuration, observe)
 
 

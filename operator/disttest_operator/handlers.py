@@ -4,7 +4,7 @@ import asyncio
 import functools
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -62,7 +62,7 @@ def registry(  # what handlers need, given once
     caches: Caches,
     add: Callable[[Key], None],
     clock: Callable[[], datetime],
-    note: Callable[[Kind], None],
+    note: Callable[[Kind, str], None],
     server: str,
     session: Callable[[], aiohttp.ClientSession],
 ) -> kopf.OperatorRegistry:
@@ -73,8 +73,8 @@ def registry(  # what handlers need, given once
         return kopf.AiohttpSession(server=server, aiohttp_session=session())
 
     async def take(kind: Kind, *, type: str | None, body: Body, **_: Any) -> None:  # noqa: A002  # kopf's name
-        note(kind)
         raw = dict(body)
+        note(kind, raw["metadata"].get("namespace", ""))
         key = caches.remove(kind, raw, clock()) if type == "DELETED" else caches.put(kind, raw, clock())
         if key:
             add(key)
@@ -113,13 +113,13 @@ def settings() -> kopf.OperatorSettings:
 async def watch(
     handlers: kopf.OperatorRegistry,
     *,
-    namespace: str,
+    namespaces: Sequence[str],
     identity: str,
     stop: asyncio.Event,
     on_signal: Callable[[], None],
 ) -> None:
     """Until `stop`, or until a watch cannot be had any more: then it raises, and the process must end."""
-    where: dict[str, Any] = {"namespaces": [namespace]} if namespace else {"clusterwide": True}
+    where: dict[str, Any] = {"namespaces": list(namespaces)} if namespaces else {"clusterwide": True}
     loop, before = asyncio.get_running_loop(), asyncio.all_tasks()
     # Without an identity kopf asks for the user's name, and a container's user has none.
     tasks = await kopf.spawn_tasks(

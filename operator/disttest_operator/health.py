@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
@@ -17,38 +17,52 @@ log = logging.getLogger(__name__)
 
 
 class Health:
-    """Watches are begun anew again and again, and what they tell is compared with lists now and then."""
+    """Watches are begun anew again and again, and what they tell is compared with lists now and then.
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    Without `namespaces` each kind has one watch for all of them.
+    """
+
+    def __init__(self, namespaces: Sequence[str] = (), monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._begun: dict[str, float] = {}
-        self._behind: set[Kind] = set()
         self._since = monotonic()
+        self._namespaces = tuple(namespaces)
+        self._watches = tuple((kind.resource, place) for kind in WATCHED for place in self._namespaces or ("",))
+        self._begun: dict[tuple[str, str], float] = {}
+        self._behind: set[tuple[str, str]] = set()
         self.all_begun = asyncio.Event()  # every watch has been begun once
         self.synced = asyncio.Event()
 
     def note_request(self, request: Request, code: str) -> None:
         if request.verb == "watch" and code == "200":
-            self._begun[request.resource] = self._monotonic()
-            if all(kind.resource in self._begun for kind in WATCHED):
+            self._begun[request.resource, request.namespace] = self._monotonic()
+            if all(watch in self._begun for watch in self._watches):
                 self.all_begun.set()
 
-    def note_event(self, kind: Kind) -> None:
-        self._behind.discard(kind)
+    def note_event(self, kind: Kind, namespace: str) -> None:
+        self._behind.discard(self._watch(kind, namespace))
 
-    def note_behind(self, kind: Kind) -> None:
+    def note_behind(self, kind: Kind, namespace: str) -> None:
         """A list held what the watch did not tell even later."""
-        self._behind.add(kind)
+        self._behind.add(self._watch(kind, namespace))
 
     def problems(self) -> list[str]:
         """Why this process should be started anew; none if it should not."""
         now = self._monotonic()
+        ages = {watch: now - self._begun.get(watch, self._since) for watch in self._watches}
         stalled = [
-            f"watch of {kind.resource} was begun {now - self._begun.get(kind.resource, self._since):.0f} s ago"
-            for kind in WATCHED
-            if now - self._begun.get(kind.resource, self._since) > STALLED_SECONDS
+            f"watch of {_words(watch)} was begun {age:.0f} s ago"
+            for watch, age in ages.items()
+            if age > STALLED_SECONDS
         ]
-        return stalled + [f"watch of {kind.resource} does not tell what lists show" for kind in self._behind]
+        return stalled + [f"watch of {_words(watch)} does not tell what lists show" for watch in sorted(self._behind)]
+
+    def _watch(self, kind: Kind, namespace: str) -> tuple[str, str]:
+        return kind.resource, namespace if self._namespaces else ""
+
+
+def _words(watch: tuple[str, str]) -> str:
+    resource, namespace = watch
+    return f"{resource} in {namespace}" if namespace else resource
 
 
 def health_app(health: Health) -> web.Application:

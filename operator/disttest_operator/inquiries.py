@@ -1,11 +1,12 @@
 """What is asked of the API server when the caches do not say enough. Answers are good for a moment."""
 
+import logging
 import time
 
 from disttest_operator.core import bodies
 from disttest_operator.core.evidence import Reference
 from disttest_operator.core.views import Body, EventView, NodeView
-from disttest_operator.ports import Cluster, Kind
+from disttest_operator.ports import Cluster, Kind, RefusedError
 
 # What a spec may name.
 NAMED = {
@@ -16,6 +17,8 @@ NAMED = {
 NODES_FRESH_SECONDS = 30.0
 EVENTS_FRESH_SECONDS = 2.0
 
+log = logging.getLogger(__name__)
+
 
 class Inquiries:
     """A gang of hundreds of pods that starts makes hundreds of looks: they share the answers."""
@@ -23,6 +26,7 @@ class Inquiries:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._nodes: tuple[float, tuple[NodeView, ...]] | None = None
+        self._may_list_nodes = True
         self._events: dict[tuple[str, ...], tuple[float, tuple[EventView, ...]]] = {}
 
     async def missing(self, namespace: str, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
@@ -31,11 +35,22 @@ class Inquiries:
         return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
 
     async def nodes(self) -> tuple[NodeView, ...]:
+        """None of them where the operator has only Roles: nodes belong to no namespace."""
         now = time.monotonic()
         if self._nodes is None or now - self._nodes[0] > NODES_FRESH_SECONDS:
-            listed, _ = await self._cluster.list(Kind.NODE)
-            self._nodes = (now, tuple(bodies.node(body) for body in listed))
+            self._nodes = (now, await self._list_nodes())
         return self._nodes[1]
+
+    async def _list_nodes(self) -> tuple[NodeView, ...]:
+        try:
+            listed, _ = await self._cluster.list(Kind.NODE)
+        except RefusedError as error:
+            if self._may_list_nodes:
+                log.warning("nodes cannot be looked at, so too few GPUs and sick nodes go unnoticed: %s", error)
+            self._may_list_nodes = False
+            return ()
+        self._may_list_nodes = True
+        return tuple(bodies.node(body) for body in listed)
 
     async def events(self, namespace: str, uids: tuple[str, ...]) -> tuple[EventView, ...]:
         """Of each object in the order given, oldest first."""

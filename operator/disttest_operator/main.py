@@ -24,7 +24,6 @@ from disttest_operator.reconcile import Reconciler, Settings
 from disttest_operator.resync import Resync
 from disttest_operator.workqueue import WorkQueue
 
-WORKERS = 16
 CONFLICT_SECONDS = 0.05
 STOP_WORK_SECONDS = 1.5  # for what is being done when we are told to go
 STOP_WATCH_SECONDS = 1.5
@@ -37,10 +36,10 @@ class Operator:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        defaults = Defaults(image=options.runner_image, gpu_resource=options.gpu_resource)
+        defaults = Defaults(image=options.runner_image, gpu_resource=options.gpu_resource, timeouts=options.timeouts)
         self._caches = Caches(defaults)
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._health = health.Health()
+        self._health = health.Health(options.namespaces)
         self._metrics = Metrics(self._caches, version=metadata.version("disttest"), speaks=self._speaks)
         self._identity = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
         self._elector: Elector | None = None
@@ -48,7 +47,7 @@ class Operator:
 
     async def run(self) -> int:
         """The exit code: 0 when told to stop, 1 when something that must not end has ended."""
-        cluster = await connect(self._note_request, kubeconfig=self._options.kubeconfig)
+        cluster = await connect(self._note_request, kubeconfig=self._options.kubeconfig, workers=self._options.workers)
         servers = [
             await health.serve(health.metrics_app(self._render), self._options.metrics_address),
             await health.serve(health.health_app(self._health), self._options.health_address),
@@ -63,7 +62,8 @@ class Operator:
     async def _work(self, cluster: KubernetesCluster) -> int:
         elector = self._elector = Elector(cluster, namespace=self._options.lease_namespace, identity=self._identity)
         reconciler, resync = self._reconciler(cluster), self._resync(cluster)
-        workers = [asyncio.create_task(self._worker(reconciler), name=f"worker {n}") for n in range(WORKERS)]
+        numbers = range(self._options.workers)
+        workers = [asyncio.create_task(self._worker(reconciler), name=f"worker {n}") for n in numbers]
         stop_watching = asyncio.Event()
         watching = asyncio.create_task(self._watch(cluster, stop_watching), name="watches")
         vital = [
@@ -95,7 +95,7 @@ class Operator:
         return Resync(
             cluster,
             self._caches,
-            namespace=self._options.namespace,
+            namespaces=self._options.namespaces,
             add=self._queue.add,
             clock=_now,
             health=self._health,
@@ -111,9 +111,9 @@ class Operator:
             server=cluster.server,
             session=cluster.watch_session,
         )
-        namespace = self._options.namespace
+        namespaces = self._options.namespaces
         identity, on_signal = self._identity, self._stop.set
-        await handlers.watch(registry, namespace=namespace, identity=identity, stop=stop, on_signal=on_signal)
+        await handlers.watch(registry, namespaces=namespaces, identity=identity, stop=stop, on_signal=on_signal)
 
     async def _worker(self, reconciler: Reconciler) -> None:
         """Waits for the caches and the Lease, then takes one key after the other."""
@@ -168,9 +168,9 @@ class Operator:
         self._metrics.count_request(request, code)
         self._health.note_request(request, code)
 
-    def _note_event(self, kind: Kind) -> None:
+    def _note_event(self, kind: Kind, namespace: str) -> None:
         self._metrics.note_event(kind)
-        self._health.note_event(kind)
+        self._health.note_event(kind, namespace)
 
 
 def _error_of(task: asyncio.Task[Any]) -> BaseException | None:

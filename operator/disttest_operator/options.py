@@ -1,58 +1,120 @@
-"""What the operator is told: flags, or environment variables DISTTEST_OPERATOR_* of the same names."""
+"""What the operator is told: flags, or environment variables DISTTEST_OPERATOR_* of the same names.
+
+`python -m disttest_operator.options` prints the table of docs/configuration.md.
+"""
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-PREFIX = "DISTTEST_OPERATOR_"
-DEFAULT_RUNNER_IMAGE = "disttest-runner:latest"
-LEVELS = ("debug", "info", "warning", "error")
+from disttest_operator.core.model import Timeouts
+from disttest_operator.core.user_rules import UserRule
+from disttest_operator.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     runner_image: str
-    namespace: str
+    namespaces: tuple[str, ...]
+    rules: tuple[UserRule, ...]
+    queue_seconds: int
+    join_seconds: int
+    case_seconds: int
+    run_seconds: int
+    gpu_resource: str
+    fixed_nodes: bool
+    image_patience_seconds: int
+    workers: int
     metrics_address: str
     health_address: str
-    fixed_nodes: bool
     lease_namespace: str
-    log_level: str
-    gpu_resource: str
     kubeconfig: str
-    image_patience_seconds: int
+    log_level: str
+    log_format: str
+
+    @property
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            queue_seconds=self.queue_seconds,
+            join_seconds=self.join_seconds,
+            case_seconds=self.case_seconds,
+            run_seconds=self.run_seconds,
+        )
 
 
 def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
     """A flag wins over its variable; ends the program with a sentence when one is wrong."""
+    parser = _parser()
+    given = vars(parser.parse_args(arguments))
+    values: dict[str, Any] = {}
+    sources = {}  # of what is not a default
+    for flag in FLAGS:
+        text, source, is_said = _said(flag, given[flag.field], environ)
+        if is_said:
+            sources[flag.field] = source
+        try:
+            values[flag.field] = flag.read(text, source)
+        except ValueError as error:
+            parser.error(str(error))
+    values["lease_namespace"] = values["lease_namespace"] or environ.get("POD_NAMESPACE") or DEFAULT_LEASE_NAMESPACE
+    try:
+        return _agreed(Options(**values), sources)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def table() -> str:
+    """All flags, in Markdown."""
+    rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
+    rows += [f"| `--{flag.name}` | `{flag.variable}` | {_default(flag)} | {flag.meaning} |" for flag in FLAGS]
+    return "\n".join(rows) + "\n"
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="disttest_operator",
         description="Runs DistTests of a cluster.",
         epilog=f"Each flag has a variable: --runner-image is {PREFIX}RUNNER_IMAGE.",
+        allow_abbrev=False,  # what is short for one flag today may be short for two tomorrow
+    )
+    for flag in FLAGS:
+        words = f"{flag.meaning.replace('`', '')} (default: {_default(flag).replace('`', '')})"
+        switch: dict[str, Any] = {"nargs": "?", "const": "true"} if flag.default in {"true", "false"} else {}
+        parser.add_argument(f"--{flag.name}", metavar=flag.value, help=words, **switch)
+    return parser
+
+
+def _said(flag: Flag, argument: str | None, environ: Mapping[str, str]) -> tuple[str, str, bool]:
+    """The text, whose it is, and whether anybody said it. An empty variable is none: so manifests leave one out."""
+    if argument is not None:
+        return argument, f"--{flag.name}", True
+    if said := environ.get(flag.variable):
+        return said, flag.variable, True
+    return flag.default, f"--{flag.name}", False
+
+
+def _default(flag: Flag) -> str:
+    return flag.default_words or (f"`{flag.default}`" if flag.default else "none")
+
+
+def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
+    """Where two contradict each other a default gives way; raises ValueError where both were said."""
+    if chosen.metrics_address == chosen.health_address:
+        source = sources.get("health_address") or sources["metrics_address"]
+        raise ValueError(f"{source}: {chosen.health_address} serves metrics and health, write another port for one")
+    if chosen.case_seconds <= chosen.run_seconds:
+        return chosen
+    if "case_seconds" not in sources:
+        return replace(chosen, case_seconds=chosen.run_seconds)
+    if "run_seconds" not in sources:
+        return replace(chosen, run_seconds=chosen.case_seconds)
+    raise ValueError(
+        f"{sources['case_seconds']}: a case cannot last longer than the run; "
+        f"write at most the {chosen.run_seconds} of {sources['run_seconds']}, not {chosen.case_seconds}"
     )
 
-    def flag(name: str, default: str, words: str, **more: object) -> None:
-        value = environ.get(PREFIX + name.upper().replace("-", "_"), default)
-        parser.add_argument(f"--{name}", default=value, help=f"{words} (default: {default or 'none'})", **more)  # type: ignore[arg-type]  # passed on as it is
 
-    flag("runner-image", DEFAULT_RUNNER_IMAGE, "image of runs that name none")
-    flag("namespace", "", "the only namespace to look at; none: all")
-    flag("metrics-address", ":8080", "where /metrics is served")
-    flag("health-address", ":8081", "where /healthz and /readyz are served")
-    flag("lease-namespace", environ.get("POD_NAMESPACE", "disttest-system"), "where the operators' Lease is")
-    flag("log-level", "info", "how much is logged", choices=LEVELS)
-    flag("gpu-resource", "nvidia.com/gpu", "resource of GPUs in runs that name none")
-    flag("kubeconfig", "", "file to reach the cluster with; none: as the pod's ServiceAccount")
-    flag("image-patience-seconds", "30", "how long an image may fail to be pulled", type=int)
-    fixed = environ.get(PREFIX + "FIXED_NODES", "").lower() in {"1", "true", "yes"}
-    parser.add_argument(
-        "--fixed-nodes",
-        action="store_true",
-        default=fixed,
-        help="no nodes will be added: too few GPUs end a run at once",
-    )
-    chosen = parser.parse_args(arguments)
-    for name in ("metrics_address", "health_address"):
-        if not getattr(chosen, name).rpartition(":")[2].isdecimal():
-            parser.error(f"--{name.replace('_', '-')} {getattr(chosen, name)!r}: write host:port or :port")
-    return Options(**vars(chosen))
+if __name__ == "__main__":
+    sys.stdout.write(table())

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from disttest_operator.caches import WATCHED, Caches, Key
@@ -30,7 +30,7 @@ class Resync:
         cluster: Cluster,
         caches: Caches,
         *,
-        namespace: str,
+        namespaces: Sequence[str],
         add: Callable[[Key], None],
         clock: Callable[[], datetime],
         health: Health,
@@ -39,7 +39,7 @@ class Resync:
     ) -> None:
         self._cluster = cluster
         self._caches = caches
-        self._namespace = namespace
+        self._namespaces = tuple(namespaces) or ("",)
         self._add = add
         self._clock = clock
         self._health = health
@@ -62,8 +62,7 @@ class Resync:
         is_first = not self._health.synced.is_set()
         newer: dict[Kind, list[Body]] = {}
         for kind in WATCHED:
-            selector = naming.SELECTOR if kind in SELECTED else ""
-            listed, version = await self._cluster.list(kind, self._namespace, label_selector=selector)
+            listed, version = await self._list(kind)
             newer[kind] = [body for body in listed if self._is_newer(kind, body)]
             pruned = self._caches.prune(kind, listed, version, self._clock())
             if is_first:
@@ -77,6 +76,17 @@ class Resync:
         if not is_first and any(newer.values()):
             await self._catch_up(newer)
 
+    async def _list(self, kind: Kind) -> tuple[list[Body], int]:
+        """Of all namespaces, at the oldest of their versions: what is younger than that is not judged by this list."""
+        selector = naming.SELECTOR if kind in SELECTED else ""
+        listed: list[Body] = []
+        versions = []
+        for namespace in self._namespaces:
+            part, version = await self._cluster.list(kind, namespace, label_selector=selector)
+            listed += part
+            versions.append(version)
+        return listed, min(versions)
+
     async def _catch_up(self, newer: dict[Kind, list[Body]]) -> None:
         """A moment later the watch should have told; if not, take it from the list, and say that the watch hangs."""
         await asyncio.sleep(self._catch_up_seconds)
@@ -85,7 +95,8 @@ class Resync:
             if behind:
                 log.error("resync: the watch of %s did not tell of %d objects", kind.resource, len(behind))
                 self._metrics.count_healed(kind, len(behind))
-                self._health.note_behind(kind)
+                for namespace in {body["metadata"]["namespace"] for body in behind}:
+                    self._health.note_behind(kind, namespace)
                 self._take(kind, behind)
 
     def _is_newer(self, kind: Kind, body: Body) -> bool:

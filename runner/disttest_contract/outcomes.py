@@ -90,7 +90,7 @@ class Reason(StrEnum):
     GANG_LOST = "GangLost"  # an agent went away
     GANG_FAILED_TO_START = "GangFailedToStart"  # ranks could not be started or restarted
     NODES_DIFFER = "NodesDiffer"  # versions or GPUs of one node are not those of the others
-    GPU_BROKEN = "GpuBroken"  # CUDA cannot be initialised on a node
+    GPU_BROKEN = "GpuBroken"  # CUDA cannot be initialised on a node, or a GPU is proven to be broken
     SHARED_NODE = "SharedNode"  # two pods of a spread gang on one node
     RUN_DEADLINE = "RunDeadline"
     TERMINATED = "Terminated"  # SIGTERM

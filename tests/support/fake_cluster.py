@@ -26,6 +26,7 @@ class FakeCluster:
         self.logs: dict[str, str] = {}
         self.broken_logs = 0  # so many reads of a log fail
         self.refuses: set[Kind] = set()
+        self.refuses_lists: set[Kind] = set()  # no right to
         self.refuses_in_status: set[str] = set()  # fields
         self.is_away = False  # no request is answered
         self.cut: float | None = None
@@ -56,6 +57,8 @@ class FakeCluster:
         field_selector: str = "",
     ) -> tuple[list[Body], int]:
         self.reads.append(f"list {kind.resource}")
+        if kind in self.refuses_lists:
+            raise RefusedError(f"GET /{kind.resource}: 403 forbidden")
         where = (kind, namespace)
         found: list[Body] = [
             body for key, body in self.objects.items() if key[:2] == where or (key[0] is kind and not namespace)

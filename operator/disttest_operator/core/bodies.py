@@ -9,6 +9,7 @@ from disttest_operator.core import naming
 from disttest_operator.core.views import Body, Condition, EventView, Exit, JobView, NodeView, PodView
 
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+KNOWN = frozenset({"True", "False"})  # of the statuses of a condition
 
 
 def job(body: Body) -> JobView:
@@ -73,8 +74,8 @@ def node(body: Body) -> NodeView:
         name=meta["name"],
         labels=dict(meta.get("labels") or {}),
         allocatable=dict(status.get("allocatable") or {}),
+        conditions={entry["type"]: _condition(entry) for entry in status.get("conditions") or ()},
         is_schedulable=not spec.get("unschedulable"),
-        conditions=_conditions(status),
     )
 
 
@@ -117,16 +118,18 @@ def _need_time(text: str) -> datetime:
 
 def _conditions(status: Body) -> dict[str, Condition]:
     """Those that are true or false; an unknown one says nothing."""
-    return {
-        entry["type"]: Condition(
-            reason=entry.get("reason") or "",
-            message=entry.get("message") or "",
-            is_true=entry["status"] == "True",
-            since=time(entry.get("lastTransitionTime")),
-        )
-        for entry in status.get("conditions") or ()
-        if entry["status"] in {"True", "False"}
-    }
+    entries: list[Body] = status.get("conditions") or []
+    return {entry["type"]: _condition(entry) for entry in entries if entry["status"] in KNOWN}
+
+
+def _condition(entry: Body) -> Condition:
+    return Condition(
+        reason=entry.get("reason") or "",
+        message=entry.get("message") or "",
+        is_true=entry["status"] == "True",
+        since=time(entry.get("lastTransitionTime")),
+        is_known=entry["status"] in KNOWN,
+    )
 
 
 def _nonce(spec: Body) -> str:

@@ -15,9 +15,12 @@ def suffices_without(test: DistTest, nodes: tuple[NodeView, ...], avoided: froze
 
 
 def shortage(test: DistTest, nodes: tuple[NodeView, ...]) -> str:
-    """A sentence if there are too few GPUs, whoever uses them now; else nothing. Taints are the scheduler's matter."""
+    """A sentence if there are too few GPUs, whoever uses them now; else nothing. Taints are the scheduler's matter.
+
+    Of no nodes nothing is claimed: we may have no right to see them.
+    """
     spec = test.spec
-    if not spec.gpus_per_node:
+    if not spec.gpus_per_node or not nodes:
         return ""
     wanted = spec.template.node_selector.items()
     sizes = {node.name: _gpus(node, spec.gpu_resource) for node in nodes if wanted <= node.labels.items()}

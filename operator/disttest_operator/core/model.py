@@ -189,3 +189,4 @@ class Defaults:
 
     image: str
     gpu_resource: str = "nvidia.com/gpu"
+    timeouts: Timeouts = Timeouts()

@@ -140,7 +140,7 @@ def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
         placement=Placement(raw.get("placement", Placement.SPREAD)),
         env=_env(raw),
         queue_name=raw.get("queueName", ""),
-        timeouts=_timeouts(raw.get("timeouts", {})),
+        timeouts=_timeouts(raw.get("timeouts", {}), defaults.timeouts),
         retries=_retries(raw.get("retries", {})),
         artifacts=Artifacts(persistent_volume_claim=raw.get("artifacts", {}).get("persistentVolumeClaim", "")),
         ttl_seconds_after_finished=raw.get("ttlSecondsAfterFinished"),
@@ -167,13 +167,14 @@ def _env(raw: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple((entry["name"], entry.get("value", "")) for entry in raw.get("env", ()))
 
 
-def _timeouts(raw: Mapping[str, int]) -> Timeouts:
-    standard = Timeouts()
+def _timeouts(raw: Mapping[str, int], standard: Timeouts) -> Timeouts:
+    """Of caseSeconds and runSeconds the one that is left out gives way: no case lasts longer than its run."""
+    case_seconds, run_seconds = raw.get("caseSeconds"), raw.get("runSeconds")
     return Timeouts(
         queue_seconds=raw.get("queueSeconds", standard.queue_seconds),
         join_seconds=raw.get("joinSeconds", standard.join_seconds),
-        case_seconds=raw.get("caseSeconds", standard.case_seconds),
-        run_seconds=raw.get("runSeconds", standard.run_seconds),
+        case_seconds=case_seconds or min(standard.case_seconds, run_seconds or standard.run_seconds),
+        run_seconds=run_seconds or max(standard.run_seconds, case_seconds or standard.case_seconds),
     )
 
 

@@ -81,12 +81,11 @@ SUITE = Object(
 )
 
 TIMEOUTS = Object(
-    has_default=True,
     fields={
-        "queueSeconds": Whole(minimum=1, maximum=604800, default=1800),
-        "joinSeconds": Whole(minimum=1, maximum=86400, default=300),
-        "caseSeconds": Whole(minimum=1, maximum=86400, default=300),
-        "runSeconds": Whole(minimum=1, maximum=604800, default=7200),
+        "queueSeconds": Whole(minimum=1, maximum=604800),
+        "joinSeconds": Whole(minimum=1, maximum=86400),
+        "caseSeconds": Whole(minimum=1, maximum=86400),
+        "runSeconds": Whole(minimum=1, maximum=604800),
     },
 )
 

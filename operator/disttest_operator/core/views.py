@@ -17,10 +17,13 @@ Body = Mapping[str, Any]  # an object as the API server sent it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
+    """One that is not known is not true. Only those of nodes can be unknown, of others they are left out."""
+
     reason: str
     message: str
     is_true: bool
     since: datetime | None
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +144,8 @@ class NodeView:
     name: str
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
-    is_schedulable: bool = True
     conditions: Mapping[str, Condition] = field(default_factory=dict)
+    is_schedulable: bool = True  # nobody has cordoned it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ def test_independent_defaults_are_filled_in_and_the_others_are_left_to_the_opera
         "nodes": 1,
         "gpusPerNode": 8,
         "placement": "Spread",
-        "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
         "retries": {"flaky": 1},
     }
 
@@ -50,7 +49,7 @@ CHANGES: Mapping[str, Any] = {
     "artifacts": {"persistentVolumeClaim": "other"},
     "template": {"spec": {"nodeSelector": {"example.com/gpu": "a100"}}},
 }
-HAS_DEFAULT = {"nodes", "gpusPerNode", "placement", "timeouts", "retries"}
+HAS_DEFAULT = {"nodes", "gpusPerNode", "placement", "retries"}
 
 
 def test_the_table_of_changes_has_every_field_of_the_spec() -> None:

@@ -18,7 +18,7 @@ def test_explain_reads_well(cluster: Cluster, api: Api) -> None:
     assert "caseSeconds <integer> For a single case. Then the case is hung" in text
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/dev", "overlays/e2e", "nightly"])
+@pytest.mark.parametrize("folder", ["base", "overlays/dev", "overlays/e2e", "overlays/namespaced", "nightly"])
 def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cluster: Cluster, api: Api) -> None:
     rendered = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS / folder))))
     # Dry runs create no namespace for the ones that come after it.
@@ -126,6 +126,11 @@ def test_the_operator_may_not_do_what_it_does_not_need(what: str, api: Api, righ
 )
 def test_the_operator_may_do_what_it_needs(what: str, api: Api, rights: None) -> None:
     assert may(api, OPERATOR, what, api.namespace)
+
+
+def test_without_the_role_for_nodes_the_operator_has_no_other_right_beyond_namespaces(api: Api, rights: None) -> None:
+    beyond = ("list nodes", "get namespaces", "list namespaces", "list customresourcedefinitions.apiextensions.k8s.io")
+    assert [what for what in beyond if may(api, OPERATOR, what, "")] == ["list nodes"]
 
 
 def test_the_operator_keeps_its_lease_in_its_own_namespace_only(api: Api, rights: None) -> None:

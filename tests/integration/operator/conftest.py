@@ -32,8 +32,8 @@ def start_operator(cluster: Cluster, installed: Path, tmp_path_factory: pytest.T
     directory = tmp_path_factory.mktemp("operators")
 
     @contextlib.contextmanager
-    def start(*flags: str, log: str = "operator.log") -> Iterator[OperatorProcess]:
-        operator = OperatorProcess(installed, directory / log, flags)
+    def start(*flags: str, log: str = "operator.log", kubeconfig: Path = installed) -> Iterator[OperatorProcess]:
+        operator = OperatorProcess(kubeconfig, directory / log, flags)
         try:
             cluster.wait_until("operator is ready", lambda: is_ready(operator), timeout_seconds=READY_SECONDS)
             yield operator

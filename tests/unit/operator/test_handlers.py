@@ -23,4 +23,4 @@ async def watch_for_a_moment() -> None:
     stop = asyncio.Event()
     stop.set()
     registry = kopf.OperatorRegistry()
-    await handlers.watch(registry, namespace="", identity="pod-1", stop=stop, on_signal=lambda: None)
+    await handlers.watch(registry, namespaces=(), identity="pod-1", stop=stop, on_signal=lambda: None)

@@ -25,3 +25,9 @@ def test_a_request_is_named_as_rbac_names_it(
 ) -> None:
     request = describe(method, path, query)
     assert (request.verb, request.resource) == (verb, resource)
+
+
+def test_a_watch_of_one_namespace_names_it() -> None:
+    watch = {"watch": "true"}
+    assert describe("GET", "/api/v1/namespaces/n/pods", watch).namespace == "n"
+    assert describe("GET", "/api/v1/pods", watch).namespace == ""

@@ -16,15 +16,15 @@ KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
 class Setting:
     """A cluster with one run, and caches that no watch fills."""
 
-    def __init__(self) -> None:
+    def __init__(self, *namespaces: str) -> None:
         self.world = World()
         self.added: list[Key] = []
         self.clock_seconds = 0.0
-        self.health = Health(monotonic=lambda: self.clock_seconds)
+        self.health = Health(namespaces, monotonic=lambda: self.clock_seconds)
         self.resync = resync.Resync(
             self.world.cluster,
             self.world.caches,
-            namespace="",
+            namespaces=namespaces,
             add=self.added.append,
             clock=self.world.clock,
             health=self.health,
@@ -66,7 +66,7 @@ def test_a_watch_that_does_not_tell_what_a_list_shows_is_reported_until_it_tells
     assert run is not None
     assert run.test.status["phase"] == "Running", "healed from the list"
     assert setting.health.problems() == ["watch of disttests does not tell what lists show"]
-    setting.health.note_event(Kind.RUN)
+    setting.health.note_event(Kind.RUN, "gpu-ci")
     assert setting.health.problems() == []
 
 
@@ -79,3 +79,39 @@ def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
         setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
     setting.health.note_request(Request(verb="watch", resource="disttests"), "429")
     assert setting.health.problems() == [f"watch of disttests was begun {STALLED_SECONDS + 1:.0f} s ago"]
+
+
+def test_of_several_namespaces_each_is_listed_and_no_other() -> None:
+    setting = Setting("gpu-ci", "empty")
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    foreign = body | {"metadata": body["metadata"] | {"namespace": "foreign", "uid": "another"}}
+    setting.world.cluster.put(Kind.RUN, foreign)
+    setting.once()
+    assert setting.world.caches.run("gpu-ci", "nightly") is not None
+    assert setting.world.caches.run("foreign", "nightly") is None
+    del setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    setting.once()
+    assert setting.world.caches.run("gpu-ci", "nightly") is None, "pruned"
+
+
+def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> None:
+    setting = Setting("a", "b")
+    kinds = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
+
+    def begin(*namespaces: str) -> None:
+        for kind in kinds:
+            for namespace in namespaces:
+                request = Request(verb="watch", resource=kind.resource, namespace=namespace)
+                setting.health.note_request(request, "200")
+
+    begin("a")
+    assert not setting.health.all_begun.is_set()
+    begin("b")
+    assert setting.health.all_begun.is_set()
+    setting.clock_seconds = STALLED_SECONDS + 1
+    begin("a")
+    assert setting.health.problems()[0] == f"watch of disttests in b was begun {STALLED_SECONDS + 1:.0f} s ago"
+    begin("b")
+    setting.health.note_behind(Kind.RUN, "a")
+    setting.health.note_event(Kind.RUN, "b")
+    assert setting.health.problems() == ["watch of disttests in a does not tell what lists show"]

@@ -14,18 +14,14 @@ GOLDEN = Path(__file__).parents[3] / "data" / "golden"
 Matches = Callable[[Mapping[str, Any], str], None]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
-
-
 @pytest.fixture
-def matches(request: pytest.FixtureRequest) -> Matches:
+def matches(updates_golden: bool) -> Matches:  # noqa: FBT001  # a fixture
     """matches(manifest, "job.yaml") fails with a diff; run this folder with --update-golden to accept what is new."""
 
     def compare(manifest: Mapping[str, Any], name: str) -> None:
         made = yaml.safe_dump(copy.deepcopy(dict(manifest)), sort_keys=False, width=120)
         path = GOLDEN / name
-        if request.config.getoption("--update-golden", default=False):
+        if updates_golden:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(made)
         golden = path.read_text() if path.exists() else ""

@@ -2,6 +2,7 @@
 
 import copy
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -129,6 +130,26 @@ def test_the_smallest_manifest_gets_defaults() -> None:
     assert (spec.image, spec.gpu_resource, spec.series) == ("runner:default", "nvidia.com/gpu", "")
     assert (spec.timeouts, spec.template, spec.ttl_seconds_after_finished) == (Timeouts(), Template(), None)
     assert (spec.retries, spec.artifacts) == (Retries(flaky=1), Artifacts())
+
+
+STANDARD = Timeouts(queue_seconds=60, join_seconds=50, case_seconds=40, run_seconds=400)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ({}, STANDARD),
+        ({"queueSeconds": 1, "joinSeconds": 2}, replace(STANDARD, queue_seconds=1, join_seconds=2)),
+        ({"runSeconds": 10}, replace(STANDARD, run_seconds=10, case_seconds=10)),
+        ({"runSeconds": 500}, replace(STANDARD, run_seconds=500)),
+        ({"caseSeconds": 500}, replace(STANDARD, case_seconds=500, run_seconds=500)),
+        ({"caseSeconds": 10, "runSeconds": 10}, replace(STANDARD, case_seconds=10, run_seconds=10)),
+    ],
+    ids=str,
+)
+def test_timeouts_that_are_left_out_are_the_operators_and_give_way(written: dict[str, int], expected: Timeouts) -> None:
+    body = changed({"spec/timeouts": written})
+    assert parse(body, replace(DEFAULTS, timeouts=STANDARD)).spec.timeouts == expected
 
 
 @pytest.mark.parametrize(

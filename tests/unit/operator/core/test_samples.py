@@ -12,7 +12,8 @@ from disttest_operator.core.run_plan import unknown_suites
 from disttest_runner.suites.collectives.arguments import Arguments
 
 MANIFESTS = Path(__file__).parents[4] / "manifests"
-SAMPLES = sorted((MANIFESTS / "samples").glob("*.yaml"))
+OTHERS = {"operator-rules"}  # samples that are no DistTest
+SAMPLES = sorted(path for path in (MANIFESTS / "samples").glob("*.yaml") if path.stem not in OTHERS)
 
 
 def read(path: Path) -> DistTest:

@@ -1,0 +1,34 @@
+from typing import Any
+
+import pytest
+
+from disttest_operator.core import bodies
+
+
+def node(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "n", "labels": {"pool": "a"}}, "spec": {}, "status": status}
+
+
+def condition(status: str) -> dict[str, Any]:
+    return {
+        "type": "Ready",
+        "status": status,
+        "reason": "NodeStatusUnknown",
+        "message": "Kubelet stopped posting node status.",
+        "lastTransitionTime": "2026-11-21T02:00:01Z",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "is_true", "is_known"), [("True", True, True), ("False", False, True), ("Unknown", False, False)]
+)
+def test_conditions_of_a_node_are_kept_unknown_ones_too(status: str, is_true: bool, is_known: bool) -> None:  # noqa: FBT001  # a table
+    [(name, ready)] = bodies.node(node(conditions=[condition(status)])).conditions.items()
+    assert (name, ready.is_true, ready.is_known, ready.reason) == ("Ready", is_true, is_known, "NodeStatusUnknown")
+    assert ready.since is not None
+
+
+def test_a_node_is_schedulable_until_somebody_cordons_it() -> None:
+    assert bodies.node(node()).is_schedulable
+    assert bodies.node({"metadata": {"name": "n"}}).is_schedulable
+    assert not bodies.node(node() | {"spec": {"unschedulable": True}}).is_schedulable
