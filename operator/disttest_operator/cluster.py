@@ -91,6 +91,10 @@ class KubernetesCluster:
         patch = {"metadata": guard, "status": status}
         return await self._json("PATCH", path, patch, content_type=MERGE_PATCH, missing_ok=True)
 
+    async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
+        path = f"{_path(kind, name=name)}?{_field_manager()}"
+        await self._json("PATCH", path, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH, missing_ok=True)
+
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         options = {
             "apiVersion": "v1",

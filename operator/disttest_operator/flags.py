@@ -171,6 +171,21 @@ FLAGS = (
         meaning="how long an image may fail to be pulled",
     ),
     Flag(
+        name="gang-patience-seconds",
+        default="600",
+        read=_whole(1, 86400),
+        value="N",
+        meaning="how long a gang keeps half of its nodes while there are none for the rest; "
+        "a twentieth of it while an older run waits in the same way",
+    ),
+    Flag(
+        name="label-suspect-nodes",
+        default="false",
+        read=_truth,
+        meaning="nodes that runs blame get the label `disttest.dev/suspect`, until a run passes there; "
+        "needs `manifests/rbac/suspects`",
+    ),
+    Flag(
         name="workers",
         default="16",
         read=_whole(1, 256),

@@ -14,6 +14,7 @@ from typing import Any
 from disttest_operator import handlers, health, requests
 from disttest_operator.caches import Caches, Key
 from disttest_operator.cluster import KubernetesCluster, connect
+from disttest_operator.core import known_signs
 from disttest_operator.core.evidence import Policy
 from disttest_operator.core.model import Defaults
 from disttest_operator.lease import Elector
@@ -85,9 +86,13 @@ class Operator:
 
     def _reconciler(self, cluster: KubernetesCluster) -> Reconciler:
         policy = Policy(
-            fixed_nodes=self._options.fixed_nodes, image_patience_seconds=self._options.image_patience_seconds
+            fixed_nodes=self._options.fixed_nodes,
+            image_patience_seconds=self._options.image_patience_seconds,
+            gang_patience_seconds=self._options.gang_patience_seconds,
         )
-        settings = Settings(policy=policy, instance=self._identity)
+        rules = (*self._options.rules, *known_signs.KNOWN)
+        labels = self._options.label_suspect_nodes
+        settings = Settings(policy=policy, rules=rules, label_suspect_nodes=labels, instance=self._identity)
         later = self._queue.add_after
         return Reconciler(cluster, self._caches, settings=settings, clock=_now, plan_later=later)
 

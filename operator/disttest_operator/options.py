@@ -26,6 +26,8 @@ class Options:
     gpu_resource: str
     fixed_nodes: bool
     image_patience_seconds: int
+    gang_patience_seconds: int
+    label_suspect_nodes: bool
     workers: int
     metrics_address: str
     health_address: str

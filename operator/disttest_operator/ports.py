@@ -74,6 +74,9 @@ class Cluster(Protocol):
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
         """Guarded by uid and resourceVersion of `body_meta`. None: the object is gone."""
 
+    async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
+        """Of an object without a namespace, which may be gone. None takes a label off."""
+
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """Only this very object; its dependants follow in the background. It may be gone already."""
 

@@ -15,10 +15,13 @@ from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFo
 from disttest_operator.core.model import Concurrency, DistTest, Manifest
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.status import without_details
+from disttest_operator.core.user_rules import UserRule
 from disttest_operator.core.views import Body
+from disttest_operator.hardware import HardwareSearch
 from disttest_operator.inquiries import Inquiries
 from disttest_operator.ledgers import Ledgers, series_key
 from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
+from disttest_operator.suspects import SuspectLabels
 
 STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
 NONCE_BYTES = 16
@@ -30,6 +33,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     policy: Policy
+    rules: tuple[UserRule, ...] = ()  # tried in this order on attempts that went wrong
+    label_suspect_nodes: bool = False
     instance: str  # of this operator, named in events
 
 
@@ -52,11 +57,15 @@ class Reconciler:
         self._plan_later = plan_later
         self._ledgers = Ledgers(cluster, caches, clock)
         self._inquiries = Inquiries(cluster)
+        self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
+        self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
 
     async def reconcile(self, key: Key) -> float | None:
         """Seconds until the key should be looked at even if nothing happens; None: never."""
         if key.kind is Kind.SERIES:
             await self._ledgers.settle(key.namespace, key.name)
+            if self._suspect_labels:
+                await self._suspect_labels.refresh()
             return None
         seen = Observed()
         for _ in range(STEPS):
@@ -123,6 +132,8 @@ class Reconciler:
                 return await self._read_job(test, name, seen)
             case actions.ReadReport(leader=leader, nonce=nonce):
                 return replace(seen, report=await reports.read(self._cluster, test, leader, nonce))
+            case actions.Search(pods=pods):
+                return replace(seen, search=await self._search.over(test, pods, seen))
             case actions.WriteReport(name=name):
                 return await self._write_report(test, name, seen)
             case actions.CreateService(manifest=manifest):

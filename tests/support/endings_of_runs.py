@@ -1,7 +1,8 @@
 """Endings that the run, its report or its Job tell."""
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core.evidence import Evidence, Observed, Policy, Reference
+from disttest_operator.core.evidence import Evidence, Observed, Policy, Reference, Search
+from disttest_operator.core.matching import Match
 from disttest_operator.core.model import Suite
 from disttest_operator.core.rule import Retry
 from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
@@ -75,6 +76,16 @@ OF_RUNS = {
             report=found(a_report({"test_a": Outcome.FAILED})),
         ),
         verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, words="0 cases passed",
+    ),
+    "a known sign of broken hardware in a red run": Row(
+        evidence=evidence(
+            *ENDED, report=found(a_report({"test_a": Outcome.FAILED})), search=Search(match=Match(
+                verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, message="a GPU is lost: pod 1 said so",
+                retry=True, nodes=("node1", "elsewhere"),
+            )),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="a GPU is lost",
+        retry=Retry.CHARGED, blamed=("node1",),
     ),
     "report hung": Row(
         evidence=evidence(*ENDED, report=found(a_report({"test_a": Outcome.HUNG}))),

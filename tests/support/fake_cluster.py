@@ -53,7 +53,7 @@ class FakeCluster:
         kind: Kind,
         namespace: str = "",
         *,
-        label_selector: str = "",  # noqa: ARG002  # the Protocol's; every object here is ours
+        label_selector: str = "",
         field_selector: str = "",
     ) -> tuple[list[Body], int]:
         self.reads.append(f"list {kind.resource}")
@@ -63,6 +63,8 @@ class FakeCluster:
         found: list[Body] = [
             body for key, body in self.objects.items() if key[:2] == where or (key[0] is kind and not namespace)
         ]
+        if kind is Kind.NODE and label_selector:  # all other objects here are ours
+            found = [body for body in found if label_selector in body["metadata"].get("labels", {})]
         if field_selector:
             uid = field_selector.partition("=")[2]
             found = [body for body in found if body.get("involvedObject", {}).get("uid") == uid]
@@ -96,6 +98,14 @@ class FakeCluster:
         merged = {**before.get("status", {}), **status}
         after = {**before, "status": {key: value for key, value in merged.items() if value is not None}}
         return self._write(f"patch {kind.resource} {meta['name']}", kind, after)
+
+    async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
+        body = self.objects.get((kind, "", name))
+        if body is None:
+            return
+        merged = {**body["metadata"].get("labels", {}), **labels}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        self._write(f"label {kind.resource} {name}", kind, {**body, "metadata": {**body["metadata"], "labels": kept}})
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         self._power("before")

@@ -11,6 +11,7 @@ from disttest_operator.caches import Caches, Key
 from disttest_operator.core import bodies, naming
 from disttest_operator.core.evidence import Policy
 from disttest_operator.core.model import Defaults
+from disttest_operator.core.user_rules import UserRule
 from disttest_operator.ports import Kind
 from disttest_operator.reconcile import Reconciler, Settings
 from tests.support.fake_cluster import FakeCluster
@@ -30,6 +31,7 @@ class World:
         self.cluster = FakeCluster()
         self.now = at(0)
         self.policy = Policy()
+        self.rules: tuple[UserRule, ...] = ()
         self.report = REPORT
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()
@@ -41,7 +43,7 @@ class World:
         self.reconciler = Reconciler(
             self.cluster,
             self.caches,
-            settings=Settings(policy=self.policy, instance="me"),
+            settings=Settings(policy=self.policy, rules=self.rules, instance="me"),
             clock=self.clock,
             plan_later=lambda key, _: self.later.append(key),
         )
@@ -85,14 +87,18 @@ class World:
         for index in (0, 1):
             self.cluster.put(Kind.POD, pod_body(index, state, attempt))
 
-    def finish(self, lines: list[str] | None = None, attempt: int = 1, **summary: Any) -> None:
+    def finish(
+        self, lines: list[str] | None = None, attempt: int = 1, said_before: str = "hello", **summary: Any
+    ) -> None:
         """All agents have ended well, and the leader's log holds a report."""
         self.now = max(self.now, at(20))
         report = self.report if attempt == 1 else found(a_report(attempt=attempt))
         said = {"verdict": Verdict.PASSED, "reason": Reason.ALL_CASES_PASSED, "report_sha256": report.sha256}
         self.pods_of(attempt, terminated=terminated(0, a_summary(attempt=attempt, **said | summary)))
         leader = pod_body(0, {}, attempt)["metadata"]["name"]
-        self.cluster.logs[leader] = "\n".join(lines or ["hello", *frames.encode(report.raw, self.nonce_of(attempt))])
+        self.cluster.logs[leader] = "\n".join(
+            lines or [said_before, *frames.encode(report.raw, self.nonce_of(attempt))]
+        )
 
     def lose_a_node(self) -> None:
         """Of the second pod of the first attempt; the leader ends without a report, and its pods with their Job."""

@@ -45,6 +45,13 @@ class ReadReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is left of these pods for signs of broken hardware: logs, their conditions and those of their nodes."""
+
+    pods: tuple[PodView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CreateService:
     manifest: Manifest
 
@@ -112,6 +119,7 @@ Step = (
     | ReadEvents
     | ReadJob
     | ReadReport
+    | Search
     | CreateService
     | CreateJob
     | WriteReport

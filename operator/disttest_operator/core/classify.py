@@ -1,12 +1,12 @@
 """What a run came to. The order of the tables is the policy: what proves most comes first."""
 
-from disttest_operator.core.endings import AFTER_THE_GANG, CANCELLED, LAST, RESULT
+from disttest_operator.core.endings import AFTER_THE_GANG, CANCELLED, LAST, RESULT, SIGNS
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.refusals import BEFORE_CREATION, WHILE_STARTING
 from disttest_operator.core.rule import Ending, first_match
 from disttest_operator.core.starting import NEVER_STARTED
 
-RULES = (*BEFORE_CREATION, *RESULT, *CANCELLED, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
+RULES = (*BEFORE_CREATION, *SIGNS, *RESULT, *CANCELLED, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
 
 
 def classify(evidence: Evidence) -> Ending | None:

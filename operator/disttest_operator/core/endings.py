@@ -25,6 +25,21 @@ WORTH_ANOTHER_GANG = frozenset(
 )
 
 
+def known_sign(evidence: Evidence) -> Ending | None:
+    """A rule of the operator's configuration: red on hardware that is proven to be broken is the hardware's."""
+    match = evidence.seen.search.match if evidence.seen.search else None
+    if match is None:
+        return None
+    here = {pod.node for pod in evidence.pods}
+    return Ending(
+        verdict=match.verdict,
+        reason=match.reason,
+        message=match.message,
+        retry=Retry.CHARGED if match.retry else Retry.NEVER,
+        blamed=tuple(node for node in match.nodes if node in here),
+    )
+
+
 def reported_result(evidence: Evidence) -> Ending | None:
     """The leader came to its end: what the cases came to, whatever happens to the pods afterwards."""
     found = evidence.report
@@ -241,6 +256,7 @@ def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
     return (*((evidence.leader,) if evidence.leader else ()), *evidence.ended_pods)
 
 
+SIGNS = (Told(find=known_sign),)  # looked for only where the others come to no pass
 RESULT = (Told(find=reported_result),)
 CANCELLED = (Rule(reason=Reason.CANCELLED, verdict=Verdict.CANCELLED, find=cancelled),)
 AFTER_THE_GANG = (

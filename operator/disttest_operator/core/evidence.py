@@ -7,6 +7,7 @@ from typing import Any
 
 from disttest_contract.report import Report
 from disttest_operator.core import attempts
+from disttest_operator.core.matching import Match
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import EventView, JobView, NodeView, PodView
 
@@ -26,7 +27,11 @@ class Policy:
     linger_seconds: int = 10  # for the other agents to end after the verdict
     parting_seconds: int = 45  # for the pods of an attempt to go before the next one begins
     gang_patience_seconds: int = 600  # with a gang of which some pods have nodes and others find none
-    rival_patience_seconds: int = 30  # the same, while an older run has such a gang too
+
+    @property
+    def rival_patience_seconds(self) -> float:
+        """The same, while an older run has such a gang too."""
+        return self.gang_patience_seconds / 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,13 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What rules of the operator's configuration found in an attempt that went wrong; None: nothing."""
+
+    match: Match | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """What caches hold and what was asked for. None: not asked yet."""
 
@@ -90,6 +102,7 @@ class Observed:
     taken: str = ""  # kind and name of an object in our way
     refused: str = ""  # what the API server said when it refused the Job or its Service
     stored: Stored | None = None  # the report
+    search: Search | None = None  # for signs of broken hardware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,7 @@ from typing import Any
 from disttest_contract.outcomes import Reason
 from disttest_operator.core import user_rules
 
-# The set of reasons is full: what is broken about a node, but is no GPU, has none of its own yet.
-NODE_UNHEALTHY = Reason.NODE_LOST
+NODE_UNHEALTHY = Reason.NODE_UNHEALTHY  # what is broken about a node, but is no GPU
 
 # Of those that the driver tells the kernel's log; from a pod seldom seen.
 FATAL_XIDS = (48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143)

@@ -8,6 +8,7 @@ LABEL_NAME = f"{GROUP}/name"  # of the DistTest
 LABEL_UID = f"{GROUP}/uid"  # of the DistTest: a run of the same name that was deleted may have left pods
 LABEL_ATTEMPT = f"{GROUP}/attempt"
 LABEL_SERIES = f"{GROUP}/series"
+LABEL_SUSPECT = f"{GROUP}/suspect"  # of nodes, with the reason; only where the operator is told to
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 ANNOTATION_REPORT_SHA256 = f"{GROUP}/report-sha256"  # of the unpacked JSON

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from disttest_contract.outcomes import Verdict
 from disttest_operator.core import (
     actions,
     attempts,
@@ -115,12 +116,20 @@ def _read(evidence: Evidence) -> Step | None:
 
 def _judge(evidence: Evidence) -> Step:
     ending = classify(evidence)
+    if ending and evidence.seen.search is None and _may_be_the_hardware(evidence, ending):
+        return actions.Search(pods=evidence.pods)
     if ending:
         return _end(evidence, record.reconsider(evidence, ending))
     wanted = status.going_on(evidence)
     if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
         return actions.WriteStatus(status=wanted)
     return Done(requeue_seconds=_look_again(evidence))
+
+
+def _may_be_the_hardware(evidence: Evidence, ending: Ending) -> bool:
+    """What passed stays passed, what was taken away is nobody's fault, and where nothing ran nothing was seen."""
+    is_somebodys = ending.verdict not in {Verdict.PASSED, Verdict.CANCELLED} and ending.retry is not Retry.FREE
+    return is_somebodys and any(pod.has_started for pod in evidence.pods)
 
 
 def _end(evidence: Evidence, ending: Ending) -> Step:

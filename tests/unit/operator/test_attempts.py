@@ -1,5 +1,6 @@
 """What an attempt leaves to the next one: the record, the nodes to avoid, the time that is left, when to begin."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.core import actions, attempts, record, status
 from disttest_operator.core.classify import classify
-from disttest_operator.core.evidence import Evidence, Policy
+from disttest_operator.core.evidence import Evidence, Policy, Search
 from disttest_operator.core.model import DistTest, Placement, Retries
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.rule import Ending, Retry
@@ -71,7 +72,8 @@ def second_gang(test: DistTest, *indexed_nodes: str, **seen: Any) -> Evidence:
 def test_an_infrastructure_failure_ends_the_attempt_and_not_the_run() -> None:
     said = found(a_bad_report(Verdict.INFRA_FAILED, Reason.GANG_LOST))
     lost = evidence(an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=said, seconds=24)
-    step = next_step(lost)
+    assert isinstance(next_step(lost), actions.Search)
+    step = next_step(replace(lost, seen=replace(lost.seen, search=Search())))
     assert isinstance(step, actions.WriteReport)
     assert step.name == "nightly-report-a1"
 

@@ -29,6 +29,8 @@ WRONG = [
     ("run-seconds", "1e3", "write a whole number from 1 to 604800, not '1e3'"),
     ("gpu-resource", "gpu", "write the name of an extended resource with its domain, like nvidia.com/gpu"),
     ("fixed-nodes", "maybe", "write true or false, not 'maybe'"),
+    ("gang-patience-seconds", "0", "write a whole number from 1 to 86400, not 0"),
+    ("label-suspect-nodes", "some", "write true or false, not 'some'"),
     ("image-patience-seconds", "soon", "write a whole number from 0 to 86400, not 'soon'"),
     ("workers", "0", "write a whole number from 1 to 256, not 0"),
     ("workers", "257", "write a whole number from 1 to 256, not 257"),
