@@ -98,7 +98,7 @@ def test_wrong_elements_of_the_timed_collectives_fail_the_case_and_are_counted(t
     suite = in_folder(tmp_path / "suite", "", select="all_reduce or broadcast")
     sabotage_folder(tmp_path / "suite", Sabotage.SCALED)
     found = {case.measurements[0].collective: case for case in only_suite(run(suite, tmp_path)).cases}
-    assert {case.outcome for case in found.values()} == {Outcome.FAILED}
+    assert {case.outcome for case in found.values()} == {Outcome.FAILED}, [case.message for case in found.values()]
     assert "1024 of 1024 elements are wrong; the first at 0: 28 instead of 14" in found["all_reduce"].message
     assert found["all_reduce"].measurements[0].wrong_elements == 4 * 1024
     assert found["broadcast"].measurements[0].wrong_elements == 3 * 1024  # the root has what it sent

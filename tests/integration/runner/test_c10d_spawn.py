@@ -12,7 +12,13 @@ from tests.integration.runner.gang import only_suite
 GOLDEN = c10d_table.golden("c10d_spawn_gloo.json")
 
 
-@pytest.fixture(scope="module", params=[(1, 2), (2, 1)], ids=["1 node x 2 ranks", "2 nodes x 1 rank"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((1, 2), id="1 node x 2 ranks", marks=pytest.mark.soak),
+        pytest.param((2, 1), id="2 nodes x 1 rank"),
+    ],
+)
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Report:
     nodes, ranks = request.param
     return c10d_table.run(tmp_path_factory.mktemp("c10d"), nodes=nodes, ranks=ranks)

@@ -63,6 +63,7 @@ def test_eager_cases_and_one_compiled_mode_have_their_outcome_on_two_nodes_of_tw
     assert outcomes(suite) == {name: one for name, one in EXPECTED.items() if any(word in name for word in chosen)}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("nodes", "ranks"), [(1, 1), (1, 2), (1, 3)], ids=["1x1", "1x2", "1x3"])
 def test_worlds_of_other_sizes_train_alike_with_shards_of_unequal_size(nodes: int, ranks: int, tmp_path: Path) -> None:
     suite = run(tmp_path, nodes=nodes, ranks=ranks, select="eager or unequal")

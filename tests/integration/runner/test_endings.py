@@ -64,6 +64,7 @@ def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: Gang)
     assert gang.summary(1).reason is Reason.TERMINATED
 
 
+@pytest.mark.soak  # the table of faults has it too
 def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
     gang.agents[1].kill()
     gang.agents[0].wait(10)
@@ -89,6 +90,7 @@ def test_agents_that_lose_their_leader_say_so(gang: Gang) -> None:
     assert last.counts.total == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("gang", [25], indirect=True, ids=["25"])
 def test_the_deadline_of_the_run_leaves_the_rest_not_run(gang: Gang) -> None:
     check_partial_report(gang, Verdict.TIMED_OUT, Reason.RUN_DEADLINE)

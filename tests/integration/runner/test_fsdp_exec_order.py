@@ -21,8 +21,11 @@ CASES = {
 
 @pytest.mark.parametrize(
     ("nodes", "ranks", "outcome"),
-    [(2, 2, Outcome.PASSED), (1, 3, Outcome.PASSED), (1, 1, Outcome.NOT_RUN)],
-    ids=["2x2", "1x3", "1x1"],
+    [
+        pytest.param(2, 2, Outcome.PASSED, id="2x2"),
+        pytest.param(1, 3, Outcome.PASSED, id="1x3", marks=pytest.mark.soak),
+        pytest.param(1, 1, Outcome.NOT_RUN, id="1x1", marks=pytest.mark.soak),
+    ],
 )
 def test_what_every_case_comes_to(nodes: int, ranks: int, outcome: Outcome, tmp_path: Path) -> None:
     gang = Gang(make_plan(builtin("fsdp-exec-order"), nodes=nodes, ranks=ranks), tmp_path)

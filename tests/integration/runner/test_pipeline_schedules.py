@@ -69,7 +69,7 @@ def test_every_case_of_the_suite_on_two_nodes_of_two_ranks(tmp_path: Path) -> No
     assert report.generations == 1
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.soak), 3])
 def test_training_on_one_node(ranks: int, tmp_path: Path) -> None:
     gang = Gang(make_plan(TRAINING, nodes=1, ranks=ranks, case_seconds=60), tmp_path)
     report = gang.run()

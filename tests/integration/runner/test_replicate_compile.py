@@ -40,6 +40,7 @@ def test_cases_that_read_generated_code_pass_on_two_nodes(tmp_path: Path) -> Non
     assert outcomes(suite) == {"test_bucketing[coalesced]": Outcome.PASSED, "test_bucketing[concat]": Outcome.PASSED}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("nodes", "ranks"), [(1, 1), (1, 3)], ids=["1x1", "1x3"])
 def test_tensor_parallel_pairs_are_not_run_in_a_world_without_two_of_them(
     nodes: int, ranks: int, tmp_path: Path

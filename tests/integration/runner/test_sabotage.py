@@ -53,6 +53,7 @@ TABLE = {
         select="GPipe and not (traced and uneven) or Interleaved1F1B-2x2x2 or two_stages and ZeroBubble or along_a_v "
         "or ones_own or computes_later",
         prepared_by="keyword and GPipe",
+        takes_minutes=True,
         silent={"test_plan": "rank 0 alone looks at plans"},
     ),
     "data-parallel": Row(
@@ -60,6 +61,7 @@ TABLE = {
         # one optimizer, and one case of what is compiled: compiling takes longer than everything else
         select="sgd and eager or dim and eager or sgd and dtensor_replicate and forward",
         prepared_by="sgd and replicate-sgd-eager and not dtensor",
+        takes_minutes=True,
     ),
     "replicate-compile": Row(
         modules=("replicate_compile",),

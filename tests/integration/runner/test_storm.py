@@ -3,6 +3,8 @@
 import random
 from pathlib import Path
 
+import pytest
+
 from bench import storm
 from bench.storm import KINDS, Strike
 from disttest_contract.outcomes import Outcome
@@ -14,6 +16,7 @@ MANY = tuple(kind for kind in KINDS if kind.name not in ("hang", "stop", "zygote
 FEW = tuple(kind for kind in KINDS if kind.name in ("hang", "stop"))
 
 
+@pytest.mark.soak
 def test_no_outcome_and_no_blame_is_wrong_and_nothing_is_left(tmp_path: Path) -> None:
     planned = storm.strikes(COUNT - len(FEW) - 1, SEED, MANY) + [Strike(kind, 2) for kind in FEW]
     random.Random(SEED).shuffle(planned)  # noqa: S311 - a storm, no secret

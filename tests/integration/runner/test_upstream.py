@@ -19,7 +19,13 @@ def upstream(*files: str, select: str = "") -> SuitePlan:
     return SuitePlan(name="-".join(files), root=str(ROOT), files=paths, select=select)
 
 
-@pytest.fixture(scope="module", params=[(1, 2), (2, 1)], ids=["1 node x 2 ranks", "2 nodes x 1 rank"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((1, 2), id="1 node x 2 ranks", marks=pytest.mark.soak),
+        pytest.param((2, 1), id="2 nodes x 1 rank"),
+    ],
+)
 def gang(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Gang:
     """Nodes have different folders for temporary files, as pods do: what ranks share there is bridged, or missed."""
     nodes, ranks = request.param
