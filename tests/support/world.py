@@ -8,10 +8,9 @@ from disttest_contract import frames
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.caches import Caches, Key
-from disttest_operator.core import bodies, naming
+from disttest_operator.core import bodies, known_signs, naming
 from disttest_operator.core.evidence import Policy
 from disttest_operator.core.model import Defaults
-from disttest_operator.core.user_rules import UserRule
 from disttest_operator.ports import Kind
 from disttest_operator.reconcile import Reconciler, Settings
 from tests.support.fake_cluster import FakeCluster
@@ -31,7 +30,7 @@ class World:
         self.cluster = FakeCluster()
         self.now = at(0)
         self.policy = Policy()
-        self.rules: tuple[UserRule, ...] = ()
+        self.rules = known_signs.KNOWN
         self.report = REPORT
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()

@@ -1,7 +1,6 @@
 """Broken hardware in the log of a red attempt is the hardware's fault; what passed stays passed."""
 
 from disttest_contract.outcomes import Outcome
-from disttest_operator.core import known_signs
 from disttest_operator.ports import Kind
 from tests.support.runs import a_report, found
 from tests.support.world import RUNNING, World
@@ -11,7 +10,6 @@ ECC = "[rank 0] RuntimeError: CUDA error: uncorrectable ECC error encountered"
 
 def a_red_world(log: str) -> World:
     world = World(retries={"infrastructure": 0})
-    world.rules = known_signs.KNOWN
     world.report = found(a_report({"test_a": Outcome.FAILED}))
     return ended(world, log)
 
@@ -41,7 +39,6 @@ def test_a_red_run_without_such_a_sign_is_the_tests() -> None:
 
 def test_what_passed_stays_passed_and_nothing_is_searched() -> None:
     world = World()
-    world.rules = known_signs.KNOWN
     ended(world, ECC)
     assert world.status["verdict"] == "Passed"
     assert "list nodes" not in world.cluster.reads
@@ -51,7 +48,6 @@ def test_a_condition_of_a_node_of_the_gang_is_found_too() -> None:
     world = World(retries={"infrastructure": 0})
     sick = {"type": "GPUMissing", "status": "True", "reason": "GPUMissing", "message": "7 of 8"}
     world.cluster.put(Kind.NODE, {"metadata": {"name": "node1"}, "status": {"conditions": [sick]}})
-    world.rules = known_signs.KNOWN
     world.report = found(a_report({"test_a": Outcome.FAILED}))
     status = ended(world, "nothing").status
     assert (status["verdict"], status["reason"]) == ("InfraFailed", "GpuBroken")

@@ -32,12 +32,12 @@ def test_labels_are_put_on_and_taken_off_and_what_is_right_is_left_alone() -> No
         cluster.put(Kind.NODE, {"metadata": {"name": name, "labels": labels}})
     body = {"metadata": {"name": "nightly", "namespace": "gpu-ci"}, "status": {"blamedNodes": [blamed("node0")]}}
     caches.put(Kind.SERIES, cluster.put(Kind.SERIES, body), at(0))
-    labels = SuspectLabels(cluster, caches)
-    asyncio.run(labels.refresh())
+    keeper = SuspectLabels(cluster, caches)
+    asyncio.run(keeper.refresh())
     assert cluster.done == ["label nodes node0", "label nodes node1"]
     found = {name: body["metadata"]["labels"] for (kind, _, name), body in cluster.objects.items() if kind is Kind.NODE}
     assert found == {"node0": {"disttest.dev/suspect": "NodeLost"}, "node1": {"pool": "a"}, "node2": {}}
-    asyncio.run(labels.refresh())
+    asyncio.run(keeper.refresh())
     assert len(cluster.done) == 2
 
 
