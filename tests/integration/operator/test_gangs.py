@@ -1,0 +1,52 @@
+"""Gangs that find nodes for some of their pods only."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from tests.support.cluster import Cluster
+from tests.support.operator import StartOperator, config_map, disttest, finished
+
+TAINT = "disttest-busy=yes:NoSchedule"
+TOLERATED = [{"key": "disttest-busy", "operator": "Exists"}]
+MOST_OF_A_NODE = {"requests": {"cpu": "40"}}  # of 64: two pods do not fit on one
+
+
+@contextlib.contextmanager
+def tainted(cluster: Cluster, node: str) -> Iterator[None]:
+    cluster.kubectl("taint", "node", node, TAINT)
+    try:
+        yield
+    finally:
+        cluster.kubectl("taint", "node", node, f"{TAINT}-")
+
+
+def has_half_a_gang(cluster: Cluster, namespace: str, name: str) -> bool:
+    pods = cluster.find("pods", namespace, f"disttest.dev/name={name}")
+    return sorted(bool(pod["spec"].get("nodeName")) for pod in pods) == [False, True]
+
+
+def test_two_gangs_that_hold_half_of_the_nodes_each_both_come_to_their_end(
+    cluster: Cluster, start_operator: StartOperator, namespace: str
+) -> None:
+    """The younger one gives its node back; without that both would wait until queueSeconds."""
+    cluster.apply(config_map(namespace, "own", "def test_quick():\n    pass\n"))
+
+    def apply(name: str, **pod: Any) -> None:
+        spec = {"resources": MOST_OF_A_NODE, **pod}
+        suites = [{"name": "own", "configMap": {"name": "own"}}]
+        cluster.apply(disttest(namespace, name, suites=suites, template={"spec": spec}))
+        cluster.wait_until(f"{name} has half a gang", lambda: has_half_a_gang(cluster, namespace, name), 30)
+
+    # A twentieth of the patience is left to a run with an older rival.
+    with start_operator("--gang-patience-seconds=100", log="gangs.log"):
+        with tainted(cluster, cluster.find("nodes")[-1]["metadata"]["name"]):
+            apply("older")
+            apply("younger", tolerations=TOLERATED)
+        older = finished(cluster, namespace, "older", timeout_seconds=60)
+        younger = finished(cluster, namespace, "younger", timeout_seconds=90)
+    assert (older["verdict"], older["attempt"]) == ("Passed", 1), older
+    assert (younger["verdict"], younger["attempt"]) == ("Passed", 2), younger
+    first = younger["attempts"][0]
+    assert (first["reason"], first["charged"]) == ("GangTimeout", False)
+    assert "1 of 2 pods have no node" in first["message"]
