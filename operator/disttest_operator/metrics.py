@@ -45,6 +45,7 @@ COMMON = (
     (Verdict.HUNG, Reason.CASES_HUNG),
     (Verdict.TIMED_OUT, Reason.RUN_DEADLINE),
     (Verdict.INFRA_FAILED, Reason.QUEUE_TIMEOUT),
+    (Verdict.INFRA_FAILED, Reason.GANG_TIMEOUT),
     (Verdict.INFRA_FAILED, Reason.DISRUPTED),
     (Verdict.INFRA_FAILED, Reason.NODE_LOST),
     (Verdict.INFRA_FAILED, Reason.GANG_LOST),
