@@ -19,7 +19,10 @@ def test_independent_defaults_are_filled_in_and_the_others_are_left_to_the_opera
         "nodes": 1,
         "gpusPerNode": 8,
         "placement": "Spread",
-        "retries": {"flaky": 1},
+        "retries": {"flaky": 1, "infrastructure": 1},
+        "concurrencyPolicy": "Allow",
+        "suspend": False,
+        "cancel": False,
     }
 
 
