@@ -9,6 +9,8 @@ ETCD = "http://127.0.0.1:2379"
 ETCD_PEER = "http://127.0.0.1:2380"
 # No cloud, no routes and no load balancers here; everything else that a cluster has by default runs.
 WITHOUT = ("node-ipam-controller", "node-route-controller", "service-lb-controller", "cloud-node-lifecycle-controller")
+# With the default limits the controllers take 5 s to make their own service accounts, and 50 pods are bound a second.
+RATES = ("--kube-api-qps=500", "--kube-api-burst=1000")
 
 Programs = Mapping[str, tuple[str, ...]]
 
@@ -60,12 +62,10 @@ def controller_manager(programs: Programs) -> tuple[str, ...]:
         "--use-service-account-credentials",
         "--root-ca-file=pki/ca.crt",
         "--service-account-private-key-file=pki/serviceaccounts.key",
-        # With the default limits the controllers take 5 s to make their own service accounts.
-        "--kube-api-qps=500",
-        "--kube-api-burst=1000",
+        *RATES,
         "--controllers=" + ",".join(("*", *(f"-{name}" for name in WITHOUT))),
     )
 
 
 def scheduler(programs: Programs) -> tuple[str, ...]:
-    return (*programs["kube-scheduler"], "--kubeconfig=kube-scheduler.kubeconfig", "--leader-elect=false")
+    return (*programs["kube-scheduler"], "--kubeconfig=kube-scheduler.kubeconfig", "--leader-elect=false", *RATES)

@@ -23,6 +23,7 @@ POLL_SECONDS = 0.05
 LOG_TAIL_LINES = 15
 READY_FILE = "ready.json"
 SETTINGS_FILE = "settings.json"
+STUBS = "stubs"  # the process that is all stub nodes
 
 
 class Supervisor:
@@ -89,6 +90,9 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
     supervisor.start_module("dns", "dns", kubeconfig.INSIDE)
     for number, name in enumerate(wanted.node_names, start=1):
         supervisor.start_module(name, "node", str(state), name, str(number))
+    if wanted.stubs:
+        arguments = (str(state), str(wanted.stubs), f"--gpus={wanted.gpus}")
+        supervisor.start_module(STUBS, "stubnode", *arguments)
     if wanted.real:
         _start_real_nodes(state, wanted, wanted.real, supervisor)
     listener = wanted.listener_descriptor
@@ -96,7 +100,7 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
     os.close(listener)  # or the host's port would stay open when the forwarder has ended
     supervisor.wait_until("the controllers make service accounts", api.has_service_account)
     reached("controllers")
-    nodes = len(wanted.node_names) + len(wanted.real_node_names)
+    nodes = len(wanted.node_names) + len(wanted.real_node_names) + wanted.stubs
     supervisor.wait_until("all nodes are Ready", lambda: api.ready_nodes() == nodes)
     reached("nodes")
     return seconds
@@ -118,7 +122,7 @@ def main(state: Path) -> None:
     wanted = settings.load(state / SETTINGS_FILE)
     supervisor = Supervisor(state)
     seconds = _start_cluster(state, wanted, supervisor)
-    supervisor.may_end = frozenset((*wanted.node_names, *wanted.real_node_names))
+    supervisor.may_end = frozenset((*wanted.node_names, *wanted.real_node_names, STUBS))
     unfinished = state / f"{READY_FILE}.part"
     unfinished.write_text(json.dumps(seconds))
     unfinished.rename(state / READY_FILE)

@@ -51,7 +51,7 @@ class Cluster:
         """
         namespaces.check_programs()
         names = (*wanted.node_names, *wanted.real_node_names)
-        if not 1 <= len(names) <= network.MOST_NODES:
+        if len(names) + wanted.stubs < 1 or len(names) > network.MOST_NODES:
             raise ClusterError(f"{len(names)} nodes: between 1 and {network.MOST_NODES} are possible")
         if wanted.real and "kubelet" not in wanted.programs:
             raise ClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
