@@ -6,6 +6,7 @@ from devcluster.kubeconfig import TOKENS
 from devcluster.network import API_PORT, GATEWAY, SERVICE_NETWORK
 
 ETCD = "http://127.0.0.1:2379"
+AUDIT_LOG = "logs/audit.log"
 ETCD_PEER = "http://127.0.0.1:2380"
 # No cloud, no routes and no load balancers here; everything else that a cluster has by default runs.
 WITHOUT = ("node-ipam-controller", "node-route-controller", "service-lb-controller", "cloud-node-lifecycle-controller")
@@ -30,7 +31,8 @@ def etcd(programs: Programs) -> tuple[str, ...]:
     )
 
 
-def api_server(programs: Programs) -> tuple[str, ...]:
+def api_server(programs: Programs, audit_policy: str = "") -> tuple[str, ...]:
+    audit = (f"--audit-policy-file={audit_policy}", f"--audit-log-path={AUDIT_LOG}") if audit_policy else ()
     return (
         *programs["kube-apiserver"],
         f"--etcd-servers={ETCD}",
@@ -51,6 +53,7 @@ def api_server(programs: Programs) -> tuple[str, ...]:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-account-key-file=pki/serviceaccounts.pub",
         "--service-account-signing-key-file=pki/serviceaccounts.key",
+        *audit,
     )
 
 

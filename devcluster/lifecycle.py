@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from devcluster import kubeconfig, namespaces, network, pki, processes, settings
 from devcluster.errors import ClusterError
-from devcluster.inside import READY_FILE, READY_SECONDS, SETTINGS_FILE
+from devcluster.inside import AGAIN, READY_FILE, READY_SECONDS, SETTINGS_FILE
 from devcluster.realnode import cgroups
 
 PID_FILE = "cluster.pid"
@@ -125,6 +126,11 @@ class Cluster:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
+
+    def restart(self, program: str) -> None:
+        """Kills a program, which comes back at once; its end would end the cluster otherwise."""
+        (self.state / f"{program}{AGAIN}").touch()
+        self.signal(program, signal.SIGKILL)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -47,6 +47,8 @@ class Settings:
     nodes: int = 2
     gpus: int = 0
     stubs: int = 0
+    audit_policy: str = ""
+    """File of what the API server writes down in logs/audit.log; none: nothing."""
     images: tuple[Image, ...] = ()
     real: RealNodes | None = None
     listener_descriptor: int = -1
@@ -84,6 +86,7 @@ def load(file: Path) -> Settings:
         nodes=raw["nodes"],
         gpus=raw["gpus"],
         stubs=raw["stubs"],
+        audit_policy=raw["audit_policy"],
         images=tuple(Image(name=i["name"], directory=i["directory"], env=i["env"]) for i in raw["images"]),
         real=RealNodes(**raw["real"]) if raw["real"] else None,
         listener_descriptor=raw["listener_descriptor"],
