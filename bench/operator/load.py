@@ -18,6 +18,8 @@ SERIES = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttestseries"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 AT_ONCE = 16
 POLL_SECONDS = 1.0
+# The control plane of two cores needs minutes to make a thousand gangs.
+PATIENT = {"queueSeconds": 7200, "joinSeconds": 600, "caseSeconds": 600, "runSeconds": 7200}
 PAGE = 500
 
 
@@ -37,7 +39,7 @@ def run(name: str, series: str, *, nodes: int = 2, template: Json | None = None,
     """On stub nodes, which do as the words say."""
     notes = {f"{behaviour.PREFIX}/{word.replace('_', '-')}": str(value) for word, value in words.items()}
     chosen = {"metadata": {"annotations": notes}, **(template or {})}
-    return disttest(NAMESPACE, name, series=series, nodes=nodes, template=chosen)
+    return disttest(NAMESPACE, name, series=series, nodes=nodes, template=chosen, timeouts=PATIENT)
 
 
 async def create(api: KubeApi, manifests: Iterable[Json]) -> None:

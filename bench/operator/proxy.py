@@ -1,6 +1,7 @@
 """A proxy between operator and API server that loses, delays and refuses what it is told to."""
 
 import asyncio
+import contextlib
 import json
 import random
 import socket
@@ -74,7 +75,7 @@ class Proxy:
 
     def cut_watches(self) -> int:
         """By TCP reset, in mid-stream."""
-        cut = list(self._watches)
+        cut = [transport for transport in self._watches if not transport.is_closing()]
         for transport in cut:
             _reset(transport)
         self.done["watches cut"] += len(cut)
@@ -92,9 +93,9 @@ class Proxy:
             return refusal
         try:
             return await self._forward(request, is_watch=is_watch)
-        except (aiohttp.ClientError, ConnectionError, TimeoutError):
+        except (aiohttp.ClientError, ConnectionError, TimeoutError):  # either side has gone
             _reset(request.transport)
-            raise
+            return web.Response(status=502)
 
     def _refusal(self) -> web.Response | None:
         dice = self._chance.random()
@@ -109,7 +110,7 @@ class Proxy:
 
     async def _forward(self, request: web.BaseRequest, *, is_watch: bool) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP_BY_HOP}
-        body = await request.read()
+        body = await request.read() or None  # with a body, however empty, would come a content type
         async with self._session.request(request.method, request.raw_path, data=body, headers=headers) as answer:
             if not is_watch and self._chance.random() < self.faults.lost:
                 await answer.read()
@@ -143,6 +144,7 @@ def _status(code: int, reason: str, message: str) -> dict[str, Any]:
 
 
 def _reset(transport: asyncio.BaseTransport | None) -> None:
-    if isinstance(transport, asyncio.Transport):
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+    if isinstance(transport, asyncio.Transport) and not transport.is_closing():
+        with contextlib.suppress(OSError):
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         transport.abort()

@@ -2,21 +2,22 @@
 
 import asyncio
 import contextlib
+import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench.figure import Figure
-from bench.operator import load, place, subject
+from bench.operator import load, place
 from bench.operator.load import Expected
+from bench.operator.pair import Pair, Watcher
 from bench.operator.place import NAMESPACE, OPERATOR_NAMESPACE, STUBS, Place
 from bench.operator.proxy import Proxy
 from devcluster.kubeapi import MERGE, Json, KubeApi
 from devcluster.settings import stub_names
 from devcluster.stubnode import behaviour
-from tests.support.operator import OperatorProcess
 
 RUNS = 300
 RATE = 4.0  # runs a second
@@ -31,6 +32,7 @@ SOON = [
 ]
 LIMIT_SECONDS = 900.0
 SCRAPE_SECONDS = 0.5
+TELL_SECONDS = 20.0
 SEED = 7
 
 
@@ -54,52 +56,6 @@ def _one(number: int, chance: random.Random) -> Expected:
 
 
 @dataclass(slots=True)
-class Watcher:
-    """Scrapes the active operator as Prometheus would: no counter may ever fall, over all operators."""
-
-    highest: Counter[str] = field(default_factory=Counter)
-    fallen: list[str] = field(default_factory=list)
-
-    def look(self, metrics: dict[str, float]) -> None:
-        for name, value in metrics.items():
-            if name.startswith("disttest_runs_total{"):
-                if value < self.highest[name]:
-                    self.fallen.append(f"{name} fell from {self.highest[name]} to {value:g}")
-                self.highest[name] = max(self.highest[name], int(value))
-
-
-class Pair:
-    """Two operators behind the proxy; one that ends is started anew, as a Deployment would."""
-
-    def __init__(self, where: Place, proxy: Proxy) -> None:
-        self._log = where.directory / "operator.log"
-        self._proxy = proxy
-        self._operators = [self._start(), self._start()]
-        self.ended_by_themselves: Counter[int] = Counter()
-
-    def _start(self) -> OperatorProcess:
-        return OperatorProcess(self._proxy.kubeconfig, self._log, subject.FLAGS)
-
-    def scrape(self) -> tuple[OperatorProcess | None, dict[str, float]]:
-        """The one that acts, and what it says."""
-        for number, operator in enumerate(self._operators):
-            if (code := operator.process.poll()) is not None:
-                self.ended_by_themselves[code] += 1
-                self._operators[number] = self._start()
-            elif (metrics := operator.metrics()).get("disttest_leader") == 1.0:
-                return operator, metrics
-        return None, {}
-
-    def kill(self, operator: OperatorProcess) -> None:
-        operator.kill()
-        self._operators[self._operators.index(operator)] = self._start()
-
-    def end(self) -> None:
-        for operator in self._operators:
-            operator.kill()
-
-
-@dataclass(slots=True)
 class Siege:
     where: Place
     api: KubeApi
@@ -114,6 +70,13 @@ class Siege:
             _, metrics = await asyncio.to_thread(self.pair.scrape)
             self.watcher.look(metrics)
             await asyncio.sleep(SCRAPE_SECONDS)
+
+    async def tell_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            ended = dict(self.pair.ended_by_themselves)
+            counted = sum(self.watcher.highest.values())
+            print(f"  {self.kills} kills, {counted} runs counted, {dict(self.proxy.done)}, ended: {ended}", flush=True)
 
     async def kill_for_ever(self) -> None:
         """Kill -9. Mostly its Lease goes with it, so that the next one acts at once; sometimes it has to expire."""
@@ -193,12 +156,6 @@ def _owner(item: Json) -> str:
     return next((owner["uid"] for owner in owners if owner["kind"] == "DistTest"), "")
 
 
-@contextlib.contextmanager
-def _quietly() -> Iterator[None]:
-    with contextlib.suppress(asyncio.CancelledError):
-        yield
-
-
 async def _besiege(where: Place) -> tuple[Siege, list[str], int]:
     planned = expected()
     async with load.kube_api(where.cluster.kubeconfig) as api, Proxy(where.kubeconfig) as proxy:
@@ -208,7 +165,7 @@ async def _besiege(where: Place) -> tuple[Siege, list[str], int]:
             )
         pair = Pair(where, proxy)
         siege = Siege(where, api, proxy, pair)
-        scraping = asyncio.create_task(siege.scrape_for_ever())
+        aside = asyncio.gather(siege.scrape_for_ever(), siege.tell_for_ever())
         try:
             await _until(lambda: bool(siege.watcher.highest) or pair.scrape()[0] is not None)
             tasks = (siege.give(planned), siege.kill_for_ever(), siege.storms(), siege.lose_node())
@@ -221,9 +178,9 @@ async def _besiege(where: Place) -> tuple[Siege, list[str], int]:
             counted = sum(int(value) for name, value in metrics.items() if name.startswith("disttest_runs_total{"))
             return siege, wrong, counted
         finally:
-            scraping.cancel()
-            with _quietly():
-                await scraping
+            aside.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await aside
             pair.end()
 
 
@@ -235,6 +192,7 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 def measure() -> list[Figure]:
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # connections that break are what is wanted
     with place.fresh() as where:
         begun = time.monotonic()
         siege, wrong, counted = asyncio.run(_besiege(where))

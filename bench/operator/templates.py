@@ -54,7 +54,7 @@ def job(run: Json, nonce: str) -> Json:
         "maxFailedIndexes": nodes,
         "podReplacementPolicy": "Failed",
         "podFailurePolicy": {"rules": [{"action": "FailJob", **when}]},
-        "activeDeadlineSeconds": 390,
+        "activeDeadlineSeconds": 15150,
         "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": _pod(run, nonce)},
     }
     meta = _meta(run, f"{run['metadata']['name']}-a1")
