@@ -1,6 +1,6 @@
 """What the watches have told: never older than before, and with the last words of pods that are gone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -11,6 +11,8 @@ from disttest_operator.core.parse import InvalidSpecError, parse
 from disttest_operator.core.views import Body, JobView, PodView
 from disttest_operator.ports import Kind
 
+# Of a finished run nobody reads these any more; thousands of them would fill the memory.
+DETAILS = frozenset({"failures", "suites", "cases", "bandwidth", "stepSeconds", "conditions"})
 WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
 
 
@@ -71,7 +73,8 @@ class Caches:
         uid, version = meta["uid"], int(meta["resourceVersion"])
         before = self._known[kind].get(uid)
         if uid in self._deleted or (before and before.resource_version >= version):
-            return before.key if before else None
+            # Ledgers have one writer: the echo of its writes is no news.
+            return before.key if before and kind is not Kind.SERIES else None
         item = self._view(kind, body, before.item if before else None, now)
         if item is None:
             return None
@@ -100,9 +103,8 @@ class Caches:
                 return known.key
         return self._drop(kind, uid)
 
-    def prune(self, kind: Kind, listed: Iterable[Body], version: int, now: datetime) -> list[Key]:
-        """Forget what a list of `version` does not hold; a DELETED event may have been lost."""
-        present = {body["metadata"]["uid"] for body in listed}
+    def prune(self, kind: Kind, present: Container[str], version: int, now: datetime) -> list[Key]:
+        """Forget what is not among the uids of a list of `version`; a DELETED event may have been lost."""
         keys = []
         for uid, known in list(self._known[kind].items()):
             if uid in present or known.resource_version > version or _is_gone(known.item):
@@ -171,7 +173,21 @@ class Caches:
             return bodies.pod(body, now=now, before=before if isinstance(before, PodView) else None)
         if kind is Kind.SERIES:
             return _series(body)
-        return read_run(body, self._defaults)
+        run = self._run(body, before if isinstance(before, Run) else None)
+        return _slim(run) if run.test.is_finished else run
+
+    def _run(self, body: Body, before: Run | None) -> Run:
+        """A spec is read once: it cannot change without its generation."""
+        meta = body["metadata"]
+        if before is None or before.problems or before.test.generation != meta.get("generation"):
+            return read_run(body, self._defaults)
+        test = replace(
+            before.test,
+            resource_version=meta["resourceVersion"],
+            is_deleting="deletionTimestamp" in meta,
+            status=body.get("status") or {},
+        )
+        return Run(test=test)
 
     def _drop(self, kind: Kind, uid: str) -> Key | None:
         known = self._known[kind].pop(uid, None)
@@ -223,6 +239,12 @@ def read_run(body: Body, defaults: Defaults) -> Run:
             status=body.get("status") or {},
         )
         return Run(test=test, problems=error.problems)
+
+
+def _slim(run: Run) -> Run:
+    """A finished run is kept without the details of its status."""
+    kept = {key: value for key, value in run.test.status.items() if key not in DETAILS}
+    return replace(run, test=replace(run.test, status=kept))
 
 
 def _series(body: Body) -> Series:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -15,14 +15,21 @@ from disttest_operator import requests
 from disttest_operator.core import naming
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import Body
-from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, RefusedError
+from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
 
 TIMEOUT_SECONDS = 15
 LOG_TIMEOUT_SECONDS = 60
 OTHER_CONNECTIONS = 16  # of those that are no workers: Lease, resync
 PAGE = 500  # objects of one list request
+NO_END: Final = aiohttp.ClientTimeout(total=None)  # every request has a deadline of ours around it
 JSON: Final = "application/json"
+METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
+METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 MERGE_PATCH: Final = "application/merge-patch+json"
+
+# Of these nobody reads what the API server answers to a creation.
+WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
+NOTHING = "metadata.name=.."  # no object has this name
 
 Observer = Callable[[requests.Request, str], None]  # told of every request when it is answered: request, code
 
@@ -30,34 +37,49 @@ Observer = Callable[[requests.Request, str], None]  # told of every request when
 class KubernetesCluster:
     """A cluster by its API server. Made by `connect`."""
 
-    def __init__(self, configuration: Any, observe: Observer) -> None:
+    def __init__(self, configuration: Any, observe: Observer, *, connections: int) -> None:
         self._configuration = configuration
         self._observe = observe
-        configuration.trace_configs = [self._trace()]
-        self._api = kube_client.ApiClient(configuration)
+        self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
+        # Plain requests: the client's own models, retries and look-ups of proxies cost as much again as the request.
+        self._session = self._new_session(limit=connections)
+        self.gap = asyncio.Event()
 
     @property
     def server(self) -> str:
         return str(self._configuration.host)
 
     async def close(self) -> None:
-        await self._api.close()
+        await self._session.close()
 
     def watch_session(self) -> aiohttp.ClientSession:
-        """For kopf, which closes it. The token is asked for anew with each request, since it expires."""
+        """For kopf, which closes it. The token is asked for anew with each request, since it expires.
+
+        kopf lists before it watches. Its lists are answered with nothing but their resourceVersion: what is there is
+        told by a list of ours after that, which costs a tenth for each object and forgets what is gone.
+        """
 
         async def authorize(
             request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
         ) -> aiohttp.ClientResponse:
             request.headers.update(await self._auth_headers())
-            return await handler(request)
+            if requests.describe(request.method, request.url.path, request.url.query).verb != "list":
+                return await handler(request)
+            request.url = request.url.update_query(fieldSelector=NOTHING)
+            response = await handler(request)
+            if response.status == 200:
+                self.gap.set()
+            return response
 
-        connector = aiohttp.TCPConnector(limit=0, ssl=self._api.rest_client.ssl_context)
+        return self._new_session(authorize)
+
+    def _new_session(self, *middlewares: aiohttp.ClientMiddlewareType, limit: int = 0) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=connector,
-            middlewares=(authorize,),
+            connector=aiohttp.TCPConnector(limit=limit, ssl=self._tls),
+            middlewares=middlewares,
             trace_configs=[self._trace()],
             headers={"User-Agent": naming.MANAGED_BY},
+            proxy=self._configuration.proxy or None,
         )
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
@@ -66,19 +88,36 @@ class KubernetesCluster:
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> tuple[list[Body], int]:
-        query = {"limit": str(PAGE), "labelSelector": label_selector, "fieldSelector": field_selector, "continue": ""}
         items: list[Body] = []
+        version = 0
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        async for page, version in self._pages(kind, namespace, selectors, accept=JSON):  # noqa: B007  # the last one is returned
+            items += page
+        return items, version
+
+    async def pages(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
+    ) -> AsyncIterator[Page]:
+        accept = METADATA_LIST if only_metadata else JSON
+        async for page in self._pages(kind, namespace, {"labelSelector": label_selector}, accept=accept):
+            yield page
+
+    async def _pages(
+        self, kind: Kind, namespace: str, selectors: Mapping[str, str], *, accept: str
+    ) -> AsyncIterator[Page]:
+        query = {"limit": str(PAGE), **selectors, "continue": ""}
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
-            page = await self._json("GET", f"{_path(kind, namespace)}?{chosen}") or {}
-            items += page["items"]
+            page = await self._json("GET", f"{_path(kind, namespace)}?{chosen}", accept=accept) or {}
+            yield page["items"], int(page["metadata"]["resourceVersion"])
             query["continue"] = page["metadata"].get("continue") or ""
             if not query["continue"]:
-                return items, int(page["metadata"]["resourceVersion"])
+                return
 
     async def create(self, kind: Kind, manifest: Manifest) -> Body:
         path = _path(kind, manifest["metadata"].get("namespace", ""))
-        return await self._json("POST", f"{path}?{_field_manager()}", manifest) or {}
+        accept = METADATA if kind in WRITTEN_ONLY else JSON
+        return await self._json("POST", f"{path}?{_field_manager()}", manifest, accept=accept) or {}
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
         meta = manifest["metadata"]
@@ -110,7 +149,7 @@ class KubernetesCluster:
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
         query = urlencode({"container": naming.CONTAINER, "limitBytes": limit_bytes})
         path = f"{_path(Kind.POD, namespace, pod)}/log?{query}"
-        raw = await self._request("GET", path, missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
+        raw = await self._request("GET", path, accept="*/*", missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
         return None if raw is None else raw.decode(errors="replace")
 
     async def _json(
@@ -126,15 +165,21 @@ class KubernetesCluster:
         body: Manifest | None = None,
         *,
         content_type: str = JSON,
+        accept: str = JSON,
         missing_ok: bool = False,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> bytes | None:
-        headers = {"Accept": f"{JSON}, */*", "Content-Type": content_type, **await self._auth_headers()}
+        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
         try:
-            async with asyncio.timeout(timeout_seconds):
-                response = await self._api.call_api(method, self.server + path, headers, body)
+            headers = {"Accept": accept, "Content-Type": content_type, **await self._auth_headers()}
+            async with (
+                asyncio.timeout(timeout_seconds),
+                self._session.request(
+                    method, self.server + path, headers=headers, data=data, timeout=NO_END
+                ) as response,
+            ):
                 raw: bytes = await response.read()
-        except (TimeoutError, aiohttp.ClientError, OSError, kube_client.ApiException) as error:
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ClusterError(f"{method} {path}: {type(error).__name__}: {error}") from error
         if response.status < 400:
             return raw
@@ -173,9 +218,7 @@ async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16)
             kube_config.load_incluster_config(client_configuration=configuration)
     except (kube_config.ConfigException, OSError) as error:
         raise ClusterError(f"no way to reach a cluster: {error}; give --kubeconfig, or run in a pod") from error
-    configuration.retries = False
-    configuration.connection_pool_maxsize = workers + OTHER_CONNECTIONS
-    return KubernetesCluster(configuration, observe)
+    return KubernetesCluster(configuration, observe, connections=workers + OTHER_CONNECTIONS)
 
 
 def _path(kind: Kind, namespace: str = "", name: str = "") -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from disttest_operator.caches import Caches, Key
@@ -16,6 +17,24 @@ ATTEMPTS = 8  # of a compare-and-swap: others write a ledger when an operator ta
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True, eq=False)
+class _Wish:
+    """One run that is to be counted, and what came of it."""
+
+    test: DistTest
+    step: actions.Fold
+    is_done: bool = False
+    holds: ledger.Entry | None = None
+
+
+@dataclass(slots=True)
+class _Book:
+    """One ledger. Who has the lock writes for all that wait."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    wishes: list[_Wish] = field(default_factory=list)
+
+
 class Ledgers:
     """The only writer of DistTestSeries."""
 
@@ -23,51 +42,108 @@ class Ledgers:
         self._cluster = cluster
         self._caches = caches
         self._clock = clock
-        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._books: dict[tuple[str, str], _Book] = {}
 
     async def fold(self, test: DistTest, step: actions.Fold) -> ledger.Entry | None:
         """Count the run and give the entry that holds. None: it needs no counting, it is finished or gone."""
-        series = step.series
-        async with self._lock(test.namespace, series):
-            for _ in range(ATTEMPTS):
-                body = await self._open(test.namespace, series)
-                if existing := ledger.find_entry(body.get("status") or {}, test.uid):
-                    return existing
-                # In this order: who counted it after we read the ledger makes our write fail, and who had counted and
-                # settled it before shows here.
-                if not await self._is_open(test.namespace, test.name, test.uid):
-                    return None
-                try:
-                    before = body.get("status") or {}
-                    await self._write(body, ledger.fold(before, step.entry, step.results, nodes=test.spec.nodes))
-                except ConflictError:
-                    continue
-                except ledger.LedgerFullError:
-                    await self._settle(body)
-                    continue
-                return step.entry
-        raise ClusterError(f"ledger {test.namespace}/{series}: {ATTEMPTS} writes in a row met another's; again later")
+        book, wish = self._book(test.namespace, step.series), _Wish(test, step)
+        book.wishes.append(wish)
+        try:
+            async with book.lock:
+                if not wish.is_done:
+                    await self._fold(book, test.namespace, step.series, first=wish)
+        finally:
+            book.wishes.remove(wish)
+        return wish.holds
 
     async def settle(self, namespace: str, series: str) -> None:
         """Forget entries whose runs know their verdict, or are gone."""
-        async with self._lock(namespace, series):
-            body = await self._cluster.get(Kind.SERIES, namespace, series)
-            if body:
+        async with self._book(namespace, series).lock:
+            body = self._cached(namespace, series) or await self._cluster.get(Kind.SERIES, namespace, series)
+            if body is None:
+                return
+            try:
                 await self._settle(body)
+            except ConflictError:
+                live = await self._cluster.get(Kind.SERIES, namespace, series)
+                if live is None:
+                    self._forget(body)
+                    return
+                await self._settle(live)
 
-    def _lock(self, namespace: str, series: str) -> asyncio.Lock:
-        return self._locks.setdefault((namespace, series), asyncio.Lock())
+    def _book(self, namespace: str, series: str) -> _Book:
+        return self._books.setdefault((namespace, series), _Book())
 
-    async def _settle(self, body: Body) -> None:
-        status, meta = body.get("status") or {}, body["metadata"]
-        uids = []
+    async def _fold(self, book: _Book, namespace: str, series: str, *, first: _Wish) -> None:
+        """Until the first wish is fulfilled; as many of the others as there is room for go with it."""
+        body = self._cached(namespace, series) or await self._open(namespace, series)
+        for _ in range(ATTEMPTS):
+            status = body.get("status") or {}
+            # In this order: who counted a run after this state of the ledger makes our write fail, and who had counted
+            # and settled it before shows in the run itself.
+            wanted = [first, *(wish for wish in book.wishes if wish is not first and not wish.is_done)]
+            counted = await self._choose(status, wanted[: ledger.PENDING])
+            if first.is_done:
+                return
+            try:
+                status = ledger.settle(status, self._finished(namespace, status))
+                taken = []
+                for wish in counted[: max(1, ledger.PENDING - len(status["pending"]))]:
+                    status = ledger.fold(status, wish.step.entry, wish.step.results, nodes=wish.test.spec.nodes)
+                    taken.append(wish)
+                await self._write(body, status)
+            except ConflictError:
+                body = await self._open(namespace, series)
+            except ledger.LedgerFullError:
+                body = await self._settle(body)
+            else:
+                for wish in taken:
+                    wish.is_done, wish.holds = True, wish.step.entry
+                return
+        raise ClusterError(f"ledger {namespace}/{series}: {ATTEMPTS} writes in a row met another's; again later")
+
+    async def _choose(self, status: ledger.Status, wishes: list[_Wish]) -> list[_Wish]:
+        """Those that must be counted; the others are done."""
+        for wish in wishes:
+            if existing := ledger.find_entry(status, wish.test.uid):
+                wish.is_done, wish.holds = True, existing
+        left = [wish for wish in wishes if not wish.is_done]
+        tests = [wish.test for wish in left]
+        are_open = await asyncio.gather(*(self._is_open(test.namespace, test.name, test.uid) for test in tests))
+        for wish, is_open in zip(left, are_open, strict=True):
+            wish.is_done = not is_open
+        return [wish for wish in left if not wish.is_done]
+
+    def _finished(self, namespace: str, status: ledger.Status) -> set[str]:
+        """Of the entries, those whose runs are known to have their verdict."""
+        uids = set()
         for entry in status.get("pending") or ():
-            known = self._caches.run(meta["namespace"], entry["name"])
-            has_verdict = known is not None and known.test.uid == entry["uid"] and known.test.is_finished
-            if has_verdict or not await self._is_open(meta["namespace"], entry["name"], entry["uid"]):
-                uids.append(entry["uid"])
-        if uids:
-            await self._write(body, ledger.settle(status, uids))
+            known = self._caches.run(namespace, entry["name"])
+            if known is not None and known.test.uid == entry["uid"] and known.test.is_finished:
+                uids.add(entry["uid"])
+        return uids
+
+    async def _settle(self, body: Body) -> Body:
+        """What is not known to be finished is looked at: a run that is gone needs its entry no more."""
+        status, meta = body.get("status") or {}, body["metadata"]
+        uids = self._finished(meta["namespace"], status)
+        for entry in status.get("pending") or ():
+            if entry["uid"] not in uids and not await self._is_open(meta["namespace"], entry["name"], entry["uid"]):
+                uids.add(entry["uid"])
+        return await self._write(body, ledger.settle(status, uids)) if uids else body
+
+    def _cached(self, namespace: str, series: str) -> Body | None:
+        """As the last write left it, or the watch told it: a write from an older state fails."""
+        known = self._caches.find_series(namespace, series)
+        if known is None:
+            return None
+        meta = {
+            "namespace": namespace,
+            "name": series,
+            "uid": known.uid,
+            "resourceVersion": str(known.resource_version),
+        }
+        return {"metadata": meta, "status": known.status}
 
     async def _open(self, namespace: str, series: str) -> Body:
         body = await self._cluster.get(Kind.SERIES, namespace, series)
@@ -87,11 +163,16 @@ class Ledgers:
         self._caches.put(Kind.RUN, body, self._clock())
         return "deletionTimestamp" not in body["metadata"] and not (body.get("status") or {}).get("verdict")
 
-    async def _write(self, body: Body, status: ledger.Status) -> None:
+    async def _write(self, body: Body, status: ledger.Status) -> Body:
         written = await self._cluster.patch_status(Kind.SERIES, body["metadata"], status)
         if written is None:
+            self._forget(body)
             raise ConflictError(f"ledger {body['metadata']['name']} was deleted meanwhile")
         self._caches.put(Kind.SERIES, written, self._clock())
+        return written
+
+    def _forget(self, body: Body) -> None:
+        self._caches.remove(Kind.SERIES, body, self._clock())
 
 
 def series_key(namespace: str, series: str) -> Key:

@@ -6,12 +6,15 @@ ClusterError                 the API server could not be asked, or would not ans
 └── RefusedError             the request itself is refused: the same request will be refused again
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
 from disttest_operator.core.model import API_VERSION, Manifest
 from disttest_operator.core.views import Body
+
+Page = tuple[list[Body], int]  # objects of a list, and the resourceVersion at which the whole list was read
 
 
 class Kind(Enum):
@@ -56,7 +59,12 @@ class RefusedError(ClusterError):
 
 
 class Cluster(Protocol):
-    """Every call has a deadline and raises ClusterError."""
+    """Every call has a deadline and raises ClusterError.
+
+    `gap` is set when a watch had to begin anew: what happened before that it does not tell, a list does.
+    """
+
+    gap: asyncio.Event
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
         """None: there is none."""
@@ -66,7 +74,13 @@ class Cluster(Protocol):
     ) -> tuple[list[Body], int]:
         """The objects, and the resourceVersion at which they were read."""
 
-    async def create(self, kind: Kind, manifest: Manifest) -> Body: ...
+    def pages(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
+    ) -> AsyncIterator[Page]:
+        """The same list in parts that can be forgotten one after the other; all are of one resourceVersion."""
+
+    async def create(self, kind: Kind, manifest: Manifest) -> Body:
+        """The answer has metadata at least."""
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
         """Guarded by the manifest's own resourceVersion."""

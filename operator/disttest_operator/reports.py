@@ -4,6 +4,8 @@ import asyncio
 import base64
 import binascii
 import zlib
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 from disttest_contract import frames, limits
 from disttest_contract.report import InvalidReportError
@@ -14,7 +16,12 @@ from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Body, PodView
 from disttest_operator.ports import Cluster, ClusterError, ExistsError, Kind, RefusedError
 
+AT_ONCE_BYTES = 1 << 16  # what is smaller is done with sooner than a thread is told of it
 LOG_LIMIT_BYTES = 32 << 20  # an agent keeps its log below 4 MiB; the rest is room for the report
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 async def read(
@@ -29,7 +36,7 @@ async def read(
 
 async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound) -> Stored:
     """Failing to store it must not keep the run from its verdict, but it is said."""
-    packed = await asyncio.to_thread(packing.pack, found)
+    packed = await _aside(len(found.raw), packing.pack, found)
     if packed is None:
         return Stored(problem="it is too large to be stored, even without its details")
     manifest = manifests.build_report_config_map(test, name, packed.gz_bytes, packed.sha256)
@@ -65,8 +72,8 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
         return ReportLost(problem="the leader's log went with its pod")
     summary = leader.exit.summary if leader.exit else None
     try:
-        raw = await asyncio.to_thread(frames.decode, log, nonce)
-        return await asyncio.to_thread(read_report, raw, test, leader.exit)
+        raw = await _aside(len(log), frames.decode, log, nonce)
+        return await _aside(len(raw), read_report, raw, test, leader.exit)
     except frames.FrameError as error:
         if summary and summary.report_sha256:
             return LogUnreadable(problem=str(error))  # the leader wrote it, the log is behind
@@ -85,6 +92,13 @@ async def _from_config_map(cluster: Cluster, test: DistTest) -> ReportFound | No
         return read_stored_report(raw, test)
     except (binascii.Error, zlib.error, InvalidReportError):
         return None
+
+
+async def _aside(size_bytes: int, function: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+    """In a thread if it takes so long that others would wait for it."""
+    if size_bytes < AT_ONCE_BYTES:
+        return function(*args, **more)
+    return await asyncio.to_thread(function, *args, **more)
 
 
 def _is_ours(body: Body, test: DistTest, sha256: str) -> bool:

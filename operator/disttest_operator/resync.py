@@ -1,9 +1,10 @@
-"""Comparing caches with lists now and then: a watch can lose a deletion, and can hang without a word."""
+"""Filling caches where watches leave a gap, and comparing both now and then: a watch can hang, or lose a word."""
 
 import asyncio
+import contextlib
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 
 from disttest_operator.caches import WATCHED, Caches, Key
@@ -12,7 +13,7 @@ from disttest_operator.core.views import Body
 from disttest_operator.handlers import SELECTED
 from disttest_operator.health import Health
 from disttest_operator.metrics import Metrics
-from disttest_operator.ports import Cluster, ClusterError, Kind
+from disttest_operator.ports import Cluster, ClusterError, Kind, Page
 
 INTERVAL_SECONDS = 300.0
 JITTER = 0.1
@@ -55,55 +56,86 @@ class Resync:
                 await self._once()
             except ClusterError as error:
                 log.warning("resync: %s", error)
-                pause = RETRY_SECONDS
-            await asyncio.sleep(pause)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._cluster.gap.wait(), pause)
 
     async def _once(self) -> None:
-        is_first = not self._health.synced.is_set()
-        newer: dict[Kind, list[Body]] = {}
-        for kind in WATCHED:
-            listed, version = await self._list(kind)
-            newer[kind] = [body for body in listed if self._is_newer(kind, body)]
-            pruned = self._caches.prune(kind, listed, version, self._clock())
-            if is_first:
-                self._take(kind, newer[kind])
-            elif pruned:
-                log.warning("resync: %d %s were gone without a word", len(pruned), kind.resource)
-                self._metrics.count_healed(kind, len(pruned))
+        """Whole objects where a watch tells nothing of what was before; else only what has changed is of interest."""
+        if not self._health.synced.is_set():
+            self._cluster.gap.set()
+        if not self._cluster.gap.is_set():
+            await self._compare()
+            return
+        self._cluster.gap.clear()
+        try:
+            for kind in WATCHED:
+                await self._fill(kind)
+        except BaseException:
+            self._cluster.gap.set()  # it is still there
+            raise
         self._health.synced.set()
-        for key in self._caches.keys():  # noqa: SIM118  # not a dict
-            self._add(key)
-        if not is_first and any(newer.values()):
+        self._add_all()
+
+    async def _fill(self, kind: Kind) -> None:
+        present, version = set(), 0
+        async for page, version in self._pages(kind, only_metadata=False):  # noqa: B007  # the last one is used below
+            present |= {body["metadata"]["uid"] for body in page}
+            for body in page:
+                if key := self._caches.put(kind, body, self._clock()):
+                    self._add(key)
+            await asyncio.sleep(0)  # others want to work too
+        self._caches.prune(kind, present, version, self._clock())
+
+    async def _compare(self) -> None:
+        newer = {kind: await self._newer(kind) for kind in WATCHED}
+        self._add_all()
+        if any(newer.values()):
             await self._catch_up(newer)
 
-    async def _list(self, kind: Kind) -> tuple[list[Body], int]:
-        """Of all namespaces, at the oldest of their versions: what is younger than that is not judged by this list."""
-        selector = naming.SELECTOR if kind in SELECTED else ""
-        listed: list[Body] = []
-        versions = []
-        for namespace in self._namespaces:
-            part, version = await self._cluster.list(kind, namespace, label_selector=selector)
-            listed += part
-            versions.append(version)
-        return listed, min(versions)
+    async def _newer(self, kind: Kind) -> list[Body]:
+        """The metadata of what the caches do not know as it is; they forget what is gone."""
+        present, version, newer = set(), 0, []
+        async for page, version in self._pages(kind, only_metadata=True):  # noqa: B007  # the last one is used below
+            present |= {body["metadata"]["uid"] for body in page}
+            newer += [body for body in page if self._is_newer(kind, body)]
+            await asyncio.sleep(0)
+        if pruned := self._caches.prune(kind, present, version, self._clock()):
+            log.warning("resync: %d %s were gone without a word", len(pruned), kind.resource)
+            self._metrics.count_healed(kind, len(pruned))
+        return newer
 
     async def _catch_up(self, newer: dict[Kind, list[Body]]) -> None:
-        """A moment later the watch should have told; if not, take it from the list, and say that the watch hangs."""
+        """A moment later the watch should have told; if not, it is read, and it is said that the watch hangs."""
         await asyncio.sleep(self._catch_up_seconds)
         for kind, listed in newer.items():
-            behind = [body for body in listed if self._is_newer(kind, body)]
-            if behind:
-                log.error("resync: the watch of %s did not tell of %d objects", kind.resource, len(behind))
-                self._metrics.count_healed(kind, len(behind))
-                for namespace in {body["metadata"]["namespace"] for body in behind}:
-                    self._health.note_behind(kind, namespace)
-                self._take(kind, behind)
+            behind = [body["metadata"] for body in listed if self._is_newer(kind, body)]
+            if not behind or self._cluster.gap.is_set():
+                continue
+            log.error("resync: the watch of %s did not tell of %d objects", kind.resource, len(behind))
+            self._metrics.count_healed(kind, len(behind))
+            for namespace in {meta["namespace"] for meta in behind}:
+                self._health.note_behind(kind, namespace)
+            for meta in behind:
+                body = await self._cluster.get(kind, meta["namespace"], meta["name"])
+                if body and (key := self._caches.put(kind, body, self._clock())):
+                    self._add(key)
+
+    async def _pages(self, kind: Kind, *, only_metadata: bool) -> AsyncIterator[Page]:
+        """Of all namespaces, with the oldest of the versions so far: what is younger is not judged by these lists."""
+        selector = naming.SELECTOR if kind in SELECTED else ""
+        oldest = 0
+        for namespace in self._namespaces:
+            pages = self._cluster.pages(kind, namespace, label_selector=selector, only_metadata=only_metadata)
+            async for page, version in pages:
+                oldest = min(oldest or version, version)
+                yield page, oldest
 
     def _is_newer(self, kind: Kind, body: Body) -> bool:
         meta = body["metadata"]
         return int(meta["resourceVersion"]) > self._caches.version_of(kind, meta["uid"])
 
-    def _take(self, kind: Kind, listed: list[Body]) -> None:
-        for body in listed:
-            if key := self._caches.put(kind, body, self._clock()):
-                self._add(key)
+    def _add_all(self) -> None:
+        for key in self._caches.keys():  # noqa: SIM118  # not a dict
+            self._add(key)

@@ -21,6 +21,7 @@ class WorkQueue(Generic[K]):
         self._waiting: set[K] = set()
         self._running: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._meanwhile: set[K] = set()  # keys that run, for which somebody has planned another run since they began
         self._failures: dict[K, int] = {}
         self._open = asyncio.Event()
         self._open.set()
@@ -40,6 +41,8 @@ class WorkQueue(Generic[K]):
 
     def add_after(self, key: K, seconds: float) -> None:
         """Later; replaces what was planned for the key before."""
+        if key in self._running:
+            self._meanwhile.add(key)
         self._cancel_timer(key)
         self._timers[key] = asyncio.get_running_loop().call_later(max(0.0, seconds), self._fire, key)
 
@@ -53,9 +56,13 @@ class WorkQueue(Generic[K]):
         return pause
 
     def succeeded(self, key: K, again_seconds: float | None) -> None:
-        """The key's next failure is its first, and only this plan for it holds."""
+        """The key's next failure is its first, and only this plan for it holds, or a newer one than what it saw."""
         self._failures.pop(key, None)
-        if again_seconds is None:
+        if key in self._meanwhile and (timer := self._timers.get(key)):
+            planned_seconds = timer.when() - asyncio.get_running_loop().time()
+            if again_seconds is not None and again_seconds < planned_seconds:
+                self.add_after(key, again_seconds)
+        elif again_seconds is None:
             self._cancel_timer(key)
         else:
             self.add_after(key, again_seconds)
@@ -72,6 +79,7 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         self._running.discard(key)
+        self._meanwhile.discard(key)
         if not self._running:
             self.idle.set()
         if key in self._waiting:

@@ -1,13 +1,14 @@
 """A cluster in memory: objects with uid and resourceVersion, guarded writes, and a power cut where a test wants one."""
 
+import asyncio
 import copy
 import itertools
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import Body
-from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, RefusedError
+from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
 
 Where = tuple[Kind, str, str]
 
@@ -30,6 +31,7 @@ class FakeCluster:
         self.refuses_in_status: set[str] = set()  # fields
         self.is_away = False  # no request is answered
         self.cut: float | None = None
+        self.gap = asyncio.Event()
         self._versions = itertools.count(100)
 
     def put(self, kind: Kind, body: Mapping[str, Any]) -> Body:
@@ -69,6 +71,14 @@ class FakeCluster:
             uid = field_selector.partition("=")[2]
             found = [body for body in found if body.get("involvedObject", {}).get("uid") == uid]
         return copy.deepcopy(found), next(self._versions)
+
+    async def pages(
+        self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
+    ) -> AsyncIterator[Page]:
+        found, version = await self.list(kind, namespace, label_selector=label_selector)
+        half = len(found) // 2
+        for page in (found[:half], found[half:]):
+            yield [{"metadata": body["metadata"]} if only_metadata else body for body in page], version
 
     async def create(self, kind: Kind, manifest: Manifest) -> Body:
         meta = manifest["metadata"]

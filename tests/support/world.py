@@ -52,7 +52,7 @@ class World:
 
     def look(self, key: Key = KEY) -> float | None:
         """One reconcile."""
-        present = [body for (kind, _, _), body in self.cluster.objects.items() if kind in WATCHED]
+        present = {body["metadata"]["uid"] for (kind, _, _), body in self.cluster.objects.items() if kind in WATCHED}
         for (kind, _, _), body in self.cluster.objects.items():
             if kind in WATCHED:
                 self.caches.put(kind, body, self.now)

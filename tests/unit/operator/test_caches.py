@@ -95,3 +95,23 @@ def test_a_second_run_of_the_name_does_not_see_the_pods_of_the_first(caches: Cac
     caches.put(Kind.RUN, versioned(second, 13), at(3))
     assert the_test(caches).uid != UID
     assert caches.pods(the_test(caches)) == ()
+
+
+def test_a_finished_run_is_kept_without_the_details_of_its_status(caches: Caches) -> None:
+    status = {"verdict": "Passed", "phase": "Finished", "completionTime": "2026-11-21T02:00:20Z", "failures": [{}] * 20}
+    caches.put(Kind.RUN, versioned(run_body() | {"status": status}, 6), at(1))
+    assert the_test(caches).is_finished
+    assert the_test(caches).status["completionTime"] == "2026-11-21T02:00:20Z"
+    assert "failures" not in the_test(caches).status
+
+
+def test_a_spec_is_read_again_only_with_another_generation(caches: Caches) -> None:
+    before = the_test(caches).spec
+    body = run_body() | {"status": {"phase": "Running"}}
+    caches.put(Kind.RUN, versioned(body, 6), at(1))
+    assert the_test(caches).spec is before
+    assert (the_test(caches).status["phase"], the_test(caches).resource_version) == ("Running", "6")
+    body["metadata"] = body["metadata"] | {"generation": 2}
+    body["spec"] = body["spec"] | {"ttlSecondsAfterFinished": 9}
+    caches.put(Kind.RUN, versioned(body, 7), at(2))
+    assert the_test(caches).spec.ttl_seconds_after_finished == 9

@@ -6,7 +6,7 @@ from disttest_operator import resync
 from disttest_operator.caches import Key
 from disttest_operator.health import STALLED_SECONDS, Health
 from disttest_operator.metrics import Metrics
-from disttest_operator.ports import Kind
+from disttest_operator.ports import ClusterError, Kind
 from disttest_operator.requests import Request
 from tests.support.world import World
 
@@ -68,6 +68,32 @@ def test_a_watch_that_does_not_tell_what_a_list_shows_is_reported_until_it_tells
     assert setting.health.problems() == ["watch of disttests does not tell what lists show"]
     setting.health.note_event(Kind.RUN, "gpu-ci")
     assert setting.health.problems() == []
+
+
+def test_what_happened_in_the_gap_of_a_watch_that_began_anew_is_taken_from_a_list(setting: Setting) -> None:
+    setting.once()
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    setting.world.cluster.put(Kind.RUN, body | {"status": {"phase": "Running"}})
+    setting.world.cluster.gap.set()
+    setting.once()
+    run = setting.world.caches.run("gpu-ci", "nightly")
+    assert run is not None
+    assert run.test.status["phase"] == "Running"
+    assert setting.health.problems() == [], "the watch could not know it"
+    assert not setting.world.cluster.gap.is_set()
+
+
+def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting.world.cluster.gap.set()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ClusterError("no answer")
+
+    monkeypatch.setattr(setting.world.cluster, "list", fail)
+    with pytest.raises(ClusterError):
+        setting.once()
+    assert setting.world.cluster.gap.is_set()
+    assert not setting.health.synced.is_set()
 
 
 def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:

@@ -44,11 +44,34 @@ def test_a_plan_replaces_the_plan_before_it() -> None:
         queue.add_after("a", 3600)
         queue.add_after("a", 0.0)
         assert await asyncio.wait_for(queue.take(), 1) == "a"
+        queue.done("a")
         queue.add_after("a", 0.0)
+        queue.add("a")
+        await queue.take()
         queue.succeeded("a", None)
         queue.done("a")
         await asyncio.sleep(0.01)
         assert len(queue) == 0, "success without a plan leaves none"
+
+    asyncio.run(scenario())
+
+
+def test_what_others_plan_for_a_key_while_it_runs_holds() -> None:
+    """The run that goes on may have looked before there was anything to see."""
+
+    async def scenario() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        for again_seconds, planned_seconds in ((None, 0.0), (3600, 0.0), (0.0, 3600)):
+            queue.add("a")
+            await queue.take()
+            queue.add_after("a", planned_seconds)
+            queue.succeeded("a", again_seconds)
+            queue.done("a")
+            assert await asyncio.wait_for(queue.take(), 1) == "a"
+            queue.succeeded("a", None)
+            queue.done("a")
+        await asyncio.sleep(0.01)
+        assert len(queue) == 0
 
     asyncio.run(scenario())
 
