@@ -103,9 +103,10 @@ class Agent:
         self.log.say(f"verdict {report.verdict} ({report.reason}): {report.message}")
         lines, digest = publish.frame(report, self.environment.nonce, REPORT_BYTES)
         self.log.report(lines)
+        was_cut_short = report.verdict is Verdict.INFRA_FAILED
         self.termination.update(
             step="finished",
-            current="",
+            current=self.termination.summary.current if was_cut_short else "",
             verdict=report.verdict,
             reason=report.reason,
             message=report.message,

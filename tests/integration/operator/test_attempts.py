@@ -20,6 +20,7 @@ def test_patient():
         time.sleep(120)
 """
 TAINT = "disttest-maintenance=yes:NoExecute"
+SECONDS = 150  # two gangs one after the other, on a machine that has more to do
 MOST_OF_A_NODE = {"cpu": "40"}  # of 64
 
 
@@ -59,7 +60,7 @@ def test_a_run_whose_pod_is_evicted_passes_with_its_second_gang(
     logs = ("logs", pod["metadata"]["name"], "-n", namespace)
     cluster.wait_until("the first case is done", lambda: "passed" in cluster.kubectl(*logs, check=False), 60)
     evict(cluster, namespace, pod["metadata"]["name"])
-    status = finished(cluster, namespace, "evicted")
+    status = finished(cluster, namespace, "evicted", SECONDS)
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
     assert attempts(status) == [(1, "Disrupted", True), (2, "AllCasesPassed", False)]
     assert status["attempts"][0]["cases"]["passed"] == 1, "what the first gang had found out is kept"
@@ -84,7 +85,7 @@ def test_a_node_that_throws_its_pods_out_is_a_suspect_and_a_pass_elsewhere_confi
     pod = runs_its_first_gang(cluster, namespace, "tainted")
     node = pod["spec"]["nodeName"]
     with tainted(cluster, node):
-        status = finished(cluster, namespace, "tainted")
+        status = finished(cluster, namespace, "tainted", SECONDS)
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
     assert attempts(status)[0] == (1, "NodeLost", True)
     (suspect,) = status["suspectNodes"]
@@ -118,7 +119,7 @@ def test_a_run_that_is_preempted_by_a_higher_priority_goes_on_elsewhere(
     }
     cluster.apply([priority | {"metadata": {"name": f"urgent-{namespace}"}}, urgent])
     try:
-        status = finished(cluster, namespace, "preempted")
+        status = finished(cluster, namespace, "preempted", SECONDS)
     finally:
         cluster.kubectl("delete", "priorityclass", f"urgent-{namespace}")
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
@@ -131,7 +132,7 @@ def test_a_pod_that_somebody_deletes_costs_a_retry_and_blames_no_node(
 ) -> None:
     pod = runs_its_first_gang(cluster, namespace, "deleted")
     cluster.kubectl("delete", "pod", pod["metadata"]["name"], "-n", namespace, "--wait=false")
-    status = finished(cluster, namespace, "deleted")
+    status = finished(cluster, namespace, "deleted", SECONDS)
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
     assert status["attempts"][0]["verdict"] == "InfraFailed"
     assert not status.get("suspectNodes")
@@ -146,7 +147,7 @@ def test_a_run_is_suspended_and_resumed_by_its_user_and_nothing_is_charged(
     cluster.wait_until("its pods are gone", lambda: not cluster.find("pods", namespace), 40)
     assert cluster.find("jobs", namespace) == []
     patch(cluster, "disttest", namespace, "paused", suspend=False)
-    status = finished(cluster, namespace, "paused")
+    status = finished(cluster, namespace, "paused", SECONDS)
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
     assert attempts(status)[0] == (1, "Suspended", False)
 
@@ -166,7 +167,7 @@ def test_a_queue_that_takes_the_nodes_away_is_no_failure_and_admits_the_next_gan
     reaches_phase(cluster, namespace, "queued", "Running")
     patch(cluster, "job", namespace, "queued-a1", suspend=True)
     admit(2)
-    status = finished(cluster, namespace, "queued")
+    status = finished(cluster, namespace, "queued", SECONDS)
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
     assert attempts(status)[0] == (1, "Suspended", False)
     (condition,) = [one for one in status["conditions"] if one["type"] == "Suspended"]
