@@ -1,6 +1,8 @@
 """DistTests from a YAML file, held to the rules of the API server."""
 
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,36 @@ from disttest_operator.core.model import Defaults, DistTest
 
 NO_IMAGE = "none"  # nothing is pulled: the runner is this installation
 
+ConfigMaps = Mapping[tuple[str, str], Mapping[str, Any]]  # (namespace, name) -> body
 
-def read(filename: str) -> list[DistTest]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """`config_maps` are those next to the DistTests, which may name them."""
+
+    tests: tuple[DistTest, ...]
+    config_maps: ConfigMaps = field(default_factory=dict)
+
+
+def read(filename: str) -> Documents:
     """Raises UsageError with one line for the first document that is wrong, and where."""
+    tests, config_maps = [], {}
     documents = [document for document in _load(filename) if document is not None]
-    if not documents:
+    for number, document in enumerate(documents, start=1):
+        if isinstance(document, dict) and document.get("kind") == "ConfigMap":
+            config_maps[_key_of_config_map(document, filename, number)] = document
+        else:
+            tests.append(_parse(document, filename, number))
+    if not tests:
         raise UsageError(f"{filename} holds no DistTest")
-    return [_parse(document, filename, number) for number, document in enumerate(documents, start=1)]
+    return Documents(tests=tuple(tests), config_maps=config_maps)
+
+
+def _key_of_config_map(body: dict[str, Any], filename: str, number: int) -> tuple[str, str]:
+    metadata, data = body.get("metadata"), body.get("data") or {}
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not isinstance(data, dict):
+        raise UsageError(f"{filename}, document {number}: a ConfigMap needs metadata.name, and data that is a mapping")
+    return str(metadata.get("namespace", "default")), metadata["name"]
 
 
 def known_suites() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from disttest_cli import local, manifests, table
+from disttest_cli import local, manifests, quarantine, table
 from disttest_cli.errors import UsageError
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
@@ -66,15 +66,20 @@ class Places:
     """Where this machine has what a cluster would mount."""
 
     folders: Mapping[str, str]  # ConfigMap -> folder
+    config_maps: manifests.ConfigMaps
     root: Path
     artifacts: str
 
 
 def execute(options: argparse.Namespace) -> int:
     """Everything is checked before anything is started; the worst exit code counts."""
-    tests = manifests.read(options.filename)
+    documents = manifests.read(options.filename)
+    tests = documents.tests
     places = Places(
-        folders=_folders(options.files), root=options.root.absolute(), artifacts=_artifacts(options.artifacts)
+        folders=_folders(options.files),
+        config_maps=documents.config_maps,
+        root=options.root.absolute(),
+        artifacts=_artifacts(options.artifacts),
     )
     if options.report and len(tests) > 1:
         raise UsageError(f"--report names one file, but {options.filename} holds {len(tests)} DistTests: leave it away")
@@ -109,7 +114,7 @@ def _plan(test: DistTest, places: Places, timeout_seconds: int | None) -> RunPla
         raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {manifests.known_suites()}")
     if test.spec.backend is Backend.NCCL:
         _check_gpus(test)
-    plan = run_plan(test, ATTEMPT)
+    plan = run_plan(test, ATTEMPT, quarantine.find(test, places.config_maps, places.folders))
     suites = zip(test.spec.suites, plan.suites, strict=True)
     plan = dataclasses.replace(
         plan,

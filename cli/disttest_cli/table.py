@@ -8,6 +8,7 @@ from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
+QUARANTINED = "QUARANTINED"  # behind FAILED, where there are such cases
 LEFT = 2  # columns of words; the others are numbers
 MAX_FAILURES = 20
 MESSAGE_LINES = 8
@@ -16,16 +17,13 @@ LINE_BYTES = 400
 
 def render_report(report: Report) -> str:
     """Suites, failures, verdict and timing; ends with a newline."""
-    rows = [_row(suite) for suite in report.suites]
-    if len(rows) > 1:
-        rows.append(("total", str(report.verdict), *_numbers(report.counts), _seconds(_run_seconds(report))))
     lines = [
         (
             f"{report.namespace}/{report.name}, attempt {report.attempt}: {report.nodes} nodes x "
             f"{report.ranks_per_node} ranks over {report.backend}{_versions(report)}"
         ),
         "",
-        *_table((COLUMNS, *rows)),
+        *_table(_rows(report)),
     ]
     broken = [suite for suite in report.suites if suite.verdict is Verdict.ERRORED or not suite.cases]
     for suite in broken:
@@ -36,10 +34,23 @@ def render_report(report: Report) -> str:
     if len(failures) > MAX_FAILURES:
         lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
     lines += _flaky(report)
+    lines += _quarantined(report)
     lines += _bandwidth(report)
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(lines) + "\n"
+
+
+def _rows(report: Report) -> list[tuple[str, ...]]:
+    rows = [COLUMNS, *map(_row, report.suites)]
+    counts = [QUARANTINED, *(str(suite.counts.quarantined) for suite in report.suites)]
+    if len(report.suites) > 1:
+        rows.append(("total", str(report.verdict), *_numbers(report.counts), _seconds(_run_seconds(report))))
+        counts.append(str(report.counts.quarantined))
+    if not report.excused:
+        return rows
+    place = COLUMNS.index("FAILED") + 1
+    return [(*row[:place], count, *row[place:]) for row, count in zip(rows, counts, strict=True)]
 
 
 def _row(suite: SuiteResult) -> tuple[str, ...]:
@@ -52,10 +63,10 @@ def _bandwidth(report: Report) -> list[str]:
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:
-    """FAILED is all that ended badly; OTHER is what was skipped or failed as expected."""
+    """FAILED is what ended badly and is not in quarantine; OTHER is what was skipped or failed as expected."""
     passed, not_run = counts[Outcome.PASSED], counts[Outcome.NOT_RUN]
     other = counts.total - passed - counts.bad - not_run
-    return tuple(str(number) for number in (counts.total, passed, counts.bad, not_run, other))
+    return tuple(str(number) for number in (counts.total, passed, counts.bad - counts.quarantined, not_run, other))
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -90,6 +101,15 @@ def _flaky(report: Report) -> list[str]:
     if len(cases) > MAX_FAILURES:
         lines += ["", f"and {len(cases) - MAX_FAILURES} more flaky cases: the report has them all"]
     return lines
+
+
+def _quarantined(report: Report) -> list[str]:
+    """One line each: that they fail is known."""
+    cases = report.excused
+    lines = [f"{suite_name}: {case.id}: in quarantine: {_ending(case)}" for suite_name, case in cases[:MAX_FAILURES]]
+    if len(cases) > MAX_FAILURES:
+        lines.append(f"and {len(cases) - MAX_FAILURES} more in quarantine: the report has them all")
+    return ["", *lines] if lines else []
 
 
 def _indented(message: str) -> list[str]:

@@ -3,8 +3,10 @@
 import logging
 import time
 
+from disttest_contract import quarantine
 from disttest_operator.core import bodies
-from disttest_operator.core.evidence import Reference
+from disttest_operator.core.evidence import QuarantineRead, Reference
+from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Body, EventView, NodeView
 from disttest_operator.ports import Cluster, Kind, RefusedError
 
@@ -34,6 +36,15 @@ class Inquiries:
         """Which of the objects that a spec names are not there."""
         found = [await self._cluster.get(NAMED[reference.kind], namespace, reference.name) for reference in references]
         return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
+
+    async def quarantine(self, test: DistTest) -> QuarantineRead:
+        """Of this attempt: the next one may find another list."""
+        body = await self._cluster.get(Kind.CONFIG_MAP, test.namespace, test.spec.quarantine.config_map)
+        try:
+            suites = [suite.name for suite in test.spec.suites]
+            return QuarantineRead(lists=quarantine.read(body, suites)) if body else QuarantineRead(problem="is gone")
+        except quarantine.InvalidListError as error:
+            return QuarantineRead(problem=str(error))
 
     async def nodes(self, *, now: bool = False) -> tuple[NodeView, ...]:
         """As they were a while ago, or `now`. None where the operator has only Roles: nodes belong to no namespace."""

@@ -124,24 +124,24 @@ class Reconciler:
         match step:
             case actions.ReadReferences(references=references):
                 return replace(seen, missing=await self._inquiries.missing(test.namespace, references))
+            case actions.ReadQuarantine():
+                return replace(seen, quarantine=await self._inquiries.quarantine(test))
             case actions.ReadNodes():
                 return replace(seen, nodes=await self._inquiries.nodes())
             case actions.ReadEvents(uids=uids):
                 return replace(seen, events=await self._inquiries.events(test.namespace, uids))
             case actions.ReadJob(name=name):
                 return await self._read_job(test, name, seen)
-            case actions.ReadReport(leader=leader, nonce=nonce):
-                return replace(seen, report=await reports.read(self._cluster, test, leader, nonce))
+            case actions.ReadReport():
+                return replace(seen, report=await reports.read(self._cluster, test, step))
             case actions.Search(pods=pods):
                 return replace(seen, search=await self._search.over(test, pods, seen))
             case actions.WriteReport(name=name):
                 return await self._write_report(test, name, seen)
             case actions.CreateService(manifest=manifest):
                 return replace(await self._create(Kind.SERVICE, test, manifest, seen), has_service=True)
-            case actions.CreateJob(attempt=attempt, avoid=avoid, shun=shun):
-                nonce = secrets.token_hex(NONCE_BYTES)
-                manifest = manifests.build_job(test, attempt, nonce, avoid=avoid, shun=shun)
-                return await self._create(Kind.JOB, test, manifest, seen)
+            case actions.CreateJob():
+                return await self._create(Kind.JOB, test, _job_manifest(test, step), seen)
             case actions.Fold():
                 return replace(seen, entry=await self._ledgers.fold(test, step))
             case actions.WriteStatus(status=status):
@@ -271,3 +271,9 @@ class Reconciler:
         else:
             gone = {"metadata": {"uid": test.uid, "resourceVersion": test.resource_version}}
             self._caches.remove(Kind.RUN, gone, self._clock())
+
+
+def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:
+    nonce = secrets.token_hex(NONCE_BYTES)
+    lists = step.quarantine
+    return manifests.build_job(test, step.attempt, nonce, quarantine=lists, avoid=step.avoid, shun=step.shun)

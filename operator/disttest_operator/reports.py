@@ -10,10 +10,11 @@ from typing import ParamSpec, TypeVar
 from disttest_contract import frames, limits
 from disttest_contract.report import InvalidReportError
 from disttest_operator.core import bodies, manifests, naming, packing
+from disttest_operator.core.actions import ReadReport
 from disttest_operator.core.evidence import LogUnreadable, ReportFound, ReportLost, Stored
 from disttest_operator.core.judgement import read_report, read_stored_report
 from disttest_operator.core.model import DistTest
-from disttest_operator.core.views import Body, PodView
+from disttest_operator.core.views import Body
 from disttest_operator.ports import Cluster, ClusterError, ExistsError, Kind, RefusedError
 
 AT_ONCE_BYTES = 1 << 16  # what is smaller is done with sooner than a thread is told of it
@@ -24,11 +25,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def read(
-    cluster: Cluster, test: DistTest, leader: PodView, nonce: str
-) -> ReportFound | ReportLost | LogUnreadable:
+async def read(cluster: Cluster, test: DistTest, step: ReadReport) -> ReportFound | ReportLost | LogUnreadable:
     """From the log; from the ConfigMap if an operator before us had stored it and the log is gone."""
-    found = await _from_log(cluster, test, leader, nonce)
+    found = await _from_log(cluster, test, step)
     if isinstance(found, ReportLost) and not found.is_invalid:
         return await _from_config_map(cluster, test) or found
     return found
@@ -58,8 +57,9 @@ async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound)
 
 
 async def _from_log(  # noqa: PLR0911  # every way to have no report has its own words
-    cluster: Cluster, test: DistTest, leader: PodView, nonce: str
+    cluster: Cluster, test: DistTest, step: ReadReport
 ) -> ReportFound | ReportLost | LogUnreadable:
+    leader, nonce = step.leader, step.nonce
     if not nonce:
         return ReportLost(problem="the report cannot be told from others, since the Job is gone")
     try:
@@ -73,7 +73,7 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
     summary = leader.exit.summary if leader.exit else None
     try:
         raw = await _aside(len(log), frames.decode, log, nonce)
-        return await _aside(len(raw), read_report, raw, test, leader.exit)
+        return await _aside(len(raw), read_report, raw, test, leader.exit, step.quarantine)
     except frames.FrameError as error:
         if summary and summary.report_sha256:
             return LogUnreadable(problem=str(error))  # the leader wrote it, the log is behind

@@ -15,6 +15,7 @@ NODES = 512
 RANKS_PER_NODE = 128
 SUITES = 32
 MEASUREMENTS = 64  # of one case
+QUARANTINED = 256  # patterns of one suite
 
 
 def cut(text: str, limit_bytes: int) -> str:

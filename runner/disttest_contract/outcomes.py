@@ -73,7 +73,7 @@ VERDICTS_WORST_FIRST = (
 class Reason(StrEnum):
     """Why a verdict is what it is. At most 40: it is a metric label and users write alerts on it."""
 
-    ALL_CASES_PASSED = "AllCasesPassed"
+    ALL_CASES_PASSED = "AllCasesPassed"  # but for those in quarantine
     CASES_FAILED = "CasesFailed"
     CASES_CRASHED = "CasesCrashed"
     CASES_HUNG = "CasesHung"
@@ -117,18 +117,22 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """How many cases ended how; `flaky` is a part of passed, `total` the sum of the rest."""
+    """How many cases ended how; `total` is the sum of the outcomes.
+
+    `flaky` is a part of passed, `quarantined` of what ended badly.
+    """
 
     by_outcome: Mapping[Outcome, int] = field(default_factory=dict)
     flaky: int = 0
+    quarantined: int = 0
 
     @classmethod
-    def of(cls, outcomes: Iterable[Outcome], flaky: int = 0) -> Self:
+    def of(cls, outcomes: Iterable[Outcome], flaky: int = 0, quarantined: int = 0) -> Self:
         """Count outcomes."""
         counted: dict[Outcome, int] = {}
         for outcome in outcomes:
             counted[outcome] = counted.get(outcome, 0) + 1
-        return cls(by_outcome=counted, flaky=flaky)
+        return cls(by_outcome=counted, flaky=flaky, quarantined=quarantined)
 
     @classmethod
     def sum(cls, parts: Iterable["Counts"]) -> Self:
@@ -136,7 +140,9 @@ class Counts:
         parts = list(parts)
         total = {outcome: sum(part[outcome] for part in parts) for outcome in Outcome}
         return cls(
-            by_outcome={outcome: n for outcome, n in total.items() if n}, flaky=sum(part.flaky for part in parts)
+            by_outcome={outcome: n for outcome, n in total.items() if n},
+            flaky=sum(part.flaky for part in parts),
+            quarantined=sum(part.quarantined for part in parts),
         )
 
     @classmethod
@@ -144,7 +150,7 @@ class Counts:
         """Read what `to_json` wrote; unknown keys are ignored, a missing one is 0."""
         numbers = {key: value for key, value in data.items() if isinstance(value, int) and not isinstance(value, bool)}
         counted = {outcome: numbers[outcome.value] for outcome in Outcome if numbers.get(outcome.value)}
-        return cls(by_outcome=counted, flaky=numbers.get("flaky", 0))
+        return cls(by_outcome=counted, flaky=numbers.get("flaky", 0), quarantined=numbers.get("quarantined", 0))
 
     def __getitem__(self, outcome: Outcome) -> int:
         return self.by_outcome.get(outcome, 0)
@@ -159,16 +165,21 @@ class Counts:
 
     def to_json(self) -> dict[str, int]:
         """All keys, zeros included: an absent number would be read as unknown."""
-        return {"total": self.total, **{outcome.value: self[outcome] for outcome in Outcome}, "flaky": self.flaky}
+        outcomes = {outcome.value: self[outcome] for outcome in Outcome}
+        return {"total": self.total, **outcomes, "flaky": self.flaky, "quarantined": self.quarantined}
 
 
-def judge(counts: Counts) -> tuple[Verdict, Reason]:
-    """What cases that did run come to. First match wins; whatever is not proven green is not green."""
+def judge(counts: Counts, excused: Mapping[Outcome, int] | None = None) -> tuple[Verdict, Reason]:
+    """What cases that did run come to. First match wins; whatever is not proven green is not green.
+
+    `excused` are those that ended badly and are in quarantine: they make nothing red, and nothing green.
+    """
+    red = Counts(by_outcome={outcome: counts[outcome] - (excused or {}).get(outcome, 0) for outcome in BAD})
     rules = (
         (counts.total == 0, Verdict.ERRORED, Reason.NOTHING_COLLECTED),
-        (counts[Outcome.HUNG] > 0, Verdict.HUNG, Reason.CASES_HUNG),
-        (counts[Outcome.CRASHED] > 0, Verdict.TESTS_FAILED, Reason.CASES_CRASHED),
-        (counts.bad > 0, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        (red[Outcome.HUNG] > 0, Verdict.HUNG, Reason.CASES_HUNG),
+        (red[Outcome.CRASHED] > 0, Verdict.TESTS_FAILED, Reason.CASES_CRASHED),
+        (red.total > 0, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
         (counts[Outcome.PASSED] == 0, Verdict.ERRORED, Reason.NOTHING_PASSED),
     )
     return next(

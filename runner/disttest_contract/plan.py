@@ -17,7 +17,8 @@ class InvalidPlanError(ValueError):
 class SuitePlan:
     """One suite with one source: a suite of the runner, a directory of test files, or files below a root.
 
-    `files` are globs relative to `root`, `select` is an expression of pytest's -k, `env` holds (name, value).
+    `files` are globs relative to `root`, `select` is an expression of pytest's -k, `env` holds (name, value),
+    `quarantine` patterns of cases that are known to fail.
     """
 
     name: str
@@ -27,6 +28,12 @@ class SuitePlan:
     files: tuple[str, ...] = ()
     select: str = ""
     env: tuple[tuple[str, str], ...] = ()
+    quarantine: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Without a quarantine that is empty, as it is nearly always."""
+        fields = {name: getattr(self, name) for name in self.__slots__ if name != "quarantine"}
+        return fields | ({"quarantine": self.quarantine} if self.quarantine else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +69,7 @@ class RunPlan:
         fields = {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in self.__slots__ if name != "suites"},
-            "suites": [{name: getattr(suite, name) for name in suite.__slots__} for suite in self.suites],
+            "suites": [suite.to_json() for suite in self.suites],
         }
         return json.dumps(fields, separators=(",", ":"))
 
@@ -96,8 +103,10 @@ def _suite(entry: object) -> SuitePlan:
         raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
     strings = {key: _value(entry, key, str) for key in ("name", "builtin", "directory", "root", "select")}
     files, env = _value(entry, "files", list), _value(entry, "env", list)
-    if not all(isinstance(pattern, str) for pattern in files):
-        raise InvalidPlanError(f"the plan's 'files' are {files!r}, expected strings")
+    quarantine = _value({"quarantine": [], **entry}, "quarantine", list)
+    for key, patterns in (("files", files), ("quarantine", quarantine)):
+        if not all(isinstance(pattern, str) for pattern in patterns):
+            raise InvalidPlanError(f"the plan's {key!r} are {patterns!r}, expected strings")
     if not all(
         isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in env
     ):
@@ -106,6 +115,7 @@ def _suite(entry: object) -> SuitePlan:
         **strings,
         files=tuple(files),
         env=tuple((name, value) for name, value in env),
+        quarantine=tuple(quarantine),
     )
 
 

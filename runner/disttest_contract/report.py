@@ -2,109 +2,20 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 from disttest_contract import limits
-from disttest_contract.diagnosis import Diagnosis
-from disttest_contract.measurement import Measurement
-from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict
+from disttest_contract.case_result import CaseResult, Earlier, judge_cases
+from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.preflight import NodeFacts
 
 SCHEMA = 1
+__all__ = ["SCHEMA", "CaseResult", "Earlier", "InvalidReportError", "Report", "SuiteResult", "judge_cases"]
 
 
 class InvalidReportError(ValueError):
     """The text is not a report of a schema that this reader knows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
-    """A try of a case that was tried again."""
-
-    outcome: Outcome
-    seconds: float
-    message: str = ""
-    ranks: tuple[int, ...] = ()
-    nodes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "outcome": self.outcome.value,
-            "seconds": round(self.seconds, 4),
-            "message": limits.cut(self.message, limits.MESSAGE_BYTES),
-            "ranks": list(self.ranks),
-            "nodes": list(self.nodes),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            outcome=Outcome(data["outcome"]),
-            seconds=float(data["seconds"]),
-            message=str(data.get("message", "")),
-            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
-            nodes=tuple(str(node) for node in data.get("nodes", ())),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
-    """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome."""
-
-    id: str
-    outcome: Outcome
-    seconds: float
-    message: str = ""
-    ranks: tuple[int, ...] = ()
-    nodes: tuple[str, ...] = ()
-    signal: str = ""  # SIGSEGV …, when a rank was killed by one
-    exit_code: int | None = None  # when a rank left by itself
-    stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
-    diagnosis: Diagnosis | None = None  # of a case in which ranks waited for each other
-    earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
-    measurements: tuple[Measurement, ...] = ()
-
-    @property
-    def is_flaky(self) -> bool:
-        """It passed, but not at the first try."""
-        return self.outcome is Outcome.PASSED and any(one.outcome in BAD for one in self.earlier)
-
-    def to_json(self) -> dict[str, Any]:
-        """Only what is set: thousands of passed cases are id, outcome, seconds."""
-        data: dict[str, Any] = {"id": self.id, "outcome": self.outcome.value, "seconds": round(self.seconds, 4)}
-        if self.message:
-            data["message"] = limits.cut(self.message, limits.MESSAGE_BYTES)
-        optional = {
-            "ranks": list(self.ranks),
-            "nodes": list(self.nodes),
-            "signal": self.signal,
-            "stacks": {str(rank): text for rank, text in self.stacks.items()},
-            "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
-            "earlier": [one.to_json() for one in self.earlier],
-            "measurements": [one.to_json() for one in self.measurements],
-        }
-        data |= {key: value for key, value in optional.items() if value}
-        if self.exit_code is not None:
-            data["exitCode"] = self.exit_code
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            id=str(data["id"]),
-            outcome=Outcome(data["outcome"]),
-            seconds=float(data["seconds"]),
-            message=str(data.get("message", "")),
-            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
-            nodes=tuple(str(node) for node in data.get("nodes", ())),
-            signal=str(data.get("signal", "")),
-            exit_code=data.get("exitCode"),
-            stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},
-            diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
-            earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
-            measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +29,11 @@ class SuiteResult:
 
     @property
     def counts(self) -> Counts:
-        return Counts.of((case.outcome for case in self.cases), flaky=sum(case.is_flaky for case in self.cases))
+        return Counts.of(
+            (case.outcome for case in self.cases),
+            flaky=sum(case.is_flaky for case in self.cases),
+            quarantined=sum(case.is_excused for case in self.cases),
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -175,8 +90,13 @@ class Report:
 
     @property
     def failures(self) -> list[tuple[str, CaseResult]]:
-        """(suite, case) of every case that ended badly, in order."""
-        return [(suite.name, case) for suite in self.suites for case in suite.cases if case.outcome in BAD]
+        """(suite, case) of every case that ended badly, in order; but for those in quarantine."""
+        return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_red]
+
+    @property
+    def excused(self) -> list[tuple[str, CaseResult]]:
+        """(suite, case) of every case in quarantine that ended badly, in order."""
+        return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_excused]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -104,7 +104,7 @@ class Conductor:
             seconds = time.monotonic() - run.started
             return verdicts.broken(name, broken.reason, str(broken), seconds=seconds, cases=cases)
         await self._rerun(run)
-        return verdicts.finished(name, seconds=time.monotonic() - run.started, cases=tuple(run.results))
+        return verdicts.finished(run.plan, seconds=time.monotonic() - run.started, cases=tuple(run.results))
 
     async def _rerun(self, run: SuiteRun) -> None:
         """Cases that ended badly get another try in a generation of their own; passing then is flaky, not red."""

@@ -107,7 +107,7 @@ class Leader:
             "counts": Counts.sum([self._counts_before, run.counts]),
             "current": "",
         }
-        if not summary.first_failure and progress.is_bad(result):
+        if not summary.first_failure and result.is_red:
             changes["first_failure"] = f"{run.plan.name}: {result.id} {result.outcome}: {result.message}"
         self._termination.note(**changes)
 

@@ -15,6 +15,8 @@ def case_line(suite: str, number: int, total: int, result: CaseResult) -> str:
     head = f"[{number:>{width}}/{total}] {result.outcome:<7} {result.seconds:7.2f} s  {suite}: {result.id}"
     if result.earlier:
         head = f"{head}  (try {len(result.earlier) + 1}: {result.earlier[-1].outcome} before)"
+    if result.is_excused:
+        head = f"{head}  (in quarantine)"
     if is_bad(result):
         return "\n".join([head, *(f"      {line}" for line in last_lines(result.message))])
     if result.outcome in (Outcome.SKIPPED, Outcome.NOT_RUN, Outcome.XFAILED, Outcome.XPASSED) and result.message:

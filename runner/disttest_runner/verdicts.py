@@ -2,17 +2,19 @@
 
 from collections.abc import Sequence
 
-from disttest_contract.outcomes import VERDICTS_WORST_FIRST, Counts, Outcome, Reason, Verdict, judge
-from disttest_contract.report import CaseResult, SuiteResult
+from disttest_contract.outcomes import VERDICTS_WORST_FIRST, Counts, Outcome, Reason, Verdict
+from disttest_contract.plan import SuitePlan
+from disttest_contract.report import CaseResult, SuiteResult, judge_cases
+from disttest_runner import quarantine
 from disttest_runner.door import Stop
 
 
-def finished(name: str, *, seconds: float, cases: tuple[CaseResult, ...]) -> SuiteResult:
+def finished(plan: SuitePlan, *, seconds: float, cases: tuple[CaseResult, ...]) -> SuiteResult:
     """A suite whose cases all had their turn."""
-    verdict, reason = judge(Counts.of(case.outcome for case in cases))
-    return SuiteResult(
-        name=name, verdict=verdict, reason=reason, message=describe(reason, cases), seconds=seconds, cases=cases
-    )
+    verdict, reason = judge_cases(cases)
+    parts = (describe(reason, cases), quarantine.advice(plan.quarantine, cases))
+    message = "; ".join(part for part in parts if part)
+    return SuiteResult(name=plan.name, verdict=verdict, reason=reason, message=message, seconds=seconds, cases=cases)
 
 
 def broken(name: str, reason: Reason, message: str, *, seconds: float, cases: tuple[CaseResult, ...]) -> SuiteResult:
@@ -28,19 +30,21 @@ def unstarted(name: str, stop: Stop) -> SuiteResult:
 
 def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
     """One sentence on a suite that ran to its end."""
-    counts = Counts.of(case.outcome for case in cases)
+    counts = Counts.of((case.outcome for case in cases), quarantined=sum(case.is_excused for case in cases))
+    known = quarantine.note(counts.quarantined)
     match reason:
         case Reason.NOTHING_PASSED:
             why = next((case.message for case in cases if case.message), "no reason was given")
-            return f"none of {counts.total} cases passed; the first was {cases[0].outcome.value}: {why}"
+            return f"none of {counts.total} cases passed{known}; the first was {cases[0].outcome.value}: {why}"
         case Reason.ALL_CASES_PASSED:
             flaky = [case.id for case in cases if case.is_flaky]
             note = f", {len(flaky)} of them at another try only, first {flaky[0]}" if flaky else ""
-            return f"{counts[Outcome.PASSED]} of {counts.total} cases passed{note}"
+            return f"{counts[Outcome.PASSED]} of {counts.total} cases passed{note}{known}"
         case _:
-            first = next(case for case in cases if case.outcome in _BAD_FOR[reason])
+            first = next(case for case in cases if case.is_red and case.outcome in _BAD_FOR[reason])
             line = first.message.strip().splitlines()[0] if first.message.strip() else ""
-            return f"{counts.bad} of {counts.total} cases ended badly; first {first.id}: {line}"
+            red = counts.bad - counts.quarantined
+            return f"{red} of {counts.total} cases ended badly{known}; first {first.id}: {line}"
 
 
 _BAD_FOR = {
@@ -64,6 +68,7 @@ def of_run(suites: Sequence[SuiteResult], stop: Stop | None) -> Stop:
             worst.verdict,
             worst.reason,
             f"{counts[Outcome.PASSED]} of {counts.total} cases passed in {len(suites)} suites"
-            + (f", {counts.flaky} of them at another try only" if counts.flaky else ""),
+            + (f", {counts.flaky} of them at another try only" if counts.flaky else "")
+            + quarantine.note(counts.quarantined),
         )
     return worst

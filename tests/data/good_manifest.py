@@ -29,6 +29,7 @@ GOOD: Final[Mapping[str, Any]] = {
         "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
         "retries": {"flaky": 2},
         "artifacts": {"persistentVolumeClaim": "disttest-artifacts"},
+        "quarantine": {"configMap": {"name": "known-failures"}},
         "ttlSecondsAfterFinished": 604800,
         "template": {
             "metadata": {"labels": {"team": "torch"}, "annotations": {"example.com/why": "a driver was changed"}},

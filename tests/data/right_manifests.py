@@ -54,6 +54,8 @@ RIGHT: Final[tuple[Right, ...]] = (
     Right(id="no retries", change={"spec/retries/flaky": 0}),
     Right(id="most retries", change={"spec/retries": {"flaky": 5}}),
     Right(id="no artifacts", change={"spec/artifacts": REMOVE}),
+    Right(id="no quarantine", change={"spec/quarantine": REMOVE}),
+    Right(id="longest name of a list", change={"spec/quarantine/configMap/name": "a" * 253}),
     Right(id="most variables", change={"spec/env": MANY_ENV[:64]}),
     Right(id="variable of a similar name", change={"spec/env/0/name": "RANKS"}),
     Right(id="longest variable", change={"spec/env/0/name": "V" * 128}),

@@ -1,9 +1,9 @@
 """Endings that the run, its report or its Job tell."""
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core.evidence import Evidence, Observed, Policy, Reference, Search
+from disttest_operator.core.evidence import Evidence, Observed, Policy, QuarantineRead, Reference, Search
 from disttest_operator.core.matching import Match
-from disttest_operator.core.model import Suite
+from disttest_operator.core.model import Quarantine, Suite
 from disttest_operator.core.rule import Retry
 from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
 from tests.support.runs import (
@@ -21,6 +21,13 @@ from tests.support.runs import (
     found,
 )
 
+QUARANTINED = a_test(spec=a_spec(quarantine=Quarantine(config_map="known")))
+
+
+def a_missing(kind: str, name: str, path: str) -> Evidence:
+    return evidence(missing=(Reference(kind=kind, name=name, path=path),))
+
+
 OF_RUNS = {
     "invalid spec": Row(
         evidence=evidence(problems=("spec.nodes: write 1 to 512",)),
@@ -32,6 +39,26 @@ OF_RUNS = {
             seen=Observed(), now=at(1),
         ),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="of which 122880 are possible: use globs",
+    ),
+    "plan too large for its quarantine": Row(
+        evidence=Evidence(
+            test=QUARANTINED, now=at(1),
+            seen=Observed(quarantine=QuarantineRead(lists={"collectives": ("t.py::test_x[" + "$" * 30000 + "]",)})),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="files, select, env and quarantine of all suites",
+    ),
+    "quarantine of no use": Row(
+        evidence=Evidence(
+            test=QUARANTINED, now=at(1),
+            seen=Observed(quarantine=QuarantineRead(problem="key 'x' is no suite of this run")),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC,
+        words="spec.quarantine: ConfigMap 'known': key 'x' is no suite of this run; correct it and apply again",
+    ),
+    "quarantine missing": Row(
+        evidence=a_missing("ConfigMap", "known", "spec.quarantine.configMap.name"),
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
+        words="spec.quarantine.configMap.name: ConfigMap 'known' is not in namespace 'gpu-ci'",
     ),
     "suite unknown": Row(
         evidence=Evidence(
@@ -49,16 +76,16 @@ OF_RUNS = {
         verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="403 no. Change the namespace's quota",
     ),
     "ConfigMap missing": Row(
-        evidence=evidence(missing=(Reference(kind="ConfigMap", name="mine"),)),
+        evidence=a_missing("ConfigMap", "mine", "spec.suites[].configMap.name"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
     ),
     "ServiceAccount missing": Row(
-        evidence=evidence(missing=(Reference(kind="ServiceAccount", name="me"),)),
+        evidence=a_missing("ServiceAccount", "me", "spec.template.spec.serviceAccountName"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING, words="ServiceAccount 'me'",
     ),
     "claim missing": Row(
-        evidence=evidence(missing=(Reference(kind="PersistentVolumeClaim", name="dumps"),)),
+        evidence=a_missing("PersistentVolumeClaim", "dumps", "spec.artifacts.persistentVolumeClaim"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' is not in namespace 'gpu-ci'",
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
+from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
 from disttest_operator.core.model import Backend, DistTest, Spec, Suite, Timeouts
 from disttest_operator.core.views import Condition, Exit, JobView, PodView
@@ -149,7 +149,7 @@ def a_flaky_case(name: str = "test_flaky", *tries: Outcome, outcome: Outcome = O
 
 def a_report_of(*cases: CaseResult, **changes: Any) -> Report:
     """One suite with these cases."""
-    verdict, reason = judge(Counts.of(case.outcome for case in cases))
+    verdict, reason = judge_cases(cases)
     suite = SuiteResult(name="collectives", verdict=verdict, reason=reason, seconds=1.5, cases=cases)
     return a_report(**{"verdict": verdict, "reason": reason, "suites": (suite,)} | changes)
 

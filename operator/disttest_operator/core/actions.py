@@ -1,9 +1,10 @@
 """What a plan may ask for: one step at a time, since most of them teach something that the next one depends on."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from disttest_contract.quarantine import NOTHING, Lists
 from disttest_operator.core.evidence import Reference
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.results import Results
@@ -15,6 +16,11 @@ class ReadReferences:
     """Whether the objects that the spec names exist."""
 
     references: tuple[Reference, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadQuarantine:
+    """The list of known failures that the spec names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +44,11 @@ class ReadJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReport:
-    """The report at the end of the leader's log."""
+    """The report at the end of the leader's log. `quarantine` is what the gang was told of known failures."""
 
     leader: PodView
     nonce: str
+    quarantine: Lists = field(default_factory=lambda: NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +68,7 @@ class CreateJob:
     """The secret of the attempt is made when this is carried out. These nodes it must not have, those rather not."""
 
     attempt: int
+    quarantine: Lists = field(default_factory=lambda: NOTHING)
     avoid: tuple[str, ...] = ()
     shun: tuple[str, ...] = ()
 
@@ -115,6 +123,7 @@ class Done:
 
 Step = (
     ReadReferences
+    | ReadQuarantine
     | ReadNodes
     | ReadEvents
     | ReadJob

@@ -5,6 +5,8 @@ from datetime import UTC, datetime
 
 from disttest_contract import environment
 from disttest_contract.message import Summary
+from disttest_contract.plan import InvalidPlanError, RunPlan
+from disttest_contract.quarantine import NOTHING, Lists
 from disttest_operator.core import naming
 from disttest_operator.core.views import Body, Condition, EventView, Exit, JobView, NodeView, PodView
 
@@ -25,7 +27,8 @@ def job(body: Body) -> JobView:
         started=time(status.get("startTime")),
         is_deleting="deletionTimestamp" in meta,
         is_suspended=bool(spec.get("suspend")),
-        nonce=_nonce(spec),
+        nonce=_variable(spec, environment.NONCE),
+        quarantine=_quarantine(_variable(spec, environment.PLAN)),
         conditions=_conditions(status),
     )
 
@@ -132,10 +135,22 @@ def _condition(entry: Body) -> Condition:
     )
 
 
-def _nonce(spec: Body) -> str:
+def _variable(spec: Body, name: str) -> str:
+    """Of the test's container."""
     containers: list[Body] = spec["template"]["spec"]["containers"]
     env: list[Body] = next((c.get("env") or [] for c in containers if c["name"] == naming.CONTAINER), [])
-    return next((str(entry.get("value", "")) for entry in env if entry["name"] == environment.NONCE), "")
+    return next((str(entry.get("value", "")) for entry in env if entry["name"] == name), "")
+
+
+def _quarantine(plan: str) -> Lists:
+    """What cannot be read excuses nothing. A plan is long, and read for each event of the Job: only if it has some."""
+    if '"quarantine":[' not in plan:
+        return NOTHING
+    try:
+        suites = RunPlan.from_json(plan).suites
+    except InvalidPlanError:
+        return NOTHING
+    return {suite.name: suite.quarantine for suite in suites if suite.quarantine}
 
 
 def _container(status: Body, kind: str, name: str) -> Body:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from disttest_contract.quarantine import NOTHING, Lists
 from disttest_contract.report import Report
 from disttest_operator.core import attempts
 from disttest_operator.core.matching import Match
@@ -36,10 +37,19 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """An object of the run's namespace that the spec names."""
+    """An object of the run's namespace that the spec names, and where it does."""
 
     kind: str  # ConfigMap, ServiceAccount or PersistentVolumeClaim
     name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuarantineRead:
+    """The list of known failures, or why it cannot be used."""
+
+    lists: Lists = field(default_factory=lambda: NOTHING)
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +104,7 @@ class Observed:
     pods: tuple[PodView, ...] = ()
     entry: Mapping[str, Any] | None = None  # of this run in the ledger: it is counted and judged
     missing: tuple[Reference, ...] | None = None  # of those that the spec names
+    quarantine: QuarantineRead | None = None
     nodes: tuple[NodeView, ...] | None = None
     events: tuple[EventView, ...] | None = None
     report: ReportFound | ReportLost | LogUnreadable | None = None

@@ -4,19 +4,25 @@ import hashlib
 
 from disttest_contract import limits
 from disttest_contract.exits import EXIT_CODES
-from disttest_contract.outcomes import BAD, Reason, Verdict, judge
-from disttest_contract.report import InvalidReportError, Report
+from disttest_contract.outcomes import BAD, Reason, Verdict
+from disttest_contract.quarantine import NOTHING, Lists, Matcher
+from disttest_contract.report import InvalidReportError, Report, judge_cases
 from disttest_operator.core.evidence import ReportFound
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Exit
 
 # Verdicts about cases, which can be checked against the cases; the others are about everything else.
+SUITE_NAME_BYTES = 63
 ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG})
 
 
-def read_report(raw: bytes, test: DistTest, leader_exit: Exit | None) -> ReportFound:
-    """The report of a log if it is this run's and whole; raises InvalidReportError with a sentence."""
+def read_report(raw: bytes, test: DistTest, leader_exit: Exit | None, quarantine: Lists = NOTHING) -> ReportFound:
+    """The report of a log if it is this run's and whole; raises InvalidReportError with a sentence.
+
+    `quarantine` is what the gang was told of known failures: nothing else is excused.
+    """
     found = read_stored_report(raw, test)
+    _check_excuses(found.report, quarantine)
     summary = leader_exit.summary if leader_exit else None
     if summary and summary.report_sha256 and summary.report_sha256 != found.sha256:
         raise InvalidReportError(
@@ -28,7 +34,7 @@ def read_report(raw: bytes, test: DistTest, leader_exit: Exit | None) -> ReportF
 
 
 def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
-    """A report that was accepted once; how its leader ended is not known any more."""
+    """A report that was accepted once, with all that it excuses; how its leader ended is not known any more."""
     report = Report.loads(raw)
     if (report.uid, report.attempt) != (test.uid, test.attempt):
         raise InvalidReportError(
@@ -45,14 +51,25 @@ def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
 def conclusion(report: Report) -> tuple[Verdict, Reason]:
     """Verdict and reason of an accepted report: of cases as counted here, of all else as told."""
     if report.verdict in ABOUT_CASES:
-        return judge(report.counts)
+        return judge_cases(case for suite in report.suites for case in suite.cases)
     return report.verdict, report.reason
 
 
 def _check_cases(report: Report) -> None:
-    verdict, reason = judge(report.counts)
+    verdict, reason = conclusion(report)
     if (verdict is Verdict.PASSED) != (report.verdict is Verdict.PASSED):
         raise InvalidReportError(f"the report claims {report.verdict}, but its cases come to {verdict} ({reason})")
+
+
+def _check_excuses(report: Report, quarantine: Lists) -> None:
+    """The word of a report is next to the code under test, which would like to be excused."""
+    matchers = {suite: Matcher(patterns) for suite, patterns in quarantine.items()}
+    for suite, case in report.excused:
+        if suite not in matchers or not matchers[suite].has(case.id):
+            raise InvalidReportError(
+                f"the report says that {limits.cut_id(case.id)} of suite {limits.cut(suite, SUITE_NAME_BYTES)!r} is in "
+                "quarantine, but the run's list does not have it"
+            )
 
 
 def _check_pass(report: Report, test: DistTest) -> None:
@@ -62,7 +79,7 @@ def _check_pass(report: Report, test: DistTest) -> None:
     if names != expected:
         raise InvalidReportError(f"the report claims Passed for suites {names}, the run has {expected}")
     for suite in report.suites:
-        verdict, reason = judge(suite.counts)
+        verdict, reason = judge_cases(suite.cases)
         if suite.verdict is not Verdict.PASSED or verdict is not Verdict.PASSED:
             raise InvalidReportError(
                 f"the report claims Passed, but suite {suite.name!r} says {suite.verdict} "

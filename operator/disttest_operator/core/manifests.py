@@ -5,6 +5,7 @@ import hashlib
 from datetime import UTC, datetime
 
 from disttest_contract import limits
+from disttest_contract.quarantine import NOTHING, Lists
 from disttest_operator.core import naming, pod
 from disttest_operator.core.model import API_VERSION, DistTest, Manifest
 
@@ -44,7 +45,13 @@ def build_service(test: DistTest, attempt: int) -> Manifest:
 
 
 def build_job(
-    test: DistTest, attempt: int, nonce: str, *, avoid: tuple[str, ...] = (), shun: tuple[str, ...] = ()
+    test: DistTest,
+    attempt: int,
+    nonce: str,
+    *,
+    quarantine: Lists = NOTHING,
+    avoid: tuple[str, ...] = (),
+    shun: tuple[str, ...] = (),
 ) -> Manifest:
     """The gang of an attempt. Created once and never applied again: that would undo what Kueue sets."""
     labels = naming.labels(test, attempt)
@@ -60,7 +67,7 @@ def build_job(
             "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
         },
         "activeDeadlineSeconds": _active_deadline_seconds(test),
-        "template": pod.build_template(test, attempt, nonce, avoid=avoid, shun=shun),
+        "template": pod.build_template(test, attempt, nonce, quarantine=quarantine, avoid=avoid, shun=shun),
     }
     if test.spec.queue_name:
         labels[naming.LABEL_QUEUE] = test.spec.queue_name

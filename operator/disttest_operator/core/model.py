@@ -86,6 +86,13 @@ class Artifacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """Where the list of known failures is; there is none if empty."""
+
+    config_map: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
     """The typed subset of a pod that a DistTest may set; values are Kubernetes' own JSON."""
 
@@ -119,6 +126,7 @@ class Spec:
     timeouts: Timeouts = Timeouts()
     retries: Retries = Retries()
     artifacts: Artifacts = Artifacts()
+    quarantine: Quarantine = Quarantine()
     ttl_seconds_after_finished: int | None = None
     concurrency_policy: Concurrency = Concurrency.ALLOW
     suspend: bool = False

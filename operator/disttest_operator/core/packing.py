@@ -80,6 +80,7 @@ def _keep_few(report: Json) -> None:
                 "outcome": case["outcome"],
                 "seconds": case["seconds"],
                 "message": limits.cut(case.get("message", ""), limits.FAILURE_MESSAGE_BYTES),
+                **({"quarantined": True} if case.get("quarantined") else {}),
             }
             for case in suite["cases"][:FEW_CASES]
         ]

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from disttest_contract.outcomes import Verdict
+from disttest_contract.quarantine import NOTHING
 from disttest_operator.core import (
     actions,
     attempts,
@@ -62,6 +63,8 @@ def _ask(evidence: Evidence) -> Step | None:
     references = _references(test.spec)
     if references and seen.missing is None:
         return actions.ReadReferences(references=references)
+    if test.spec.quarantine.config_map and seen.quarantine is None:
+        return actions.ReadQuarantine()
     is_capacity_asked = (evidence.policy.fixed_nodes and test.spec.gpus_per_node) or attempts.suspects(test)
     if is_capacity_asked and seen.nodes is None:
         return actions.ReadNodes()
@@ -76,7 +79,12 @@ def _create(evidence: Evidence) -> Step:
     can_avoid = bool(seen.nodes) and capacity.suffices_without(test, seen.nodes or (), frozenset(suspects))
     avoid = suspects if can_avoid else ()
     shun = tuple(node for node in (*suspects, *attempts.nodes_used(test)) if node not in avoid)
-    return actions.CreateJob(attempt=test.attempt, avoid=avoid, shun=tuple(dict.fromkeys(shun))[:SHUNNED])
+    return actions.CreateJob(
+        attempt=test.attempt,
+        quarantine=seen.quarantine.lists if seen.quarantine else NOTHING,
+        avoid=avoid,
+        shun=tuple(dict.fromkeys(shun))[:SHUNNED],
+    )
 
 
 def _begins_later(evidence: Evidence) -> datetime | None:
@@ -91,17 +99,22 @@ def _begins_later(evidence: Evidence) -> datetime | None:
 
 def _references(spec: Spec) -> tuple[Reference, ...]:
     """What pods would wait for in vain, without anybody saying so."""
-    names = [("ConfigMap", name) for name in sorted({suite.config_map for suite in spec.suites})]
-    names.append(("ServiceAccount", spec.template.service_account_name))
-    names.append(("PersistentVolumeClaim", spec.artifacts.persistent_volume_claim))
-    return tuple(Reference(kind=kind, name=name) for kind, name in names if name)
+    files = sorted({suite.config_map for suite in spec.suites})
+    named = (
+        *(("ConfigMap", name, "spec.suites[].configMap.name") for name in files),
+        ("ConfigMap", spec.quarantine.config_map, "spec.quarantine.configMap.name"),
+        ("ServiceAccount", spec.template.service_account_name, "spec.template.spec.serviceAccountName"),
+        ("PersistentVolumeClaim", spec.artifacts.persistent_volume_claim, "spec.artifacts.persistentVolumeClaim"),
+    )
+    return tuple(Reference(kind=kind, name=name, path=path) for kind, name, path in named if name)
 
 
 def _read(evidence: Evidence) -> Step | None:
     """What must be known before the run can be judged, and costs a request."""
     seen, leader = evidence.seen, evidence.leader
     if leader and leader.has_ended and seen.report is None:
-        return actions.ReadReport(leader=leader, nonce=seen.job.nonce if seen.job else "")
+        nonce, quarantine = (seen.job.nonce, seen.job.quarantine) if seen.job else ("", NOTHING)
+        return actions.ReadReport(leader=leader, nonce=nonce, quarantine=quarantine)
     if evidence.has_whole_gang or evidence.has_leader_ended or seen.job is None or seen.job.is_suspended:
         return None
     is_waiting = not all(pod.is_scheduled for pod in evidence.pods) or not evidence.pods

@@ -3,6 +3,7 @@
 from typing import Any
 
 from disttest_contract import environment
+from disttest_contract.quarantine import NOTHING, Lists
 from disttest_operator.core import injection, naming, run_plan, security
 from disttest_operator.core.model import Backend, DistTest, Manifest, Placement
 
@@ -20,7 +21,13 @@ def selector(test: DistTest, attempt: int) -> dict[str, str]:
 
 
 def build_template(
-    test: DistTest, attempt: int, nonce: str, *, avoid: tuple[str, ...] = (), shun: tuple[str, ...] = ()
+    test: DistTest,
+    attempt: int,
+    nonce: str,
+    *,
+    quarantine: Lists = NOTHING,
+    avoid: tuple[str, ...] = (),
+    shun: tuple[str, ...] = (),
 ) -> Manifest:
     """The pod template of an attempt's Job: PodSecurity `restricted`, read-only root, no API token.
 
@@ -38,7 +45,7 @@ def build_template(
         "enableServiceLinks": False,
         "securityContext": security.of_pod(test),
         "tolerations": _tolerations(test),
-        "containers": [_container(test, attempt, nonce)],
+        "containers": [_container(test, attempt, nonce, quarantine)],
         "volumes": _volumes(test),
     }
     affinity: Manifest = {}
@@ -60,13 +67,13 @@ def build_template(
     return {"metadata": metadata, "spec": spec | {key: value for key, value in optional.items() if value}}
 
 
-def _container(test: DistTest, attempt: int, nonce: str) -> Manifest:
+def _container(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> Manifest:
     container: Manifest = {
         "name": naming.CONTAINER,
         "image": test.spec.image,
         "command": injection.command(test),
         "workingDir": TEMPORARY,
-        "env": _env(test, attempt, nonce),
+        "env": _env(test, attempt, nonce, quarantine),
         # What an agent says last stands in its pod's status; where it could say nothing, the end of its log does.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": security.of_container(),
@@ -99,11 +106,11 @@ def _resources(test: DistTest) -> Manifest:
     return kinds
 
 
-def _env(test: DistTest, attempt: int, nonce: str) -> list[Manifest]:
+def _env(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> list[Manifest]:
     """Users' values win over our defaults; ours that must hold are reserved names, which users cannot set."""
     values = _default_env(test) | dict(test.spec.env)
     values |= {
-        environment.PLAN: run_plan.variable(run_plan.run_plan(test, attempt)),
+        environment.PLAN: run_plan.variable(run_plan.run_plan(test, attempt, quarantine)),
         environment.NONCE: nonce,
         environment.LEADER: naming.leader_address(test, attempt),
     }

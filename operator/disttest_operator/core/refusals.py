@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from disttest_contract import suites
 from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.quarantine import NOTHING
 from disttest_operator.core import attempts, capacity, run_plan
 from disttest_operator.core.evidence import Evidence, ReportFound
 from disttest_operator.core.rule import Finding, Retry, Rule
@@ -13,11 +14,6 @@ SHOWN = 16  # indexes in a sentence
 # Waiting reasons of a container, as kubelets give them. What is wrong with a name is wrong for ever.
 IMAGE_NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 IMAGE_AWAY = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
-NAMED_IN = {
-    "ConfigMap": "spec.suites[].configMap.name",
-    "ServiceAccount": "spec.template.spec.serviceAccountName",
-    "PersistentVolumeClaim": "spec.artifacts.persistentVolumeClaim",
-}
 CONFIG_WRONG = frozenset({"CreateContainerConfigError"})
 CONFIG_DOUBTFUL = frozenset({"CreateContainerError", "RunContainerError", "PostStartHookError"})
 
@@ -30,7 +26,18 @@ def too_large_plan(evidence: Evidence) -> str | None:
     """Not refused at admission: what suites may have each is too much for all."""
     if evidence.seen.job:
         return None
-    return run_plan.excess(run_plan.run_plan(evidence.test, evidence.test.attempt)) or None
+    known = evidence.seen.quarantine
+    plan = run_plan.run_plan(evidence.test, evidence.test.attempt, known.lists if known else NOTHING)
+    return run_plan.excess(plan) or None
+
+
+def bad_quarantine(evidence: Evidence) -> str | None:
+    """A list that is half understood would make runs red or green by chance."""
+    known = evidence.seen.quarantine
+    if known is None or not known.problem:
+        return None
+    name = evidence.test.spec.quarantine.config_map
+    return f"spec.quarantine: ConfigMap {name!r}: {known.problem}; correct it and apply again"
 
 
 def unknown_suite(evidence: Evidence) -> str | None:
@@ -54,12 +61,12 @@ def creation_refused(evidence: Evidence) -> str | None:
 
 def reference_missing(evidence: Evidence) -> str | None:
     """What pods would wait for in vain."""
-    for kind, path in NAMED_IN.items():
-        names = ", ".join(repr(missing.name) for missing in evidence.seen.missing or () if missing.kind == kind)
-        if names:
-            namespace = evidence.test.namespace
-            return f"{path}: {kind} {names} is not in namespace {namespace!r}; create it and apply again"
-    return None
+    missing = evidence.seen.missing
+    if not missing:
+        return None
+    kind, path, namespace = missing[0].kind, missing[0].path, evidence.test.namespace
+    names = ", ".join(repr(one.name) for one in missing if one.path == path)
+    return f"{path}: {kind} {names} is not in namespace {namespace!r}; create it and apply again"
 
 
 def never_enough_gpus(evidence: Evidence) -> str | None:
@@ -241,6 +248,7 @@ def _waiting(pod: PodView) -> str:
 BEFORE_CREATION = (
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=invalid_spec),
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=too_large_plan),
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=bad_quarantine),
     Rule(reason=Reason.UNKNOWN_SUITE, verdict=Verdict.ERRORED, find=unknown_suite),
     Rule(reason=Reason.NAME_TAKEN, verdict=Verdict.ERRORED, find=name_taken),
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),

@@ -2,11 +2,12 @@
 
 from disttest_contract import limits, suites
 from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
+from disttest_contract.quarantine import NOTHING, Lists
 from disttest_operator.core import attempts, naming
 from disttest_operator.core.model import DistTest, Placement, Spec, Suite
 
 
-def run_plan(test: DistTest, attempt: int) -> RunPlan:
+def run_plan(test: DistTest, attempt: int, quarantine: Lists = NOTHING) -> RunPlan:
     spec = test.spec
     return RunPlan(
         namespace=test.namespace,
@@ -18,7 +19,7 @@ def run_plan(test: DistTest, attempt: int) -> RunPlan:
         ranks_per_node=spec.ranks_per_node,
         backend=spec.backend.value,
         spread=spec.placement is Placement.SPREAD,
-        suites=tuple(_suite_plan(suite) for suite in spec.suites),
+        suites=tuple(_suite_plan(suite, quarantine.get(suite.name, ())) for suite in spec.suites),
         join_seconds=spec.timeouts.join_seconds,
         case_seconds=spec.timeouts.case_seconds,
         run_seconds=attempts.run_seconds_left(test),
@@ -37,8 +38,10 @@ def excess(plan: RunPlan) -> str:
     size_bytes = len(variable(plan))
     if size_bytes <= limits.PLAN_BYTES:
         return ""
+    has_quarantine = any(suite.quarantine for suite in plan.suites)
+    what = "files, select, env and quarantine" if has_quarantine else "files, select and env"
     return (
-        f"files, select and env of all suites come to {size_bytes} bytes, of which {limits.PLAN_BYTES} are possible: "
+        f"{what} of all suites come to {size_bytes} bytes, of which {limits.PLAN_BYTES} are possible: "
         "use globs in place of long lists, put common variables into spec.env, or make several DistTests"
     )
 
@@ -48,7 +51,7 @@ def unknown_suites(spec: Spec) -> tuple[str, ...]:
     return tuple(suite.builtin for suite in spec.suites if suite.builtin and suite.builtin not in suites.BUILTIN)
 
 
-def _suite_plan(suite: Suite) -> SuitePlan:
+def _suite_plan(suite: Suite, quarantine: tuple[str, ...]) -> SuitePlan:
     return SuitePlan(
         name=suite.name,
         builtin=suite.builtin,
@@ -57,4 +60,5 @@ def _suite_plan(suite: Suite) -> SuitePlan:
         files=suite.files,
         select=suite.select,
         env=suite.env,
+        quarantine=quarantine,
     )

@@ -26,6 +26,7 @@ def _object_name(what: str) -> Text:
     )
 
 
+CONFIG_MAP = Object(required=("name",), fields={"name": _object_name("a ConfigMap of this namespace")})
 _NAME = Text(
     min_length=1,
     max_length=63,
@@ -72,7 +73,7 @@ SUITE = Object(
     fields={
         "name": _NAME,
         "builtin": _NAME,
-        "configMap": Object(required=("name",), fields={"name": _object_name("a ConfigMap of this namespace")}),
+        "configMap": CONFIG_MAP,
         "files": ListOf(item=GLOB, min_items=1, max_items=64),
         "select": SELECT,
         "env": VARIABLES,
@@ -199,6 +200,7 @@ SPEC = Object(
             required=("persistentVolumeClaim",),
             fields={"persistentVolumeClaim": _object_name("a PersistentVolumeClaim of this namespace")},
         ),
+        "quarantine": Object(required=("configMap",), fields={"configMap": CONFIG_MAP}),
         "ttlSecondsAfterFinished": Whole(minimum=0, maximum=31536000),
         "concurrencyPolicy": Text(max_length=16, choices=tuple(Concurrency), default=Concurrency.ALLOW.value),
         "suspend": Flag(default=False),

@@ -213,9 +213,9 @@ def _results(report: Report, evidence: Evidence) -> dict[str, Any]:
 
 
 def _failures(report: Report) -> list[Mapping[str, Any]]:
-    """Cases that ended badly, then those that did so at first."""
+    """Cases that ended badly, then those that did so at first, then those of which it was known."""
     flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
-    return [_failure(report, suite, case) for suite, case in [*report.failures, *flaky][:FAILURES]]
+    return [_failure(report, suite, case) for suite, case in [*report.failures, *flaky, *report.excused][:FAILURES]]
 
 
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
@@ -230,7 +230,8 @@ def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
         "message": limits.cut(message, limits.FAILURE_MESSAGE_BYTES),
         "seconds": _finite(case.seconds),
     }
-    return failure | ({"flaky": True} if case.is_flaky else {})
+    marks = {"flaky": case.is_flaky, "quarantined": case.is_excused}
+    return failure | {key: True for key, is_set in marks.items() if is_set}
 
 
 def _steps(evidence: Evidence, report: Report | None) -> dict[str, float]:

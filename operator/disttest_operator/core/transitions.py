@@ -40,8 +40,9 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition,
             note = f"attempt {number}: {gang['message']}" if number and number > 1 else gang["message"]
             found.append(Transition(reason="GangReady" if is_true else reason, note=note, is_warning=not is_true))
     if new.get("verdict") and not old.get("verdict"):
-        flaky = (new.get("cases") or {}).get("flaky", 0)
-        note = f"{new['reason']}{f', {flaky} flaky' if flaky else ''}: {new['message']}"
+        cases = new.get("cases") or {}
+        marks = "".join(f", {cases[mark]} {mark}" for mark in ("flaky", "quarantined") if cases.get(mark))
+        note = f"{new['reason']}{marks}: {new['message']}"
         found.append(Transition(reason=new["verdict"], note=note, is_warning=new["verdict"] != Verdict.PASSED))
     return tuple(found)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.message import Summary
+from disttest_contract.quarantine import NOTHING, Lists
 
 LAST_WORDS_BYTES = 1024
 # Reasons of kubelets for which a container waits although nothing is wrong.
@@ -39,6 +40,7 @@ class JobView:
     is_deleting: bool
     is_suspended: bool
     nonce: str
+    quarantine: Lists = field(default_factory=lambda: NOTHING)  # what the gang was told of known failures
     conditions: Mapping[str, Condition] = field(default_factory=dict)
 
     @property

@@ -50,6 +50,7 @@ CHANGES: Mapping[str, Any] = {
     "timeouts": {"caseSeconds": 10},
     "retries": {"flaky": 0},
     "artifacts": {"persistentVolumeClaim": "other"},
+    "quarantine": {"configMap": {"name": "other"}},
     "template": {"spec": {"nodeSelector": {"example.com/gpu": "a100"}}},
 }
 HAS_DEFAULT = {"nodes", "gpusPerNode", "placement", "retries"}

@@ -10,7 +10,21 @@ from tests.data.good_manifest import GOOD
 from tests.support.api import Api
 
 COUNTS = dict.fromkeys(
-    ("total", "passed", "failed", "errored", "crashed", "hung", "skipped", "xfailed", "xpassed", "notRun", "flaky"), 2
+    (
+        "total",
+        "passed",
+        "failed",
+        "errored",
+        "crashed",
+        "hung",
+        "skipped",
+        "xfailed",
+        "xpassed",
+        "notRun",
+        "flaky",
+        "quarantined",
+    ),
+    2,
 )
 STATUS: Mapping[str, Any] = {
     "observedGeneration": 1,
@@ -56,6 +70,7 @@ STATUS: Mapping[str, Any] = {
             "message": "assert 3 == 4",
             "seconds": 1.5,
             "flaky": False,
+            "quarantined": False,
         }
     ],
     "report": {"configMap": "finished-report", "sha256": "ab" * 32},

@@ -68,6 +68,24 @@ def test_without_retries_the_same_case_is_red(cluster: Cluster, operator: Operat
     assert "flaky" not in status["failures"][0]
 
 
+def test_a_case_that_is_known_to_fail_runs_and_leaves_the_run_green(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    variables = [{"name": "OF_ALL", "value": "all"}, {"name": "OF_BOTH", "value": "suite"}]
+    known = config_map(namespace, "known", "") | {"data": {"own": "# tickets\n*::test_once_bad\n*::test_variables\n"}}
+    cluster.apply([config_map(namespace, "own", FLAKY), known])
+    suite = {"name": "own", "configMap": {"name": "own"}, "env": variables}
+    cluster.apply(disttest(namespace, "known", suites=[suite], quarantine={"configMap": {"name": "known"}}))
+    status = finished(cluster, namespace, "known", timeout_seconds=90)
+    assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status
+    assert (status["cases"]["passed"], status["cases"]["failed"], status["cases"]["quarantined"]) == (1, 2, 2)
+    assert [failure["quarantined"] for failure in status["failures"]] == [True, True]
+    [complete] = [one for one in status["conditions"] if one["type"] == "Complete"]
+    assert "2 quarantined failures" in complete["message"]
+    ledger = cluster.get("disttestseries", "adhoc", namespace) or {}
+    assert {row["streak"] for row in ledger["status"]["failing"]} == {1}
+
+
 def test_only_chosen_cases_run_whatever_their_source(
     cluster: Cluster, operator: OperatorProcess, namespace: str
 ) -> None:

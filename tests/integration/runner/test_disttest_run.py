@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import Report
 from tests.integration.runner.gang import MARK, marked, wait_for
 
@@ -203,6 +203,51 @@ def test_artifacts_have_a_folder_or_a_line_that_says_that_they_are_not_kept(star
     assert (tmp_path / "kept").is_dir()
 
 
+KNOWN = """
+import pytest, torch
+import torch.distributed as dist
+
+def test_good(gang, process_group):
+    dist.all_reduce(torch.ones(1))
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_known(gang, size):
+    assert gang.rank != 1, "one is odd"
+
+def test_works_again(): pass
+"""
+LISTED = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: known}\ndata:\n  mine: |\n"
+LINES = "    # ticket 4711\n    test_it.py::test_known[*]\n    *::test_works_again\n    test_it.py::test_gone\n"
+QUARANTINED = MINE + "  quarantine: {configMap: {name: known}}\n"
+
+
+def test_known_failures_run_and_leave_a_run_green(start: Start, tmp_path: Path) -> None:
+    code, output = finish(start(LISTED + LINES + "---\n" + QUARANTINED, files(tmp_path, KNOWN)))
+    assert code == 0, output
+    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
+    [suite] = report.suites
+    assert (report.counts[Outcome.PASSED], report.counts[Outcome.FAILED], report.counts.quarantined) == (2, 2, 2)
+    marked_cases = [case.id for case in suite.cases if case.is_excused]
+    assert marked_cases == ["test_it.py::test_known[1]", "test_it.py::test_known[2]"]
+    assert all(case.earlier == () for case in suite.cases), "they are not tried again"
+    assert suite.message == (
+        "2 of 4 cases passed, 2 quarantined failures; "
+        "warning: in quarantine, but no case of this suite: test_it.py::test_gone; "
+        "passes again, take it off the quarantine list: *::test_works_again"
+    )
+    assert "Passed (AllCasesPassed): 2 of 4 cases passed in 1 suites, 2 quarantined failures" in output
+    assert "mine: test_it.py::test_known[2]: in quarantine: failed after" in output
+
+
+def test_a_folder_stands_for_the_list_as_for_files(start: Start, tmp_path: Path) -> None:
+    folder = tmp_path / "lists"
+    folder.mkdir()
+    (folder / "mine").write_text("test_it.py::test_known[1]\n")
+    code, output = finish(start(QUARANTINED, files(tmp_path, KNOWN), f"--files=known={folder}"))
+    assert code == 10, output
+    assert "TestsFailed (CasesFailed): mine: 1 of 4 cases ended badly, 1 quarantined failure; first" in output
+
+
 WRONG = {
     "no file": (None, [], "cannot be read"),
     "no yaml": ("a: [", [], "is not YAML"),
@@ -229,6 +274,20 @@ WRONG = {
     ),
     "artifacts in a file": (MINE, ["--files=files=.", "--artifacts=test.yaml"], "or made"),
     "artifacts nowhere": (MINE, ["--files=files=.", "--artifacts=no/such/folder"], "or made"),
+    "no list": (QUARANTINED, ["--files=files=."], "or say --files known=DIR"),
+    "list of another namespace": (
+        LISTED.replace("known}", "known, namespace: other}") + LINES + "---\n" + QUARANTINED,
+        ["--files=files=."],
+        "put it into the file of the DistTest",
+    ),
+    "list of no suite": (
+        LISTED.replace("mine:", "main:") + LINES + "---\n" + QUARANTINED,
+        ["--files=files=."],
+        "key 'main' is no suite of this run, which has mine",
+    ),
+    "list in a wrong folder": (QUARANTINED, ["--files=files=.", "--files=known=."], "key 'test.yaml' is no suite"),
+    "only a list": (LISTED + LINES, [], "holds no DistTest"),
+    "list without a name": ("kind: ConfigMap\n---\n" + MINE, [], "a ConfigMap needs metadata.name"),
     "too much": (MINE.replace("}}]", f"}}, env: [{LONG}]}}]"), ["--files=files=."], "make several DistTests"),
     "timeout": (MINE, ["--timeout=soon"], "not a whole number"),
     "report taken": (MINE, ["--files=files=.", "--report=test.yaml"], "is not a report"),

@@ -68,6 +68,27 @@ def test_what_is_not_proven_green_is_not_green(outcomes: list[Outcome], verdict:
     assert judge(Counts.of(outcomes)) == (verdict, reason)
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "excused", "verdict", "reason"),
+    [
+        ([P, F], {F: 1}, Verdict.PASSED, Reason.ALL_CASES_PASSED),
+        ([P, *sorted(BAD)], dict.fromkeys(BAD, 1), Verdict.PASSED, Reason.ALL_CASES_PASSED),
+        ([P, F, F], {F: 1}, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        ([P, F, Outcome.HUNG], {Outcome.HUNG: 1}, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        ([P, F, Outcome.CRASHED], {Outcome.CRASHED: 1}, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        ([P, F, Outcome.HUNG], {F: 1}, Verdict.HUNG, Reason.CASES_HUNG),
+        ([F], {F: 1}, Verdict.ERRORED, Reason.NOTHING_PASSED),
+        ([F, S], {F: 1}, Verdict.ERRORED, Reason.NOTHING_PASSED),
+        ([P, F], {S: 1, Outcome.NOT_RUN: 1}, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+        ([], {F: 1}, Verdict.ERRORED, Reason.NOTHING_COLLECTED),
+    ],
+)
+def test_what_is_excused_makes_nothing_red_and_nothing_green(
+    outcomes: list[Outcome], excused: dict[Outcome, int], verdict: Verdict, reason: Reason
+) -> None:
+    assert judge(Counts.of(outcomes), excused) == (verdict, reason)
+
+
 def test_verdicts_have_a_place_and_an_exit_code_each() -> None:
     assert sorted(VERDICTS_WORST_FIRST) == sorted(Verdict)
     assert set(EXIT_CODES) == set(Verdict)
@@ -79,8 +100,9 @@ def test_there_are_at_most_40_reasons() -> None:
 
 
 def test_counts_add_up_and_come_back_from_json() -> None:
-    counts = Counts.sum([Counts.of([P, P, F], flaky=1), Counts.of([P, S]), Counts()])
-    assert (counts.total, counts[P], counts[F], counts[S], counts.bad, counts.flaky) == (5, 3, 1, 1, 1, 1)
+    counts = Counts.sum([Counts.of([P, P, F], flaky=1, quarantined=1), Counts.of([P, S]), Counts()])
+    assert (counts.total, counts[P], counts[F], counts[S], counts.bad) == (5, 3, 1, 1, 1)
+    assert (counts.flaky, counts.quarantined) == (1, 1)
     assert Counts.from_json(counts.to_json()) == counts
     assert counts.to_json()["hung"] == 0
 

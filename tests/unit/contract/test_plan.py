@@ -23,6 +23,7 @@ PLAN = RunPlan(
         SuitePlan(name="collectives", builtin="collectives", env=(("COLLECTIVES_SIZES", "1M"),)),
         SuitePlan(name="mine", directory="/suites/mine"),
         SuitePlan(name="c10d", root="/opt/pytorch", files=("test/distributed/test_c10d_*.py",), select="not gloo"),
+        SuitePlan(name="known", builtin="collectives", quarantine=("t.py::test_x[a/b-1]", "t.py::C::*")),
     ),
     join_seconds=300,
     case_seconds=300,
@@ -48,6 +49,11 @@ def test_a_plan_comes_back_from_its_json() -> None:
     assert PLAN.world_size == 16
 
 
+def test_a_plan_without_quarantine_says_nothing_of_it() -> None:
+    suites = json.loads(PLAN.to_json())["suites"]
+    assert ["quarantine" in suite for suite in suites] == [False, False, False, True]
+
+
 def test_unknown_keys_of_a_plan_are_ignored() -> None:
     data = json.loads(PLAN.to_json())
     data["suites"][0]["colour"] = "red"
@@ -67,6 +73,8 @@ def test_unknown_keys_of_a_plan_are_ignored() -> None:
         ({"suites": [{**SUITE, "files": [1]}]}, "files"),
         ({"suites": [{**SUITE, "env": [["X"]]}]}, "env"),
         ({"suites": [{**SUITE, "env": [["X", 1]]}]}, "env"),
+        ({"suites": [{**SUITE, "quarantine": "t.py::test_x"}]}, "quarantine"),
+        ({"suites": [{**SUITE, "quarantine": [["x"]]}]}, "quarantine"),
         ({"flaky_retries": "1"}, "flaky_retries"),
         ({"backend": None}, "backend"),
     ],

@@ -34,7 +34,7 @@ attempts:
 - {number: 1, job: nightly-a1, nodes: [node0, node1], verdict: Passed, reason: AllCasesPassed,
   startTime: '2026-11-21T02:00:05Z', completionTime: '2026-11-21T02:00:20Z'}
 cases: {total: 2, passed: 2, failed: 0, errored: 0, crashed: 0, hung: 0, skipped: 0, xfailed: 0, xpassed: 0,
-  notRun: 0, flaky: 0}
+  notRun: 0, flaky: 0, quarantined: 0}
 completionTime: '2026-11-21T02:00:20Z'
 conditions:
 - {type: GangReady, status: 'True', reason: GangRunning, message: 2 of 2 pods run,
@@ -59,7 +59,7 @@ stepSeconds: {queued: 1.0, scheduled: 2.0, pulled: 2.0, joined: 2.0, ran: 12.0, 
 suites:
 - {name: collectives, verdict: Passed, reason: AllCasesPassed, message: '', seconds: 1.5,
   cases: {total: 2, passed: 2, failed: 0, errored: 0, crashed: 0, hung: 0, skipped: 0, xfailed: 0, xpassed: 0,
-    notRun: 0, flaky: 0}}
+    notRun: 0, flaky: 0, quarantined: 0}}
 verdict: Passed
 """
 

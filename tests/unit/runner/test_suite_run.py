@@ -7,7 +7,7 @@ import pytest
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
 from disttest_contract.plan import SuitePlan
 from disttest_contract.report import CaseResult, Earlier, SuiteResult
-from disttest_runner import progress, verdicts
+from disttest_runner import progress, quarantine, verdicts
 from disttest_runner.suite_run import MAX_RERUN, SuiteRun, again
 
 PASSED = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
@@ -71,8 +71,99 @@ def test_many_bad_cases_are_not_tried_again() -> None:
 def test_a_flaky_case_is_said_wherever_people_look() -> None:
     flaky = again(FAILED, PASSED)
     assert progress.case_line("s", 1, 1, flaky).endswith("(try 2: failed before)")
-    suite = verdicts.finished("s", seconds=1, cases=(flaky, PASSED))
+    suite = verdicts.finished(SuitePlan(name="s"), seconds=1, cases=(flaky, PASSED))
     assert (suite.verdict, suite.reason, suite.counts.flaky) == (Verdict.PASSED, Reason.ALL_CASES_PASSED, 1)
     assert suite.message == "2 of 2 cases passed, 1 of them at another try only, first t.py::test_a"
     assert "1 of them at another try only" in verdicts.of_run([suite], None).message
     assert SuiteResult.from_json(suite.to_json()) == suite
+
+
+def a_quarantined_run(*patterns: str) -> SuiteRun:
+    run = SuiteRun(SuitePlan(name="mine", quarantine=patterns), 0, 0.0)
+    run.ids = ("t.py::test_a", "t.py::test_b")
+    return run
+
+
+def test_known_failures_are_marked_counted_and_not_tried_again() -> None:
+    run = a_quarantined_run("t.py::test_a")
+    run.record(0, FAILED)
+    run.record(1, dataclasses.replace(FAILED, id="t.py::test_b"))
+    assert [result.quarantined for result in run.results] == [True, False]
+    assert run.counts == Counts.of([Outcome.FAILED] * 2, quarantined=1)
+    assert run.to_rerun() == (1,)
+
+
+def test_the_mark_stays_when_a_result_is_amended_and_when_a_case_has_no_turn() -> None:
+    run = a_quarantined_run("*")
+    run.record(0, PASSED)
+    run.amend(CRASHED)
+    assert (run.results[0].is_excused, run.counts.quarantined) == (True, 1)
+    assert [result.quarantined for result in run.unrun("gone")] == [True]
+
+
+def test_many_known_failures_do_not_keep_others_from_another_try() -> None:
+    run = a_run(MAX_RERUN + 1)
+    run = dataclasses.replace(run, plan=SuitePlan(name="mine", quarantine=("t.py::known*",)))
+    for number in range(MAX_RERUN):
+        run.record(number, dataclasses.replace(FAILED, id=f"t.py::known_{number}"))
+    run.record(MAX_RERUN, FAILED)
+    assert run.to_rerun() == (MAX_RERUN,)
+
+
+GOOD = dataclasses.replace(PASSED, id="t.py::test_good")
+KNOWN = dataclasses.replace(CRASHED, id="t.py::test_known", quarantined=True)
+RED = dataclasses.replace(FAILED, id="t.py::test_red")
+
+
+@pytest.mark.parametrize(
+    ("cases", "verdict", "message"),
+    [
+        ((GOOD, KNOWN), Verdict.PASSED, "1 of 2 cases passed, 1 quarantined failure"),
+        ((KNOWN, GOOD, KNOWN), Verdict.PASSED, "1 of 3 cases passed, 2 quarantined failures"),
+        (
+            (KNOWN, GOOD, RED),
+            Verdict.TESTS_FAILED,
+            "1 of 3 cases ended badly, 1 quarantined failure; first t.py::test_red: rank 1 on n: no",
+        ),
+        ((KNOWN,), Verdict.ERRORED, "none of 1 cases passed, 1 quarantined failure; the first was crashed: "),
+    ],
+)
+def test_quarantined_failures_are_told_in_every_ending(
+    cases: tuple[CaseResult, ...], verdict: Verdict, message: str
+) -> None:
+    suite = verdicts.finished(SuitePlan(name="s", quarantine=("*known",)), seconds=1, cases=cases)
+    assert suite.verdict is verdict
+    assert suite.message.startswith(message)
+    told = verdicts.of_run([suite], None).message
+    assert "quarantined failure" in told
+
+
+@pytest.mark.parametrize(
+    ("patterns", "advice"),
+    [
+        (("*known",), ""),
+        (("*known", "*absent"), "warning: in quarantine, but no case of this suite: *absent"),
+        (("t.py::test_good",), "passes again, take it off the quarantine list: t.py::test_good"),
+        (("t.py::*",), ""),  # one of them still fails
+        (("t.py::test_skipped",), ""),  # nobody knows
+        (("t.py::test_flaky",), ""),
+        (
+            ("a", "b", "c", "d", "e", "f", "*good"),
+            (
+                "warning: in quarantine, but no case of this suite: a, b, c, d, e and 1 more; "
+                "passes again, take it off the quarantine list: *good"
+            ),
+        ),
+    ],
+)
+def test_entries_that_are_of_no_use_are_told(patterns: tuple[str, ...], advice: str) -> None:
+    skipped = dataclasses.replace(SKIPPED, id="t.py::test_skipped")
+    flaky = dataclasses.replace(again(FAILED, PASSED), id="t.py::test_flaky")
+    cases = (GOOD, KNOWN, skipped, flaky)
+    assert quarantine.advice(patterns, cases) == advice
+    suite = verdicts.finished(SuitePlan(name="s", quarantine=patterns), seconds=1, cases=cases)
+    assert suite.message.endswith(f"; {advice}" if advice else "quarantined failure")
+
+
+def test_the_line_of_a_known_failure_says_that_it_is_one() -> None:
+    assert progress.case_line("s", 1, 1, KNOWN).splitlines()[0].endswith("(in quarantine)")

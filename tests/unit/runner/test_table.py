@@ -111,3 +111,17 @@ def test_many_failures_are_counted_not_listed() -> None:
     text = render_report(dataclasses.replace(REPORT, suites=(many,)))
     assert text.count("killed by SIGSEGV") == 20
     assert "and 10 more failures" in text
+
+
+def test_known_failures_have_a_column_of_their_own_and_a_line_each_at_the_end() -> None:
+    known = dataclasses.replace(CRASH, id="t.py::test_known", quarantined=True)
+    suites = (GREEN, dataclasses.replace(RED, cases=(known, GOOD, CRASH)))
+    text = render_report(dataclasses.replace(REPORT, suites=suites))
+    assert "CASES  PASSED  FAILED  QUARANTINED  NOT RUN  OTHER  SECONDS\n" in text
+    assert "green      Passed           2       1       0            0        0      1      1.2\n" in text
+    assert "red-suite  TestsFailed      3       1       1            1        0      0     22.0\n" in text
+    line = "\n\nred-suite: t.py::test_known: in quarantine: crashed after 2.00 s (SIGSEGV rank 1 on node-a)\n"
+    assert text.index("test_b: crashed") < text.index(line)
+    many = tuple(dataclasses.replace(known, id=f"c{n}") for n in range(30))
+    text = render_report(dataclasses.replace(REPORT, suites=(dataclasses.replace(RED, cases=many),)))
+    assert "and 10 more in quarantine: the report has them all" in text

@@ -47,7 +47,7 @@ def test_a_case_that_did_not_run_says_why_on_its_line() -> None:
 
 
 def suite(name: str, *cases: CaseResult) -> SuiteResult:
-    return verdicts.finished(name, seconds=1, cases=cases)
+    return verdicts.finished(SuitePlan(name=name), seconds=1, cases=cases)
 
 
 STOP = Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")

@@ -11,7 +11,7 @@ import yaml
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from disttest_operator.core import blame, history, ledger, parse, results, schema, spec_rules, spec_schema
-from disttest_operator.core.model import Artifacts, Phase, Retries, Spec, Suite, Template, Timeouts
+from disttest_operator.core.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Template, Timeouts
 
 ROOT = Path(__file__).parents[4]
 CRDS = {
@@ -178,6 +178,7 @@ def test_the_name_has_the_same_rule_on_both_sides() -> None:
         (SPEC["properties"]["timeouts"], Timeouts),
         (SPEC["properties"]["retries"], Retries),
         (SPEC["properties"]["artifacts"], Artifacts),
+        (SPEC["properties"]["quarantine"], Quarantine),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
@@ -222,7 +223,7 @@ def test_the_status_knows_every_phase_verdict_and_outcome() -> None:
     status = STATUS["properties"]
     assert status["phase"]["enum"] == list(Phase)
     assert status["verdict"]["enum"] == list(Verdict)
-    assert set(status["cases"]["properties"]) == {"total", *Outcome, "flaky"}
+    assert set(status["cases"]["properties"]) == {"total", *Outcome, "flaky", "quarantined"}
     assert status["failures"]["items"]["properties"]["outcome"]["enum"] == list(Outcome)
 
 

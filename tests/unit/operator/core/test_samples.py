@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from disttest_cli import manifests, quarantine
 from disttest_contract.suites import BUILTIN
 from disttest_operator.core.model import Backend, Defaults, DistTest
 from disttest_operator.core.parse import parse
@@ -17,11 +18,14 @@ SAMPLES = sorted(path for path in (MANIFESTS / "samples").glob("*.yaml") if path
 
 
 def read(path: Path) -> DistTest:
-    return parse(yaml.safe_load(path.read_text()), Defaults(image="runner"))
+    """The DistTest of a file; what it names may stand beside it."""
+    documents = list(yaml.safe_load_all(path.read_text()))
+    [body] = [document for document in documents if document["kind"] == "DistTest"]
+    return parse(body, Defaults(image="runner"))
 
 
 def test_there_is_a_sample_for_each_way_to_run() -> None:
-    names = {"cpu-all", "cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue", "own-image"}
+    names = {"cpu-all", "cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue", "own-image", "quarantine"}
     assert {path.stem for path in SAMPLES} == names
 
 
@@ -36,6 +40,13 @@ def test_the_demo_runs_every_suite_of_our_own() -> None:
     assert sorted(names) == sorted(set(BUILTIN) - {"c10d-spawn"})
 
 
+def test_the_list_of_known_failures_can_be_read() -> None:
+    documents = manifests.read(str(MANIFESTS / "samples/quarantine.yaml"))
+    [test] = documents.tests
+    lists = quarantine.find(test, documents.config_maps, {})
+    assert lists == {"collectives": ("*::test_all_to_all_of_uneven_parts",)}
+
+
 def test_the_sizes_of_collectives_can_be_read_by_the_suite() -> None:
     [suite] = [suite for suite in read(MANIFESTS / "samples/gpu-2x8-nccl.yaml").spec.suites if suite.env]
     arguments = Arguments.read(dict(suite.env), "nccl")
@@ -43,7 +54,7 @@ def test_the_sizes_of_collectives_can_be_read_by_the_suite() -> None:
     assert arguments.dtypes == ("float32", "bfloat16")
 
 
-@pytest.mark.parametrize("name", ["cpu-smoke", "cpu-all"])
+@pytest.mark.parametrize("name", ["cpu-smoke", "cpu-all", "quarantine"])
 def test_samples_without_gpus_need_no_second_node(name: str) -> None:
     spec = read(MANIFESTS / f"samples/{name}.yaml").spec
     assert (spec.backend, spec.gpus, spec.world_size, spec.placement) == (Backend.GLOO, 0, 4, "Any")

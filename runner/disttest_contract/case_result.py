@@ -1,0 +1,118 @@
+"""What one case came to over all ranks, at its last try and at those before."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from disttest_contract import limits
+from disttest_contract.diagnosis import Diagnosis
+from disttest_contract.measurement import Measurement
+from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """A try of a case that was tried again."""
+
+    outcome: Outcome
+    seconds: float
+    message: str = ""
+    ranks: tuple[int, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "outcome": self.outcome.value,
+            "seconds": round(self.seconds, 4),
+            "message": limits.cut(self.message, limits.MESSAGE_BYTES),
+            "ranks": list(self.ranks),
+            "nodes": list(self.nodes),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
+            outcome=Outcome(data["outcome"]),
+            seconds=float(data["seconds"]),
+            message=str(data.get("message", "")),
+            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
+            nodes=tuple(str(node) for node in data.get("nodes", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome."""
+
+    id: str
+    outcome: Outcome
+    seconds: float
+    message: str = ""
+    ranks: tuple[int, ...] = ()
+    nodes: tuple[str, ...] = ()
+    signal: str = ""  # SIGSEGV …, when a rank was killed by one
+    exit_code: int | None = None  # when a rank left by itself
+    stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
+    diagnosis: Diagnosis | None = None  # of a case in which ranks waited for each other
+    earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
+    measurements: tuple[Measurement, ...] = ()
+    quarantined: bool = False  # it is on the list of known failures, however it ended
+
+    @property
+    def is_flaky(self) -> bool:
+        """It passed, but not at the first try."""
+        return self.outcome is Outcome.PASSED and any(one.outcome in BAD for one in self.earlier)
+
+    @property
+    def is_red(self) -> bool:
+        """It ended badly, and nobody knew that it would."""
+        return self.outcome in BAD and not self.quarantined
+
+    @property
+    def is_excused(self) -> bool:
+        return self.outcome in BAD and self.quarantined
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what is set: thousands of passed cases are id, outcome, seconds."""
+        data: dict[str, Any] = {"id": self.id, "outcome": self.outcome.value, "seconds": round(self.seconds, 4)}
+        if self.message:
+            data["message"] = limits.cut(self.message, limits.MESSAGE_BYTES)
+        optional = {
+            "ranks": list(self.ranks),
+            "nodes": list(self.nodes),
+            "signal": self.signal,
+            "stacks": {str(rank): text for rank, text in self.stacks.items()},
+            "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
+            "earlier": [one.to_json() for one in self.earlier],
+            "measurements": [one.to_json() for one in self.measurements],
+            "quarantined": self.quarantined,
+        }
+        data |= {key: value for key, value in optional.items() if value}
+        if self.exit_code is not None:
+            data["exitCode"] = self.exit_code
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
+            id=str(data["id"]),
+            outcome=Outcome(data["outcome"]),
+            seconds=float(data["seconds"]),
+            message=str(data.get("message", "")),
+            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
+            nodes=tuple(str(node) for node in data.get("nodes", ())),
+            signal=str(data.get("signal", "")),
+            exit_code=data.get("exitCode"),
+            stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},
+            diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
+            earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
+            measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),
+            quarantined=data.get("quarantined") is True,
+        )
+
+
+def judge_cases(cases: Iterable[CaseResult]) -> tuple[Verdict, Reason]:
+    """What cases that had their turn come to; those in quarantine are excused."""
+    seen = tuple(cases)
+    return judge(Counts.of(case.outcome for case in seen), Counter(case.outcome for case in seen if case.is_excused))

@@ -1,0 +1,98 @@
+"""Cases that are known to fail: they run like all others and are counted apart, and alone they make no run red."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from disttest_contract import limits
+
+WILDCARD = "*"  # the only one: brackets of parametrized cases, dots and question marks stand for themselves
+COMMENT = "#"
+SHOWN = 10  # names in a sentence
+
+Lists = Mapping[str, tuple[str, ...]]  # suite -> patterns
+NOTHING: Lists = {}
+
+
+class InvalidListError(ValueError):
+    """The list cannot be used; the message says which part of it, and what to write instead."""
+
+
+def read(config_map: Mapping[str, Any], suites: Iterable[str]) -> Lists:
+    """The lists of a ConfigMap: a key is the name of a suite, its value has one pattern a line."""
+    known = tuple(suites)
+    if binary := sorted(config_map.get("binaryData") or {}):
+        raise InvalidListError(f"key {binary[0]!r} is not text: write one case a line, in UTF-8")
+    found = {}
+    for suite, text in (config_map.get("data") or {}).items():
+        if suite not in known:
+            raise InvalidListError(f"key {suite!r} is no suite of this run, which has {_names(known)}")
+        if not isinstance(text, str):
+            raise InvalidListError(f"key {suite!r} is not text: write one case a line")
+        found[suite] = _patterns(suite, text)
+    return {suite: patterns for suite, patterns in found.items() if patterns}
+
+
+def _patterns(suite: str, text: str) -> tuple[str, ...]:
+    """Ids of cases, each once. Empty lines and those that begin with # say nothing."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
+    patterns = [(number, line) for number, line in lines if line and not line.startswith(COMMENT)]
+    for number, pattern in patterns:
+        if problem := _problem(pattern):
+            raise InvalidListError(f"key {suite!r}, line {number}: {problem}")
+    unique = tuple(dict.fromkeys(pattern for _, pattern in patterns))
+    if len(unique) > limits.QUARANTINED:
+        raise InvalidListError(
+            f"key {suite!r} has {len(unique)} cases, of which {limits.QUARANTINED} are possible: "
+            f"write {WILDCARD} for what their ids do not share, or leave the suite out"
+        )
+    return unique
+
+
+def _problem(pattern: str) -> str:
+    if len(pattern.encode(errors="replace")) > limits.CASE_ID_BYTES:
+        return f"is longer than {limits.CASE_ID_BYTES} bytes; write {WILDCARD} for a part of the id"
+    if not pattern.isprintable():
+        return f"{pattern[:40]!r} has characters that cannot be shown; write the case's id as the report has it"
+    if not pattern.strip(WILDCARD):
+        return f"{pattern!r} stands for every case; leave the suite out of the run instead"
+    return ""
+
+
+class Matcher:
+    """The patterns of one suite. Takes time in proportion to a case's id, whatever the patterns are."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._globs: dict[str, tuple[str, ...]] = {}
+        self._ids = set()
+        for pattern in patterns:
+            if WILDCARD in pattern:
+                self._globs[pattern] = tuple(pattern.split(WILDCARD))
+            else:
+                self._ids.add(pattern)
+
+    def has(self, case_id: str) -> bool:
+        return case_id in self._ids or any(_fits(case_id, parts) for parts in self._globs.values())
+
+    def which(self, case_id: str) -> list[str]:
+        """All patterns that stand for this case."""
+        exact = [case_id] if case_id in self._ids else []
+        return exact + [pattern for pattern, parts in self._globs.items() if _fits(case_id, parts)]
+
+
+def _fits(case_id: str, parts: tuple[str, ...]) -> bool:
+    """Whether the parts follow each other: the first possible place is always the best, so nothing is tried twice."""
+    first, *middle, last = parts
+    if len(case_id) < len(first) + len(last) or not case_id.startswith(first) or not case_id.endswith(last):
+        return False
+    here, end = len(first), len(case_id) - len(last)
+    for part in middle:
+        here = case_id.find(part, here, end)
+        if here < 0:
+            return False
+        here += len(part)
+    return True
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
