@@ -90,6 +90,8 @@ class Client:
         if resource == "disttests":
             run = self._runs.get(meta["uid"])
             if run is None:
+                if (item.get("status") or {}).get("verdict"):
+                    return
                 run = self._runs[meta["uid"]] = Run(item)
                 task = asyncio.create_task(self._live(run))
                 self._tasks.add(task)
