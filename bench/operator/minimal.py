@@ -78,18 +78,25 @@ class Client:
         query |= {"watch": "true", "resourceVersion": listed["metadata"]["resourceVersion"]}
         no_end = aiohttp.ClientTimeout(total=None)
         path = f"{ROOTS[resource]}/{resource}"
-        async with self._session.get(path, params=query, timeout=no_end, read_bufsize=LINE_BYTES) as stream:
-            self._begun += 1
-            if self._begun == len(WATCHED):
-                print("ready", flush=True)
-            async for line in stream.content:
-                self._take(resource, json.loads(line)["object"])
+        while True:  # the API server ends a watch whose client is slow
+            async with self._session.get(path, params=query, timeout=no_end, read_bufsize=LINE_BYTES) as stream:
+                self._begun += 1
+                if self._begun == len(WATCHED):
+                    print("ready", flush=True)
+                async for line in stream.content:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise SystemExit(f"watch of {resource}: {event['object']}")
+                    query["resourceVersion"] = event["object"]["metadata"]["resourceVersion"]
+                    self._take(resource, event["object"])
 
     def _take(self, resource: str, item: Json) -> None:
         meta = item["metadata"]
         if resource == "disttests":
             run = self._runs.get(meta["uid"])
             if run is None:
+                if (item.get("status") or {}).get("verdict"):
+                    return
                 run = self._runs[meta["uid"]] = Run(item)
                 task = asyncio.create_task(self._live(run))
                 self._tasks.add(task)

@@ -176,13 +176,14 @@ def _exit(container: Body) -> Exit | None:
     if not entry:
         return None
     message = entry.get("message") or ""
+    summary = Summary.read(message)
     return Exit(
         code=entry.get("exitCode", 0),
         signal=entry.get("signal") or 0,
         reason=entry.get("reason") or "",
-        message=message,
+        message="" if summary else message,  # padded to 4 KiB, of thousands of pods that have ended
         at=time(entry.get("finishedAt")),
-        summary=Summary.read(message),
+        summary=summary,
     )
 
 
