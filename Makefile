@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit images e2e e2e-clean gpu soak check format bench bench-runner bench-faults clean
+.PHONY: help setup demo test unit images e2e e2e-clean gpu soak check format bench bench-runner bench-faults bench-operator clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ bench-runner: setup ## what the runner costs and how it scales (about 12 minutes
 
 bench-faults: setup ## show every fault that the runner survives, then a storm of 1,000 cases (about 10 minutes)
 	@$(BIN)/python -m bench faults storm
+
+bench-operator: setup ## a thousand runs, five thousand finished ones, 300 under faults, by a minimal client (about 40 minutes)
+	@$(BIN)/python -m bench operator-runs operator-faults operator-scale
 
 clean: ## remove what was made inside the clone
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

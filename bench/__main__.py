@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import faults, hang, main_job, runner, storm
 from bench.figure import Figure, merge
+from bench.operator import scale, siege, thousand
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -17,6 +18,9 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "faults": faults.measure,
     "storm": storm.measure,
     "runner": runner.measure,
+    "operator-runs": thousand.measure,
+    "operator-scale": scale.measure,
+    "operator-faults": siege.measure,
 }
 
 

@@ -80,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--real-nodes", type=int, default=0, help="nodes of containerd and kubelet; root, after make images"
     )
+    up.add_argument("--stub-nodes", type=int, default=0, help="nodes whose pods run nothing and end as told")
     up.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node: a number for the scheduler")
     up.add_argument("--image", action="append", default=[], metavar="NAME=DIR", help="DIR/bin is first on PATH")
     up.add_argument("--image-env", action="append", default=[], metavar="NAME:KEY=VALUE")
@@ -147,6 +148,7 @@ def _up(options: argparse.Namespace, cluster: Cluster) -> int:
         programs=build.programs(say),
         nodes=options.nodes,
         gpus=options.gpus,
+        stubs=options.stub_nodes,
         images=images.parse(options.image, options.image_env),
     )
     seconds = cluster.start(wanted, owned=options.foreground, rootless=options.rootless)

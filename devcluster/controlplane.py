@@ -6,9 +6,12 @@ from devcluster.kubeconfig import TOKENS
 from devcluster.network import API_PORT, GATEWAY, SERVICE_NETWORK
 
 ETCD = "http://127.0.0.1:2379"
+AUDIT_LOG = "logs/audit.log"
 ETCD_PEER = "http://127.0.0.1:2380"
 # No cloud, no routes and no load balancers here; everything else that a cluster has by default runs.
 WITHOUT = ("node-ipam-controller", "node-route-controller", "service-lb-controller", "cloud-node-lifecycle-controller")
+# With the default limits the controllers take 5 s to make their own service accounts, and 50 pods are bound a second.
+RATES = ("--kube-api-qps=500", "--kube-api-burst=1000")
 
 Programs = Mapping[str, tuple[str, ...]]
 
@@ -28,7 +31,8 @@ def etcd(programs: Programs) -> tuple[str, ...]:
     )
 
 
-def api_server(programs: Programs) -> tuple[str, ...]:
+def api_server(programs: Programs, audit_policy: str = "") -> tuple[str, ...]:
+    audit = (f"--audit-policy-file={audit_policy}", f"--audit-log-path={AUDIT_LOG}") if audit_policy else ()
     return (
         *programs["kube-apiserver"],
         f"--etcd-servers={ETCD}",
@@ -49,6 +53,7 @@ def api_server(programs: Programs) -> tuple[str, ...]:
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-account-key-file=pki/serviceaccounts.pub",
         "--service-account-signing-key-file=pki/serviceaccounts.key",
+        *audit,
     )
 
 
@@ -60,12 +65,10 @@ def controller_manager(programs: Programs) -> tuple[str, ...]:
         "--use-service-account-credentials",
         "--root-ca-file=pki/ca.crt",
         "--service-account-private-key-file=pki/serviceaccounts.key",
-        # With the default limits the controllers take 5 s to make their own service accounts.
-        "--kube-api-qps=500",
-        "--kube-api-burst=1000",
+        *RATES,
         "--controllers=" + ",".join(("*", *(f"-{name}" for name in WITHOUT))),
     )
 
 
 def scheduler(programs: Programs) -> tuple[str, ...]:
-    return (*programs["kube-scheduler"], "--kubeconfig=kube-scheduler.kubeconfig", "--leader-elect=false")
+    return (*programs["kube-scheduler"], "--kubeconfig=kube-scheduler.kubeconfig", "--leader-elect=false", *RATES)

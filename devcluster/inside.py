@@ -23,6 +23,8 @@ POLL_SECONDS = 0.05
 LOG_TAIL_LINES = 15
 READY_FILE = "ready.json"
 SETTINGS_FILE = "settings.json"
+AGAIN = ".again"  # of a file with a program's name: the program is to be started anew when it ends
+STUBS = "stubs"  # the process that is all stub nodes
 
 
 class Supervisor:
@@ -31,13 +33,15 @@ class Supervisor:
         self._logs = state / "logs"
         self._logs.mkdir()
         self._programs: dict[int, str] = {}
+        self._starts: dict[str, Callable[[], None]] = {}
         self.may_end: frozenset[str] = frozenset()
 
     def start(
         self, name: str, *command: str, pass_fds: tuple[int, ...] = (), env: Mapping[str, str] | None = None
     ) -> None:
         """Without an environment of its own it has ours."""
-        with (self._logs / f"{name}.log").open("wb") as log:
+        self._starts[name] = lambda: self.start(name, *command, pass_fds=pass_fds, env=env)
+        with (self._logs / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 command, cwd=self._state, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=pass_fds, env=env
             )
@@ -52,9 +56,19 @@ class Supervisor:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
                 name = self._programs.pop(ended[0], None)
-                if name is not None and name not in self.may_end:
+                if name is not None and self._is_to_start_again(name):
+                    self._starts[name]()
+                elif name is not None and name not in self.may_end:
                     code = os.waitstatus_to_exitcode(ended[1])
                     sys.exit(f"{name} ended with {code}; the end of its log:\n{_tail(self._logs / f'{name}.log')}")
+
+    def _is_to_start_again(self, name: str) -> bool:
+        """Whoever killed it said before that it is to come back."""
+        try:
+            (self._state / f"{name}{AGAIN}").unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     def wait_until(self, what: str, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -79,7 +93,7 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
 
     network.create(wanted.nodes)
     supervisor.start("etcd", *controlplane.etcd(wanted.programs))
-    supervisor.start("kube-apiserver", *controlplane.api_server(wanted.programs))
+    supervisor.start("kube-apiserver", *controlplane.api_server(wanted.programs, wanted.audit_policy))
     api = ApiProbe(state)
     supervisor.wait_until("the API server is ready", api.is_ready)
     reached("api")
@@ -89,6 +103,9 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
     supervisor.start_module("dns", "dns", kubeconfig.INSIDE)
     for number, name in enumerate(wanted.node_names, start=1):
         supervisor.start_module(name, "node", str(state), name, str(number))
+    if wanted.stubs:
+        arguments = (str(state), str(wanted.stubs), f"--gpus={wanted.gpus}")
+        supervisor.start_module(STUBS, "stubnode", *arguments)
     if wanted.real:
         _start_real_nodes(state, wanted, wanted.real, supervisor)
     listener = wanted.listener_descriptor
@@ -96,7 +113,7 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
     os.close(listener)  # or the host's port would stay open when the forwarder has ended
     supervisor.wait_until("the controllers make service accounts", api.has_service_account)
     reached("controllers")
-    nodes = len(wanted.node_names) + len(wanted.real_node_names)
+    nodes = len(wanted.node_names) + len(wanted.real_node_names) + wanted.stubs
     supervisor.wait_until("all nodes are Ready", lambda: api.ready_nodes() == nodes)
     reached("nodes")
     return seconds
@@ -118,7 +135,7 @@ def main(state: Path) -> None:
     wanted = settings.load(state / SETTINGS_FILE)
     supervisor = Supervisor(state)
     seconds = _start_cluster(state, wanted, supervisor)
-    supervisor.may_end = frozenset((*wanted.node_names, *wanted.real_node_names))
+    supervisor.may_end = frozenset((*wanted.node_names, *wanted.real_node_names, STUBS))
     unfinished = state / f"{READY_FILE}.part"
     unfinished.write_text(json.dumps(seconds))
     unfinished.rename(state / READY_FILE)

@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from devcluster import kubeconfig, namespaces, network, pki, processes, settings
 from devcluster.errors import ClusterError
-from devcluster.inside import READY_FILE, READY_SECONDS, SETTINGS_FILE
+from devcluster.inside import AGAIN, READY_FILE, READY_SECONDS, SETTINGS_FILE
 from devcluster.realnode import cgroups
 
 PID_FILE = "cluster.pid"
@@ -51,7 +52,7 @@ class Cluster:
         """
         namespaces.check_programs()
         names = (*wanted.node_names, *wanted.real_node_names)
-        if not 1 <= len(names) <= network.MOST_NODES:
+        if len(names) + wanted.stubs < 1 or len(names) > network.MOST_NODES:
             raise ClusterError(f"{len(names)} nodes: between 1 and {network.MOST_NODES} are possible")
         if wanted.real and "kubelet" not in wanted.programs:
             raise ClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
@@ -125,6 +126,11 @@ class Cluster:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
+
+    def restart(self, program: str) -> None:
+        """Kills a program, which comes back at once; its end would end the cluster otherwise."""
+        (self.state / f"{program}{AGAIN}").touch()
+        self.signal(program, signal.SIGKILL)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

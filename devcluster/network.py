@@ -10,6 +10,7 @@ SERVICE_NETWORK = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"  # the first address of that range, which the `kubernetes` Service always gets
 API_PORT = 443
 KUBELET_PORT = 10250
+STUB_PORT = 10251  # of the gateway, for the logs of all stub nodes
 REGISTRY_PORT = 5000  # of the gateway, where there are real nodes
 MOST_NODES = 200
 UPLINK = "uplink"  # of a real node's bridge to the cluster's

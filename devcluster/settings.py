@@ -46,6 +46,9 @@ class Settings:
     programs: Mapping[str, tuple[str, ...]]
     nodes: int = 2
     gpus: int = 0
+    stubs: int = 0
+    audit_policy: str = ""
+    """File of what the API server writes down in logs/audit.log; none: nothing."""
     images: tuple[Image, ...] = ()
     real: RealNodes | None = None
     listener_descriptor: int = -1
@@ -54,6 +57,10 @@ class Settings:
     def node_names(self) -> tuple[str, ...]:
         """Of process nodes; the first has number 1."""
         return tuple(f"node{number}" for number in range(1, self.nodes + 1))
+
+    @property
+    def stub_node_names(self) -> tuple[str, ...]:
+        return stub_names(self.stubs)
 
     @property
     def real_node_names(self) -> tuple[str, ...]:
@@ -68,12 +75,18 @@ class Settings:
         file.write_text(json.dumps(asdict(self), indent=1))
 
 
+def stub_names(count: int) -> tuple[str, ...]:
+    return tuple(f"stub{number}" for number in range(1, count + 1))
+
+
 def load(file: Path) -> Settings:
     raw: dict[str, Any] = json.loads(file.read_text())
     return Settings(
         programs={name: tuple(command) for name, command in raw["programs"].items()},
         nodes=raw["nodes"],
         gpus=raw["gpus"],
+        stubs=raw["stubs"],
+        audit_policy=raw["audit_policy"],
         images=tuple(Image(name=i["name"], directory=i["directory"], env=i["env"]) for i in raw["images"]),
         real=RealNodes(**raw["real"]) if raw["real"] else None,
         listener_descriptor=raw["listener_descriptor"],

@@ -8,7 +8,7 @@ from devcluster.network import KUBELET_PORT
 from devcluster.node.status import now, now_precisely
 
 GPU = "nvidia.com/gpu"
-CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "100Gi", "pods": "110"}  # made up: for the scheduler
+CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "100Gi"}  # made up: for the scheduler
 CONDITIONS = {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False", "Ready": "True"}
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -16,7 +16,16 @@ LEASE_SECONDS, RENEW_SECONDS = 40, 10  # as the kubelet's; without renewal a nod
 KUBELET_VERSION = "v1.36.3-process"
 
 
-async def register(api: KubeApi, name: str, address: str, gpus: int) -> None:
+async def register(
+    api: KubeApi,
+    name: str,
+    address: str,
+    gpus: int,
+    *,
+    port: int = KUBELET_PORT,
+    pods: int = 110,
+    reason: str = "ProcessNode",
+) -> None:
     machine = os.uname()
     architecture = ARCHITECTURES.get(machine.machine, machine.machine)
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture}
@@ -26,43 +35,45 @@ async def register(api: KubeApi, name: str, address: str, gpus: int) -> None:
     except ApiError as error:
         if error.reason != "AlreadyExists":  # this node ran before
             raise
-    await api.request("PATCH", f"/api/v1/nodes/{name}/status", _status(name, address, gpus), content_type=STRATEGIC)
+    resources = {**CAPACITY, "pods": str(pods), **({GPU: str(gpus)} if gpus else {})}
+    status = _status(name, address, resources, port, reason)
+    await api.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, content_type=STRATEGIC)
 
 
-def _status(name: str, address: str, gpus: int) -> Json:
+def _status(name: str, address: str, resources: dict[str, str], port: int, reason: str) -> Json:
     machine = os.uname()
-    resources = {**CAPACITY, **({GPU: str(gpus)} if gpus else {})}
     time = now()
     return {
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": KUBELET_PORT}},
-            "conditions": [
-                {
-                    "type": kind,
-                    "status": value,
-                    "reason": "ProcessNode",
-                    "lastHeartbeatTime": time,
-                    "lastTransitionTime": time,
-                }
-                for kind, value in CONDITIONS.items()
-            ],
-            "nodeInfo": {
-                "kubeletVersion": KUBELET_VERSION,
-                "containerRuntimeVersion": "process://0",
-                "kernelVersion": machine.release,
-                "operatingSystem": "linux",
-                "architecture": ARCHITECTURES.get(machine.machine, machine.machine),
-                **dict.fromkeys(("osImage", "machineID", "systemUUID", "bootID", "kubeProxyVersion"), "process"),
-            },
-        }
+        "capacity": resources,
+        "allocatable": resources,
+        "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        "conditions": [
+            {
+                "type": kind,
+                "status": value,
+                "reason": reason,
+                "lastHeartbeatTime": time,
+                "lastTransitionTime": time,
+            }
+            for kind, value in CONDITIONS.items()
+        ],
+        "nodeInfo": {
+            "kubeletVersion": KUBELET_VERSION,
+            "containerRuntimeVersion": "process://0",
+            "kernelVersion": machine.release,
+            "operatingSystem": "linux",
+            "architecture": ARCHITECTURES.get(machine.machine, machine.machine),
+            **dict.fromkeys(("osImage", "machineID", "systemUUID", "bootID", "kubeProxyVersion"), "process"),
+        },
     }
 
 
-async def keep_lease(api: KubeApi, name: str) -> None:
+async def keep_lease(api: KubeApi, name: str, voice: asyncio.Event | None = None) -> None:
+    """Not while the node has no voice."""
     while True:
+        if voice:
+            await voice.wait()
         spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now_precisely()}
         try:
             await _renew(api, name, spec)

@@ -1,0 +1,119 @@
+"""A fresh cluster with stub nodes, our CRDs and the operator's rights; it writes down what the operator writes."""
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from demo import say
+from devcluster import build
+from devcluster.controlplane import AUDIT_LOG
+from devcluster.lifecycle import Cluster as DevCluster
+from devcluster.settings import Settings
+from tests.support.cluster import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+OPERATOR_NAMESPACE = "disttest-system"
+ACCOUNT = "disttest-operator"
+USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{ACCOUNT}"
+NAMESPACE = "bench"
+STUBS = 20
+WRITES = ("create", "update", "patch", "delete")
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "omitManagedFields": True,
+    "rules": [
+        # With the answer, whose resourceVersion tells whether the write changed anything.
+        {"level": "RequestResponse", "users": [USER], "verbs": list(WRITES)},
+        {"level": "None"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Of the operator, as the API server saw them."""
+
+    by_kind: Counter[str]  # "create jobs" -> number of those that were carried out
+    refused: Counter[str]  # "patch disttests/status 409"
+    idle: list[str]  # those that changed nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    cluster: Cluster
+    dev: DevCluster
+    kubeconfig: Path
+    """Of the operator's ServiceAccount."""
+
+    @property
+    def directory(self) -> Path:
+        return self.cluster.directory
+
+    def writes(self) -> Writes:
+        by_kind: Counter[str] = Counter()
+        refused: Counter[str] = Counter()
+        idle, seen = [], set()
+        for line in (self.dev.state / AUDIT_LOG).read_text().splitlines():
+            event = json.loads(line)
+            target = event["objectRef"]
+            resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
+            words, code = f"{event['verb']} {resource}", event["responseStatus"]["code"]
+            if code >= 400:
+                refused[f"{words} {code}"] += 1
+                continue
+            by_kind[words] += 1
+            version = _version(event)
+            if event["verb"] != "delete" and version in seen:
+                idle.append(f"{words} {target.get('name')}: resourceVersion {version} as before")
+            seen.add(version)
+        return Writes(by_kind, refused, idle)
+
+
+def _version(event: dict[str, Any]) -> str:
+    """Unique in the cluster; of a write that changes nothing it is that of an earlier write."""
+    meta = (event.get("responseObject") or {}).get("metadata") or {}
+    return str(meta.get("resourceVersion") or event["auditID"])
+
+
+@contextlib.contextmanager
+def fresh(*, stubs: int = STUBS, audit: bool = True) -> Iterator[Place]:
+    """It ends with this process."""
+    programs = build.programs(say)
+    folder = Path(tempfile.mkdtemp(prefix="bench-operator-"))
+    policy = folder / "audit-policy.json"
+    policy.write_text(json.dumps(POLICY))
+    dev = DevCluster(folder / "state")
+    dev.start(
+        Settings(programs=programs, nodes=0, stubs=stubs, gpus=8, audit_policy=str(policy) if audit else ""), owned=True
+    )
+    try:
+        yield _install(Cluster(dev.kubeconfig, folder, programs["kubectl"], dev), dev)
+    finally:
+        dev.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _install(cluster: Cluster, dev: DevCluster) -> Place:
+    for namespace in (OPERATOR_NAMESPACE, NAMESPACE):
+        cluster.kubectl("create", "namespace", namespace)
+    for part in ("crd", "rbac"):
+        cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / part))
+    wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
+    cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
+    cluster.wait_until("default ServiceAccount", lambda: cluster.get("serviceaccount", "default", NAMESPACE))
+    cluster.wait_until("DistTests are stored", lambda: _is_stored(cluster, "disttests"))
+    cluster.wait_until("ledgers are stored", lambda: _is_stored(cluster, "disttestseries"))
+    return Place(cluster, dev, cluster.kubeconfig_for(OPERATOR_NAMESPACE, ACCOUNT))
+
+
+def _is_stored(cluster: Cluster, plural: str) -> bool:
+    """A moment after a CRD is Established."""
+    return '"items"' in cluster.kubectl("get", "--raw", f"/apis/disttest.dev/v1alpha1/{plural}", check=False)

@@ -1,0 +1,1 @@
+"""Stub nodes: one process that is many nodes, and whose pods run nothing."""

@@ -1,0 +1,89 @@
+"""python -m devcluster.stubnode STATE COUNT: one process that is so many nodes. Pods run nothing; they end as told."""
+
+import argparse
+import asyncio
+import ssl
+from pathlib import Path
+
+from aiohttp import web
+
+from devcluster import kubeconfig, settings
+from devcluster.kubeapi import MERGE, KubeApi
+from devcluster.network import GATEWAY, STUB_PORT
+from devcluster.node import registration
+from devcluster.stubnode.behaviour import NODE, SILENT
+from devcluster.stubnode.pods import Pods
+
+PODS_OF_A_NODE = 2000
+
+
+class StubNodes:
+    def __init__(self, api: KubeApi, names: tuple[str, ...], gpus: int) -> None:
+        self._api = api
+        self._gpus = gpus
+        self._voices = {name: asyncio.Event() for name in names}
+        for voice in self._voices.values():
+            voice.set()
+        self.pods = Pods(api, GATEWAY, self._voices.get)
+
+    async def register(self, *, taint: bool) -> None:
+        for name in self._voices:
+            await registration.register(
+                self._api, name, GATEWAY, self._gpus, port=STUB_PORT, pods=PODS_OF_A_NODE, reason="StubNode"
+            )
+            mark = [{"key": NODE, "value": "true", "effect": "NoSchedule"}] if taint else []
+            body = {"metadata": {"labels": {NODE: "true"}}, **({"spec": {"taints": mark}} if taint else {})}
+            await self._api.request("PATCH", f"/api/v1/nodes/{name}", body, content_type=MERGE)
+
+    async def follow_nodes(self) -> None:
+        """A node falls silent, and finds its voice again, by an annotation."""
+        async for kind, value in self._api.events("/api/v1/nodes", labelSelector=NODE):
+            for node in value if kind == "LIST" else [value]:
+                voice = self._voices.get(node["metadata"]["name"])
+                told = (node["metadata"].get("annotations") or {}).get(SILENT)
+                if voice and told == "true":
+                    voice.clear()
+                elif voice and told == "false":
+                    voice.set()
+
+    async def keep_leases(self) -> None:
+        tasks = [registration.keep_lease(self._api, name, voice) for name, voice in self._voices.items()]
+        await asyncio.gather(*tasks)
+
+
+async def _serve(address: str, pki: Path, pods: Pods) -> None:
+    """The log of a container, for the API server only."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
+    tls.load_cert_chain(pki / "node.crt", pki / "node.key")
+    tls.verify_mode = ssl.CERT_REQUIRED
+
+    async def answer(request: web.Request) -> web.Response:
+        log = pods.log(request.match_info["namespace"], request.match_info["pod"])
+        if log is None:
+            return web.Response(status=404, text="no such container on this node")
+        limit = int(request.query.get("limitBytes") or len(log))
+        return web.Response(text=log[:limit])
+
+    application = web.Application()
+    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, address, STUB_PORT, ssl_context=tls).start()
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m devcluster.stubnode", description=__doc__)
+    parser.add_argument("state", type=Path, help="of a running cluster, in whose network this must be started")
+    parser.add_argument("count", type=int)
+    parser.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node")
+    parser.add_argument("--taint", action="store_true", help=f"only pods that tolerate {NODE} come")
+    chosen = parser.parse_args()
+    async with KubeApi(chosen.state / kubeconfig.INSIDE) as api:
+        nodes = StubNodes(api, settings.stub_names(chosen.count), chosen.gpus)
+        await _serve(GATEWAY, chosen.state / "pki", nodes.pods)
+        await nodes.register(taint=chosen.taint)
+        await asyncio.gather(nodes.keep_leases(), nodes.follow_nodes(), nodes.pods.follow())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

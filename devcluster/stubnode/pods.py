@@ -1,0 +1,137 @@
+"""Stub pods: from their binding to their end, in two patches each."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from devcluster.kubeapi import MERGE, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.node.status import now
+from devcluster.stubnode import agent, state
+from devcluster.stubnode.behaviour import Behaviour, End
+
+LOGS = 20_000  # a log may be asked for long after its pod has ended; the oldest go first
+RETRY_SECONDS = 0.5
+AT_ONCE = 32  # requests: more would only wait in the API server
+# Pods that have ended are no business of ours: the API server deletes them without us.
+BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+@dataclass(slots=True)
+class _Life:
+    task: asyncio.Task[None]
+    is_deleting: bool = False
+
+
+class Pods:
+    """Of all stub nodes. `voice` gives the event that is set while a node may speak; None: no node of ours."""
+
+    def __init__(self, api: KubeApi, address: str, voice: Callable[[str], asyncio.Event | None]) -> None:
+        self._api = api
+        self._address = address
+        self._voice = voice
+        self._lives: dict[str, _Life] = {}
+        self._logs: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    def log(self, namespace: str, pod: str) -> str | None:
+        return self._logs.get((namespace, pod))
+
+    async def follow(self) -> None:
+        async for kind, value in self._api.events("/api/v1/pods", fieldSelector=BOUND):
+            match kind:
+                case "LIST":
+                    for uid in self._lives.keys() - {pod["metadata"]["uid"] for pod in value}:
+                        self._end(uid)
+                    for pod in value:
+                        self._seen(pod)
+                case "DELETED":  # also one that has ended
+                    self._end(value["metadata"]["uid"])
+                case _:
+                    self._seen(value)
+
+    def _seen(self, manifest: Json) -> None:
+        meta = manifest["metadata"]
+        voice = self._voice(manifest["spec"]["nodeName"])
+        if voice is None:
+            return
+        life = self._lives.get(meta["uid"])
+        if life is None:
+            life = self._lives[meta["uid"]] = _Life(asyncio.create_task(self._live(manifest, voice)))
+        if "deletionTimestamp" in meta and not life.is_deleting:
+            life.task.cancel()
+            life.is_deleting = True
+            life.task = asyncio.create_task(self._stop(manifest, voice))
+
+    def _end(self, uid: str) -> None:
+        """What it still has to say is said: that is how a pod gets out of sight, and one that is gone is not found."""
+        self._lives.pop(uid, None)
+
+    async def _live(self, manifest: Json, voice: asyncio.Event) -> None:
+        behaviour = _behaviour(manifest)
+        begun, started = time.time(), now()
+        where = (manifest["metadata"]["namespace"], manifest["metadata"]["name"])
+        self._keep(where, "")
+        status = manifest.get("status") or {}
+        if status.get("phase") != "Running":
+            await self._patch(manifest, state.running(manifest, self._address), voice)
+        if behaviour.end is End.LOSE:
+            voice.clear()
+        if behaviour.end in {End.LOSE, End.HANG}:
+            return
+        await asyncio.sleep(behaviour.seconds)
+        last = agent.end(manifest, behaviour, begun)
+        self._keep(where, last.log)
+        await self._patch(manifest, state.ended(manifest, last, started), voice)
+
+    async def _stop(self, manifest: Json, voice: asyncio.Event) -> None:
+        meta = manifest["metadata"]
+        behaviour = _behaviour(manifest)
+        await asyncio.sleep(min(behaviour.stop_seconds, float(meta.get("deletionGracePeriodSeconds") or 0)))
+        started = (manifest.get("status") or {}).get("startTime") or now()
+        await self._patch(manifest, state.ended(manifest, agent.stopped(manifest), started), voice)
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
+        await self._insist("DELETE", _path(manifest), options, voice)
+
+    def _keep(self, where: tuple[str, str], log: str) -> None:
+        self._logs[where] = log
+        if len(self._logs) > LOGS:
+            self._logs.popitem(last=False)
+
+    async def _patch(self, manifest: Json, status: Json, voice: asyncio.Event) -> None:
+        body = {"metadata": {"uid": manifest["metadata"]["uid"]}, "status": status}
+        await self._insist("PATCH", f"{_path(manifest)}/status", body, voice)
+
+    async def _insist(self, method: str, path: str, body: Json, voice: asyncio.Event) -> None:
+        """Until the API server answers, and not while the node is silent."""
+        while True:
+            await voice.wait()
+            try:
+                async with self._turns:
+                    await self._api.request(
+                        method, path, body, content_type=MERGE if method == "PATCH" else "application/json"
+                    )
+            except ApiError as error:
+                if error.status < 500 and error.status != 429:
+                    if error.status not in {404, 409}:  # the pod is gone, or another one has its name
+                        print(error, flush=True)
+                    return
+            except UNREACHABLE as error:
+                print(f"{method} {path}: {error!r}", flush=True)
+            else:
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+def _behaviour(manifest: Json) -> Behaviour:
+    try:
+        return Behaviour.read(manifest["metadata"].get("annotations") or {})
+    except ValueError as error:
+        print(f"pod {manifest['metadata']['name']}: {error}; it crashes", flush=True)
+        return Behaviour(end=End.CRASH)
+
+
+def _path(manifest: Json) -> str:
+    meta = manifest["metadata"]
+    return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
