@@ -23,6 +23,9 @@ PAGE = 500  # objects of one list request
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
+LEASES = "leases"  # what says who may write can be written by all
+READING = frozenset({"GET", "HEAD"})
+
 Observer = Callable[[requests.Request, str], None]  # told of every request when it is answered: request, code
 
 
@@ -32,6 +35,7 @@ class KubernetesCluster:
     def __init__(self, configuration: Any, observe: Observer) -> None:
         self._configuration = configuration
         self._observe = observe
+        self._may_write: Callable[[], bool] = lambda: True
         configuration.trace_configs = [self._trace()]
         self._api = kube_client.ApiClient(configuration)
 
@@ -41,6 +45,10 @@ class KubernetesCluster:
 
     async def close(self) -> None:
         await self._api.close()
+
+    def fence(self, may_write: Callable[[], bool]) -> None:
+        """From now on nothing but Leases is written unless this says so at the last moment."""
+        self._may_write = may_write
 
     def watch_session(self) -> aiohttp.ClientSession:
         """For kopf, which closes it. The token is asked for anew with each request, since it expires."""
@@ -150,9 +158,20 @@ class KubernetesCluster:
         async def failed(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
             self._count(params.method, params.url, "error")
 
+        async def about_to_send(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams) -> None:
+            self._check_fence(params.method, params.url)
+
+        # Called before the first byte is written, when the connection is there: making one may take its time.
+        trace.on_request_headers_sent.append(about_to_send)
         trace.on_request_end.append(ended)
         trace.on_request_exception.append(failed)
         return trace
+
+    def _check_fence(self, method: str, url: Any) -> None:
+        if method in READING or requests.describe(method, url.path, url.query).resource == LEASES:
+            return
+        if not self._may_write():
+            raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")
 
     def _count(self, method: str, url: Any, code: str) -> None:
         self._observe(requests.describe(method, url.path, url.query), code)
