@@ -98,16 +98,18 @@ class KubernetesCluster:
         patch = {"metadata": guard, "status": status}
         return await self._json("PATCH", path, patch, content_type=MERGE_PATCH, missing_ok=True)
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
-            "preconditions": {"uid": uid},
+            "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
         }
         try:
             await self._json("DELETE", _path(kind, namespace, name), options, missing_ok=True)
         except ConflictError:
+            if version:
+                raise
             return  # another object has the name by now: ours is gone
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:

@@ -74,8 +74,11 @@ class Cluster(Protocol):
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
         """Guarded by uid and resourceVersion of `body_meta`. None: the object is gone."""
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
-        """Only this very object; its dependants follow in the background. It may be gone already."""
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
+        """Only this very object, and as it was then; its dependants follow in the background. It may be gone already.
+
+        ConflictError: there is an object of the name, but not this one in this version.
+        """
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
         """The log of the gang's container, from its beginning. None: there is no such pod any more."""

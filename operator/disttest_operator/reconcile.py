@@ -1,5 +1,6 @@
 """One run, one look: read the caches, ask the plan for the next step, carry it out, until nothing is left to do."""
 
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable
@@ -253,7 +254,8 @@ class Reconciler:
 
     async def _delete_run(self, test: DistTest) -> None:
         log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)
-        await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid)
+        with contextlib.suppress(ConflictError):  # it may have been given more time: look again
+            await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid, version=test.resource_version)
         live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
         if live and live["metadata"]["uid"] == test.uid:
             self._caches.put(Kind.RUN, live, self._clock())

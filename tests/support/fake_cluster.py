@@ -94,9 +94,11 @@ class FakeCluster:
         after = {**before, "status": {key: value for key, value in merged.items() if value is not None}}
         return self._write(f"patch {kind.resource} {meta['name']}", kind, after)
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
         self._power("before")
         body = self.objects.get((kind, namespace, name))
+        if body and version and body["metadata"]["resourceVersion"] != version:
+            raise ConflictError(f"{kind.resource} {name} was changed")
         if body and body["metadata"]["uid"] == uid:
             del self.objects[kind, namespace, name]
             self.done.append(f"delete {kind.resource} {name}")
