@@ -14,8 +14,12 @@ from tests.support.stub_nodes import ON_STUB_NODES, told
 AT_ONCE = 12
 BY_SERIES = 20  # runs: a ledger lists the last 30
 LONGEST_SECONDS = 4.0  # of the life of a run that is not waited for
-FINISHED_SECONDS = 60.0
+REACHED_SECONDS = 60.0
+A_LITTLE_LATER_SECONDS = 0.3
+BETWEEN = "between attempts"
+AT_RANDOM = "at random"
 GONE_SECONDS = 120.0
+GOODBYE_SECONDS = 0.25  # TLS connections end after they are closed, and nothing tells when
 
 
 class Deletions:
@@ -48,6 +52,7 @@ class Deletions:
             watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
+        await asyncio.sleep(GOODBYE_SECONDS)
 
     async def _watch(self, api: KubeApi) -> None:
         async for kind, value in api.events(self._path):
@@ -62,21 +67,26 @@ class Deletions:
     def _note(self, body: Json) -> None:
         uid, status = body["metadata"]["uid"], body.get("status") or {}
         self._seen[uid] = body
+        self._moment(str(status.get("phase", "new")), uid).set()
+        if status.get("attempts"):
+            self._moment(BETWEEN, uid).set()
         if status.get("verdict"):
             self.verdicts[uid] = status["verdict"]
-            self._moment("finished", uid).set()
+            for moment in ("Running", "Collecting", BETWEEN):  # it may be over before it can be seen
+                self._moment(moment, uid).set()
 
     async def _live(self, api: KubeApi, number: int) -> None:
         kind = KINDS[number % len(KINDS)]
         made = await api.request("POST", self._path, self._manifest(kind, number))
         uid, name = made["metadata"]["uid"], made["metadata"]["name"]
         self._made.add(uid)
-        if kind == "finished":
-            async with asyncio.timeout(FINISHED_SECONDS):
-                await self._moment("finished", uid).wait()
-            await asyncio.sleep(self._chance.uniform(0, 0.5))
-        else:
+        moment = MOMENTS[kind][number // len(KINDS) % len(MOMENTS[kind])]
+        if moment == AT_RANDOM:
             await asyncio.sleep(self._chance.uniform(0, LONGEST_SECONDS))
+        else:
+            async with asyncio.timeout(REACHED_SECONDS):
+                await self._moment(moment, uid).wait()
+            await asyncio.sleep(self._chance.uniform(0, A_LITTLE_LATER_SECONDS))
         how = self._chance.choice(("Foreground", "Background"))
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": how}
         with contextlib.suppress(ApiError):
@@ -84,7 +94,7 @@ class Deletions:
             self._note(live if "spec" in live else self._seen.get(uid, made))
         status = self._seen.get(uid, made).get("status") or {}
         is_between = bool(status.get("attempts")) and not status.get("verdict")
-        self.phases["between attempts" if is_between else str(status.get("phase", "new"))] += 1
+        self.phases[BETWEEN if is_between else str(status.get("phase", "new"))] += 1
         if kind not in {"suspended", "queued", "unschedulable", "hanging"}:
             self.nearly_finished.add(uid)
 
@@ -141,3 +151,15 @@ KINDS_OF_SPECS = {
     "finished": _passing,
 }
 KINDS = (*KINDS_OF_SPECS, "passing", "crashing", "passing")
+# When a run of a kind is deleted: in turn after one of these phases was seen.
+MOMENTS = {
+    "suspended": ("new", AT_RANDOM),
+    "queued": ("Queued", AT_RANDOM),
+    "unschedulable": ("Queued", AT_RANDOM),
+    "starting": ("Starting", AT_RANDOM),
+    "hanging": ("Running", AT_RANDOM),
+    "passing": ("Running", "Collecting", AT_RANDOM),
+    "failing": ("Collecting", AT_RANDOM),
+    "crashing": (BETWEEN, AT_RANDOM),
+    "finished": ("Finished",),
+}
