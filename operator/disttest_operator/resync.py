@@ -94,5 +94,12 @@ class Resync:
 
     def _take(self, kind: Kind, listed: list[Body]) -> None:
         for body in listed:
-            if key := self._caches.put(kind, body, self._clock()):
+            try:
+                key = self._caches.put(kind, body, self._clock())
+            except Exception:
+                # One object that cannot be read must not end the operator for all.
+                meta = body.get("metadata") or {}
+                log.exception("resync: %s %s/%s", kind.resource, meta.get("namespace"), meta.get("name"))
+                continue
+            if key:
                 self._add(key)
