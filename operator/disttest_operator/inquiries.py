@@ -13,6 +13,7 @@ NAMED = {
     "PersistentVolumeClaim": Kind.CLAIM,
     "ServiceAccount": Kind.SERVICE_ACCOUNT,
 }
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
 NODES_FRESH_SECONDS = 30.0
 EVENTS_FRESH_SECONDS = 2.0
 
@@ -29,6 +30,11 @@ class Inquiries:
         """Which of the objects that a spec names are not there."""
         found = [await self._cluster.get(NAMED[reference.kind], namespace, reference.name) for reference in references]
         return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
+
+    async def pods_of(self, namespace: str, job_uid: str) -> list[Body]:
+        """By the label of the Job controller, which loses a pod too that has it no more."""
+        listed, _ = await self._cluster.list(Kind.POD, namespace, label_selector=f"{JOB_UID_LABEL}={job_uid}")
+        return [body for body in listed if bodies.owner_uid(body) == job_uid]
 
     async def nodes(self) -> tuple[NodeView, ...]:
         now = time.monotonic()

@@ -10,7 +10,7 @@ from typing import Any
 
 from disttest_operator import reports
 from disttest_operator.caches import Caches, Key
-from disttest_operator.core import actions, bodies, manifests, naming, transitions
+from disttest_operator.core import actions, attempts, bodies, ledger, manifests, naming, transitions
 from disttest_operator.core.actions import Step
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
 from disttest_operator.core.model import Concurrency, DistTest, Manifest
@@ -77,9 +77,9 @@ class Reconciler:
             return None
         test = run.test
         series = self._caches.find_series(test.namespace, naming.series(test))
-        pending = (series.status.get("pending") or ()) if series else ()
-        known = next((entry for entry in pending if entry["uid"] == test.uid), None)
+        known = ledger.find_entry(series.status, test.uid) if series else None
         jobs = self._caches.jobs(test)
+        test = attempts.with_lost_records(test, jobs.values())
         mine = jobs.pop(naming.job(test, test.attempt), None)
         seen = replace(
             seen,
@@ -122,6 +122,10 @@ class Reconciler:
                 return replace(seen, events=await self._inquiries.events(test.namespace, uids))
             case actions.ReadJob(name=name):
                 return await self._read_job(test, name, seen)
+            case actions.ReadPods(job_uid=job_uid):
+                listed = await self._inquiries.pods_of(test.namespace, job_uid)
+                self._caches.adopt(test, listed, self._clock())
+                return replace(seen, has_listed_pods=True)
             case actions.ReadReport(leader=leader, nonce=nonce):
                 return replace(seen, report=await reports.read(self._cluster, test, leader, nonce))
             case actions.WriteReport(name=name):

@@ -52,7 +52,7 @@ class FakeCluster:
         kind: Kind,
         namespace: str = "",
         *,
-        label_selector: str = "",  # noqa: ARG002  # the Protocol's; every object here is ours
+        label_selector: str = "",  # of equalities; every object here is ours
         field_selector: str = "",
     ) -> tuple[list[Body], int]:
         self.reads.append(f"list {kind.resource}")
@@ -60,6 +60,9 @@ class FakeCluster:
         found: list[Body] = [
             body for key, body in self.objects.items() if key[:2] == where or (key[0] is kind and not namespace)
         ]
+        for label, _, value in (part.partition("=") for part in label_selector.split(",") if "=" in part):
+            if not label.startswith(("app.kubernetes.io", "disttest.dev")):
+                found = [body for body in found if (body["metadata"].get("labels") or {}).get(label) == value]
         if field_selector:
             uid = field_selector.partition("=")[2]
             found = [body for body in found if body.get("involvedObject", {}).get("uid") == uid]
