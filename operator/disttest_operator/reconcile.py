@@ -1,5 +1,6 @@
 """One run, one look: read the caches, ask the plan for the next step, carry it out, until nothing is left to do."""
 
+import asyncio
 import contextlib
 import logging
 import secrets
@@ -24,6 +25,8 @@ from disttest_operator.ports import Cluster, ClusterError, ConflictError, Exists
 STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
 NONCE_BYTES = 16
 SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go in one write
+
+LARGE_BYTES = 1 << 20  # of a report
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ class Reconciler:
             evidence = self._look(key, seen)
             if evidence is None:
                 return None
-            step = next_step(evidence)
+            step = await _next_step(evidence)
             if isinstance(step, actions.Done):
                 return step.requeue_seconds
             seen = await self._carry_out(step, evidence)
@@ -266,3 +269,11 @@ class Reconciler:
         else:
             gone = {"metadata": {"uid": test.uid, "resourceVersion": test.resource_version}}
             self._caches.remove(Kind.RUN, gone, self._clock())
+
+
+async def _next_step(evidence: Evidence) -> Step:
+    """A hundred thousand cases take seconds to judge: not in the loop, which has other runs to serve."""
+    report = evidence.seen.report
+    if isinstance(report, ReportFound) and len(report.raw) > LARGE_BYTES:
+        return await asyncio.to_thread(next_step, evidence)
+    return next_step(evidence)

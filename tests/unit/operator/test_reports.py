@@ -1,14 +1,22 @@
 """Which reports are believed, and how one is found again."""
 
+import asyncio
+import base64
 import dataclasses
+import gzip
+import time
 from collections.abc import Callable
 
 import pytest
 
-from disttest_contract import frames
+from disttest_contract import frames, limits
+from disttest_contract.outcomes import Outcome
+from disttest_contract.report import CaseResult
+from disttest_operator.core import naming
+from disttest_operator.ports import Kind
 from tests.support.fake_cluster import PowerCut
-from tests.support.runs import a_report, at
-from tests.support.world import REPORT, RUNNING, World, live
+from tests.support.runs import UID, a_report, a_report_of, at, found
+from tests.support.world import KEY, REPORT, RUNNING, World, live
 
 REFUSED: dict[str, Callable[[World], list[str]]] = {
     "cut": lambda world: frames.encode(REPORT.raw, world.nonce)[:-2],
@@ -49,6 +57,78 @@ def test_a_log_that_cannot_be_read_for_a_moment_is_read_again() -> None:
     assert world.status["phase"] == "Collecting"
     world.look()
     assert world.status["verdict"] == "Passed"
+
+
+def test_a_report_of_many_cases_lets_the_operator_do_other_things() -> None:
+    cases = [CaseResult(id=f"t.py::test_{n}", outcome=Outcome.PASSED, seconds=0.5) for n in range(30_000)]
+    world = World()
+    world.report = found(a_report_of(*cases))
+    world.look()
+    world.pods(**RUNNING)
+    world.look()
+    world.finish()
+    for index in (0, 1):
+        world.caches.put(Kind.POD, world.cluster.objects[Kind.POD, "gpu-ci", f"pod-{index}"], world.now)
+    pauses = asyncio.run(pauses_during(world))
+    assert world.status["verdict"] == "Passed"
+    assert max(pauses) < sum(pauses) / 8
+
+
+async def pauses_during(world: World) -> list[float]:
+    """Between the turns that another task gets."""
+    task, seconds, last = asyncio.create_task(world.reconciler.reconcile(KEY)), [], time.monotonic()
+    while not task.done():
+        await asyncio.sleep(0)
+        now = time.monotonic()
+        seconds.append(now - last)
+        last = now
+    await task
+    return seconds
+
+
+def stored(world: World, packed: bytes) -> None:
+    """As its ConfigMap holds it; the log is gone."""
+    owner = {"kind": "DistTest", "name": "nightly", "uid": UID, "controller": True}
+    meta = {"name": "nightly-report", "namespace": "gpu-ci", "ownerReferences": [owner]}
+    data = {naming.REPORT_KEY: base64.b64encode(packed).decode()}
+    world.cluster.put(Kind.CONFIG_MAP, {"metadata": meta, "binaryData": data})
+    world.cluster.logs.clear()
+
+
+ROTTEN: dict[str, Callable[[], bytes]] = {
+    "nothing": lambda: b"",
+    "no gzip": lambda: b"hello",
+    "half of it": lambda: gzip.compress(REPORT.raw)[:-40],
+    "a wrong checksum": lambda: gzip.compress(REPORT.raw)[:-8] + b"12345678",
+    "no report": lambda: gzip.compress(b"[1]"),
+    "another run's": lambda: gzip.compress(a_report(uid="other").dumps()),
+    "too large when unpacked": lambda: gzip.compress(b" " * (limits.REPORT_BYTES + 1) + REPORT.raw, 1),
+}
+
+
+@pytest.mark.parametrize("packed", ROTTEN.values(), ids=ROTTEN.keys())
+def test_a_stored_report_that_is_damaged_is_none(packed: Callable[[], bytes]) -> None:
+    world = World(retries={"infrastructure": 0})
+    world.look()
+    world.pods(**RUNNING)
+    world.look()
+    world.finish()
+    stored(world, packed())
+    world.look()
+    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportMissing")
+
+
+def test_a_stored_report_that_is_not_base64_is_none() -> None:
+    world = World(retries={"infrastructure": 0})
+    world.look()
+    world.pods(**RUNNING)
+    world.finish()
+    stored(world, b"")
+    body = world.cluster.objects[Kind.CONFIG_MAP, "gpu-ci", "nightly-report"]
+    for data in ({naming.REPORT_KEY: "ü!"}, {}, None):
+        world.cluster.put(Kind.CONFIG_MAP, body | {"binaryData": data})
+    world.look()
+    assert world.status["verdict"] == "InfraFailed"
 
 
 def test_a_stored_report_serves_when_the_log_is_gone() -> None:
