@@ -126,8 +126,10 @@ class Reconciler:
             case actions.ReadJob(name=name):
                 return await self._read_job(test, name, seen)
             case actions.ReadPods(job_uid=job_uid):
-                listed = await self._inquiries.pods_of(test.namespace, job_uid)
-                self._caches.adopt(test, listed, self._clock())
+                now = self._clock()
+                listed = await self._inquiries.pods_of(test.namespace, job_uid, now)
+                if listed is not None:
+                    self._caches.adopt(test, listed, now)
                 return replace(seen, has_listed_pods=True)
             case actions.ReadReport(leader=leader, nonce=nonce):
                 return replace(seen, report=await reports.read(self._cluster, test, leader, nonce))

@@ -290,6 +290,16 @@ def test_pods_that_lost_our_labels_go_on_and_their_end_is_seen(labels: tuple[str
     assert gangs(world) == ["create jobs nightly-a1"]
 
 
+def test_a_gang_that_comes_slowly_is_not_listed_at_each_look() -> None:
+    world = World()
+    world.look()
+    world.cluster.put(Kind.POD, pod_body(0, RUNNING))
+    for moment in (10.0, 10.1, 10.2, 10.3):
+        world.now = at(moment)
+        world.look()
+    assert world.cluster.reads.count("list pods") == 1
+
+
 def test_a_pod_that_is_really_gone_is_gone() -> None:
     world = a_running_world(retries={"infrastructure": 0})
     belong_to_their_job(world)

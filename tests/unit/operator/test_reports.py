@@ -4,19 +4,23 @@ import asyncio
 import base64
 import dataclasses
 import gzip
-import time
+import threading
 from collections.abc import Callable
 
 import pytest
 
 from disttest_contract import frames, limits
-from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
+from disttest_contract.outcomes import Counts
+from disttest_contract.report import Report
+from disttest_operator import reconcile
 from disttest_operator.core import naming
+from disttest_operator.core.actions import WriteReport
+from disttest_operator.core.evidence import ReportFound
 from disttest_operator.ports import Kind
+from disttest_operator.reconcile import LARGE_BYTES
 from tests.support.fake_cluster import PowerCut
-from tests.support.runs import UID, a_report, a_report_of, at, found
-from tests.support.world import KEY, REPORT, RUNNING, World, live
+from tests.support.runs import UID, a_report, an_ended_pod, at, evidence
+from tests.support.world import REPORT, RUNNING, World, live
 
 REFUSED: dict[str, Callable[[World], list[str]]] = {
     "cut": lambda world: frames.encode(REPORT.raw, world.nonce)[:-2],
@@ -59,31 +63,28 @@ def test_a_log_that_cannot_be_read_for_a_moment_is_read_again() -> None:
     assert world.status["verdict"] == "Passed"
 
 
-def test_a_report_of_many_cases_lets_the_operator_do_other_things() -> None:
-    cases = [CaseResult(id=f"t.py::test_{n}", outcome=Outcome.PASSED, seconds=0.5) for n in range(30_000)]
-    world = World()
-    world.report = found(a_report_of(*cases))
-    world.look()
-    world.pods(**RUNNING)
-    world.look()
-    world.finish()
-    for index in (0, 1):
-        world.caches.put(Kind.POD, world.cluster.objects[Kind.POD, "gpu-ci", f"pod-{index}"], world.now)
-    pauses = asyncio.run(pauses_during(world))
-    assert world.status["verdict"] == "Passed"
-    assert max(pauses) < sum(pauses) / 8
+class Noting(Report):
+    """Tells which threads count its cases."""
+
+    @property
+    def counts(self) -> Counts:  # type: ignore[explicit-override]  # typing has it since Python 3.12
+        THREADS.add(threading.get_ident())
+        return super().counts
 
 
-async def pauses_during(world: World) -> list[float]:
-    """Between the turns that another task gets."""
-    task, seconds, last = asyncio.create_task(world.reconciler.reconcile(KEY)), [], time.monotonic()
-    while not task.done():
-        await asyncio.sleep(0)
-        now = time.monotonic()
-        seconds.append(now - last)
-        last = now
-    await task
-    return seconds
+THREADS: set[int] = set()
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_large_report_is_judged_beside_the_event_loop(*, is_large: bool) -> None:
+    usual = a_report()
+    report = Noting(**{field.name: getattr(usual, field.name) for field in dataclasses.fields(usual)})
+    raw = b" " * ((LARGE_BYTES if is_large else 0) + 1)
+    known = evidence(an_ended_pod(0, 0), an_ended_pod(1, 0), report=ReportFound(report=report, raw=raw, sha256=""))
+    THREADS.clear()
+    step = asyncio.run(reconcile._next_step(known))
+    assert isinstance(step, WriteReport)
+    assert (threading.get_ident() in THREADS) is not is_large
 
 
 def stored(world: World, packed: bytes) -> None:
