@@ -1,53 +1,20 @@
 """What the watches have told: never older than before, and with the last words of pods that are gone."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from disttest_operator.core import bodies, naming
-from disttest_operator.core.model import Defaults, DistTest, Spec
-from disttest_operator.core.parse import InvalidSpecError, parse
+from disttest_operator.core.model import Defaults, DistTest
 from disttest_operator.core.views import Body, JobView, PodView
+from disttest_operator.items import Item, Key, Run, Series, read_run, read_series
 from disttest_operator.ports import Kind
+
+__all__ = ["WATCHED", "Caches", "Key", "Run", "Series"]
 
 # Of a finished run nobody reads these any more; thousands of them would fill the memory.
 DETAILS = frozenset({"failures", "suites", "cases", "bandwidth", "stepSeconds", "conditions"})
 WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """What is reconciled: a run or a series."""
-
-    kind: Kind
-    namespace: str
-    name: str
-
-    @property
-    def words(self) -> str:
-        """For logs."""
-        return f"{self.namespace}/{self.name}" if self.kind is Kind.RUN else f"series {self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """A DistTest; with problems its spec is only a stand-in."""
-
-    test: DistTest
-    problems: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    namespace: str
-    name: str
-    uid: str
-    resource_version: int
-    status: Mapping[str, Any]
-
-
-Item = Run | Series | JobView | PodView
 
 
 @dataclass(slots=True)
@@ -72,19 +39,17 @@ class Caches:
         meta = body["metadata"]
         uid, version = meta["uid"], int(meta["resourceVersion"])
         before = self._known[kind].get(uid)
-        if uid in self._deleted or (before and before.resource_version >= version):
+        if self._is_over(uid, version) or (before and before.resource_version >= version):
             # Ledgers have one writer: the echo of its writes is no news.
             return before.key if before and kind is not Kind.SERIES else None
         item = self._view(kind, body, before.item if before else None, now)
         if item is None:
             return None
-        known = _Known(resource_version=version, key=_key(kind, item), item=item)
-        self._known[kind][uid] = known
-        self._by_key.setdefault((kind, known.key), {})[uid] = known
+        known = self._keep(kind, uid, version, item)
         if isinstance(item, Run):
             self._note_open(item, is_open=not item.test.is_finished)
             if item.test.is_finished:
-                self._forget_gone_pods(known.key)
+                self._forget_pods_out_of_sight(known.key)
         return known.key
 
     def remove(self, kind: Kind, body: Body, now: datetime) -> Key | None:
@@ -97,17 +62,14 @@ class Caches:
             pod = bodies.pod(body, now=now, before=_pod(before), is_gone=True)
             run = self.run(pod.namespace, pod.run) if pod else None
             if pod and run and run.test.uid == pod.run_uid and not run.test.is_finished:
-                known = _Known(resource_version=pod.resource_version, key=_key(kind, pod), item=pod)
-                self._known[kind][uid] = known
-                self._by_key.setdefault((kind, known.key), {})[uid] = known
-                return known.key
+                return self._keep(kind, uid, pod.resource_version, pod).key
         return self._drop(kind, uid)
 
     def prune(self, kind: Kind, present: Container[str], version: int, now: datetime) -> list[Key]:
         """Forget what is not among the uids of a list of `version`; a DELETED event may have been lost."""
         keys = []
         for uid, known in list(self._known[kind].items()):
-            if uid in present or known.resource_version > version or _is_gone(known.item):
+            if uid in present or known.resource_version > version or _is_out_of_sight(known.item):
                 continue
             if isinstance(known.item, PodView):
                 pod = replace(known.item, is_gone=True, ending_since=known.item.ending_since or now)
@@ -117,6 +79,29 @@ class Caches:
                 keys.append(key)
         self._deleted = {uid: deleted for uid, deleted in self._deleted.items() if deleted > version}
         return keys
+
+    def adopt(self, test: DistTest, listed: Iterable[Body], now: datetime) -> None:
+        """Take over the pods that the Job of the run's attempt has, whatever their labels are by now."""
+        wanted, present = naming.labels(test, test.attempt), set()
+        for body in listed:
+            meta = body["metadata"]
+            present.add(meta["uid"])
+            labels = meta.get("labels") or {}
+            if wanted.items() <= labels.items():
+                self.put(Kind.POD, body, now)
+                continue
+            before = _pod(self._known[Kind.POD].get(meta["uid"]))
+            if before and before.run_uid != test.uid:
+                before = None
+            if before and before.is_gone:
+                before = replace(before, is_gone=False, ending_since=None)
+            labelled = {**body, "metadata": {**meta, "labels": {**labels, **wanted}}}
+            if pod := bodies.pod(labelled, now=now, before=before):
+                self._deleted.pop(pod.uid, None)
+                self._keep(Kind.POD, pod.uid, pod.resource_version, replace(pod, is_unwatched=True))
+        for pod in self.pods(test):
+            if pod.is_unwatched and pod.attempt == test.attempt and pod.uid not in present:
+                self._keep(Kind.POD, pod.uid, pod.resource_version, replace(pod, is_gone=True, is_unwatched=False))
 
     def version_of(self, kind: Kind, uid: str) -> int:
         """0 for what is not known."""
@@ -172,7 +157,7 @@ class Caches:
         if kind is Kind.POD:
             return bodies.pod(body, now=now, before=before if isinstance(before, PodView) else None)
         if kind is Kind.SERIES:
-            return _series(body)
+            return read_series(body)
         run = self._run(body, before if isinstance(before, Run) else None)
         return _slim(run) if run.test.is_finished else run
 
@@ -189,6 +174,22 @@ class Caches:
         )
         return Run(test=test)
 
+    def _keep(self, kind: Kind, uid: str, version: int, item: Item) -> _Known:
+        known = _Known(resource_version=version, key=_key(kind, item), item=item)
+        self._known[kind][uid] = known
+        self._by_key.setdefault((kind, known.key), {})[uid] = known
+        return known
+
+    def _is_over(self, uid: str, version: int) -> bool:
+        """A watch says DELETED too when labels are removed; then the object is still to be had, and not older."""
+        deleted = self._deleted.get(uid)
+        if deleted is None:
+            return False
+        is_back = 0 < deleted <= version
+        if is_back:
+            del self._deleted[uid]
+        return not is_back
+
     def _drop(self, kind: Kind, uid: str) -> Key | None:
         known = self._known[kind].pop(uid, None)
         if known is None:
@@ -199,7 +200,7 @@ class Caches:
             del self._by_key[kind, known.key]
         if isinstance(known.item, Run):
             self._note_open(known.item, is_open=False)
-            self._forget_gone_pods(known.key)
+            self._forget_pods_out_of_sight(known.key)
         return known.key
 
     def _note_open(self, run: Run, *, is_open: bool) -> None:
@@ -211,51 +212,16 @@ class Caches:
             if not self._open[where]:
                 del self._open[where]
 
-    def _forget_gone_pods(self, key: Key) -> None:
+    def _forget_pods_out_of_sight(self, key: Key) -> None:
         for uid, known in list(self._by_key.get((Kind.POD, key), {}).items()):
-            if _is_gone(known.item):
+            if _is_out_of_sight(known.item):
                 self._drop(Kind.POD, uid)
-
-
-def read_run(body: Body, defaults: Defaults) -> Run:
-    """A DistTest that slipped past admission is kept too: it must get its verdict."""
-    try:
-        return Run(test=parse(body, defaults))
-    except InvalidSpecError as error:
-        meta = body["metadata"]
-        created = bodies.time(meta["creationTimestamp"])
-        if created is None:
-            raise
-        test = DistTest(
-            namespace=meta["namespace"],
-            name=meta["name"],
-            uid=meta["uid"],
-            generation=meta.get("generation", 1),
-            resource_version=meta["resourceVersion"],
-            created=created,
-            is_deleting="deletionTimestamp" in meta,
-            spec=Spec(suites=(), image=defaults.image, gpus_per_node=0),
-            runner_image=defaults.image,
-            status=body.get("status") or {},
-        )
-        return Run(test=test, problems=error.problems)
 
 
 def _slim(run: Run) -> Run:
     """A finished run is kept without the details of its status."""
     kept = {key: value for key, value in run.test.status.items() if key not in DETAILS}
     return replace(run, test=replace(run.test, status=kept))
-
-
-def _series(body: Body) -> Series:
-    meta = body["metadata"]
-    return Series(
-        namespace=meta["namespace"],
-        name=meta["name"],
-        uid=meta["uid"],
-        resource_version=int(meta["resourceVersion"]),
-        status=body.get("status") or {},
-    )
 
 
 def _key(kind: Kind, item: Item) -> Key:
@@ -273,5 +239,5 @@ def _pod(known: _Known | None) -> PodView | None:
     return known.item if known and isinstance(known.item, PodView) else None
 
 
-def _is_gone(item: Item) -> bool:
-    return isinstance(item, PodView) and item.is_gone
+def _is_out_of_sight(item: Item) -> bool:
+    return isinstance(item, PodView) and (item.is_gone or item.is_unwatched)

@@ -30,6 +30,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 # Of these nobody reads what the API server answers to a creation.
 WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
 NOTHING = "metadata.name=.."  # no object has this name
+LEASES = "leases"  # what says who may write can be written by all
+READING = frozenset({"GET", "HEAD"})
 
 Observer = Callable[[requests.Request, str], None]  # told of every request when it is answered: request, code
 
@@ -40,6 +42,7 @@ class KubernetesCluster:
     def __init__(self, configuration: Any, observe: Observer, *, connections: int) -> None:
         self._configuration = configuration
         self._observe = observe
+        self._may_write: Callable[[], bool] = lambda: True
         self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
         # Plain requests: the client's own models, retries and look-ups of proxies cost as much again as the request.
         self._session = self._new_session(limit=connections)
@@ -51,6 +54,10 @@ class KubernetesCluster:
 
     async def close(self) -> None:
         await self._session.close()
+
+    def fence(self, may_write: Callable[[], bool]) -> None:
+        """From now on nothing but Leases is written unless this says so at the last moment."""
+        self._may_write = may_write
 
     def watch_session(self) -> aiohttp.ClientSession:
         """For kopf, which closes it. The token is asked for anew with each request, since it expires.
@@ -134,16 +141,18 @@ class KubernetesCluster:
         path = f"{_path(kind, name=name)}?{_field_manager()}"
         await self._json("PATCH", path, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH, missing_ok=True)
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
         options = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "propagationPolicy": "Background",
-            "preconditions": {"uid": uid},
+            "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
         }
         try:
             await self._json("DELETE", _path(kind, namespace, name), options, missing_ok=True)
         except ConflictError:
+            if version:
+                raise
             return  # another object has the name by now: ours is gone
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
@@ -200,9 +209,20 @@ class KubernetesCluster:
         async def failed(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
             self._count(params.method, params.url, "error")
 
+        async def about_to_send(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams) -> None:
+            self._check_fence(params.method, params.url)
+
+        # Called before the first byte is written, when the connection is there: making one may take its time.
+        trace.on_request_headers_sent.append(about_to_send)
         trace.on_request_end.append(ended)
         trace.on_request_exception.append(failed)
         return trace
+
+    def _check_fence(self, method: str, url: Any) -> None:
+        if method in READING or requests.describe(method, url.path, url.query).resource == LEASES:
+            return
+        if not self._may_write():
+            raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")
 
     def _count(self, method: str, url: Any, code: str) -> None:
         self._observe(requests.describe(method, url.path, url.query), code)

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from datetime import datetime, timedelta
 
 from disttest_contract import quarantine
 from disttest_operator.core import bodies
@@ -16,9 +17,11 @@ NAMED = {
     "PersistentVolumeClaim": Kind.CLAIM,
     "ServiceAccount": Kind.SERVICE_ACCOUNT,
 }
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
 NODES_FRESH_SECONDS = 30.0
 NODES_NOW_SECONDS = 2.0  # hundreds of runs that end with a node share one list
 EVENTS_FRESH_SECONDS = 2.0
+PODS_FRESH = timedelta(seconds=4)  # less than the time between two looks at pods of which no watch tells
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ class Inquiries:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._asked: dict[str, datetime] = {}  # for the pods of which Job
         self._nodes: tuple[float, tuple[NodeView, ...]] | None = None
         self._may_list_nodes = True
         self._events: dict[tuple[str, ...], tuple[float, tuple[EventView, ...]]] = {}
@@ -36,6 +40,15 @@ class Inquiries:
         """Which of the objects that a spec names are not there."""
         found = [await self._cluster.get(NAMED[reference.kind], namespace, reference.name) for reference in references]
         return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
+
+    async def pods_of(self, namespace: str, job_uid: str, now: datetime) -> list[Body] | None:
+        """By the label of the Job controller, which loses a pod too that has it no more. None: asked just now."""
+        self._asked = {uid: at for uid, at in self._asked.items() if abs(now - at) < PODS_FRESH}
+        if job_uid in self._asked:
+            return None
+        self._asked[job_uid] = now
+        listed, _ = await self._cluster.list(Kind.POD, namespace, label_selector=f"{JOB_UID_LABEL}={job_uid}")
+        return [body for body in listed if bodies.owner_uid(body) == job_uid]
 
     async def quarantine(self, test: DistTest) -> QuarantineRead:
         """Of this attempt: the next one may find another list."""

@@ -18,6 +18,11 @@ RELEASED_SECONDS = 1  # the duration of a Lease that nobody holds
 log = logging.getLogger(__name__)
 
 
+def since_boot() -> float:
+    """Seconds, of which none is left out: a machine that was suspended must not think that it still holds the Lease."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
     """The Lease is lost to us earlier than it is free for others."""
@@ -41,7 +46,7 @@ class Elector:
         namespace: str,
         identity: str,
         timing: Timing | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = since_boot,
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
@@ -51,11 +56,19 @@ class Elector:
         self._held: Body | None = None  # as we wrote it last
         self._seen_version = ""
         self._seen_at = 0.0
+        self._renewed_at = 0.0
         self.is_active = asyncio.Event()
+
+    def may_write(self) -> bool:
+        """To be asked right before each write: who was frozen goes on where it was, and another may act by now."""
+        return self.is_active.is_set() and not self._is_overdue
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self._monotonic() - self._renewed_at > self._timing.lost_seconds
 
     async def run(self) -> None:
         """Acquire, renew; returns when the Lease is lost: the process must end, since another may act by now."""
-        renewed_at = 0.0
         while True:
             begun = self._monotonic()
             try:
@@ -64,13 +77,11 @@ class Elector:
                 log.warning("lease %s/%s: %s", self._namespace, NAME, error)
                 holds = False
             if holds:
-                renewed_at = begun
+                self._renewed_at = begun
                 if not self.is_active.is_set():
                     log.info("lease %s/%s: %s is active", self._namespace, NAME, self._identity)
                     self.is_active.set()
-            elif self.is_active.is_set() and (
-                self._held is None or self._monotonic() - renewed_at > self._timing.lost_seconds
-            ):
+            elif self.is_active.is_set() and (self._held is None or self._is_overdue):
                 log.error("lease %s/%s: lost", self._namespace, NAME)
                 self.is_active.clear()
                 return

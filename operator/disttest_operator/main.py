@@ -62,6 +62,7 @@ class Operator:
 
     async def _work(self, cluster: KubernetesCluster) -> int:
         elector = self._elector = Elector(cluster, namespace=self._options.lease_namespace, identity=self._identity)
+        cluster.fence(elector.may_write)
         reconciler, resync = self._reconciler(cluster), self._resync(cluster)
         numbers = range(self._options.workers)
         workers = [asyncio.create_task(self._worker(reconciler), name=f"worker {n}") for n in numbers]

@@ -91,8 +91,11 @@ class Cluster(Protocol):
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
         """Of an object without a namespace, which may be gone. None takes a label off."""
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
-        """Only this very object; its dependants follow in the background. It may be gone already."""
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
+        """Only this very object, and as it was then; its dependants follow in the background. It may be gone already.
+
+        ConflictError: there is an object of the name, but not this one in this version.
+        """
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
         """The log of the gang's container, from its beginning. None: there is no such pod any more."""

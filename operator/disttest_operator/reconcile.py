@@ -1,5 +1,7 @@
 """One run, one look: read the caches, ask the plan for the next step, carry it out, until nothing is left to do."""
 
+import asyncio
+import contextlib
 import logging
 import secrets
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from typing import Any
 
 from disttest_operator import reports
 from disttest_operator.caches import Caches, Key
-from disttest_operator.core import actions, bodies, manifests, naming, transitions
+from disttest_operator.core import actions, attempts, bodies, ledger, manifests, naming, transitions
 from disttest_operator.core.actions import Step
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
 from disttest_operator.core.model import Concurrency, DistTest, Manifest
@@ -26,6 +28,8 @@ from disttest_operator.suspects import SuspectLabels
 STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
 NONCE_BYTES = 16
 SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go in one write
+
+LARGE_BYTES = 1 << 20  # of a report
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +76,7 @@ class Reconciler:
             evidence = self._look(key, seen)
             if evidence is None:
                 return None
-            step = next_step(evidence)
+            step = await _next_step(evidence)
             if isinstance(step, actions.Done):
                 return step.requeue_seconds
             seen = await self._carry_out(step, evidence)
@@ -85,9 +89,9 @@ class Reconciler:
             return None
         test = run.test
         series = self._caches.find_series(test.namespace, naming.series(test))
-        pending = (series.status.get("pending") or ()) if series else ()
-        known = next((entry for entry in pending if entry["uid"] == test.uid), None)
+        known = ledger.find_entry(series.status, test.uid) if series else None
         jobs = self._caches.jobs(test)
+        test = attempts.with_lost_records(test, jobs.values())
         mine = jobs.pop(naming.job(test, test.attempt), None)
         seen = replace(
             seen,
@@ -132,6 +136,12 @@ class Reconciler:
                 return replace(seen, events=await self._inquiries.events(test.namespace, uids))
             case actions.ReadJob(name=name):
                 return await self._read_job(test, name, seen)
+            case actions.ReadPods(job_uid=job_uid):
+                now = self._clock()
+                listed = await self._inquiries.pods_of(test.namespace, job_uid, now)
+                if listed is not None:
+                    self._caches.adopt(test, listed, now)
+                return replace(seen, has_listed_pods=True)
             case actions.ReadReport():
                 return replace(seen, report=await reports.read(self._cluster, test, step))
             case actions.Search(pods=pods):
@@ -264,7 +274,8 @@ class Reconciler:
 
     async def _delete_run(self, test: DistTest) -> None:
         log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)
-        await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid)
+        with contextlib.suppress(ConflictError):  # it may have been given more time: look again
+            await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid, version=test.resource_version)
         live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
         if live and live["metadata"]["uid"] == test.uid:
             self._caches.put(Kind.RUN, live, self._clock())
@@ -277,3 +288,11 @@ def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:
     nonce = secrets.token_hex(NONCE_BYTES)
     lists = step.quarantine
     return manifests.build_job(test, step.attempt, nonce, quarantine=lists, avoid=step.avoid, shun=step.shun)
+
+
+async def _next_step(evidence: Evidence) -> Step:
+    """A hundred thousand cases take seconds to judge: not in the loop, which has other runs to serve."""
+    report = evidence.seen.report
+    if isinstance(report, ReportFound) and len(report.raw) > LARGE_BYTES:
+        return await asyncio.to_thread(next_step, evidence)
+    return next_step(evidence)

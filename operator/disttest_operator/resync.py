@@ -83,8 +83,7 @@ class Resync:
         async for page, version in self._pages(kind, only_metadata=False):  # noqa: B007  # the last one is used below
             present |= {body["metadata"]["uid"] for body in page}
             for body in page:
-                if key := self._caches.put(kind, body, self._clock()):
-                    self._add(key)
+                self._put(kind, body)
             await asyncio.sleep(0)  # others want to work too
         self._caches.prune(kind, present, version, self._clock())
 
@@ -119,8 +118,8 @@ class Resync:
                 self._health.note_behind(kind, namespace)
             for meta in behind:
                 body = await self._cluster.get(kind, meta["namespace"], meta["name"])
-                if body and (key := self._caches.put(kind, body, self._clock())):
-                    self._add(key)
+                if body:
+                    self._put(kind, body)
 
     async def _pages(self, kind: Kind, *, only_metadata: bool) -> AsyncIterator[Page]:
         """Of all namespaces, with the oldest of the versions so far: what is younger is not judged by these lists."""
@@ -138,4 +137,15 @@ class Resync:
 
     def _add_all(self) -> None:
         for key in self._caches.keys():  # noqa: SIM118  # not a dict
+            self._add(key)
+
+    def _put(self, kind: Kind, body: Body) -> None:
+        try:
+            key = self._caches.put(kind, body, self._clock())
+        except Exception:
+            # One object that cannot be read must not end the operator for all.
+            meta = body.get("metadata") or {}
+            log.exception("resync: %s %s/%s", kind.resource, meta.get("namespace"), meta.get("name"))
+            return
+        if key:
             self._add(key)

@@ -68,7 +68,7 @@ class Summary:
             return None
         try:
             return cls._from_json(data)
-        except (KeyError, ValueError, TypeError):
+        except (KeyError, ValueError, TypeError, ArithmeticError):  # JSON as Python reads it has infinity
             return None
 
     @classmethod

@@ -135,12 +135,16 @@ class Report:
         """Read what `dumps` wrote. Raises InvalidReportError for anything else; counts are taken from the cases."""
         if len(raw) > limits.REPORT_BYTES:
             raise InvalidReportError(f"the report has {len(raw)} bytes, more than {limits.REPORT_BYTES}")
+        if (values := sum(map(raw.count, (b",", b"[", b"{")))) > limits.REPORT_VALUES:
+            raise InvalidReportError(f"the report has {values} commas and brackets, more than {limits.REPORT_VALUES}")
         try:
             data = json.loads(raw)
             if data["schema"] != SCHEMA:
                 raise InvalidReportError(f"the report is of schema {data['schema']!r}, this reader knows {SCHEMA}")
+            if (cases := sum(len(suite["cases"]) for suite in data["suites"])) > limits.CASES:
+                raise InvalidReportError(f"the report has {cases} cases, more than {limits.CASES}: make several runs")
             return cls._from_json(data)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, InvalidReportError):
                 raise
             raise InvalidReportError(f"the report cannot be read: {type(error).__name__}: {error}") from error

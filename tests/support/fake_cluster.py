@@ -42,6 +42,9 @@ class FakeCluster:
         meta.setdefault("uid", f"uid-{version}")
         meta.setdefault("creationTimestamp", "2026-11-21T02:00:01Z")
         meta["resourceVersion"] = str(version)
+        before = self.objects.get((kind, meta.get("namespace", ""), meta["name"]))
+        if before and "generation" in meta and before.get("spec") != stored.get("spec"):
+            meta["generation"] += 1
         self.objects[kind, meta.get("namespace", ""), meta["name"]] = stored
         return copy.deepcopy(stored)
 
@@ -55,7 +58,7 @@ class FakeCluster:
         kind: Kind,
         namespace: str = "",
         *,
-        label_selector: str = "",
+        label_selector: str = "",  # of equalities; every object here is ours
         field_selector: str = "",
     ) -> tuple[list[Body], int]:
         self.reads.append(f"list {kind.resource}")
@@ -67,6 +70,9 @@ class FakeCluster:
         ]
         if kind is Kind.NODE and label_selector:  # all other objects here are ours
             found = [body for body in found if label_selector in body["metadata"].get("labels", {})]
+        for label, _, value in (part.partition("=") for part in label_selector.split(",") if "=" in part):
+            if not label.startswith(("app.kubernetes.io", "disttest.dev")):
+                found = [body for body in found if (body["metadata"].get("labels") or {}).get(label) == value]
         if field_selector:
             uid = field_selector.partition("=")[2]
             found = [body for body in found if body.get("involvedObject", {}).get("uid") == uid]
@@ -117,9 +123,11 @@ class FakeCluster:
         kept = {key: value for key, value in merged.items() if value is not None}
         self._write(f"label {kind.resource} {name}", kind, {**body, "metadata": {**body["metadata"], "labels": kept}})
 
-    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+    async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
         self._power("before")
         body = self.objects.get((kind, namespace, name))
+        if body and version and body["metadata"]["resourceVersion"] != version:
+            raise ConflictError(f"{kind.resource} {name} was changed")
         if body and body["metadata"]["uid"] == uid:
             del self.objects[kind, namespace, name]
             self.done.append(f"delete {kind.resource} {name}")

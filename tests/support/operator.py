@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,15 @@ class OperatorProcess:
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It does nothing, and does not know it: as on a machine that is suspended, or out of processors."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
 
 StartOperator = Callable[..., contextlib.AbstractContextManager[OperatorProcess]]

@@ -1,6 +1,7 @@
 """A cluster in memory and an operator that may be started anew: one run from its DistTest to its verdict."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -52,9 +53,10 @@ class World:
 
     def look(self, key: Key = KEY) -> float | None:
         """One reconcile."""
-        present = {body["metadata"]["uid"] for (kind, _, _), body in self.cluster.objects.items() if kind in WATCHED}
+        present = set()
         for (kind, _, _), body in self.cluster.objects.items():
-            if kind in WATCHED:
+            if is_watched(kind, body):
+                present.add(body["metadata"]["uid"])
                 self.caches.put(kind, body, self.now)
         for kind in WATCHED:
             self.caches.prune(kind, present, NEWEST, self.now)
@@ -107,6 +109,13 @@ class World:
         body["status"]["conditions"].append(lost | {"lastTransitionTime": "2026-11-21T02:00:20Z"})
         self.cluster.put(Kind.POD, body)
         self.now = at(60)
+
+
+def is_watched(kind: Kind, body: Mapping[str, Any]) -> bool:
+    """Jobs and pods are watched by label."""
+    return kind in WATCHED and (
+        kind not in {Kind.JOB, Kind.POD} or naming.LABEL_NAME in (body["metadata"].get("labels") or {})
+    )
 
 
 def run_body(**spec: Any) -> dict[str, Any]:

@@ -43,6 +43,13 @@ class ReadJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPods:
+    """Which pods the Job has, whatever their labels are by now."""
+
+    job_uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReport:
     """The report at the end of the leader's log. `quarantine` is what the gang was told of known failures."""
 
@@ -127,6 +134,7 @@ Step = (
     | ReadNodes
     | ReadEvents
     | ReadJob
+    | ReadPods
     | ReadReport
     | Search
     | CreateService

@@ -1,14 +1,16 @@
 """What earlier attempts of a run mean for the next one: what they used up, whom they blame, when to begin again."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from disttest_contract.outcomes import Reason
-from disttest_operator.core import conditions
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core import conditions, naming, schema, spec_schema
 from disttest_operator.core.bodies import time as parse
 from disttest_operator.core.model import DistTest
+from disttest_operator.core.views import JobView
 
 # Reasons of the condition Suspended.
 BY_SPEC = "SpecSuspend"
@@ -24,6 +26,33 @@ BACKOFF_DOUBLINGS = 5  # beyond which the maximum is reached anyway
 JITTER = 0.5
 
 Record = Mapping[str, Any]  # one element of status.attempts
+
+
+def with_lost_records(test: DistTest, jobs: Iterable[JobView]) -> DistTest:
+    """A Job of a later attempt than the status knows of: records were removed from it, by somebody, after the Job came.
+
+    The gang is not to be ended for that, and retries that were used up are not to come back.
+    """
+    numbers = [_number(test, job) for job in jobs if not job.is_deleting]
+    newest = max(numbers, default=0)
+    if test.is_finished or newest <= test.attempt:
+        return test
+    message = f"its record was removed from the status; Job {naming.job(test, newest)} shows that there was one"
+    record = {
+        "number": newest - 1,
+        "job": naming.job(test, newest - 1),
+        "verdict": Verdict.INFRA_FAILED.value,
+        "reason": Reason.JOB_MISSING.value,
+        "message": message,
+        "charged": True,
+    }
+    return replace(test, status={**test.status, "attempts": [*test.records, record][-RECORDS:]})
+
+
+def _number(test: DistTest, job: JobView) -> int:
+    """0 for a Job that is not named as we name them."""
+    digits = job.name.removeprefix(f"{test.name}-a")
+    return int(digits) if digits.isascii() and digits.isdecimal() and job.name == f"{test.name}-a{digits}" else 0
 
 
 def is_charged(record: Record) -> bool:
@@ -78,13 +107,18 @@ def not_before(test: DistTest) -> datetime | None:
 
 def suspects(test: DistTest) -> tuple[str, ...]:
     """Nodes that an attempt of this run blamed."""
-    return tuple(str(entry["name"]) for entry in test.status.get("suspectNodes") or ())
+    return tuple(filter(_can_be_a_node, (str(entry["name"]) for entry in test.status.get("suspectNodes") or ())))
 
 
 def nodes_used(test: DistTest) -> tuple[str, ...]:
     """By attempts that failed."""
     lost = filter(is_charged, test.records)
-    return tuple(dict.fromkeys(node for record in lost for node in record.get("nodes") or ()))
+    return tuple(filter(_can_be_a_node, dict.fromkeys(node for record in lost for node in record.get("nodes") or ())))
+
+
+def _can_be_a_node(name: str) -> bool:
+    """A Job with another name in its affinity would be refused."""
+    return schema.matches(spec_schema.DNS_SUBDOMAIN, name)
 
 
 def keep(records: tuple[Record, ...], record: Record) -> list[Record]:

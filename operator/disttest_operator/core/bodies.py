@@ -1,7 +1,7 @@
 """From bodies, as the API server sends them, to views."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from disttest_contract import environment
 from disttest_contract.message import Summary
@@ -10,6 +10,9 @@ from disttest_contract.quarantine import NOTHING, Lists
 from disttest_operator.core import naming
 from disttest_operator.core.views import Body, Condition, EventView, Exit, JobView, NodeView, PodView
 
+YEARS = (1970, 9000)  # before it nothing was stamped, beyond it there is no room for a deadline
+EPOCH = datetime.fromtimestamp(0, UTC)
+SKEW = timedelta(seconds=60)  # between the clocks of nodes and ours, as long as the grace that a run's deadline has
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
 KNOWN = frozenset({"True", "False"})  # of the statuses of a condition
 
@@ -22,7 +25,7 @@ def job(body: Body) -> JobView:
         uid=meta["uid"],
         resource_version=int(meta["resourceVersion"]),
         owner_uid=owner_uid(body),
-        run=(meta.get("labels") or {}).get(naming.LABEL_NAME, ""),
+        run=_owner(body).get("name", ""),
         created=_need_time(meta["creationTimestamp"]),
         started=time(status.get("startTime")),
         is_deleting="deletionTimestamp" in meta,
@@ -34,11 +37,12 @@ def job(body: Body) -> JobView:
 
 
 def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bool = False) -> PodView | None:
-    """None for a pod that is not one of a gang. `before` is what we kept of the same pod."""
+    """None for a pod that is not one of a gang. `before` is what we kept of the same pod: whose it is never changes."""
     meta, spec, status = body["metadata"], body["spec"], body.get("status") or {}
     labels = meta.get("labels") or {}
     index = (meta.get("annotations") or {}).get(INDEX_ANNOTATION, labels.get(INDEX_ANNOTATION, ""))
-    if not index.isdecimal() or not labels.get(naming.LABEL_ATTEMPT, "").isdecimal():
+    attempt = labels.get(naming.LABEL_ATTEMPT, "")
+    if before is None and not (_is_number(index) and _is_number(attempt)):
         return None
     inject = _container(status, "initContainerStatuses", naming.INJECT_CONTAINER)
     container = _container(status, "containerStatuses", naming.CONTAINER)
@@ -49,10 +53,10 @@ def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bo
         name=meta["name"],
         uid=meta["uid"],
         resource_version=int(meta["resourceVersion"]),
-        run=labels.get(naming.LABEL_NAME, ""),
-        run_uid=labels.get(naming.LABEL_UID, ""),
-        attempt=int(labels[naming.LABEL_ATTEMPT]),
-        index=int(index),
+        run=before.run if before else labels.get(naming.LABEL_NAME, ""),
+        run_uid=before.run_uid if before else labels.get(naming.LABEL_UID, ""),
+        attempt=before.attempt if before else int(attempt),
+        index=before.index if before else int(index),
         created=_need_time(meta["creationTimestamp"]),
         node=spec.get("nodeName") or "",
         phase=status.get("phase") or "Pending",
@@ -93,12 +97,17 @@ def event(body: Body) -> EventView:
 
 def owner_uid(body: Body) -> str:
     """The uid of the object's controller."""
+    return str(_owner(body).get("uid", ""))
+
+
+def _owner(body: Body) -> Body:
     owners: list[Body] = body["metadata"].get("ownerReferences") or []
-    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+    return next((owner for owner in owners if owner.get("controller")), {})
 
 
 def _with_memory(view: PodView, before: PodView | None, now: datetime) -> PodView:
     """Keep since when a pod waits or ends, and what was known of a container of which the last event says nothing."""
+    view = replace(view, started=_by_our_clock(view, now))
     waiting_since = now if view.waiting_reason else None
     ending_since = now if view.is_ending else None
     if before is None:
@@ -111,8 +120,22 @@ def _with_memory(view: PodView, before: PodView | None, now: datetime) -> PodVie
         ending_since=before.ending_since or ending_since,
         exit=view.exit or before.exit,
         injected=view.injected or before.injected,
-        started=view.started or before.started,
+        started=before.started or view.started,
     )
+
+
+def _by_our_clock(view: PodView, now: datetime) -> datetime | None:
+    """When the container was started. Deadlines are reckoned from there, and a node's clock may be hours off."""
+    if view.started is None:
+        return None
+    scheduled = view.conditions.get("PodScheduled")
+    earliest = max(view.created, (scheduled.since if scheduled else None) or view.created)
+    is_likely = earliest - SKEW <= view.started <= now + SKEW
+    return view.started if is_likely else max(now, view.created)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 def _need_time(text: str) -> datetime:
@@ -166,9 +189,10 @@ def _waiting(container: Body) -> Body:
 def _started(container: Body) -> datetime | None:
     """A container whose command cannot be executed was started in 1970, says containerd: it never was."""
     state = container.get("state") or {}
-    entry = state.get("running") or state.get("terminated") or {}
-    started = time(entry.get("startedAt"))
-    return started if started and started.timestamp() > 0 else None
+    if "running" in state:
+        return time((state["running"] or {}).get("startedAt")) or EPOCH
+    started = time((state.get("terminated") or {}).get("startedAt"))
+    return started if started and started > EPOCH else None
 
 
 def _exit(container: Body) -> Exit | None:
@@ -188,4 +212,9 @@ def _exit(container: Body) -> Exit | None:
 
 
 def time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text).astimezone(UTC) if text else None
+    """None too for what is no time that can be reckoned with: the API server takes the years 0 and 9999."""
+    try:
+        moment = datetime.fromisoformat(text.upper()).astimezone(UTC) if text else None
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment and YEARS[0] <= moment.year < YEARS[1] else None

@@ -109,6 +109,7 @@ class Observed:
     events: tuple[EventView, ...] | None = None
     report: ReportFound | ReportLost | LogUnreadable | None = None
     has_service: bool = False
+    has_listed_pods: bool = False
     is_job_gone: bool = False  # a live read said so, or we deleted it just now
     taken: str = ""  # kind and name of an object in our way
     refused: str = ""  # what the API server said when it refused the Job or its Service
@@ -136,6 +137,17 @@ class Evidence:
         """By index; of several pods of one index the newest."""
         newest = {pod.index: pod for pod in self.all_pods if pod.index < self.test.spec.nodes}
         return tuple(newest[index] for index in sorted(newest))
+
+    @property
+    def has_strays(self) -> bool:
+        """Whether there may be pods of the gang of which the watch does not tell."""
+        job = self.seen.job
+        if job is None or job.is_deleting or job.is_suspended:
+            return False
+        is_short = len(self.pods) < self.test.spec.nodes
+        return any(pod.is_unwatched or pod.went_silently for pod in self.all_pods) or (
+            is_short and self.has_passed(job.started or job.created, self.policy.stuck_seconds)
+        )
 
     @property
     def lost_pods(self) -> tuple[PodView, ...]:

@@ -43,14 +43,22 @@ def make_entry(*, uid: str, name: str, status: Mapping[str, Any]) -> Entry:
 
 
 def find_entry(ledger: Status, uid: str) -> Entry | None:
-    return next((entry for entry in _list(ledger, "pending") if entry["uid"] == uid), None)
+    """One whose status says what it itself says: a run's verdict is not taken from an entry that somebody edited."""
+    found = next((entry for entry in _list(ledger, "pending") if entry["uid"] == uid), None)
+    return found if found and _is_whole(found) else None
+
+
+def _is_whole(entry: Entry) -> bool:
+    status = entry.get("status") or {}
+    has_all = all(status.get(key) for key in ("reason", "message", "completionTime"))
+    return has_all and bool(status.get("verdict") == entry["verdict"])
 
 
 def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int) -> Status:
     """Count a run. Counting it again changes nothing."""
     if find_entry(ledger, entry["uid"]):
         return ledger
-    pending = _append(_list(ledger, "pending"), entry)
+    pending = _append([one for one in _list(ledger, "pending") if one["uid"] != entry["uid"]], entry)
     if any(run["uid"] == entry["uid"] for run in _list(ledger, "runs")):
         return {**ledger, "pending": pending}
     is_success = entry["verdict"] == Verdict.PASSED
@@ -66,7 +74,7 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
         "totals": _add(ledger.get("totals") or {}, entry),
         "runs": runs,
         **history.fold(ledger, results, time=entry["time"]),
-        **blame.fold(ledger, entry, results.nodes, oldest=runs[0]["time"]),
+        **blame.fold(ledger, entry, results.nodes, oldest=runs[0].get("time", "")),
         "pending": pending,
     }
 

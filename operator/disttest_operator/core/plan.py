@@ -25,6 +25,8 @@ from disttest_operator.core.rule import Ending, Retry
 LOG_AGAIN_SECONDS = 1.0
 SOON_SECONDS = 0.05  # beyond a deadline, so that it has passed when we look
 SHUNNED = 64  # nodes in a preference
+UNWATCHED_SECONDS = 5.0  # between two looks at a pod of which no event tells
+LONGEST_SECONDS = 3600.0  # between two looks at a run that goes on: clocks may jump
 CHECK_MAX_SECONDS = 60.0  # between two looks at a gang that does not start
 
 
@@ -112,6 +114,8 @@ def _references(spec: Spec) -> tuple[Reference, ...]:
 def _read(evidence: Evidence) -> Step | None:
     """What must be known before the run can be judged, and costs a request."""
     seen, leader = evidence.seen, evidence.leader
+    if evidence.has_strays and not seen.has_listed_pods and seen.job:
+        return actions.ReadPods(job_uid=seen.job.uid)
     if leader and leader.has_ended and seen.report is None:
         nonce, quarantine = (seen.job.nonce, seen.job.quarantine) if seen.job else ("", NOTHING)
         return actions.ReadReport(leader=leader, nonce=nonce, quarantine=quarantine)
@@ -161,14 +165,14 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
 def _after_the_end(evidence: Evidence) -> Step:
     """The verdict stands. Free what still holds nodes, leave finished pods for `kubectl logs`, go when it is time."""
     test, job = evidence.test, evidence.seen.job
-    completed = bodies.time(test.status.get("completionTime"))
-    if completed is None:
-        return Done()
+    completed = bodies.time(test.status.get("completionTime")) or test.created
     waits = []
     still_there = any(not pod.has_ended for pod in evidence.all_pods) or len(evidence.pods) < test.spec.nodes
+    if job is None and not evidence.seen.is_job_gone and any(not pod.has_ended for pod in evidence.all_pods):
+        return actions.ReadJob(name=naming.job(test, test.attempt))
     if job and not evidence.seen.is_job_gone and not job.has_ended and not job.is_deleting and still_there:
         linger = evidence.policy.linger_seconds if evidence.has_leader_ended else 0
-        if evidence.has_passed(completed, linger):
+        if evidence.has_passed(completed, linger) or completed > evidence.now:  # a clock has jumped
             return actions.DeleteJob(name=job.name, uid=job.uid)
         waits.append(completed + timedelta(seconds=linger))
     if test.spec.ttl_seconds_after_finished is not None:
@@ -196,10 +200,7 @@ def _look_again(evidence: Evidence) -> float | None:
         moments.append(evidence.leader_end + timedelta(seconds=policy.settle_seconds))
     if evidence.first_loss:
         moments.append(evidence.first_loss + timedelta(seconds=policy.leader_patience_seconds))
-    for pod in evidence.pods:
-        if pod.waiting_since and not pod.has_started:
-            patience = (policy.config_patience_seconds, policy.image_patience_seconds)
-            moments += [pod.waiting_since + timedelta(seconds=seconds) for seconds in patience]
+    moments += _moments_of_pods(evidence)
     if isinstance(seen.report, LogUnreadable):
         moments.append(now + timedelta(seconds=LOG_AGAIN_SECONDS))
     if seen.job and not evidence.has_whole_gang and not seen.job.is_suspended:
@@ -207,4 +208,15 @@ def _look_again(evidence: Evidence) -> float | None:
         pause_seconds = min(max(age_seconds, policy.stuck_seconds), CHECK_MAX_SECONDS)
         moments.append(now + timedelta(seconds=pause_seconds))
     ahead = [(moment - now).total_seconds() for moment in moments if moment > now]
-    return min(ahead) + SOON_SECONDS if ahead else None
+    return min(*ahead, LONGEST_SECONDS) + SOON_SECONDS if ahead else None
+
+
+def _moments_of_pods(evidence: Evidence) -> list[datetime]:
+    policy, moments = evidence.policy, []
+    for pod in evidence.pods:
+        if pod.waiting_since and not pod.has_started:
+            patience = (policy.config_patience_seconds, policy.image_patience_seconds)
+            moments += [pod.waiting_since + timedelta(seconds=seconds) for seconds in patience]
+        if pod.is_unwatched:
+            moments.append(evidence.now + timedelta(seconds=UNWATCHED_SECONDS))
+    return moments

@@ -16,6 +16,7 @@ from disttest_operator.core.views import PodView
 NODES = 64
 SUSPECTS = 16
 MESSAGE_BYTES = 1024
+ENDING_BYTES = 4096  # the message of a run
 # Ends that a case can bring about by itself, whatever they look like.
 A_CASE_CAN = frozenset({Reason.NODE_LOST, Reason.POD_KILLED, Reason.GANG_LOST, Reason.POD_MISSING})
 
@@ -81,6 +82,7 @@ def reconsider(evidence: Evidence, ending: Ending) -> Ending:
             f"the gang was lost twice during {case}, on nodes that the two attempts do not share "
             f"({before['reason']}, then {ending.reason}): {ending.message}"
         )
+        message = limits.cut(message, ENDING_BYTES)
         return Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_CRASHED, message=message)
     if ending.retry is Retry.CHARGED and not attempts.retries_left(evidence.test):
         return replace(ending, retry=Retry.NEVER)

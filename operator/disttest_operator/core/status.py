@@ -136,8 +136,10 @@ def _phase(evidence: Evidence) -> Phase:
         phase = Phase.STARTING
     else:
         phase = Phase.QUEUED
-    before = evidence.test.status.get("phase") or Phase.QUEUED
-    return max(phase, Phase(before), key=ORDER.index)
+    before = Phase(evidence.test.status.get("phase") or Phase.QUEUED)
+    if before is Phase.FINISHED:  # without a verdict: it was not us who wrote that
+        return phase
+    return max(phase, before, key=ORDER.index)
 
 
 def _merge(evidence: Evidence, states: tuple[State, ...]) -> list[Any]:

@@ -88,6 +88,7 @@ class PodView:
     message: str = ""
     is_deleting: bool = False
     is_gone: bool = False
+    is_unwatched: bool = False  # somebody changed its labels: no event will tell of it
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     started: datetime | None = None  # the container
     exit: Exit | None = None
@@ -106,6 +107,12 @@ class PodView:
     @property
     def has_ended(self) -> bool:
         return self.is_gone or self.exit is not None or self.phase in {"Succeeded", "Failed"}
+
+    @property
+    def went_silently(self) -> bool:
+        """As one does whose labels somebody removes: it is out of the watch's sight, and may be alive."""
+        is_told = self.is_deleting or self.exit or self.disruption or self.phase in {"Succeeded", "Failed"}
+        return self.is_gone and not is_told
 
     @property
     def disruption(self) -> Condition | None:

@@ -114,6 +114,22 @@ def test_a_verdict_cannot_be_taken_back(verdict: str | None, api: Api, finished:
     assert "a run that has a verdict keeps it" in answer["message"]
 
 
+@pytest.mark.parametrize("missing", ["phase", "completionTime", "conditions", "reason", "message"])
+def test_a_verdict_alone_is_refused(missing: str, api: Api) -> None:
+    """As somebody writes one by hand who wants a run to be over."""
+    name = f"half-{missing.lower()}"
+    api.create(copy.deepcopy(dict(GOOD)) | {"metadata": {"name": name}})
+    for status in ({"verdict": "Passed"}, {key: value for key, value in STATUS.items() if key != missing}):
+        code, answer = api.patch(api.path(f"{name}/status"), {"status": status})
+        assert code == 422, answer
+        assert "a verdict comes with phase Finished" in answer["message"]
+
+
+def test_a_finished_run_keeps_the_condition_that_says_so(api: Api, finished: str) -> None:
+    code, answer = api.patch(api.path(f"{finished}/status"), {"status": {"conditions": []}})
+    assert code == 422, answer
+
+
 def test_the_status_is_written_through_its_subresource_only(api: Api, finished: str) -> None:
     status, answer = api.patch(api.path(finished), {"status": {"message": "forged"}})
     assert status == 200

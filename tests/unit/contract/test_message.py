@@ -16,6 +16,9 @@ def a_summary(**changes: object) -> Summary:
     return Summary(**{**fields, **changes})  # type: ignore[arg-type]  # fields of several types
 
 
+ENDLESS = '{"schema":1,"attempt":Infinity,"nodeIndex":0,"step":"running"}'
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "short", "x" * 5000, "é" * 5000, "\N{GRINNING FACE}" * 5000, '"\\\n\x00' * 2000, "\udcff" * 3000],
@@ -49,8 +52,18 @@ def test_unknown_keys_are_ignored() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Killed", "[]", "{}", '{"schema": 2, "uid": "u"}', '{"schema": 1, "uid": "u"}', "[" * 100_000, '{"schema":1'],
-    ids=["nothing", "words", "list", "no schema", "later schema", "fields missing", "deep", "cut"],
+    [
+        "",
+        "Killed",
+        "[]",
+        "{}",
+        '{"schema": 2, "uid": "u"}',
+        '{"schema": 1, "uid": "u"}',
+        "[" * 100_000,
+        '{"schema":1',
+        ENDLESS,
+    ],
+    ids=["nothing", "words", "list", "no schema", "later schema", "fields missing", "deep", "cut", "endless"],
 )
 def test_what_is_not_a_summary_is_none(text: str) -> None:
     assert Summary.read(text) is None

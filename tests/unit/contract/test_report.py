@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import tracemalloc
 
 import pytest
 
@@ -106,6 +108,34 @@ def test_a_report_with_a_wrong_value_is_refused(path: tuple[str | int, ...]) -> 
     at[path[-1]] = "nonsense"
     with pytest.raises(InvalidReportError):
         Report.loads(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("path", [("world", "nodes"), ("generations",), ("run", "attempt"), ("atFault",)])
+def test_a_report_with_numbers_that_are_none_is_refused(path: tuple[str, ...]) -> None:
+    data = json.loads(REPORT.dumps())
+    at = data
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = [math.inf] if path == ("atFault",) else math.inf
+    with pytest.raises(InvalidReportError):
+        Report.loads(json.dumps(data).encode())
+
+
+def test_a_report_with_too_many_cases_is_refused() -> None:
+    data = json.loads(REPORT.dumps())
+    data["suites"][0]["cases"] = [{"id": "x", "outcome": "passed", "seconds": 0}] * (limits.CASES + 1)
+    with pytest.raises(InvalidReportError, match="make several runs"):
+        Report.loads(json.dumps(data).encode())
+
+
+def test_a_text_that_would_fill_the_memory_of_its_reader_is_not_read() -> None:
+    raw = b'{"schema":1,"x":[' + b"[]," * limits.REPORT_VALUES + b"[]]}"
+    tracemalloc.start()
+    with pytest.raises(InvalidReportError, match="commas and brackets"):
+        Report.loads(raw)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < len(raw)
 
 
 def test_long_messages_are_cut_with_a_mark() -> None:

@@ -1,9 +1,10 @@
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from disttest_operator.lease import NAME, Elector, Timing
+from disttest_operator.lease import NAME, Elector, Timing, since_boot
 from disttest_operator.ports import Kind
 from tests.support.fake_cluster import FakeCluster
 
@@ -109,6 +110,29 @@ def test_a_lease_that_somebody_else_took_ends_us() -> None:
         assert holder(cluster) == "thief"
 
     play(scenario)
+
+
+def test_who_was_frozen_may_not_write_until_it_has_renewed() -> None:
+    async def scenario() -> None:
+        cluster, now = FakeCluster(), [100.0]
+        mine = Elector(cluster, namespace="sys", identity="mine", timing=FAST, monotonic=lambda: now[0])
+        assert not mine.may_write(), "nobody is active by being there"
+        (task,) = await running(mine)
+        await mine.is_active.wait()
+        assert mine.may_write()
+        now[0] += FAST.lost_seconds + 0.01
+        assert mine.is_active.is_set(), "it has not found out"
+        assert not mine.may_write()
+        async with asyncio.timeout(FAST.duration_seconds):
+            while not mine.may_write():  # noqa: ASYNC110  # a clock that is read has no event
+                await asyncio.sleep(FAST.retry_seconds)
+        task.cancel()
+
+    play(scenario)
+
+
+def test_the_clock_of_the_lease_goes_on_while_the_machine_sleeps() -> None:
+    assert since_boot() >= time.monotonic() - 1.0
 
 
 def test_the_lease_is_lost_to_us_before_it_is_free_for_others() -> None:

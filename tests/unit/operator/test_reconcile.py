@@ -1,5 +1,6 @@
 """From a DistTest to its verdict against a cluster in memory; and with the power cut at every write."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from disttest_contract.report import CaseResult
 from disttest_operator.ports import Kind
 from tests.support.fake_cluster import PowerCut
 from tests.support.runs import UID, a_flaky_case, a_report_of, at, found
-from tests.support.world import RUNNING, SERIES, World, live, pod_body, run_body
+from tests.support.world import KEY, RUNNING, SERIES, World, live, pod_body, run_body
 
 
 def test_a_run_takes_these_writes_and_no_others() -> None:
@@ -225,6 +226,20 @@ def test_a_run_whose_time_is_over_is_deleted() -> None:
     world.now = at(101)
     world.look()
     assert world.cluster.done[-1] == "delete disttests nightly"
+
+
+def test_a_run_that_was_given_more_time_meanwhile_is_not_deleted() -> None:
+    """By a cache that does not know it yet, such as that of an operator that was frozen."""
+    world = World(ttlSecondsAfterFinished=100, suites=[{"name": "none-such"}])
+    world.look()
+    stale = world.caches
+    body = world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    world.cluster.put(Kind.RUN, body | {"spec": body["spec"] | {"ttlSecondsAfterFinished": 10_000}})
+    world.now = at(101)
+    again = asyncio.run(world.reconciler.reconcile(KEY))
+    assert world.caches is stale
+    assert (Kind.RUN, "gpu-ci", "nightly") in world.cluster.objects
+    assert again == pytest.approx(10_000 - 101, abs=1)
 
 
 def test_nothing_is_done_for_a_run_that_is_being_deleted() -> None:

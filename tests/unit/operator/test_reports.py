@@ -1,13 +1,24 @@
 """Which reports are believed, and how one is found again."""
 
+import asyncio
+import base64
 import dataclasses
-from collections.abc import Callable
+import gzip
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from disttest_contract import frames
+from disttest_contract import frames, limits
+from disttest_contract.report import SuiteResult
+from disttest_operator import reconcile
+from disttest_operator.core import naming
+from disttest_operator.core.actions import WriteReport
+from disttest_operator.core.evidence import ReportFound
+from disttest_operator.ports import Kind
+from disttest_operator.reconcile import LARGE_BYTES
 from tests.support.fake_cluster import PowerCut
-from tests.support.runs import a_report, at
+from tests.support.runs import UID, a_report, an_ended_pod, at, evidence
 from tests.support.world import REPORT, RUNNING, World, live
 
 REFUSED: dict[str, Callable[[World], list[str]]] = {
@@ -49,6 +60,76 @@ def test_a_log_that_cannot_be_read_for_a_moment_is_read_again() -> None:
     assert world.status["phase"] == "Collecting"
     world.look()
     assert world.status["verdict"] == "Passed"
+
+
+class Noting(tuple[SuiteResult, ...]):
+    """Tells which threads look at suites."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[SuiteResult]:  # type: ignore[explicit-override]  # typing has it since Python 3.12
+        THREADS.add(threading.get_ident())
+        return super().__iter__()
+
+
+THREADS: set[int] = set()
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_a_large_report_is_judged_beside_the_event_loop(*, is_large: bool) -> None:
+    usual = a_report()
+    report = dataclasses.replace(usual, suites=Noting(usual.suites))
+    raw = b" " * ((LARGE_BYTES if is_large else 0) + 1)
+    known = evidence(an_ended_pod(0, 0), an_ended_pod(1, 0), report=ReportFound(report=report, raw=raw, sha256=""))
+    THREADS.clear()
+    step = asyncio.run(reconcile._next_step(known))
+    assert isinstance(step, WriteReport)
+    assert (threading.get_ident() in THREADS) is not is_large
+
+
+def stored(world: World, packed: bytes) -> None:
+    """As its ConfigMap holds it; the log is gone."""
+    owner = {"kind": "DistTest", "name": "nightly", "uid": UID, "controller": True}
+    meta = {"name": "nightly-report", "namespace": "gpu-ci", "ownerReferences": [owner]}
+    data = {naming.REPORT_KEY: base64.b64encode(packed).decode()}
+    world.cluster.put(Kind.CONFIG_MAP, {"metadata": meta, "binaryData": data})
+    world.cluster.logs.clear()
+
+
+ROTTEN: dict[str, Callable[[], bytes]] = {
+    "nothing": lambda: b"",
+    "no gzip": lambda: b"hello",
+    "half of it": lambda: gzip.compress(REPORT.raw)[:-40],
+    "a wrong checksum": lambda: gzip.compress(REPORT.raw)[:-8] + b"12345678",
+    "no report": lambda: gzip.compress(b"[1]"),
+    "another run's": lambda: gzip.compress(a_report(uid="other").dumps()),
+    "too large when unpacked": lambda: gzip.compress(b" " * (limits.REPORT_BYTES + 1) + REPORT.raw, 1),
+}
+
+
+@pytest.mark.parametrize("packed", ROTTEN.values(), ids=ROTTEN.keys())
+def test_a_stored_report_that_is_damaged_is_none(packed: Callable[[], bytes]) -> None:
+    world = World(retries={"infrastructure": 0})
+    world.look()
+    world.pods(**RUNNING)
+    world.look()
+    world.finish()
+    stored(world, packed())
+    world.look()
+    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportMissing")
+
+
+def test_a_stored_report_that_is_not_base64_is_none() -> None:
+    world = World(retries={"infrastructure": 0})
+    world.look()
+    world.pods(**RUNNING)
+    world.finish()
+    stored(world, b"")
+    body = world.cluster.objects[Kind.CONFIG_MAP, "gpu-ci", "nightly-report"]
+    for data in ({naming.REPORT_KEY: "ü!"}, {}, None):
+        world.cluster.put(Kind.CONFIG_MAP, body | {"binaryData": data})
+    world.look()
+    assert world.status["verdict"] == "InfraFailed"
 
 
 def test_a_stored_report_serves_when_the_log_is_gone() -> None:

@@ -50,6 +50,13 @@ def test_the_first_list_fills_the_caches_and_makes_ready(setting: Setting) -> No
     assert setting.health.problems() == []
 
 
+def test_an_object_that_cannot_be_read_is_left_out_and_the_others_are_not(setting: Setting) -> None:
+    setting.world.cluster.put(Kind.JOB, {"metadata": {"name": "no-job", "namespace": "gpu-ci"}})
+    setting.once()
+    assert setting.health.synced.is_set()
+    assert setting.added[-1] == KEY
+
+
 def test_a_lost_deletion_is_healed(setting: Setting) -> None:
     setting.once()
     del setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]

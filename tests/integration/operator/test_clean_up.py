@@ -1,0 +1,75 @@
+"""What is left of runs that are deleted at any moment: nothing. What is made anew for one that has ended: nothing."""
+
+import asyncio
+import random
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.deletions import Deletions
+from tests.support.operator import OperatorProcess, disttest, finished, run_counts
+from tests.support.stub_nodes import told
+
+LEFT_SECONDS = 90
+OURS = ("jobs", "services", "pods", "configmaps")
+
+
+@pytest.mark.parametrize("runs", [24, pytest.param(200, marks=pytest.mark.soak)])
+def test_nothing_is_left_of_runs_deleted_in_every_phase(
+    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...], runs: int
+) -> None:
+    deletions = Deletions(cluster.kubeconfig, namespace, random.Random(runs))  # noqa: S311 - moments, no secrets
+    asyncio.run(deletions.play(runs))
+    cluster.wait_until("nothing is left", lambda: left(cluster, namespace) == [], LEFT_SECONDS)
+    cluster.wait_until("the ledgers are settled", lambda: not pending(cluster, namespace), 20)
+    # Another run shows that the operator is well, and that it has done what it still had to do.
+    cluster.apply(disttest(namespace, "after", template=told()))
+    assert finished(cluster, namespace, "after")["verdict"] == "Passed"
+    assert {name.rpartition("/")[2].partition("-")[0] for name in left(cluster, namespace)} <= {"after"}
+    print(f"deleted in: {deletions.phases}")
+    counted = {
+        run["uid"]: run["verdict"]
+        for one in cluster.find("disttestseries", namespace)
+        if one["metadata"]["name"] != "adhoc"
+        for run in one["status"]["runs"]
+    }
+    total = sum(
+        sum(run_counts(one["status"]).values())
+        for one in cluster.find("disttestseries", namespace)
+        if one["metadata"]["name"] != "adhoc"
+    )
+    assert total == len(counted), "no run is counted twice"
+    assert deletions.verdicts.items() <= counted.items(), "who had a verdict is counted, with that verdict"
+    # Between ledger and status there is a moment in which a run is counted and does not show it yet.
+    assert counted.keys() - deletions.verdicts.keys() <= deletions.nearly_finished
+
+
+def test_what_is_deleted_by_hand_of_a_finished_run_is_not_made_anew(
+    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
+) -> None:
+    cluster.apply(disttest(namespace, "done", template=told()))
+    status = finished(cluster, namespace, "done")
+    for what in ("job/done-a1", "service/done-a1", f"configmap/{status['report']['configMap']}"):
+        cluster.kubectl("delete", what, "-n", namespace, "--cascade=foreground", "--timeout=60s")
+    cluster.kubectl("annotate", "disttest", "done", "-n", namespace, "look=again")
+    cluster.apply(disttest(namespace, "after", template=told()))
+    finished(cluster, namespace, "after")
+    assert [name for name in left(cluster, namespace) if "/done" in name] == []
+    after = cluster.get("disttest", "done", namespace)
+    assert after is not None
+    assert after["status"] == status
+
+
+def left(cluster: Cluster, namespace: str) -> list[str]:
+    """Objects of ours, by owner or label."""
+    return [
+        f"{kind}/{one['metadata']['name']}"
+        for kind in OURS
+        for one in cluster.find(kind, namespace)
+        if any(owner["kind"] in {"DistTest", "Job"} for owner in one["metadata"].get("ownerReferences") or ())
+        or "disttest.dev/name" in (one["metadata"].get("labels") or {})
+    ]
+
+
+def pending(cluster: Cluster, namespace: str) -> bool:
+    return any((one.get("status") or {}).get("pending") for one in cluster.find("disttestseries", namespace))

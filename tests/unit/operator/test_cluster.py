@@ -1,0 +1,74 @@
+"""The Kubernetes client against a small server: what it sends, and what it does not."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from kubernetes.aio import client as kube_client
+
+from disttest_operator.cluster import KubernetesCluster
+from disttest_operator.core.model import Manifest
+from disttest_operator.ports import Cluster, ClusterError, Kind
+
+SERVICE: Manifest = {"metadata": {"name": "nightly-a1", "namespace": "gpu-ci"}}
+LEASE: Manifest = {"metadata": {"name": "disttest-operator", "namespace": "gpu-ci"}}
+META = {"name": "nightly", "namespace": "gpu-ci", "uid": "u", "resourceVersion": "1"}
+Call = Callable[[Cluster], Awaitable[object]]
+WRITES: dict[str, Call] = {
+    "create": lambda cluster: cluster.create(Kind.SERVICE, SERVICE),
+    "replace": lambda cluster: cluster.replace(Kind.SERVICE, SERVICE),
+    "patch": lambda cluster: cluster.patch_status(Kind.RUN, META, {}),
+    "delete": lambda cluster: cluster.delete(Kind.JOB, "gpu-ci", "nightly-a1", uid="u"),
+}
+ALLOWED: dict[str, Call] = {
+    "get": lambda cluster: cluster.get(Kind.RUN, "gpu-ci", "nightly"),
+    "create a lease": lambda cluster: cluster.create(Kind.LEASE, LEASE),
+    "renew a lease": lambda cluster: cluster.replace(Kind.LEASE, LEASE),
+}
+
+
+def do(call: Call, seen: list[str], may_write: Callable[[], bool]) -> None:
+    """`seen` is what reaches the server."""
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(f"{request.method} {request.path}")
+        return web.json_response({})
+
+    async def scenario() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", answer)
+        async with TestServer(app) as server:
+            configuration = kube_client.Configuration()
+            configuration.host = str(server.make_url("")).rstrip("/")
+            cluster = KubernetesCluster(configuration, lambda *_: None, connections=4)
+            cluster.fence(may_write)
+            try:
+                await call(cluster)
+            finally:
+                await cluster.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("call", WRITES.values(), ids=WRITES.keys())
+def test_nothing_is_written_without_a_lease_that_was_renewed_in_time(call: Call) -> None:
+    seen: list[str] = []
+    with pytest.raises(ClusterError, match="not sent"):
+        do(call, seen, lambda: False)
+    assert seen == []
+
+
+@pytest.mark.parametrize("call", WRITES.values(), ids=WRITES.keys())
+def test_who_holds_the_lease_writes(call: Call) -> None:
+    seen: list[str] = []
+    do(call, seen, lambda: True)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("call", ALLOWED.values(), ids=ALLOWED.keys())
+def test_everybody_may_read_and_ask_for_the_lease(call: Call) -> None:
+    seen: list[str] = []
+    do(call, seen, lambda: False)
+    assert len(seen) == 1
