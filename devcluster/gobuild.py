@@ -149,5 +149,8 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
 
 
 def _read(process: subprocess.Popen[str], progress: _Progress) -> None:
-    for line in process.stdout or ():
-        progress.read(line.strip())
+    if process.stdout is None:
+        return
+    with process.stdout as lines:  # left open it would be a warning, which tests take for an error
+        for line in lines:
+            progress.read(line.strip())
