@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support import kueue as support
 from tests.support import operator
 from tests.support.cluster import Cluster, Manifest, fresh_cluster, say_aloud
 from tests.support.kueue import Kueue
-from tests.support.operator import Status, config_map, disttest, finished, reaches_phase
+from tests.support.operator import OperatorProcess, Status, config_map, disttest, finished, reaches_phase
 
 CPU_OF_A_POD = 4
 ONE_RUN = 2 * CPU_OF_A_POD
@@ -41,11 +42,20 @@ def built(request: pytest.FixtureRequest) -> support.Built:
 
 @pytest.fixture(scope="module", autouse=True)
 def kueue(built: support.Built, cluster: Cluster) -> Iterator[Kueue]:
-    """With the operator beside it, which may do what manifests/rbac allow."""
     with support.running(cluster, built) as process:
-        kubeconfig = operator.install(cluster)
-        with operator.running(cluster, kubeconfig, cluster.directory / "operator.log"):
-            yield process
+        yield process
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster) -> Path:
+    return operator.install(cluster)
+
+
+@pytest.fixture(autouse=True)
+def running(cluster: Cluster, kueue: Kueue, installed: Path) -> Iterator[OperatorProcess]:
+    """It may do what manifests/rbac allow."""
+    with operator.running(cluster, installed, cluster.directory / "operator.log") as process:
+        yield process
 
 
 def run(cluster: Cluster, namespace: str, name: str, *, lasts_seconds: int = 0, **spec: Any) -> None:
@@ -79,6 +89,11 @@ def workload(cluster: Cluster, namespace: str, job: str) -> Manifest | None:
         one for one in cluster.find("workloads", namespace) if one["metadata"]["ownerReferences"][0]["name"] == job
     )
     return next(of_job, None)
+
+
+def pods(cluster: Cluster, namespace: str) -> set[str]:
+    """Of runs, by uid."""
+    return {pod["metadata"]["uid"] for pod in cluster.find("pods", namespace, "disttest.dev/attempt")}
 
 
 def says(cluster: Cluster, namespace: str, name: str, words: str, timeout_seconds: float = 30) -> Status:
@@ -204,4 +219,21 @@ def test_a_run_waits_for_a_kueue_that_is_away(cluster: Cluster, namespace: str, 
         kueue.start()
         kueue.wait_until_ready()
     status = finished(cluster, namespace, "patient", timeout_seconds=120)
+    assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
+
+
+def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job(
+    cluster: Cluster, namespace: str, running: OperatorProcess, installed: Path
+) -> None:
+    """Nobody replaces the Job: Kueue resumes it, and nothing of its first pods counts."""
+    quota(cluster, namespace)
+    timeouts = {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 120}
+    run(cluster, namespace, "unseen", lasts_seconds=25, retries={"infrastructure": 0}, timeouts=timeouts)
+    reaches_phase(cluster, namespace, "unseen", "Running")
+    first = pods(cluster, namespace)
+    running.stop()
+    cluster.apply(urgent_job(namespace, seconds=1))
+    cluster.wait_until("new pods", lambda: len(pods(cluster, namespace) - first) == len(first), 90)
+    with operator.running(cluster, installed, cluster.directory / "operator.log"):
+        status = finished(cluster, namespace, "unseen", timeout_seconds=120)
     assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
