@@ -40,7 +40,7 @@ e2e-clean: ## remove what an interrupted `make e2e` left
 gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are skipped
 	@$(BIN)/python -m pytest tests/gpu
 
-soak: setup ## what takes minutes: compiled suites whole, oldest and newest torch, 200 deletions (an hour; 2.5 GB more the first time)
+soak: setup ## what takes minutes: compiled suites whole, oldest and newest torch, 200 deletions, a real Kueue (an hour; 2.5 GB more the first time)
 	@$(BIN)/python -m pytest -m soak tests/soak tests/integration/runner tests/integration/operator
 
 check: ## format, lint, types, import rules, manifests render

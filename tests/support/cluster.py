@@ -69,6 +69,11 @@ class Cluster:
             "apply", *where, "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
         )
 
+    def apply_server_side(self, manifests: Sequence[Manifest]) -> str:
+        """For what is too large to be remembered in an annotation."""
+        items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        return self.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(items))
+
     def get(self, kind: str, name: str, namespace: str = "default") -> Manifest | None:
         """The object; None if there is none of that name."""
         found = self.kubectl("get", kind, name, "--namespace", namespace, "-o", "json", "--ignore-not-found")
@@ -136,15 +141,20 @@ def fresh_cluster(directory: Path, say: build.Say, *, nodes: int = 2, rootless: 
         dev.stop()
 
 
-@pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    capture = request.config.pluginmanager.getplugin("capturemanager")
+def say_aloud(config: pytest.Config) -> build.Say:
+    """Past pytest's capture: a first build takes minutes, and silence looks like a hang."""
+    capture = config.pluginmanager.getplugin("capturemanager")
 
     def say(text: str) -> None:
-        """Past pytest's capture: a first build takes minutes, and silence looks like a hang."""
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             print(text, file=sys.stderr, flush=True)
 
+    return say
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    say = say_aloud(request.config)
     directory = tmp_path_factory.mktemp("cluster")
     if foreign := access.foreign_kubeconfig():
         yield Cluster(foreign, directory, access.kubectl(say))

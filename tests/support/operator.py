@@ -17,6 +17,9 @@ import pytest
 from tests.support.cluster import RUNNER_IMAGE, Cluster
 
 STOP_SECONDS = 5  # within which an operator ends when told to
+READY_SECONDS = 40
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+NAMESPACE = "disttest-system"
 START = (sys.executable, "-m", "disttest_operator", "--runner-image", RUNNER_IMAGE)
 Status = dict[str, Any]
 
@@ -73,6 +76,29 @@ class OperatorProcess:
 
 
 StartOperator = Callable[..., contextlib.AbstractContextManager[OperatorProcess]]
+
+
+def install(cluster: Cluster) -> Path:
+    """CRDs and rights; gives the kubeconfig of the operator's ServiceAccount."""
+    if not cluster.get("namespace", NAMESPACE):
+        cluster.kubectl("create", "namespace", NAMESPACE)
+    for part in ("crd", "rbac"):
+        cluster.kubectl("apply", "--server-side", "-k", str(MANIFESTS / part))
+    wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
+    cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
+    return cluster.kubeconfig_for(NAMESPACE, "disttest-operator")
+
+
+@contextlib.contextmanager
+def running(cluster: Cluster, kubeconfig: Path, log: Path, *flags: str) -> Iterator[OperatorProcess]:
+    """An operator that is ready; it is ended at the end."""
+    operator = OperatorProcess(kubeconfig, log, flags)
+    try:
+        cluster.wait_until("operator is ready", lambda: is_ready(operator), timeout_seconds=READY_SECONDS)
+        yield operator
+    finally:
+        if operator.process.poll() is None:
+            operator.stop()
 
 
 def is_ready(operator: OperatorProcess) -> bool:

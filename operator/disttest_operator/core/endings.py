@@ -115,12 +115,13 @@ def disrupted_says_the_job(evidence: Evidence) -> str | None:
 def suspended(evidence: Evidence) -> str | None:
     """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named.
 
-    Indexes that finished before would not run again in the same Job.
+    Indexes that finished before would not run again in the same Job. Pods that go prove it: fresh ones are those of a
+    Job that was just admitted, of which we have not heard yet.
     """
     job = evidence.seen.job
     if evidence.test.spec.suspend and job:
         return "spec.suspend ended the attempt; another one begins when it is false"
-    if not job or not job.is_suspended or not evidence.pods:
+    if not job or not job.is_suspended or not any(pod.is_ending for pod in evidence.all_pods):
         return None
     return "the Job was suspended in mid-run and its pods were ended; another attempt waits for its turn"
 

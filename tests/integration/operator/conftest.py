@@ -6,24 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import operator as support
 from tests.support.cluster import Cluster
-from tests.support.operator import OperatorProcess, StartOperator, is_ready
-
-MANIFESTS = Path(__file__).parents[3] / "manifests"
-NAMESPACE = "disttest-system"
-READY_SECONDS = 40
+from tests.support.operator import OperatorProcess, StartOperator
 
 
 @pytest.fixture(scope="session")
 def installed(cluster: Cluster) -> Path:
     """CRDs and rights; gives the kubeconfig of the operator's ServiceAccount."""
-    if not cluster.get("namespace", NAMESPACE):
-        cluster.kubectl("create", "namespace", NAMESPACE)
-    for part in ("crd", "rbac"):
-        cluster.kubectl("apply", "--server-side", "-k", str(MANIFESTS / part))
-    wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
-    cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
-    return cluster.kubeconfig_for(NAMESPACE, "disttest-operator")
+    return support.install(cluster)
 
 
 @pytest.fixture(scope="session")
@@ -31,15 +22,10 @@ def start_operator(cluster: Cluster, installed: Path, tmp_path_factory: pytest.T
     """A context manager that starts an operator with these flags, waits until it is ready, and ends it."""
     directory = tmp_path_factory.mktemp("operators")
 
-    @contextlib.contextmanager
-    def start(*flags: str, log: str = "operator.log", kubeconfig: Path = installed) -> Iterator[OperatorProcess]:
-        operator = OperatorProcess(kubeconfig, directory / log, flags)
-        try:
-            cluster.wait_until("operator is ready", lambda: is_ready(operator), timeout_seconds=READY_SECONDS)
-            yield operator
-        finally:
-            if operator.process.poll() is None:
-                operator.stop()
+    def start(
+        *flags: str, log: str = "operator.log", kubeconfig: Path = installed
+    ) -> contextlib.AbstractContextManager[OperatorProcess]:
+        return support.running(cluster, kubeconfig, directory / log, *flags)
 
     return start
 

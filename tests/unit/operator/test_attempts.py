@@ -126,11 +126,18 @@ def test_an_attempt_beyond_the_retries_ends_the_run_with_its_own_verdict() -> No
 
 
 def test_nodes_taken_away_by_a_queue_cost_nothing() -> None:
-    away = evidence(a_pod(0), job=a_job(is_suspended=True), test=a_test(spec=a_spec(retries=Retries(infrastructure=0))))
+    test = a_test(spec=a_spec(retries=Retries(infrastructure=0)))
+    away = evidence(a_pod(0, is_deleting=True), job=a_job(is_suspended=True), test=test)
     ending = classify(away)
     assert ending is not None
     assert record.reconsider(away, ending).retry is Retry.FREE
     assert record.make(away, ending)["charged"] is False
+
+
+def test_pods_that_are_seen_before_their_job_is_seen_to_be_admitted_are_not_taken_away() -> None:
+    """Jobs and pods are watched apart: a pod's event may come first."""
+    fresh = a_pod(0, phase="Pending", node="", started=None, conditions={})
+    assert classify(evidence(fresh, job=a_job(is_suspended=True, started=None))) is None
 
 
 def test_a_pass_elsewhere_confirms_a_suspect_and_a_pass_there_clears_it() -> None:
