@@ -7,27 +7,24 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from disttest_operator import reports
 from disttest_operator.caches import Caches, Key
-from disttest_operator.core import actions, attempts, bodies, ledger, manifests, naming, transitions
+from disttest_operator.core import actions, attempts, bodies, ledger, manifests, naming
 from disttest_operator.core.actions import Step
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
 from disttest_operator.core.model import Concurrency, DistTest, Manifest
 from disttest_operator.core.plan import next_step
-from disttest_operator.core.status import without_details
 from disttest_operator.core.user_rules import UserRule
-from disttest_operator.core.views import Body
 from disttest_operator.hardware import HardwareSearch
 from disttest_operator.inquiries import Inquiries
-from disttest_operator.ledgers import Ledgers, series_key
+from disttest_operator.ledgers import Ledgers
 from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
+from disttest_operator.statuses import Statuses
 from disttest_operator.suspects import SuspectLabels
 
 STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
 NONCE_BYTES = 16
-SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go in one write
 
 LARGE_BYTES = 1 << 20  # of a report
 
@@ -58,7 +55,7 @@ class Reconciler:
         self._caches = caches
         self._settings = settings
         self._clock = clock
-        self._plan_later = plan_later
+        self._statuses = Statuses(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
         self._ledgers = Ledgers(cluster, caches, clock)
         self._inquiries = Inquiries(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
@@ -155,10 +152,10 @@ class Reconciler:
             case actions.Fold():
                 return replace(seen, entry=await self._ledgers.fold(test, step))
             case actions.WriteStatus(status=status):
-                await self._write_status(test, dict(status))
+                await self._statuses.write(test, dict(status))
                 return seen
             case actions.EndAttempt(status=status):
-                await self._write_status(test, dict(status))
+                await self._statuses.write(test, dict(status))
                 return Observed()
             case actions.DeleteJob(name=name, uid=uid):
                 return await self._delete_job(test, name, uid, seen)
@@ -212,65 +209,6 @@ class Reconciler:
         if not isinstance(seen.report, ReportFound):
             return seen
         return replace(seen, stored=await reports.store(self._cluster, test, name, seen.report))
-
-    async def _write_status(self, test: DistTest, status: dict[str, Any]) -> None:
-        """Events follow only if the write succeeded. After a conflict the newest state is in the cache."""
-        meta = {
-            "namespace": test.namespace,
-            "name": test.name,
-            "uid": test.uid,
-            "resourceVersion": test.resource_version,
-        }
-        try:
-            body = await self._patch_status(meta, status)
-        except ConflictError:
-            live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
-            if live:
-                self._caches.put(Kind.RUN, live, self._clock())
-            if live is None or live["metadata"]["resourceVersion"] == test.resource_version:
-                raise
-            return
-        if body is None:
-            raise ConflictError(f"{test.namespace}/{test.name} is gone")
-        self._caches.put(Kind.RUN, body, self._clock())
-        if status.get("verdict"):
-            words = (status["verdict"], status["reason"], status["message"])
-            log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
-            self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
-            self._wake_those_who_wait(test)
-        await self._announce(test, body)
-
-    def _wake_those_who_wait(self, test: DistTest) -> None:
-        for run in self._caches.open_runs(test.namespace, naming.series(test)):
-            if run.test.spec.concurrency_policy is Concurrency.WAIT:
-                self._plan_later(Key(kind=Kind.RUN, namespace=run.test.namespace, name=run.test.name), 0)
-
-    async def _patch_status(self, meta: dict[str, str], status: dict[str, Any]) -> Body | None:
-        """A verdict gets through, whatever else is refused."""
-        try:
-            return await self._cluster.patch_status(Kind.RUN, meta, status)
-        except RefusedError as error:
-            if not status.get("verdict"):
-                raise
-            log.error("%s/%s: the whole status is refused: %s", meta["namespace"], meta["name"], error)  # noqa: TRY400  # the traceback says nothing
-            return await self._cluster.patch_status(Kind.RUN, meta, without_details(status))
-
-    async def _announce(self, test: DistTest, body: Body) -> None:
-        for transition in transitions.between(test.status, body.get("status") or {}):
-            event = manifests.build_event(
-                test,
-                reason=transition.reason,
-                note=transition.note,
-                warning=transition.is_warning,
-                now=self._clock(),
-                instance=self._settings.instance,
-            )
-            try:
-                await self._cluster.create(Kind.EVENT, event)
-            except ExistsError:
-                continue
-            except ClusterError as error:
-                log.warning("%s/%s: event %s is lost: %s", test.namespace, test.name, transition.reason, error)
 
     async def _delete_run(self, test: DistTest) -> None:
         log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)

@@ -107,6 +107,15 @@ class Cluster:
         return file
 
     @contextlib.contextmanager
+    def tainted(self, node: str, taint: str) -> Iterator[None]:
+        """Until the end of the block."""
+        self.kubectl("taint", "node", node, taint)
+        try:
+            yield
+        finally:
+            self.kubectl("taint", "node", node, f"{taint}-")
+
+    @contextlib.contextmanager
     def namespace(self, labels: dict[str, str] | None = None) -> Iterator[str]:
         """A namespace of its own, deleted at the end (without waiting for that)."""
         name = f"test-{secrets.token_hex(4)}"

@@ -1,10 +1,11 @@
 """What a run came to. The order of the tables is the policy: what proves most comes first."""
 
-from disttest_operator.core.endings import AFTER_THE_GANG, CANCELLED, LAST, RESULT, SIGNS
+from disttest_operator.core.endings import AFTER_THE_GANG, CANCELLED, LAST
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.refusals import BEFORE_CREATION, WHILE_STARTING
 from disttest_operator.core.rule import Ending, first_match
 from disttest_operator.core.starting import NEVER_STARTED
+from disttest_operator.core.told import RESULT, SIGNS
 
 RULES = (*BEFORE_CREATION, *SIGNS, *RESULT, *CANCELLED, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
 

@@ -1,7 +1,5 @@
 """Rules about runs whose gang did not come to be: refused before it was created, or never whole."""
 
-from collections.abc import Iterable
-
 from disttest_contract import suites
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.quarantine import NOTHING
@@ -9,8 +7,8 @@ from disttest_operator.core import attempts, capacity, run_plan
 from disttest_operator.core.evidence import Evidence, ReportFound
 from disttest_operator.core.rule import Finding, Retry, Rule
 from disttest_operator.core.views import PodView
+from disttest_operator.core.waiting import in_words, not_started, unbound, why_waiting
 
-SHOWN = 16  # indexes in a sentence
 # Waiting reasons of a container, as kubelets give them. What is wrong with a name is wrong for ever.
 IMAGE_NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 IMAGE_AWAY = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
@@ -91,7 +89,7 @@ def image_unavailable_on_a_node(evidence: Evidence) -> Finding | None:
     pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_patience_seconds)
     if pod is None or not any(other.has_started for other in evidence.pods):
         return None
-    message = f"image {pod.waiting_image!r} cannot be had by {pod.where}, and by others it can ({_waiting(pod)})"
+    message = f"image {pod.waiting_image!r} cannot be had by {pod.where}, and by others it can ({in_words(pod)})"
     return Finding(message=f"{message}: look at the node", pods=(pod,))
 
 
@@ -107,7 +105,7 @@ def image_unavailable(evidence: Evidence) -> str | None:
     is_own = test.has_own_image and image == test.spec.image
     whose = "spec.image" if is_own else "the operator's --runner-image"
     return (
-        f"image {image!r} cannot be had by {pod.where} ({_waiting(pod)}): "
+        f"image {image!r} cannot be had by {pod.where} ({in_words(pod)}): "
         f"correct {whose} or spec.template.spec.imagePullSecrets"
     )
 
@@ -117,7 +115,7 @@ def container_config(evidence: Evidence) -> str | None:
     pod = _waiting_too_long(evidence, CONFIG_WRONG, policy.config_patience_seconds) or _waiting_too_long(
         evidence, CONFIG_DOUBTFUL, policy.image_patience_seconds
     )
-    return f"the container of {pod.where} cannot be made ({_waiting(pod)}): correct what it names" if pod else None
+    return f"the container of {pod.where} cannot be made ({in_words(pod)}): correct what it names" if pod else None
 
 
 def too_few_gpus(evidence: Evidence) -> str | None:
@@ -138,7 +136,7 @@ def half_gang(evidence: Evidence) -> str | None:
     patience = policy.rival_patience_seconds if evidence.seen.has_older_rival else policy.gang_patience_seconds
     if not evidence.has_passed(evidence.half_since, patience) and not _has_leader_given_up(evidence):
         return None
-    return f"the nodes of half a gang are given back for a while: {_unbound(evidence) or why_waiting(evidence)}"
+    return f"the nodes of half a gang are given back for a while: {unbound(evidence) or why_waiting(evidence)}"
 
 
 def queue_timeout(evidence: Evidence) -> str | None:
@@ -164,57 +162,8 @@ def gang_timeout(evidence: Evidence) -> str | None:
     running = sum(pod.has_started for pod in evidence.pods)
     return (
         f"{running} of {nodes} pods had started when the wait ended (queueSeconds {seconds}): "
-        f"{_unbound(evidence) or why_waiting(evidence)}. Free nodes, or raise spec.timeouts.queueSeconds"
+        f"{unbound(evidence) or why_waiting(evidence)}. Free nodes, or raise spec.timeouts.queueSeconds"
     )
-
-
-def why_waiting(evidence: Evidence) -> str:
-    """What holds the gang up, in the words of whoever holds it."""
-    return _why_there_are_no_pods(evidence) or _why_pods_wait(evidence)
-
-
-def _why_there_are_no_pods(evidence: Evidence) -> str:
-    test, seen = evidence.test, evidence.seen
-    if test.spec.suspend:
-        return "spec.suspend is true"
-    if seen.older_run:
-        return f"run {seen.older_run!r} of the series goes on, and spec.concurrencyPolicy is Wait"
-    if seen.job is None:
-        return attempts.words(test.records[-1]) if test.records else "the Job does not exist yet"
-    if seen.job.is_suspended:
-        queue = test.spec.queue_name
-        return f"the Job is suspended, waiting in queue {queue!r}" if queue else "the Job is suspended"
-    return ""
-
-
-def _why_pods_wait(evidence: Evidence) -> str:
-    for pod in _not_started(evidence.pods):
-        scheduled = pod.conditions.get("PodScheduled")
-        if not pod.is_scheduled:
-            words = scheduled.message if scheduled and not scheduled.is_true else "no node was found yet"
-            return f"{pod.where}: {words}"
-        if pod.waiting_reason:
-            return f"{pod.where}: {_waiting(pod)}{_last_event(evidence)}"
-    missing = evidence.test.spec.nodes - len(evidence.pods)
-    return f"{missing} pods have not been created{_last_event(evidence)}" if missing else "pods are starting"
-
-
-def _unbound(evidence: Evidence) -> str:
-    """Which pods have no node, and why; pods with the same trouble share a sentence."""
-    reasons: dict[str, list[int]] = {}
-    for pod in evidence.pods:
-        if pod.is_unschedulable:
-            reasons.setdefault(pod.conditions["PodScheduled"].message, []).append(pod.index)
-    return "; ".join(
-        f"{len(indexes)} of {evidence.test.spec.nodes} pods have no node "
-        f"(index {', '.join(map(str, indexes[:SHOWN]))}{' …' if len(indexes) > SHOWN else ''}): {words.rstrip('. ')}"
-        for words, indexes in reasons.items()
-    )
-
-
-def _last_event(evidence: Evidence) -> str:
-    events = evidence.seen.events or ()
-    return f" ({events[-1].reason} of {events[-1].about}: {events[-1].message})" if events else ""
 
 
 def _has_queued_too_long(evidence: Evidence) -> bool:
@@ -232,17 +181,9 @@ def _has_leader_given_up(evidence: Evidence) -> bool:
     return found.report.reason is Reason.RENDEZVOUS_TIMEOUT
 
 
-def _not_started(pods: Iterable[PodView]) -> list[PodView]:
-    return [pod for pod in pods if not pod.has_started and not pod.has_ended]
-
-
 def _waiting_too_long(evidence: Evidence, reasons: frozenset[str], seconds: int) -> PodView | None:
-    waiting = (pod for pod in _not_started(evidence.pods) if pod.waiting_reason in reasons)
+    waiting = (pod for pod in not_started(evidence.pods) if pod.waiting_reason in reasons)
     return next((pod for pod in waiting if evidence.has_passed(pod.waiting_since, seconds)), None)
-
-
-def _waiting(pod: PodView) -> str:
-    return f"{pod.waiting_reason}: {pod.waiting_message}" if pod.waiting_message else pod.waiting_reason
 
 
 BEFORE_CREATION = (

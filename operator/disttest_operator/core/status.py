@@ -1,25 +1,18 @@
 """The status of a DistTest: while it goes on, and when it has come to something."""
 
-import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from disttest_contract import limits
-from disttest_contract.outcomes import BAD, Verdict
-from disttest_contract.report import CaseResult, Report
-from disttest_operator.core import attempts, bodies, capacity, conditions, naming, record, refusals
+from disttest_contract.outcomes import Verdict
+from disttest_contract.report import Report
+from disttest_operator.core import attempts, bodies, capacity, conditions, details, naming, record, waiting
 from disttest_operator.core.conditions import State, Type
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.model import Phase
 from disttest_operator.core.rule import Ending
 
-FAILURES = 20
-RANKS = 64
-NODES = 16
-SUITE_MESSAGE_BYTES = 1024
-SUITE_NAME_BYTES = 63
-NODE_NAME_BYTES = 253
 ORDER = tuple(Phase)
 SAID_ALREADY = frozenset({"message", "cases", "charged"})  # of the last attempt, by the status itself
 REPORTED = frozenset({"cases", "suites", "failures", "stepSeconds"})
@@ -31,7 +24,7 @@ def going_on(evidence: Evidence) -> dict[str, Any]:
     return _common(evidence) | {
         "phase": phase.value,
         "reason": "",
-        "message": "" if evidence.has_whole_gang else refusals.why_waiting(evidence)[: conditions.MESSAGE_BYTES],
+        "message": "" if evidence.has_whole_gang else waiting.why_waiting(evidence)[: conditions.MESSAGE_BYTES],
         "conditions": _merge(evidence, (*_suspended(evidence), _gang_ready(evidence))),
     }
 
@@ -78,7 +71,7 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     if test.status.get("suspectNodes") or ending.blamed:
         status["suspectNodes"] = record.suspect_nodes(evidence, ending)
     if report:
-        status |= _results(report, evidence)
+        status |= details.results_of(report, evidence)
     if (stored := evidence.seen.stored) and stored.config_map:
         status["report"] = {"configMap": stored.config_map, "sha256": stored.sha256}
     return status
@@ -154,7 +147,7 @@ def _gang_ready(evidence: Evidence) -> State:
         nodes = test.spec.nodes
         return State(type=Type.GANG_READY, is_true=True, reason="GangRunning", message=f"{nodes} of {nodes} pods run")
     return State(
-        type=Type.GANG_READY, is_true=False, reason=_wait_reason(evidence), message=refusals.why_waiting(evidence)
+        type=Type.GANG_READY, is_true=False, reason=_wait_reason(evidence), message=waiting.why_waiting(evidence)
     )
 
 
@@ -193,49 +186,6 @@ def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[State, ...]:
     )
 
 
-def _results(report: Report, evidence: Evidence) -> dict[str, Any]:
-    """Names of suites come from the spec: what a report calls them could be anything."""
-    by_name = {suite.name: suite for suite in reversed(report.suites)}
-    suites = [by_name[suite.name] for suite in evidence.test.spec.suites if suite.name in by_name]
-    return {
-        "cases": report.counts.to_json(),
-        "suites": [
-            {
-                "name": suite.name,
-                "verdict": suite.verdict.value,
-                "reason": suite.reason.value,
-                "message": limits.cut(suite.message, SUITE_MESSAGE_BYTES),
-                "seconds": _finite(suite.seconds),
-                "cases": suite.counts.to_json(),
-            }
-            for suite in suites
-        ],
-        "failures": _failures(report),
-    }
-
-
-def _failures(report: Report) -> list[Mapping[str, Any]]:
-    """Cases that ended badly, then those that did so at first, then those of which it was known."""
-    flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
-    return [_failure(report, suite, case) for suite, case in [*report.failures, *flaky, *report.excused][:FAILURES]]
-
-
-def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
-    told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
-    message = f"{told.outcome.value} at first: {told.message}" if case.is_flaky else case.message
-    failure = {
-        "case": limits.cut_id(case.id),
-        "suite": limits.cut(suite, SUITE_NAME_BYTES),
-        "outcome": case.outcome.value,
-        "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
-        "nodes": [limits.cut(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
-        "message": limits.cut(message, limits.FAILURE_MESSAGE_BYTES),
-        "seconds": _finite(case.seconds),
-    }
-    marks = {"flaky": case.is_flaky, "quarantined": case.is_excused}
-    return failure | {key: True for key, is_set in marks.items() if is_set}
-
-
 def _steps(evidence: Evidence, report: Report | None) -> dict[str, float]:
     """How long each step took, as far as both its ends are known. Kubernetes' times are whole seconds."""
     test, job = evidence.test, evidence.seen.job
@@ -263,11 +213,6 @@ def _moment(epoch_seconds: float | None) -> datetime | None:
         return datetime.fromtimestamp(epoch_seconds, tz=UTC) if epoch_seconds else None
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _finite(seconds: float) -> float:
-    """A report may say anything; JSON has no infinity."""
-    return round(seconds, 3) if 0 <= seconds < math.inf else 0.0
 
 
 def _seconds(begin: datetime, end: datetime) -> float:

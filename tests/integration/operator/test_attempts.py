@@ -1,8 +1,6 @@
 """Gangs that the infrastructure takes away, and what runs do then: on a real API server and scheduler."""
 
-import contextlib
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from tests.support.cluster import Cluster
@@ -70,21 +68,12 @@ def test_a_run_whose_pod_is_evicted_passes_with_its_second_gang(
     assert [one["metadata"]["name"] for one in cluster.find("services", namespace)] == ["evicted-a2"]
 
 
-@contextlib.contextmanager
-def tainted(cluster: Cluster, node: str) -> Iterator[None]:
-    cluster.kubectl("taint", "node", node, TAINT)
-    try:
-        yield
-    finally:
-        cluster.kubectl("taint", "node", node, f"{TAINT}-")
-
-
 def test_a_node_that_throws_its_pods_out_is_a_suspect_and_a_pass_elsewhere_confirms_it(
     cluster: Cluster, operator: OperatorProcess, namespace: str
 ) -> None:
     pod = runs_its_first_gang(cluster, namespace, "tainted")
     node = pod["spec"]["nodeName"]
-    with tainted(cluster, node):
+    with cluster.tainted(node, TAINT):
         status = finished(cluster, namespace, "tainted", SECONDS)
     assert (status["verdict"], status["attempt"]) == ("Passed", 2), status
     assert attempts(status)[0] == (1, "NodeLost", True)

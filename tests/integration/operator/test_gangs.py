@@ -1,7 +1,5 @@
 """Gangs that find nodes for some of their pods only."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from tests.support.cluster import Cluster
@@ -10,15 +8,6 @@ from tests.support.operator import StartOperator, config_map, disttest, finished
 TAINT = "disttest-busy=yes:NoSchedule"
 TOLERATED = [{"key": "disttest-busy", "operator": "Exists"}]
 MOST_OF_A_NODE = {"requests": {"cpu": "40"}}  # of 64: two pods do not fit on one
-
-
-@contextlib.contextmanager
-def tainted(cluster: Cluster, node: str) -> Iterator[None]:
-    cluster.kubectl("taint", "node", node, TAINT)
-    try:
-        yield
-    finally:
-        cluster.kubectl("taint", "node", node, f"{TAINT}-")
 
 
 def has_half_a_gang(cluster: Cluster, namespace: str, name: str) -> bool:
@@ -40,7 +29,7 @@ def test_two_gangs_that_hold_half_of_the_nodes_each_both_come_to_their_end(
 
     # A twentieth of the patience is left to a run with an older rival.
     with start_operator("--gang-patience-seconds=100", log="gangs.log"):
-        with tainted(cluster, cluster.find("nodes")[-1]["metadata"]["name"]):
+        with cluster.tainted(cluster.find("nodes")[-1]["metadata"]["name"], TAINT):
             apply("older")
             apply("younger", tolerations=TOLERATED)
         older = finished(cluster, namespace, "older", timeout_seconds=60)

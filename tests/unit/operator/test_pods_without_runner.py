@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import bodies, refusals
+from disttest_operator.core import bodies, waiting
 from disttest_operator.core.classify import classify
 from disttest_operator.core.views import PodView
 from tests.support.ending_row import LOST, OWN_IMAGE
@@ -55,7 +55,7 @@ def view(
 def test_a_pod_waits_for_the_image_of_its_first_container_first() -> None:
     pod = view(AWAY, FIRST)
     assert (pod.waiting_image, pod.waiting_reason) == ("runner:1", "ImagePullBackOff")
-    assert "ImagePullBackOff: Back-off pulling image" in refusals.why_waiting(evidence(pod, test=OWN_IMAGE))
+    assert "ImagePullBackOff: Back-off pulling image" in waiting.why_waiting(evidence(pod, test=OWN_IMAGE))
     pod = view(COPIED, AWAY)
     assert (pod.waiting_image, pod.waiting_reason) == ("mine:1", "ImagePullBackOff")
 

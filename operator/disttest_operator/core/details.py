@@ -1,0 +1,75 @@
+"""What of a report stands in the status of a run: counts, suites, the first failures."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from disttest_contract import limits
+from disttest_contract.outcomes import BAD
+from disttest_contract.report import CaseResult, Report
+from disttest_operator.core.evidence import Evidence
+
+FAILURES = 20
+
+
+RANKS = 64
+
+
+NODES = 16
+
+
+SUITE_MESSAGE_BYTES = 1024
+
+
+SUITE_NAME_BYTES = 63
+
+
+NODE_NAME_BYTES = 253
+
+
+def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
+    """Names of suites come from the spec: what a report calls them could be anything."""
+    by_name = {suite.name: suite for suite in reversed(report.suites)}
+    suites = [by_name[suite.name] for suite in evidence.test.spec.suites if suite.name in by_name]
+    return {
+        "cases": report.counts.to_json(),
+        "suites": [
+            {
+                "name": suite.name,
+                "verdict": suite.verdict.value,
+                "reason": suite.reason.value,
+                "message": limits.cut(suite.message, SUITE_MESSAGE_BYTES),
+                "seconds": finite(suite.seconds),
+                "cases": suite.counts.to_json(),
+            }
+            for suite in suites
+        ],
+        "failures": _failures(report),
+    }
+
+
+def _failures(report: Report) -> list[Mapping[str, Any]]:
+    """Cases that ended badly, then those that did so at first, then those of which it was known."""
+    flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
+    return [_failure(report, suite, case) for suite, case in [*report.failures, *flaky, *report.excused][:FAILURES]]
+
+
+def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
+    told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
+    message = f"{told.outcome.value} at first: {told.message}" if case.is_flaky else case.message
+    failure = {
+        "case": limits.cut_id(case.id),
+        "suite": limits.cut(suite, SUITE_NAME_BYTES),
+        "outcome": case.outcome.value,
+        "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
+        "nodes": [limits.cut(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
+        "message": limits.cut(message, limits.FAILURE_MESSAGE_BYTES),
+        "seconds": finite(case.seconds),
+    }
+    marks = {"flaky": case.is_flaky, "quarantined": case.is_excused}
+    return failure | {key: True for key, is_set in marks.items() if is_set}
+
+
+def finite(seconds: float) -> float:
+    """A report may say anything; JSON has no infinity."""
+    return round(seconds, 3) if 0 <= seconds < math.inf else 0.0

@@ -1,0 +1,96 @@
+"""Writing the status of a run: guarded, once, with the events that follow from it."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from disttest_operator.caches import Caches, Key
+from disttest_operator.core import manifests, naming, transitions
+from disttest_operator.core.model import Concurrency, DistTest
+from disttest_operator.core.status import without_details
+from disttest_operator.core.views import Body
+from disttest_operator.ledgers import series_key
+from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
+
+SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go in one write
+
+log = logging.getLogger(__name__)
+
+
+class Statuses:
+    """The only writer of the status of DistTests. `plan_later` adds another key to the queue."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        caches: Caches,
+        *,
+        clock: Callable[[], datetime],
+        instance: str,
+        plan_later: Callable[[Key, float], None],
+    ) -> None:
+        self._cluster = cluster
+        self._caches = caches
+        self._clock = clock
+        self._instance = instance
+        self._plan_later = plan_later
+
+    async def write(self, test: DistTest, status: dict[str, Any]) -> None:
+        """Events follow only if the write succeeded. After a conflict the newest state is in the cache."""
+        meta = {
+            "namespace": test.namespace,
+            "name": test.name,
+            "uid": test.uid,
+            "resourceVersion": test.resource_version,
+        }
+        try:
+            body = await self._patch_status(meta, status)
+        except ConflictError:
+            live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
+            if live:
+                self._caches.put(Kind.RUN, live, self._clock())
+            if live is None or live["metadata"]["resourceVersion"] == test.resource_version:
+                raise
+            return
+        if body is None:
+            raise ConflictError(f"{test.namespace}/{test.name} is gone")
+        self._caches.put(Kind.RUN, body, self._clock())
+        if status.get("verdict"):
+            words = (status["verdict"], status["reason"], status["message"])
+            log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
+            self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
+            self._wake_those_who_wait(test)
+        await self._announce(test, body)
+
+    def _wake_those_who_wait(self, test: DistTest) -> None:
+        for run in self._caches.open_runs(test.namespace, naming.series(test)):
+            if run.test.spec.concurrency_policy is Concurrency.WAIT:
+                self._plan_later(Key(kind=Kind.RUN, namespace=run.test.namespace, name=run.test.name), 0)
+
+    async def _patch_status(self, meta: dict[str, str], status: dict[str, Any]) -> Body | None:
+        """A verdict gets through, whatever else is refused."""
+        try:
+            return await self._cluster.patch_status(Kind.RUN, meta, status)
+        except RefusedError as error:
+            if not status.get("verdict"):
+                raise
+            log.error("%s/%s: the whole status is refused: %s", meta["namespace"], meta["name"], error)  # noqa: TRY400  # the traceback says nothing
+            return await self._cluster.patch_status(Kind.RUN, meta, without_details(status))
+
+    async def _announce(self, test: DistTest, body: Body) -> None:
+        for transition in transitions.between(test.status, body.get("status") or {}):
+            event = manifests.build_event(
+                test,
+                reason=transition.reason,
+                note=transition.note,
+                warning=transition.is_warning,
+                now=self._clock(),
+                instance=self._instance,
+            )
+            try:
+                await self._cluster.create(Kind.EVENT, event)
+            except ExistsError:
+                continue
+            except ClusterError as error:
+                log.warning("%s/%s: event %s is lost: %s", test.namespace, test.name, transition.reason, error)
