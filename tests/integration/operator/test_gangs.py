@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from devcluster.stubnode import behaviour
 from tests.support.cluster import Cluster
 from tests.support.operator import StartOperator, config_map, disttest, finished
 
@@ -29,7 +30,8 @@ def test_two_gangs_that_hold_half_of_the_nodes_each_both_come_to_their_end(
 
     # A twentieth of the patience is left to a run with an older rival.
     with start_operator("--gang-patience-seconds=100", log="gangs.log"):
-        with cluster.tainted(cluster.find("nodes")[-1]["metadata"]["name"], TAINT):
+        node = cluster.find("nodes", selector=f"!{behaviour.NODE}")[-1]  # other tests have stub nodes beside these
+        with cluster.tainted(node["metadata"]["name"], TAINT):
             apply("older")
             apply("younger", tolerations=TOLERATED)
         older = finished(cluster, namespace, "older", timeout_seconds=60)

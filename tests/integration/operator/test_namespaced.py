@@ -82,7 +82,7 @@ def test_of_nodes_that_it_may_not_see_nothing_is_claimed_and_its_own_deadline_en
         cluster.apply(disttest(RUNS, name, gpusPerNode=8, ranksPerNode=8, timeouts={"joinSeconds": 60}))
     for name in ("gpus", "more-gpus"):
         status = finished(cluster, RUNS, name)
-        assert (status["verdict"], status["reason"]) == ("InfraFailed", "QueueTimeout")
+        assert (status["verdict"], status["reason"]) == ("InfraFailed", "GangTimeout")
         assert "(queueSeconds 4)" in status["message"]
     said = [json.loads(line) for line in namespaced.log.read_text().splitlines()]
     [warning] = [entry for entry in said if entry["message"].startswith("nodes cannot be looked at")]
