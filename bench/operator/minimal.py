@@ -95,7 +95,7 @@ class Client:
         if resource == "disttests":
             run = self._runs.get(meta["uid"])
             if run is None:
-                if (item.get("status") or {}).get("verdict"):
+                if item.get("status"):  # finished, or begun by another
                     return
                 run = self._runs[meta["uid"]] = Run(item)
                 task = asyncio.create_task(self._live(run))

@@ -22,6 +22,7 @@ from devcluster.stubnode import behaviour
 RUNS = 300
 RATE = 4.0  # runs a second
 KILLS = 20
+KILL_SECONDS = (2.5, 15.0)  # from one to the next, at least and at most
 SERIES = 10
 LOST = f"stub{STUBS}"
 ON_LOST = 10  # runs that hang on the node which is lost
@@ -81,7 +82,7 @@ class Siege:
     async def kill_for_ever(self) -> None:
         """Kill -9. Mostly its Lease goes with it, so that the next one acts at once; sometimes it has to expire."""
         while self.kills < KILLS:
-            await asyncio.sleep(2.5)
+            await self._some_have_finished()
             operator, _ = await asyncio.to_thread(self.pair.scrape)
             if operator is None:
                 continue
@@ -91,6 +92,14 @@ class Siege:
                 path = f"/apis/coordination.k8s.io/v1/namespaces/{OPERATOR_NAMESPACE}/leases/disttest-operator"
                 with contextlib.suppress(Exception):
                     await self.api.request("DELETE", path)
+
+    async def _some_have_finished(self) -> None:
+        """So that kills go on until the runs are nearly done, and are not stopped by runs that do not get on."""
+        begun = time.monotonic()
+        await asyncio.sleep(KILL_SECONDS[0])
+        goal = self.kills * RUNS * 0.9 / KILLS
+        while self.watcher.highest.total() < goal and time.monotonic() - begun < KILL_SECONDS[1]:  # noqa: ASYNC110 - scraped
+            await asyncio.sleep(SCRAPE_SECONDS)
 
     async def storms(self) -> None:
         """One after the other, until all kills are done."""

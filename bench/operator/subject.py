@@ -67,11 +67,15 @@ def wait_until_active(process: OperatorProcess, *, seconds: float = READY_SECOND
     """Caches filled and Lease held."""
 
     def is_active() -> bool:
-        if process.process.poll() is not None:
-            raise SystemExit(f"bench: the operator ended:\n{process.log.read_text()[-3000:]}")
+        check_alive(process)
         return process.get("/readyz")[0] == 200 and process.metrics().get("disttest_leader") == 1.0
 
     return wait_for("the operator is active", is_active, seconds)
+
+
+def check_alive(process: OperatorProcess) -> None:
+    if process.process.poll() is not None:
+        raise SystemExit(f"bench: the operator ended:\n{process.log.read_text()[-3000:]}")
 
 
 @contextlib.contextmanager

@@ -58,6 +58,9 @@ def job(run: Json, nonce: str) -> Json:
         "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": _pod(run, nonce)},
     }
     meta = _meta(run, f"{run['metadata']['name']}-a1")
+    if queue := run["spec"].get("queueName"):
+        spec["suspend"] = True
+        meta["labels"]["kueue.x-k8s.io/queue-name"] = queue
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 

@@ -116,7 +116,8 @@ class KubernetesCluster:
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
             page = await self._json("GET", f"{_path(kind, namespace)}?{chosen}", accept=accept) or {}
-            yield page["items"], int(page["metadata"]["resourceVersion"])
+            # An empty list of metadata has no list at all.
+            yield page["items"] or [], int(page["metadata"]["resourceVersion"])
             query["continue"] = page["metadata"].get("continue") or ""
             if not query["continue"]:
                 return

@@ -50,7 +50,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:
-    """How the container ended. `summary` is what the agent left, if it is understood, else `message` is all of it."""
+    """How the container ended. `summary` is what the agent left; `message` is all of it if it is no summary."""
 
     code: int
     signal: int = 0
