@@ -105,6 +105,7 @@ def test_flaky_cases_are_counted_as_passed(report: Report) -> None:
     assert (report.verdict, report.reason) == (Verdict.TESTS_FAILED, Reason.CASES_FAILED)
 
 
+@pytest.mark.soak
 def test_the_deadline_of_the_run_holds_while_cases_are_tried_again(tmp_path: Path) -> None:
     suite = suite_of(tmp_path / "suite", FOREVER.format(folder=str(tmp_path)))
     run_seconds = 25  # all but the sleep takes a tenth of it

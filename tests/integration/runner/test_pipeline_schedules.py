@@ -69,7 +69,8 @@ def test_every_case_of_the_suite_on_two_nodes_of_two_ranks(tmp_path: Path) -> No
     assert report.generations == 1
 
 
-@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.soak), 3])
+@pytest.mark.soak
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_training_on_one_node(ranks: int, tmp_path: Path) -> None:
     gang = Gang(make_plan(TRAINING, nodes=1, ranks=ranks, case_seconds=60), tmp_path)
     report = gang.run()
@@ -86,6 +87,7 @@ def test_alone_there_is_nothing_to_train_but_plans_are_looked_at(tmp_path: Path)
     assert outcomes(report.suites[0]) == expected(world_size=1) | dict.fromkeys(plans, Outcome.PASSED)
 
 
+@pytest.mark.soak
 def test_a_gang_that_is_too_large_for_one_pipeline_has_several(tmp_path: Path) -> None:
     """The built-in suite before it has the zygote import what it needs."""
     source = "from disttest_runner.suites.pipeline_schedules import *\n"

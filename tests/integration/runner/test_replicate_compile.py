@@ -35,6 +35,7 @@ def test_every_case_passes_on_two_nodes_of_two_ranks(tmp_path: Path) -> None:
     assert outcomes(suite) == dict.fromkeys(ALL, Outcome.PASSED)
 
 
+@pytest.mark.soak
 def test_cases_that_read_generated_code_pass_on_two_nodes(tmp_path: Path) -> None:
     suite = run(tmp_path, nodes=2, ranks=1, select="bucketing")
     assert outcomes(suite) == {"test_bucketing[coalesced]": Outcome.PASSED, "test_bucketing[concat]": Outcome.PASSED}
