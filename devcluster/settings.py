@@ -80,14 +80,15 @@ def stub_names(count: int) -> tuple[str, ...]:
 
 
 def load(file: Path) -> Settings:
+    """What `save` wrote, perhaps an older one: an interrupted cluster may be found by a newer program."""
     raw: dict[str, Any] = json.loads(file.read_text())
     return Settings(
         programs={name: tuple(command) for name, command in raw["programs"].items()},
         nodes=raw["nodes"],
         gpus=raw["gpus"],
-        stubs=raw["stubs"],
-        audit_policy=raw["audit_policy"],
+        stubs=raw.get("stubs", 0),
+        audit_policy=raw.get("audit_policy", ""),
         images=tuple(Image(name=i["name"], directory=i["directory"], env=i["env"]) for i in raw["images"]),
-        real=RealNodes(**raw["real"]) if raw["real"] else None,
+        real=RealNodes(**raw["real"]) if raw.get("real") else None,
         listener_descriptor=raw["listener_descriptor"],
     )
