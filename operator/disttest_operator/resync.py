@@ -89,7 +89,8 @@ class Resync:
 
     async def _compare(self) -> None:
         newer = {kind: await self._newer(kind) for kind in WATCHED}
-        self._add_all()
+        for key in self._caches.keys() - self._finished():
+            self._add(key)
         if any(newer.values()):
             await self._catch_up(newer)
 
@@ -134,6 +135,11 @@ class Resync:
     def _is_newer(self, kind: Kind, body: Body) -> bool:
         meta = body["metadata"]
         return int(meta["resourceVersion"]) > self._caches.version_of(kind, meta["uid"])
+
+    def _finished(self) -> set[Key]:
+        """Of thousands of runs nearly all; they were looked at when they finished, and are when it is time to go."""
+        tests = [run.test for run in self._caches.runs() if run.test.is_finished]
+        return {Key(kind=Kind.RUN, namespace=test.namespace, name=test.name) for test in tests}
 
     def _add_all(self) -> None:
         for key in self._caches.keys():  # noqa: SIM118  # not a dict

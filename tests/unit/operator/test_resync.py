@@ -90,6 +90,22 @@ def test_what_happened_in_the_gap_of_a_watch_that_began_anew_is_taken_from_a_lis
     assert not setting.world.cluster.gap.is_set()
 
 
+def test_a_comparison_looks_again_at_what_is_not_finished_only(setting: Setting) -> None:
+    setting.once()
+    setting.added.clear()
+    setting.once()
+    assert setting.added == [KEY]
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    done = setting.world.cluster.put(Kind.RUN, body | {"status": {"verdict": "Passed"}})
+    setting.world.caches.put(Kind.RUN, done, setting.world.now)
+    setting.added.clear()
+    setting.once()
+    assert setting.added == []
+    setting.world.cluster.gap.set()
+    setting.once()
+    assert setting.added == [KEY], "after a gap everything is looked at"
+
+
 def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     setting.world.cluster.gap.set()
 
