@@ -15,12 +15,11 @@ from devcluster import build
 from devcluster.controlplane import AUDIT_LOG
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Settings
+from tests.support import operator
 from tests.support.cluster import Cluster
 
-ROOT = Path(__file__).resolve().parents[2]
-OPERATOR_NAMESPACE = "disttest-system"
-ACCOUNT = "disttest-operator"
-USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{ACCOUNT}"
+OPERATOR_NAMESPACE = operator.NAMESPACE
+USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{operator.ACCOUNT}"
 NAMESPACE = "bench"
 STUBS = 20
 WRITES = ("create", "update", "patch", "delete")
@@ -102,18 +101,7 @@ def fresh(*, stubs: int = STUBS, audit: bool = True) -> Iterator[Place]:
 
 
 def _install(cluster: Cluster, dev: DevCluster) -> Place:
-    for namespace in (OPERATOR_NAMESPACE, NAMESPACE):
-        cluster.kubectl("create", "namespace", namespace)
-    for part in ("crd", "rbac"):
-        cluster.kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / part))
-    wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
-    cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
+    cluster.kubectl("create", "namespace", NAMESPACE)
+    kubeconfig = operator.install(cluster)
     cluster.wait_until("default ServiceAccount", lambda: cluster.get("serviceaccount", "default", NAMESPACE))
-    cluster.wait_until("DistTests are stored", lambda: _is_stored(cluster, "disttests"))
-    cluster.wait_until("ledgers are stored", lambda: _is_stored(cluster, "disttestseries"))
-    return Place(cluster, dev, cluster.kubeconfig_for(OPERATOR_NAMESPACE, ACCOUNT))
-
-
-def _is_stored(cluster: Cluster, plural: str) -> bool:
-    """A moment after a CRD is Established."""
-    return '"items"' in cluster.kubectl("get", "--raw", f"/apis/disttest.dev/v1alpha1/{plural}", check=False)
+    return Place(cluster, dev, kubeconfig)

@@ -1,5 +1,7 @@
 """`python -m disttest_runner`: the agent of a pod. All it needs to know is in its environment."""
 
+from disttest_runner import early  # isort: skip  # the rest takes a while
+
 import argparse
 import asyncio
 import os
@@ -34,7 +36,7 @@ def main() -> int:
     # First of all, since its imports take longest; the agent and the network come up beside it.
     first = me.plan.suites[0]
     zygote = nursery.start_zygote(orders.preload(first), orders.environment(me.plan, first))
-    return int(asyncio.run(agent.run(me, zygote)))
+    return int(asyncio.run(agent.run(me, zygote, early.heard)))
 
 
 def check(plan: RunPlan) -> None:

@@ -6,7 +6,7 @@ Standard library only: torch and pytest live in the ranks and the zygote.
 import asyncio
 import contextlib
 import os
-import signal
+from collections.abc import Sequence
 
 from disttest_contract import exits
 from disttest_contract.environment import AgentEnvironment
@@ -14,7 +14,7 @@ from disttest_contract.exits import ExitCode
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.report import Report
-from disttest_runner import processes, publish, store
+from disttest_runner import early, processes, publish, store
 from disttest_runner.diagnosis.details import Details
 from disttest_runner.door import Hello, Stop
 from disttest_runner.inspection import inspect
@@ -50,11 +50,13 @@ class Agent:
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
         self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
 
-    async def run(self) -> ExitCode:
-        """Until the verdict; returns the exit code for it."""
+    async def run(self, heard: Sequence[int]) -> ExitCode:
+        """Until the verdict, which signals that were heard already have decided; returns the exit code for it."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in early.STOPS:
             loop.add_signal_handler(number, self._on_signal)
+        if heard:
+            self._on_signal()
         await self.ranks.attach()
         if self.environment.node_index == 0:
             self.leader = Leader(self.environment, self.log, self.termination, self.store.open)
@@ -224,9 +226,9 @@ def end_message(stop: Stop) -> Message:
     return {"op": "end", "verdict": stop.verdict, "reason": stop.reason, "message": stop.message[:4096]}
 
 
-async def run(environment: AgentEnvironment, zygote: Zygote) -> ExitCode:
-    """Everything after the zygote was started."""
+async def run(environment: AgentEnvironment, zygote: Zygote, heard: Sequence[int]) -> ExitCode:
+    """Everything after the zygote was started; `heard` are signals that came before."""
     processes.hide_memory()
     if os.getpid() != 1:  # process 1 of a container adopts orphans anyway
         processes.adopt_orphans()
-    return await Agent(environment, zygote).run()
+    return await Agent(environment, zygote).run(heard)

@@ -1,6 +1,7 @@
 """The operator as a process on this machine, the runs that tests give it, and what they read of them."""
 
 import contextlib
+import functools
 import signal
 import socket
 import subprocess
@@ -20,6 +21,7 @@ STOP_SECONDS = 5  # within which an operator ends when told to
 READY_SECONDS = 40
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 NAMESPACE = "disttest-system"
+ACCOUNT = "disttest-operator"
 START = (sys.executable, "-m", "disttest_operator", "--runner-image", RUNNER_IMAGE)
 Status = dict[str, Any]
 
@@ -86,7 +88,14 @@ def install(cluster: Cluster) -> Path:
         cluster.kubectl("apply", "--server-side", "-k", str(MANIFESTS / part))
     wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
     cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
-    return cluster.kubeconfig_for(NAMESPACE, "disttest-operator")
+    for plural in ("disttests", "disttestseries"):
+        cluster.wait_until(f"{plural} are stored", functools.partial(_is_stored, cluster, plural))
+    return cluster.kubeconfig_for(NAMESPACE, ACCOUNT)
+
+
+def _is_stored(cluster: Cluster, plural: str) -> bool:
+    """A moment after a CRD is Established; until then lists and watches are refused with 429."""
+    return '"items"' in cluster.kubectl("get", "--raw", f"/apis/disttest.dev/v1alpha1/{plural}", check=False)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """Lists of the real API server, as the operator reads them."""
 
 import asyncio
-import functools
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,33 +27,20 @@ def ask(kubeconfig: Path, question: Callable[[KubernetesCluster], Coroutine[Any,
     return asyncio.run(connected())
 
 
-@pytest.fixture
-def rights(cluster: Cluster, installed: Path) -> Path:
-    """The operator's kubeconfig; what a CRD stores can be listed a moment after it is Established."""
-    for plural in ("disttests", "disttestseries"):
-        path = f"/apis/disttest.dev/v1alpha1/{plural}"
-        cluster.wait_until(plural, functools.partial(_is_listed, cluster, path))
-    return installed
-
-
-def _is_listed(cluster: Cluster, path: str) -> bool:
-    return '"items"' in cluster.kubectl("get", "--raw", path, check=False)
-
-
 @pytest.mark.parametrize("kind", [Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD])
 @pytest.mark.parametrize("only_metadata", [False, True])
-def test_a_list_of_nothing_is_empty(rights: Path, kind: Kind, *, only_metadata: bool) -> None:
+def test_a_list_of_nothing_is_empty(installed: Path, kind: Kind, *, only_metadata: bool) -> None:
     async def pages(cluster: KubernetesCluster) -> list[tuple[list[Body], int]]:
         found = cluster.pages(kind, label_selector="nobody=has-it", only_metadata=only_metadata)
         return [page async for page in found]
 
-    ((items, version),) = ask(rights, pages)
+    ((items, version),) = ask(installed, pages)
     assert items == []
     assert version > 0
 
 
 def test_metadata_alone_tell_which_object_is_meant_and_how_new_it_is(
-    cluster: Cluster, namespace: str, rights: Path
+    cluster: Cluster, namespace: str, installed: Path
 ) -> None:
     cluster.apply(disttest(namespace, "listed"))
 
@@ -65,7 +51,7 @@ def test_metadata_alone_tell_which_object_is_meant_and_how_new_it_is(
     async def whole(connected: KubernetesCluster) -> Body | None:
         return await connected.get(Kind.RUN, namespace, "listed")
 
-    (light,), full = ask(rights, pages), ask(rights, whole)
+    (light,), full = ask(installed, pages), ask(installed, whole)
     assert "spec" not in light
     assert full is not None
     for field in ("name", "namespace", "uid"):
@@ -73,7 +59,7 @@ def test_metadata_alone_tell_which_object_is_meant_and_how_new_it_is(
     assert int(light["metadata"]["resourceVersion"]) <= int(full["metadata"]["resourceVersion"])
 
 
-def test_kopf_gets_the_version_of_a_list_but_no_objects(cluster: Cluster, namespace: str, rights: Path) -> None:
+def test_kopf_gets_the_version_of_a_list_but_no_objects(cluster: Cluster, namespace: str, installed: Path) -> None:
     cluster.apply(disttest(namespace, "there"))
 
     async def as_kopf(connected: KubernetesCluster) -> tuple[Any, Any, bool]:
@@ -87,7 +73,7 @@ def test_kopf_gets_the_version_of_a_list_but_no_objects(cluster: Cluster, namesp
                 found = await listed.json()
         return resources, found, connected.gap.is_set() and not before
 
-    resources, listed, leaves_gap = ask(rights, as_kopf)
+    resources, listed, leaves_gap = ask(installed, as_kopf)
     assert any(resource["name"] == "disttests" for resource in resources["resources"])
     assert listed["items"] == []
     assert int(listed["metadata"]["resourceVersion"]) > 0

@@ -21,6 +21,15 @@ def test_long(gang, process_group):
 def test_never(): pass
 """
 
+TOLD_TO_END_WHILE_IT_STARTS = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "disttest_runner.agent":
+            os.kill(os.getpid(), signal.SIGTERM)
+sys.meta_path.insert(0, Finder())
+"""
+
 
 @pytest.fixture
 def gang(tmp_path: Path, request: pytest.FixtureRequest) -> Gang:
@@ -54,6 +63,14 @@ def test_sigterm_ends_the_leader_with_a_report_of_what_is_known(gang: Gang) -> N
     assert gang.wait() == {0: 20, 1: 20}
     assert time.monotonic() - started < 5
     assert gang.summary(1).reason is Reason.TERMINATED
+
+
+def test_an_agent_that_is_told_to_end_while_it_starts_ends_at_once_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(TOLD_TO_END_WHILE_IT_STARTS)
+    plan = make_plan(suite_of(tmp_path / "suite", SUITE), nodes=1)
+    gang = Gang(plan, tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    assert gang.wait() == {0: 20}, gang.text
+    assert gang.summary().reason is Reason.TERMINATED
 
 
 def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
