@@ -57,6 +57,8 @@ class Elector:
         self._seen_version = ""
         self._seen_at = 0.0
         self._renewed_at = 0.0
+        self._is_leaving = False
+        self._one_at_a_time = asyncio.Lock()  # renewing and releasing
         self.is_active = asyncio.Event()
 
     def may_write(self) -> bool:
@@ -68,14 +70,19 @@ class Elector:
         return self._monotonic() - self._renewed_at > self._timing.lost_seconds
 
     async def run(self) -> None:
-        """Acquire, renew; returns when the Lease is lost: the process must end, since another may act by now."""
-        while True:
+        """Acquire, renew; returns when the Lease is lost: the process must end, since another may act by now.
+
+        And once it is released: nobody who leaves takes it again.
+        """
+        while not self._is_leaving:
             begun = self._monotonic()
             try:
                 holds = await asyncio.wait_for(self._try(), self._timing.lost_seconds / 2)
             except (ClusterError, TimeoutError) as error:
                 log.warning("lease %s/%s: %s", self._namespace, NAME, error)
                 holds = False
+            if self._is_leaving:
+                return
             if holds:
                 self._renewed_at = begun
                 if not self.is_active.is_set():
@@ -84,15 +91,20 @@ class Elector:
             elif self.is_active.is_set() and (self._held is None or self._is_overdue):
                 log.error("lease %s/%s: lost", self._namespace, NAME)
                 self.is_active.clear()
+                self._held = None
                 return
             await asyncio.sleep(self._timing.renew_seconds if holds else self._timing.retry_seconds)
 
     async def release(self) -> None:
         """So that the next operator need not wait for the Lease to expire."""
-        if self._held is None or not self.is_active.is_set():
-            return
+        self._is_leaving = True
+        async with self._one_at_a_time:
+            if self._held:
+                await self._hand_back(self._held)
+
+    async def _hand_back(self, held: Body) -> None:
         self.is_active.clear()
-        manifest = self._manifest(self._held)
+        manifest = self._manifest(held)
         manifest["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
         try:
             await self._cluster.replace(Kind.LEASE, manifest)
@@ -101,7 +113,11 @@ class Elector:
         self._held = None
 
     async def _try(self) -> bool:
-        """Renew what we hold, or take what is free."""
+        async with self._one_at_a_time:
+            return not self._is_leaving and await self._renew_or_take()
+
+    async def _renew_or_take(self) -> bool:
+        """What we hold, or what is free."""
         if self._held is not None:
             try:
                 self._held = await self._cluster.replace(Kind.LEASE, self._manifest(self._held))

@@ -27,7 +27,7 @@ from tests.support.operator import (
     run_counts,
 )
 
-IDLE_SECONDS = 20
+IDLE_SECONDS = 10.5
 TAKE_OVER_SECONDS = 17  # 15 s of Lease, 1 s between looks at it, and slack for two cores
 SLEEPY = """
 import time
@@ -122,7 +122,7 @@ def test_an_idle_operator_sends_nothing_but_its_lease_and_watches(
     }
     assert others == {}
     lease = sum(count for name, count in sent.items() if 'resource="leases"' in name)
-    assert 3 <= lease <= 5, "one renewal every 5 s"
+    assert 1 <= lease <= 3, "one renewal every 5 s"
 
 
 def test_health_says_live_and_ready(operator: OperatorProcess) -> None:

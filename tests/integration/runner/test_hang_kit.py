@@ -11,7 +11,7 @@ from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of
 
-CASE_SECONDS = 4
+CASE_SECONDS = 2
 RUN_SECONDS = 300  # a deadline against hanging for ever; C frames take long on a busy machine
 
 SUITE = """

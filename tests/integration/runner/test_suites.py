@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Verdict
+from disttest_contract.plan import SuitePlan
 from tests.integration.runner.gang import Gang, builtin, make_plan
 
 SUITES = ("collectives", "fully-shard-autograd")
@@ -39,7 +40,7 @@ def test_both_suites_pass_one_after_the_other_in_the_same_gang(nodes: int, ranks
 
 
 def test_times_are_in_order_and_the_gang_is_down_soon_after_the_last_case(tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin("collectives")), tmp_path)
+    gang = Gang(make_plan(SuitePlan(name="collectives", builtin="collectives", select="float32")), tmp_path)
     report = gang.run()
     assert report.joined is not None
     assert report.first_case is not None

@@ -4,12 +4,30 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from disttest_operator.core.model import Manifest
+from disttest_operator.core.views import Body
 from disttest_operator.lease import NAME, Elector, Timing, since_boot
 from disttest_operator.ports import Kind
+from disttest_runner.compat import override
 from tests.support.fake_cluster import FakeCluster
 
 FAST = Timing(duration_seconds=0.6, renew_seconds=0.1, retry_seconds=0.05)
 DEADLINE_SECONDS = 5
+
+
+class SlowToAnswer(FakeCluster):
+    """What is replaced is stored at once; the answer comes later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_written, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    @override
+    async def replace(self, kind: Kind, manifest: Manifest) -> Body:
+        body = await super().replace(kind, manifest)
+        self.is_written.set()
+        await self.may_answer.wait()
+        return body
 
 
 def elector(cluster: FakeCluster, identity: str) -> Elector:
@@ -63,6 +81,41 @@ def test_a_released_lease_is_free_at_once() -> None:
             (two,) = await running(second)
             await second.is_active.wait()
         two.cancel()
+
+    play(scenario)
+
+
+def test_who_has_released_the_lease_does_not_take_it_again() -> None:
+    async def scenario() -> None:
+        cluster = FakeCluster()
+        mine = elector(cluster, "mine")
+        (task,) = await running(mine)
+        await mine.is_active.wait()
+        await mine.release()
+        await task
+        assert not mine.is_active.is_set()
+        assert holder(cluster) == ""
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("begins", ["renews", "takes"])
+def test_a_write_under_way_does_not_keep_the_lease_from_being_released(begins: str) -> None:
+    async def scenario() -> None:
+        cluster = SlowToAnswer()
+        if begins == "takes":
+            spec = {"holderIdentity": "", "leaseDurationSeconds": 1}
+            cluster.put(Kind.LEASE, {"metadata": {"namespace": "sys", "name": NAME}, "spec": spec})
+        mine = elector(cluster, "mine")
+        (task,) = await running(mine)
+        await cluster.is_written.wait()
+        leaving = asyncio.create_task(mine.release())
+        await asyncio.sleep(0)
+        cluster.may_answer.set()
+        await leaving
+        await task
+        assert holder(cluster) == ""
+        assert not mine.is_active.is_set()
 
     play(scenario)
 
