@@ -3,6 +3,8 @@
 import functools
 from typing import Any
 
+import pytest
+
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator, disttest, finished, ledger, reaches_phase, run_counts
 from tests.support.stub_nodes import told
@@ -65,6 +67,27 @@ def test_an_operator_that_was_away_while_runs_ended_gives_them_their_verdicts(
             assert finished(cluster, namespace, f"they-{end}")["verdict"] == verdict
     totals = run_counts(ledger(cluster, namespace, "away"))
     assert sum(totals.values()) == len(ends), totals
+
+
+@pytest.mark.soak  # three minutes of waiting
+def test_a_gang_that_nobody_watches_is_ended_by_its_jobs_own_deadline(
+    cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
+) -> None:
+    """Without an operator its nodes are not held for ever; with the next one the run has its verdict."""
+    timeouts = {"queueSeconds": 10, "joinSeconds": 5, "caseSeconds": 5, "runSeconds": 5}
+    with start_operator(log="left.log"):
+        cluster.apply(disttest(namespace, "left", series="left", template=told(end="hang"), timeouts=timeouts))
+        reaches_phase(cluster, namespace, "left", "Running")
+    (job,) = cluster.find("jobs", namespace)
+    cluster.wait_until(
+        "its pods are gone", lambda: not going(cluster, namespace), job["spec"]["activeDeadlineSeconds"] + 60
+    )
+    assert not (cluster.get("disttest", "left", namespace) or {})["status"].get("verdict")
+    with start_operator(log="found.log"):
+        status = finished(cluster, namespace, "left")
+    assert (status["verdict"], status["reason"]) == ("TimedOut", "RunDeadline"), status
+    assert "the Job's own deadline ended the run" in status["message"]
+    assert sum(run_counts(ledger(cluster, namespace, "left")).values()) == 1
 
 
 def run(namespace: str, name: str, **words: Any) -> dict[str, Any]:
