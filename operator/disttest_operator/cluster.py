@@ -11,7 +11,7 @@ import aiohttp
 from kubernetes.aio import client as kube_client
 from kubernetes.aio import config as kube_config
 
-from disttest_operator import requests
+from disttest_operator import metadata, requests
 from disttest_operator.core import naming
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import Body
@@ -98,27 +98,27 @@ class KubernetesCluster:
         items: list[Body] = []
         version = 0
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        async for page, version in self._pages(kind, namespace, selectors, accept=JSON):  # noqa: B007  # the last one is returned
+        async for page, version in self._pages(kind, namespace, selectors):  # noqa: B007  # the last one is returned
             items += page
         return items, version
 
     async def pages(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
     ) -> AsyncIterator[Page]:
-        accept = METADATA_LIST if only_metadata else JSON
-        async for page in self._pages(kind, namespace, {"labelSelector": label_selector}, accept=accept):
+        selectors = {"labelSelector": label_selector}
+        async for page in self._pages(kind, namespace, selectors, only_metadata=only_metadata):
             yield page
 
     async def _pages(
-        self, kind: Kind, namespace: str, selectors: Mapping[str, str], *, accept: str
+        self, kind: Kind, namespace: str, selectors: Mapping[str, str], *, only_metadata: bool = False
     ) -> AsyncIterator[Page]:
+        accept, read = (METADATA_LIST, metadata.read) if only_metadata else (JSON, _read_page)
         query = {"limit": str(PAGE), **selectors, "continue": ""}
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
-            page = await self._json("GET", f"{_path(kind, namespace)}?{chosen}", accept=accept) or {}
-            # An empty list of metadata has no list at all.
-            yield page["items"] or [], int(page["metadata"]["resourceVersion"])
-            query["continue"] = page["metadata"].get("continue") or ""
+            raw = await self._request("GET", f"{_path(kind, namespace)}?{chosen}", accept=accept)
+            page, query["continue"] = read(raw or b"")
+            yield page
             if not query["continue"]:
                 return
 
@@ -246,6 +246,11 @@ def _path(kind: Kind, namespace: str = "", name: str = "") -> str:
     root = f"/apis/{kind.api_version}" if "/" in kind.api_version else f"/api/{kind.api_version}"
     middle = f"/namespaces/{namespace}" if namespace else ""
     return f"{root}{middle}/{kind.resource}" + (f"/{name}" if name else "")
+
+
+def _read_page(raw: bytes) -> tuple[Page, str]:
+    page = json.loads(raw)
+    return (page["items"], int(page["metadata"]["resourceVersion"])), page["metadata"].get("continue") or ""
 
 
 def _field_manager() -> str:
