@@ -58,8 +58,11 @@ def _object(schema: Mapping[str, Any], value: Mapping[str, Any], path: str) -> I
     for name in schema.get("required", ()):
         if name not in value:
             yield f"{path} has no {name}"
+    if len(value) > schema.get("maxProperties", len(value)):
+        yield f"{path} has {len(value)} fields"
     for name, entry in value.items():
-        if name in schema["properties"]:
-            yield from problems(schema["properties"][name], entry, f"{path}.{name}")
+        known = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+        if known:
+            yield from problems(known, entry, f"{path}.{name}")
         else:
             yield f"{path} has {name}, which would be pruned"

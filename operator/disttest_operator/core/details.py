@@ -10,20 +10,10 @@ from disttest_contract.report import CaseResult, Report
 from disttest_operator.core.evidence import Evidence
 
 FAILURES = 20
-
-
 RANKS = 64
-
-
 NODES = 16
-
-
 SUITE_MESSAGE_BYTES = 1024
-
-
 SUITE_NAME_BYTES = 63
-
-
 NODE_NAME_BYTES = 253
 
 

@@ -30,6 +30,13 @@ def test_a_run_adds_to_every_total() -> None:
     assert [row["count"] for row in counted["totals"]["duration"]["buckets"]][:3] == [0, 2, 2]
     assert (counted["lastVerdict"], counted["lastSuccessTime"]) == ("TestsFailed", "2026-11-21T02:00:25Z")
     assert [run["name"] for run in counted["runs"]] == ["run-u1", "run-u2"]
+    (suite,) = counted["runs"][1]["suites"]
+    assert suite == {
+        "name": "collectives",
+        "verdict": "TestsFailed",
+        "seconds": 1.5,
+        "cases": {"total": 2, "passed": 1, "failed": 1},
+    }
 
 
 def test_counting_again_changes_nothing_while_the_entry_is_there_and_after() -> None:

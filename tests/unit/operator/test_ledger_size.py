@@ -126,6 +126,8 @@ def test_the_worst_ledger_fits_into_an_object(character: str) -> None:
         {"name": f"node-{number}-{'x' * 240}", "reason": "NodeLost", "evidence": "", "confirmed": False}
         for number in range(8)
     ]
+    for _ in range(ledger.RUNS):
+        series.report(report)
     waiting = 0
     for _ in range(6):
         try:
