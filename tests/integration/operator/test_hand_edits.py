@@ -43,7 +43,7 @@ def uids(cluster: Cluster, namespace: str) -> set[str]:
 def test_pods_and_a_job_without_our_labels_are_no_lost_gang(
     cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
-    pods = gang(cluster, namespace, "bare", 8)
+    pods = gang(cluster, namespace, "bare", 5)
     jobs = uids(cluster, namespace)
     unlabel(cluster, namespace, "job", "bare-a1")
     unlabel(cluster, namespace, "pod", *pods)
@@ -63,7 +63,7 @@ def test_a_cancelled_run_takes_a_job_without_labels_along(
 def test_a_status_and_a_ledger_that_are_edited_in_mid_run_are_put_right(
     cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
-    gang(cluster, namespace, "edited", 10)
+    gang(cluster, namespace, "edited", 7)
     jobs = uids(cluster, namespace)
     refused = edit(cluster, namespace, "disttest/edited", verdict="Passed")
     assert "a verdict comes with phase Finished" in refused

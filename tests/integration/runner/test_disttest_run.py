@@ -184,7 +184,7 @@ def test_files_are_found_below_the_root_and_cases_are_chosen(start: Start, tmp_p
 
 
 def test_one_case_of_a_built_in_suite_can_be_chosen(start: Start, tmp_path: Path) -> None:
-    text = MINE.replace("configMap: {name: files}", "builtin: fully-shard-autograd, select: post_acc_grad_hook_runs")
+    text = MINE.replace("configMap: {name: files}", "builtin: collectives, select: test_barrier")
     code, output = finish(start(text))
     assert code == 0, output
     report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())

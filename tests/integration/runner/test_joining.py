@@ -207,6 +207,6 @@ def test_agents_that_wait_long_for_another_one_do_not_take_the_leader_for_lost(t
         environ={environment.SILENCE_SECONDS: str(silence_seconds)},
     )
     with pytest.raises(subprocess.TimeoutExpired):
-        gang.agents[1].wait(5 * silence_seconds)
+        gang.agents[1].wait(3 * silence_seconds)
     gang.start(2)
     assert gang.run().verdict is Verdict.PASSED, gang.text

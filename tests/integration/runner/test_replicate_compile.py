@@ -56,6 +56,7 @@ def test_tensor_parallel_pairs_are_not_run_in_a_world_without_two_of_them(
     assert reason == f"not run: pairs of ranks need an even world of at least 4, not {nodes * ranks}"
 
 
+@pytest.mark.soak
 def test_without_a_compiler_for_inductor_its_cases_are_skipped_at_once(tmp_path: Path) -> None:
     environ = {"CXX": "/nowhere/g++"}
     suite = run(tmp_path, nodes=1, ranks=2, select="forward or bucketing or backward_only", environ=environ)

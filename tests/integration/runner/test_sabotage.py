@@ -30,7 +30,7 @@ class Row:
     modules: tuple[str, ...]  # of disttest_runner.suites
     select: str = ""  # pytest's -k: cases that stand for others which differ in a parameter only
     prepared_by: str = ""  # -k that finds a cheap case of the built-in suite: its gang imports what the suite needs
-    takes_minutes: bool = False
+    takes_minutes: bool = False  # or a good part of one
     silent: Mapping[str, str] = field(default_factory=dict)  # words -> why these cases do not communicate
     silent_under: Mapping[tuple[Sabotage, str], str] = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ TABLE = {
         select="float32-1031 or float32-4KiB or not (test_every_element or test_bandwidth)",
         silent_under={(Sabotage.SCALED, "test_barrier"): "a barrier carries no value"},
     ),
-    "fully-shard-autograd": Row(modules=("fully_shard_autograd",), prepared_by="list"),
+    "fully-shard-autograd": Row(modules=("fully_shard_autograd",), prepared_by="list", takes_minutes=True),
     "pipeline-schedules": Row(
         modules=("pipeline_schedules",),
         # one schedule of each kind; a plan stands for all of them
