@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from disttest_operator.core import attempts
+from disttest_operator.core import attempts, capacity
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.views import PodView
 
@@ -11,7 +11,7 @@ SHOWN = 16  # indexes in a sentence
 
 def why_waiting(evidence: Evidence) -> str:
     """What holds the gang up, in the words of whoever holds it."""
-    return _why_there_are_no_pods(evidence) or _why_pods_wait(evidence)
+    return _why_there_are_no_pods(evidence) or _shortage(evidence) or _why_pods_wait(evidence)
 
 
 def _why_there_are_no_pods(evidence: Evidence) -> str:
@@ -26,6 +26,10 @@ def _why_there_are_no_pods(evidence: Evidence) -> str:
         queue = test.spec.queue_name
         return f"the Job is suspended, waiting in queue {queue!r}" if queue else "the Job is suspended"
     return ""
+
+
+def _shortage(evidence: Evidence) -> str:
+    return capacity.shortage(evidence.test, evidence.seen.nodes or ())
 
 
 def _why_pods_wait(evidence: Evidence) -> str:

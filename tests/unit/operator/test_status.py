@@ -10,7 +10,7 @@ from disttest_operator.core import conditions, status, transitions
 from disttest_operator.core.conditions import State, Type
 from disttest_operator.core.evidence import Evidence, Stored
 from disttest_operator.core.rule import Ending
-from disttest_operator.core.views import NodeView
+from disttest_operator.core.views import NodeView, PodView
 from tests.support.runs import (
     a_flaky_case,
     a_job,
@@ -104,6 +104,16 @@ WAITS = {
     "Unschedulable": evidence(an_unscheduled_pod(0), a_pod(1)),
     "Starting": evidence(a_waiting_pod(0, "ContainerCreating"), a_pod(1)),
 }
+
+
+@pytest.mark.parametrize("pods", [(an_unscheduled_pod(0),), ()], ids=["pods wait", "no pods yet"])
+def test_a_gang_that_is_too_large_for_the_nodes_says_so_before_its_pods_do(pods: tuple[PodView, ...]) -> None:
+    nodes = (NodeView(name="n", labels={}, allocatable={}),)
+    look = evidence(*pods, test=a_test(spec=a_spec(gpus_per_node=8)), nodes=nodes)
+    gang = conditions.find(status.going_on(look), Type.GANG_READY)
+    assert gang is not None
+    assert gang["message"].startswith("the run needs 2 x 8 nvidia.com/gpu; of 1 nodes, 0 have so many")
+    assert status.going_on(look)["message"] == gang["message"]
 
 
 @pytest.mark.parametrize(("reason", "look"), WAITS.items(), ids=WAITS.keys())
