@@ -97,8 +97,10 @@ def peak_mb(pid: int) -> float:
 
 
 def idle_percent(process: OperatorProcess, seconds: float) -> float:
-    is_idle = "every run has been looked at once", lambda: process.metrics().get("disttest_queue_depth") == 0.0
-    subject.wait_for(*is_idle, subject.READY_SECONDS)
+    def has_no_work() -> bool:
+        return process.metrics().get("disttest_queue_depth") == 0.0
+
+    subject.wait_for("every run has been looked at once", has_no_work, subject.READY_SECONDS)
     before = subject.cpu_seconds(process.process.pid)
     time.sleep(seconds)
     subject.check_alive(process)  # one that has ended costs nothing

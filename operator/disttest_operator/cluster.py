@@ -11,7 +11,7 @@ import aiohttp
 from kubernetes.aio import client as kube_client
 from kubernetes.aio import config as kube_config
 
-from disttest_operator import metadata, requests
+from disttest_operator import pages, requests
 from disttest_operator.core import naming
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import Body
@@ -112,7 +112,7 @@ class KubernetesCluster:
     async def _pages(
         self, kind: Kind, namespace: str, selectors: Mapping[str, str], *, only_metadata: bool = False
     ) -> AsyncIterator[Page]:
-        accept, read = (METADATA_LIST, metadata.read) if only_metadata else (JSON, _read_page)
+        accept, read = (METADATA_LIST, pages.read_metadata) if only_metadata else (JSON, pages.read)
         query = {"limit": str(PAGE), **selectors, "continue": ""}
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
@@ -166,7 +166,10 @@ class KubernetesCluster:
         self, method: str, path: str, body: Manifest | None = None, **options: Any
     ) -> dict[str, Any] | None:
         raw = await self._request(method, path, body, **options)
-        return None if raw is None else json.loads(raw)
+        try:
+            return None if raw is None else json.loads(raw)
+        except ValueError as error:
+            raise ClusterError(f"{method} {path}: the answer is no JSON: {error}") from error
 
     async def _request(
         self,
@@ -246,11 +249,6 @@ def _path(kind: Kind, namespace: str = "", name: str = "") -> str:
     root = f"/apis/{kind.api_version}" if "/" in kind.api_version else f"/api/{kind.api_version}"
     middle = f"/namespaces/{namespace}" if namespace else ""
     return f"{root}{middle}/{kind.resource}" + (f"/{name}" if name else "")
-
-
-def _read_page(raw: bytes) -> tuple[Page, str]:
-    page = json.loads(raw)
-    return (page["items"], int(page["metadata"]["resourceVersion"])), page["metadata"].get("continue") or ""
 
 
 def _field_manager() -> str:

@@ -1,6 +1,9 @@
 """`python -m disttest_runner`: the agent of a pod. All it needs to know is in its environment."""
 
-from disttest_runner import early  # isort: skip  # the rest takes a while
+# ruff: noqa: E402  # the other imports take a while
+from disttest_runner import early
+
+early.listen()
 
 import argparse
 import asyncio

@@ -51,7 +51,7 @@ class Agent:
         self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
 
     async def run(self, heard: Sequence[int]) -> ExitCode:
-        """Until the verdict, which signals that were heard already have decided; returns the exit code for it."""
+        """Until the verdict; returns the exit code for it. `heard`: signals that came before."""
         loop = asyncio.get_running_loop()
         for number in early.STOPS:
             loop.add_signal_handler(number, self._on_signal)
@@ -227,7 +227,7 @@ def end_message(stop: Stop) -> Message:
 
 
 async def run(environment: AgentEnvironment, zygote: Zygote, heard: Sequence[int]) -> ExitCode:
-    """Everything after the zygote was started; `heard` are signals that came before."""
+    """Everything after the zygote was started."""
     processes.hide_memory()
     if os.getpid() != 1:  # process 1 of a container adopts orphans anyway
         processes.adopt_orphans()

@@ -1,6 +1,9 @@
 """Nodes that runs blame get a label where the operator is told to, with the rights that this needs, and no more."""
 
+from collections.abc import Iterator
 from typing import Any
+
+import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.operator import MANIFESTS, StartOperator, disttest, finished, reaches_phase
@@ -10,10 +13,19 @@ LABEL = "disttest.dev/suspect"
 TAINT = "disttest-maintenance=yes:NoExecute"
 
 
+@pytest.fixture
+def _right_to_label_nodes(cluster: Cluster) -> Iterator[None]:
+    """Not for the tests after these."""
+    rights = str(MANIFESTS / "rbac" / "suspects" / "nodes.yaml")
+    cluster.kubectl("apply", "-f", rights)
+    yield
+    cluster.kubectl("delete", "-f", rights)
+
+
+@pytest.mark.usefixtures("_right_to_label_nodes")
 def test_a_blamed_node_has_the_label_until_a_newer_run_passes_there(
     cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
-    cluster.kubectl("apply", "-f", str(MANIFESTS / "rbac" / "suspects" / "nodes.yaml"))
     usual = {"nodes": 1, "series": "labels", "retries": {"infrastructure": 1}}
 
     def node(name: str) -> dict[str, Any]:

@@ -29,12 +29,12 @@ ALLOWED: dict[str, Call] = {
 }
 
 
-def do(call: Call, seen: list[str], may_write: Callable[[], bool]) -> None:
-    """`seen` is what reaches the server."""
+def do(call: Call, seen: list[str], may_write: Callable[[], bool], text: str = "{}") -> None:
+    """`seen` is what reaches the server, `text` its answer."""
 
     async def answer(request: web.Request) -> web.Response:
         seen.append(f"{request.method} {request.path}")
-        return web.json_response({})
+        return web.Response(text=text)
 
     async def scenario() -> None:
         app = web.Application()
@@ -72,3 +72,10 @@ def test_everybody_may_read_and_ask_for_the_lease(call: Call) -> None:
     seen: list[str] = []
     do(call, seen, lambda: False)
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("call", [*ALLOWED.values(), lambda cluster: cluster.list(Kind.NODE)], ids=[*ALLOWED, "list"])
+def test_an_answer_that_is_no_json_is_an_error_of_the_cluster(call: Call) -> None:
+    """As of a proxy that is asked to log in: whoever asked tries again, and no fault of ours ends the process."""
+    with pytest.raises(ClusterError, match=r"JSON|cannot be read"):
+        do(call, [], lambda: True, text="<html>")

@@ -38,6 +38,14 @@ async def running(*electors: Elector) -> list[asyncio.Task[None]]:
     return [asyncio.create_task(one.run()) for one in electors]
 
 
+async def one_that_is_active() -> tuple[FakeCluster, Elector, asyncio.Task[None]]:
+    cluster = FakeCluster()
+    mine = elector(cluster, "mine")
+    (task,) = await running(mine)
+    await mine.is_active.wait()
+    return cluster, mine, task
+
+
 def play(scenario: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -87,10 +95,7 @@ def test_a_released_lease_is_free_at_once() -> None:
 
 def test_who_has_released_the_lease_does_not_take_it_again() -> None:
     async def scenario() -> None:
-        cluster = FakeCluster()
-        mine = elector(cluster, "mine")
-        (task,) = await running(mine)
-        await mine.is_active.wait()
+        cluster, mine, task = await one_that_is_active()
         await mine.release()
         await task
         assert not mine.is_active.is_set()
@@ -122,10 +127,7 @@ def test_a_write_under_way_does_not_keep_the_lease_from_being_released(begins: s
 
 def test_who_cannot_renew_stops_before_another_may_begin() -> None:
     async def scenario() -> None:
-        cluster = FakeCluster()
-        mine = elector(cluster, "mine")
-        (task,) = await running(mine)
-        await mine.is_active.wait()
+        cluster, mine, task = await one_that_is_active()
         cluster.is_away = True
         async with asyncio.timeout(FAST.duration_seconds):
             await task
@@ -136,10 +138,7 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
 
 def test_a_short_outage_changes_nothing() -> None:
     async def scenario() -> None:
-        cluster = FakeCluster()
-        mine = elector(cluster, "mine")
-        (task,) = await running(mine)
-        await mine.is_active.wait()
+        cluster, mine, task = await one_that_is_active()
         cluster.is_away = True
         await asyncio.sleep(FAST.lost_seconds / 4)
         cluster.is_away = False
@@ -152,10 +151,7 @@ def test_a_short_outage_changes_nothing() -> None:
 
 def test_a_lease_that_somebody_else_took_ends_us() -> None:
     async def scenario() -> None:
-        cluster = FakeCluster()
-        mine = elector(cluster, "mine")
-        (task,) = await running(mine)
-        await mine.is_active.wait()
+        cluster, mine, task = await one_that_is_active()
         body = cluster.objects[Kind.LEASE, "sys", NAME]
         cluster.put(Kind.LEASE, body | {"spec": body["spec"] | {"holderIdentity": "thief"}})
         await task
