@@ -47,6 +47,7 @@ def exercised(caches: Caches) -> Metrics:
     metrics.count_reconcile(Kind.RUN, result="success", seconds=0.1)
     metrics.count_healed(Kind.RUN, 1)
     metrics.note_event(Kind.RUN)
+    metrics.count_scrape(200)
     return metrics
 
 

@@ -32,6 +32,7 @@ from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.caches import Caches, Series
 from disttest_operator.core import bodies, naming
 from disttest_operator.core.model import Phase
+from disttest_operator.metrics.families import SCRAPES
 from disttest_operator.ports import Kind
 from disttest_operator.requests import Request
 
@@ -132,6 +133,7 @@ class Metrics:
         self._pruned = CounterMetric(
             "disttest_resync_healed", "What watches had not told.", ["resource"], registry=self.registry
         )
+        self._scrapes = CounterMetric(SCRAPES.full_name, SCRAPES.meaning, SCRAPES.labels, registry=self.registry)
         for kind in (Kind.RUN, Kind.SERIES):
             self._reconcile_seconds.labels(kind.resource)
             for result in ("success", "error"):
@@ -146,6 +148,10 @@ class Metrics:
 
     def count_healed(self, kind: Kind, number: int) -> None:
         self._pruned.labels(kind.resource).inc(number)
+
+    def count_scrape(self, code: int) -> None:
+        """An answer to a request for /metrics, by its HTTP status."""
+        self._scrapes.labels(str(code)).inc()
 
     def note_event(self, kind: Kind) -> None:
         self._last_event.labels(kind.resource).set_to_current_time()
