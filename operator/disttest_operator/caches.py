@@ -117,6 +117,10 @@ class Caches:
         runs = self._open.get((namespace, series), {}).values()
         return sorted(runs, key=lambda run: (run.test.created, run.test.uid))
 
+    def open_by_series(self) -> dict[tuple[str, str], tuple[Run, ...]]:
+        """Without a verdict, by namespace and series."""
+        return {where: tuple(runs.values()) for where, runs in self._open.items()}
+
     def all_open(self) -> list[DistTest]:
         return [run.test for runs in self._open.values() for run in runs.values()]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, Final
@@ -33,7 +34,8 @@ NOTHING = "metadata.name=.."  # no object has this name
 LEASES = "leases"  # what says who may write can be written by all
 READING = frozenset({"GET", "HEAD"})
 
-Observer = Callable[[requests.Request, str], None]  # told of every request when it is answered: request, code
+# Told of every request when it is answered: request, code, seconds.
+Observer = Callable[[requests.Request, str, float], None]
 
 
 class KubernetesCluster:
@@ -207,16 +209,20 @@ class KubernetesCluster:
     def _trace(self) -> aiohttp.TraceConfig:
         trace = aiohttp.TraceConfig()
 
-        async def ended(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestEndParams) -> None:
-            self._count(params.method, params.url, str(params.response.status))
+        async def begun(_: object, context: SimpleNamespace, __: aiohttp.TraceRequestStartParams) -> None:
+            context.begun = time.monotonic()
 
-        async def failed(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
-            self._count(params.method, params.url, "error")
+        async def ended(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestEndParams) -> None:
+            self._count(params.method, params.url, str(params.response.status), context)
+
+        async def failed(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
+            self._count(params.method, params.url, "error", context)
 
         async def about_to_send(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams) -> None:
             self._check_fence(params.method, params.url)
 
         # Called before the first byte is written, when the connection is there: making one may take its time.
+        trace.on_request_start.append(begun)
         trace.on_request_headers_sent.append(about_to_send)
         trace.on_request_end.append(ended)
         trace.on_request_exception.append(failed)
@@ -228,8 +234,8 @@ class KubernetesCluster:
         if not self._may_write():
             raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")
 
-    def _count(self, method: str, url: Any, code: str) -> None:
-        self._observe(requests.describe(method, url.path, url.query), code)
+    def _count(self, method: str, url: Any, code: str, context: SimpleNamespace) -> None:
+        self._observe(requests.describe(method, url.path, url.query), code, time.monotonic() - context.begun)
 
 
 async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16) -> KubernetesCluster:

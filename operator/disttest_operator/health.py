@@ -56,6 +56,13 @@ class Health:
         ]
         return stalled + [f"watch of {_words(watch)} does not tell what lists show" for watch in sorted(self._behind)]
 
+    def watch_ages(self) -> dict[str, float]:
+        """Seconds since the watches of a resource were begun anew, of its namespaces the oldest. None begun: absent."""
+        ages: dict[str, float] = {}
+        for (resource, _), begun in self._begun.items():
+            ages[resource] = max(ages.get(resource, 0.0), self._monotonic() - begun)
+        return ages
+
     def _watch(self, kind: Kind, namespace: str) -> tuple[str, str]:
         return kind.resource, namespace if self._namespaces else ""
 

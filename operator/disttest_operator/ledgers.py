@@ -10,7 +10,16 @@ from disttest_operator.caches import Caches, Key
 from disttest_operator.core import actions, ledger, manifests
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Body
-from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind
+from disttest_operator.ports import (
+    Cluster,
+    ClusterError,
+    ConflictError,
+    Counts,
+    ExistsError,
+    Kind,
+    LedgerWrite,
+    RefusedError,
+)
 
 ATTEMPTS = 8  # of a compare-and-swap: others write a ledger when an operator takes over, not otherwise
 
@@ -38,7 +47,8 @@ class _Book:
 class Ledgers:
     """The only writer of DistTestSeries."""
 
-    def __init__(self, cluster: Cluster, caches: Caches, clock: Callable[[], datetime]) -> None:
+    def __init__(self, cluster: Cluster, caches: Caches, clock: Callable[[], datetime], counts: Counts) -> None:
+        self._counts = counts
         self._cluster = cluster
         self._caches = caches
         self._clock = clock
@@ -164,7 +174,12 @@ class Ledgers:
         return "deletionTimestamp" not in body["metadata"] and not (body.get("status") or {}).get("verdict")
 
     async def _write(self, body: Body, status: ledger.Status) -> Body:
-        written = await self._cluster.patch_status(Kind.SERIES, body["metadata"], status)
+        try:
+            written = await self._cluster.patch_status(Kind.SERIES, body["metadata"], status)
+        except ClusterError as error:
+            self._counts.count_ledger_write(_kind_of(error))
+            raise
+        self._counts.count_ledger_write(LedgerWrite.CONFLICT if written is None else LedgerWrite.SUCCESS)
         if written is None:
             self._forget(body)
             raise ConflictError(f"ledger {body['metadata']['name']} was deleted meanwhile")
@@ -173,6 +188,16 @@ class Ledgers:
 
     def _forget(self, body: Body) -> None:
         self._caches.remove(Kind.SERIES, body, self._clock())
+
+
+def _kind_of(error: ClusterError) -> LedgerWrite:
+    match error:
+        case ConflictError():
+            return LedgerWrite.CONFLICT
+        case RefusedError():
+            return LedgerWrite.REFUSED
+        case _:
+            return LedgerWrite.ERROR
 
 
 def series_key(namespace: str, series: str) -> Key:

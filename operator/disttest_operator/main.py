@@ -39,9 +39,10 @@ class Operator:
         self._options = options
         defaults = Defaults(image=options.runner_image, gpu_resource=options.gpu_resource, timeouts=options.timeouts)
         self._caches = Caches(defaults)
-        self._queue: WorkQueue[Key] = WorkQueue()
         self._health = health.Health(options.namespaces)
-        self._metrics = Metrics(self._caches, version=metadata.version("disttest"), speaks=self._speaks)
+        version = metadata.version("disttest")
+        self._metrics = Metrics(self._caches, version=version, speaks=self._speaks, clock=_now)
+        self._queue: WorkQueue[Key] = WorkQueue(note_wait=self._metrics.note_wait)
         self._identity = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
         self._elector: Elector | None = None
         self._stop = asyncio.Event()
@@ -94,8 +95,14 @@ class Operator:
         rules = (*self._options.rules, *known_signs.KNOWN)
         labels = self._options.label_suspect_nodes
         settings = Settings(policy=policy, rules=rules, label_suspect_nodes=labels, instance=self._identity)
-        later = self._queue.add_after
-        return Reconciler(cluster, self._caches, settings=settings, clock=_now, plan_later=later)
+        return Reconciler(
+            cluster,
+            self._caches,
+            settings=settings,
+            clock=_now,
+            plan_later=self._queue.add_after,
+            counts=self._metrics,
+        )
 
     def _resync(self, cluster: KubernetesCluster) -> Resync:
         return Resync(
@@ -166,12 +173,16 @@ class Operator:
         return self._health.synced.is_set() and self._elector is not None and self._elector.is_active.is_set()
 
     def _render(self, accept: str) -> tuple[bytes, str]:
-        self._metrics.leader.set(1 if self._elector and self._elector.is_active.is_set() else 0)
-        self._metrics.queue_depth.set(len(self._queue))
+        now = time.time()
+        self._metrics.note_state(
+            is_active=self._elector is not None and self._elector.is_active.is_set(),
+            queue_depth=len(self._queue),
+            watches_begun={resource: now - age for resource, age in self._health.watch_ages().items()},
+        )
         return self._metrics.render(accept)
 
-    def _note_request(self, request: requests.Request, code: str) -> None:
-        self._metrics.count_request(request, code)
+    def _note_request(self, request: requests.Request, code: str, seconds: float) -> None:
+        self._metrics.count_request(request, code, seconds)
         self._health.note_request(request, code)
 
     def _note_event(self, kind: Kind, namespace: str) -> None:

@@ -42,6 +42,39 @@ class Kind(Enum):
         return self.value[1]
 
 
+class LedgerWrite(Enum):
+    """What a write of a ledger came to."""
+
+    SUCCESS = "success"
+    CONFLICT = "conflict"  # somebody was faster: tried again at once
+    REFUSED = "refused"  # it will be refused again: runs of the series stay without a verdict
+    ERROR = "error"
+
+
+class Transport(Enum):
+    """The ways of a report to the operator."""
+
+    LOG = "log"
+    CONFIG_MAP = "configmap"
+
+
+class Counts(Protocol):
+    """Who is told of what happens, for /metrics."""
+
+    def count_ledger_write(self, result: LedgerWrite) -> None: ...
+
+    def count_report(self, transport: Transport, outcome: str) -> None:
+        """A report was asked for: found, missing, invalid or unreadable."""
+
+
+class Uncounted:
+    """Tells nobody."""
+
+    def count_ledger_write(self, result: LedgerWrite) -> None: ...
+
+    def count_report(self, transport: Transport, outcome: str) -> None: ...
+
+
 class ClusterError(Exception):
     """A request failed; the message names it."""
 

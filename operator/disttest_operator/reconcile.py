@@ -19,7 +19,7 @@ from disttest_operator.core.user_rules import UserRule
 from disttest_operator.hardware import HardwareSearch
 from disttest_operator.inquiries import Inquiries
 from disttest_operator.ledgers import Ledgers
-from disttest_operator.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
+from disttest_operator.ports import Cluster, ClusterError, ConflictError, Counts, ExistsError, Kind, RefusedError
 from disttest_operator.statuses import Statuses
 from disttest_operator.suspects import SuspectLabels
 
@@ -50,13 +50,15 @@ class Reconciler:
         settings: Settings,
         clock: Callable[[], datetime],
         plan_later: Callable[[Key, float], None],
+        counts: Counts,
     ) -> None:
         self._cluster = cluster
         self._caches = caches
         self._settings = settings
         self._clock = clock
         self._statuses = Statuses(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
-        self._ledgers = Ledgers(cluster, caches, clock)
+        self._counts = counts
+        self._ledgers = Ledgers(cluster, caches, clock, counts)
         self._inquiries = Inquiries(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
         self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
@@ -140,7 +142,7 @@ class Reconciler:
                     self._caches.adopt(test, listed, now)
                 return replace(seen, has_listed_pods=True)
             case actions.ReadReport():
-                return replace(seen, report=await reports.read(self._cluster, test, step))
+                return replace(seen, report=await reports.read(self._cluster, test, step, self._counts))
             case actions.Search(pods=pods):
                 return replace(seen, search=await self._search.over(test, pods, seen))
             case actions.WriteReport(name=name):

@@ -14,7 +14,7 @@ from disttest_operator.core.evidence import LogUnreadable, ReportFound, ReportLo
 from disttest_operator.core.judgement import read_report, read_stored_report
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Body
-from disttest_operator.ports import Cluster, ClusterError, ExistsError, Kind, RefusedError
+from disttest_operator.ports import Cluster, ClusterError, Counts, ExistsError, Kind, RefusedError, Transport
 
 AT_ONCE_BYTES = 1 << 16  # what is smaller is done with sooner than a thread is told of it
 LOG_LIMIT_BYTES = 32 << 20  # an agent keeps its log below 4 MiB; the rest is room for the report
@@ -24,12 +24,29 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-async def read(cluster: Cluster, test: DistTest, step: ReadReport) -> ReportFound | ReportLost | LogUnreadable:
+async def read(
+    cluster: Cluster, test: DistTest, step: ReadReport, counts: Counts
+) -> ReportFound | ReportLost | LogUnreadable:
     """From the log; from the ConfigMap if an operator before us had stored it and the log is gone."""
     found = await _from_log(cluster, test, step)
+    counts.count_report(Transport.LOG, _word(found))
     if isinstance(found, ReportLost) and not found.is_invalid:
-        return await _from_config_map(cluster, test) or found
+        stored = await _from_config_map(cluster, test)
+        counts.count_report(Transport.CONFIG_MAP, "found" if stored else "missing")
+        return stored or found
     return found
+
+
+def _word(found: ReportFound | ReportLost | LogUnreadable) -> str:
+    match found:
+        case ReportFound():
+            return "found"
+        case ReportLost(is_invalid=True):
+            return "invalid"
+        case ReportLost():
+            return "missing"
+        case LogUnreadable():
+            return "unreadable"
 
 
 async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound) -> Stored:

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Hashable
+import time
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 BACKOFF_FIRST_SECONDS = 0.05
@@ -16,7 +17,10 @@ K = TypeVar("K", bound=Hashable)
 class WorkQueue(Generic[K]):
     """Not for threads; keys are added from the loop that workers run in."""
 
-    def __init__(self) -> None:
+    def __init__(self, note_wait: Callable[[float], None] = lambda _: None) -> None:
+        """`note_wait` is told for each key how many seconds it waited to be taken."""
+        self._note_wait = note_wait
+        self._since: dict[K, float] = {}
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: set[K] = set()
         self._running: set[K] = set()
@@ -36,6 +40,7 @@ class WorkQueue(Generic[K]):
         if key in self._waiting:
             return
         self._waiting.add(key)
+        self._since[key] = time.monotonic()
         if key not in self._running:
             self._ready.put_nowait(key)
 
@@ -73,6 +78,7 @@ class WorkQueue(Generic[K]):
         key = await self._ready.get()
         await self._open.wait()
         self._waiting.discard(key)
+        self._note_wait(time.monotonic() - self._since.pop(key))
         self._running.add(key)
         self.idle.clear()
         return key

@@ -12,7 +12,7 @@ from disttest_operator.caches import Caches, Key
 from disttest_operator.core import bodies, known_signs, naming
 from disttest_operator.core.evidence import Policy
 from disttest_operator.core.model import Defaults
-from disttest_operator.ports import Kind
+from disttest_operator.ports import Kind, Uncounted
 from disttest_operator.reconcile import Reconciler, Settings
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import UID, a_report, a_summary, at, found
@@ -46,6 +46,7 @@ class World:
             settings=Settings(policy=self.policy, rules=self.rules, instance="me"),
             clock=self.clock,
             plan_later=lambda key, _: self.later.append(key),
+            counts=Uncounted(),
         )
 
     def clock(self) -> datetime:

@@ -43,7 +43,7 @@ class History:
 
     @property
     def states(self) -> str:
-        return "".join(STATES.get(letter, "") for letter in self.outcomes)
+        return _states(self.outcomes)
 
     @property
     def flips(self) -> int:
@@ -51,12 +51,20 @@ class History:
 
     @property
     def is_flaky(self) -> bool:
-        """It was bad and good in one run, or broke again. One that broke once, and was mended perhaps, is not."""
-        return Letter.FLAKY.value in self.outcomes or self.states.count(GOOD + BAD) > 1
+        return is_flaky(self.outcomes)
 
     @property
     def is_failing(self) -> bool:
         return self.streak > 0 and BAD in self.outcomes
+
+
+def is_flaky(outcomes: str) -> bool:
+    """It was bad and good in one run, or broke again. One that broke once, and was mended perhaps, is not."""
+    return Letter.FLAKY.value in outcomes or _states(outcomes).count(GOOD + BAD) > 1
+
+
+def _states(outcomes: str) -> str:
+    return "".join(STATES.get(letter, "") for letter in outcomes)
 
 
 def fold(ledger: Ledger, results: Results, *, time: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_operator.core import blame, history, trend
+from disttest_operator.core import blame, coverage, histograms, history, trend
 from disttest_operator.core.results import NOTHING, Results
 
 RUNS = 30
@@ -17,7 +17,8 @@ LONG = ("failures", "bandwidth", "attempts")  # of a terminal status: left out, 
 MESSAGE_BYTES = 2048
 RETRIES = 64  # reasons
 SUITES = 160  # by outcome that is the 1,440 pairs which the schema allows
-BUCKETS = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 5400, 7200, 10800, 14400, 21600)  # seconds
+QUEUES = 8  # of the histogram of waits
+KINDS = 16  # of verdicts and steps: more than there are
 
 Status = Mapping[str, Any]  # of a DistTestSeries
 Entry = Mapping[str, Any]  # one element of its `pending`
@@ -71,10 +72,12 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
         **({"lastSuccessTime": entry["time"]} if is_success else {}),
         "passRatePercent": trend.pass_rate_percent(run["verdict"] for run in runs),
         "streak": trend.streak(ledger.get("streak", 0), entry["verdict"]),
-        "totals": _add(ledger.get("totals") or {}, entry),
+        "totals": _add(ledger.get("totals") or {}, entry, results),
         "runs": runs,
         **history.fold(ledger, results, time=entry["time"]),
         **blame.fold(ledger, entry, results.nodes, oldest=runs[0].get("time", "")),
+        **coverage.fold(ledger, results.nodes if results.has_cases else frozenset(), time=entry["time"]),
+        **_measured(entry, results, nodes),
         "pending": pending,
     }
 
@@ -129,7 +132,12 @@ def _run(entry: Entry, status: Mapping[str, Any], nodes: int) -> dict[str, Any]:
         "nodes": nodes,
     }
     suites = [_suite(suite) for suite in status.get("suites") or ()] or None
-    optional = {"seconds": status.get("durationSeconds"), "cases": status.get("cases"), "suites": suites}
+    optional = {
+        "seconds": status.get("durationSeconds"),
+        "stepSeconds": status.get("stepSeconds") or None,
+        "cases": status.get("cases"),
+        "suites": suites,
+    }
     return run | {key: value for key, value in optional.items() if value is not None}
 
 
@@ -139,17 +147,33 @@ def _suite(suite: Mapping[str, Any]) -> dict[str, Any]:
     return {key: suite[key] for key in ("name", "verdict", "seconds") if key in suite} | {"cases": cases}
 
 
-def _add(totals: Mapping[str, Any], entry: Entry) -> dict[str, Any]:
-    status = entry["status"]
+def _measured(entry: Entry, results: Results, nodes: int) -> dict[str, Any]:
+    """Of the last run that has it; one that measured nothing leaves what was."""
+    measured: dict[str, Any] = {"madeWith": dict(results.made_with)} if results.made_with else {}
+    if results.points.rows:
+        rows = [{**row, "nodes": nodes} for row in results.points.rows]
+        measured["bandwidth"] = {"run": entry["name"], "time": entry["time"], "points": rows, "cut": results.points.cut}
+    return measured
+
+
+def _add(totals: Mapping[str, Any], entry: Entry, results: Results) -> dict[str, Any]:
+    status, seconds = entry["status"], entry["status"].get("durationSeconds")
     runs = {(row["verdict"], row["reason"]): row["count"] for row in _list(totals, "runs")}
     pair = (entry["verdict"], entry["reason"])
     runs[pair] = runs.get(pair, 0) + 1
-    seconds = status.get("durationSeconds")
+    steps = status.get("stepSeconds") or {}
+    durations = {entry["verdict"]: seconds} if seconds is not None else {}
+    waits = {results.queue: steps["queued"] + steps["scheduled"]} if steps.keys() >= {"queued", "scheduled"} else {}
+    suites = status.get("suites") or ()
     return {
         "runs": [{"verdict": verdict, "reason": reason, "count": n} for (verdict, reason), n in runs.items()],
-        "cases": _add_cases(_list(totals, "cases"), status.get("suites") or ()),
-        "duration": _observe(totals.get("duration") or {}, seconds),
+        "cases": _add_cases(_list(totals, "cases"), suites),
+        "hangs": _add_hangs(_list(totals, "hangs"), results.hangs),
+        "durations": histograms.observe(_list(totals, "durations"), "verdict", durations, most=KINDS),
+        "steps": histograms.observe(_list(totals, "steps"), "step", steps, most=KINDS),
+        "waits": histograms.observe(_list(totals, "waits"), "queue", waits, most=QUEUES),
         "retries": _add_retries(_list(totals, "retries"), status.get("retries") or ()),
+        "nodeFailures": coverage.add_failures(_list(totals, "nodeFailures"), status.get("suspectNodes") or ()),
     }
 
 
@@ -167,6 +191,15 @@ def _add_cases(rows: Sequence[Mapping[str, Any]], suites: Iterable[Mapping[str, 
     return [{"suite": suite, "outcome": outcome, "count": n} for (suite, outcome), n in counts.items()]
 
 
+def _add_hangs(rows: Sequence[Mapping[str, Any]], hangs: Mapping[str, int]) -> list[dict[str, Any]]:
+    """A suite that never hung has a row too, as above."""
+    counts = {row["suite"]: row["count"] for row in rows}
+    for suite, count in hangs.items():
+        if suite in counts or len(counts) < SUITES:
+            counts[suite] = counts.get(suite, 0) + count
+    return [{"suite": suite, "count": count} for suite, count in counts.items()]
+
+
 def _add_retries(rows: Sequence[Mapping[str, Any]], retries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     counts = {row["reason"]: row["count"] for row in rows}
     for retry in retries:
@@ -174,21 +207,6 @@ def _add_retries(rows: Sequence[Mapping[str, Any]], retries: Iterable[Mapping[st
         if reason in counts or len(counts) < RETRIES:
             counts[reason] = counts.get(reason, 0) + retry["count"]
     return [{"reason": reason, "count": count} for reason, count in counts.items()]
-
-
-def _observe(histogram: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
-    """Bounds stay as the ledger has them. A run that never started has no duration."""
-    buckets = _list(histogram, "buckets") or [{"le": bound, "count": 0} for bound in BUCKETS]
-    is_observed = seconds is not None
-    value = seconds or 0.0
-    return {
-        "buckets": [
-            {"le": row["le"], "count": row["count"] + (1 if is_observed and value <= row["le"] else 0)}
-            for row in buckets
-        ],
-        "sum": round(histogram.get("sum", 0) + value, 3),
-        "count": histogram.get("count", 0) + (1 if is_observed else 0),
-    }
 
 
 def _list(mapping: Mapping[str, Any], key: str) -> list[Any]:

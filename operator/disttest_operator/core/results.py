@@ -1,4 +1,4 @@
-"""What a run tells its ledger beyond its terminal status: how each case went, and on which nodes the gang was.
+"""What a run tells its ledger beyond its terminal status: how each case went, what was measured, on which nodes.
 
 A report is written next to the code under test, which can forge it: names are cut and made harmless here.
 """
@@ -12,7 +12,9 @@ from typing import Any
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.report import CaseResult, Report
+from disttest_operator.core import measured, record
 from disttest_operator.core.evidence import Evidence, ReportFound
+from disttest_operator.core.measured import Points
 
 CaseKey = tuple[str, str]  # suite, id
 
@@ -63,6 +65,10 @@ class Results:
     troubles: Mapping[CaseKey, Trouble] = field(default_factory=dict)
     good: frozenset[CaseKey] = frozenset()
     nodes: frozenset[str] = frozenset()
+    queue: str = ""  # that the run waited in
+    points: Points = field(default_factory=Points)
+    hangs: Mapping[str, int] = field(default_factory=dict)
+    made_with: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_cases(self) -> bool:
@@ -74,13 +80,13 @@ NOTHING = Results()
 
 def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> Results:
     """Of a run that has come to this terminal status."""
-    nodes = _nodes(evidence, status)
+    nodes, queue = _nodes(evidence, status), evidence.test.spec.queue_name
     if not isinstance(evidence.report, ReportFound) or status["verdict"] not in ABOUT_CASES:
-        return Results(nodes=nodes)
-    suites = {suite.name for suite in evidence.test.spec.suites}
+        return Results(nodes=nodes, queue=queue)
+    report, suites = evidence.report.report, {suite.name for suite in evidence.test.spec.suites}
     troubles: dict[CaseKey, Trouble] = {}
     good: set[CaseKey] = set()
-    for suite, case in islice(_cases(evidence.report.report), most):
+    for suite, case in islice(_cases(report), most):
         letter = _letter(case)
         if suite not in suites or letter is Letter.ABSENT:
             continue
@@ -89,7 +95,15 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
             good.add(key)
         elif key not in troubles or letter is Letter.BAD:  # an id that comes twice is as good as its worse half
             troubles[key] = Trouble(letter=letter, outcome=case.outcome, told=case.message)
-    return Results(troubles=troubles, good=frozenset(good - troubles.keys()), nodes=nodes)
+    return Results(
+        troubles=troubles,
+        good=frozenset(good - troubles.keys()),
+        nodes=nodes,
+        queue=queue,
+        points=measured.points(report),
+        hangs={suite: count for suite, count in measured.hangs(report).items() if suite in suites},
+        made_with=measured.made_with(report),
+    )
 
 
 def shown_id(case_id: str) -> str:
@@ -111,7 +125,9 @@ def _letter(case: CaseResult) -> Letter:
 
 
 def _nodes(evidence: Evidence, status: Mapping[str, Any]) -> frozenset[str]:
-    """Of the last attempt, by what Kubernetes says, not by what the report does."""
+    """Of the last attempt, by what Kubernetes says, not by what the report does. A record names only the first ones."""
     attempts = status.get("attempts") or ()
-    named = attempts[-1].get("nodes") if attempts else None
-    return frozenset(named or [pod.node for pod in evidence.pods if pod.node])
+    named = attempts[-1].get("nodes") or () if attempts else ()
+    if named and len(named) < record.NODES:
+        return frozenset(named)
+    return frozenset((*named, *(pod.node for pod in evidence.pods if pod.node)))

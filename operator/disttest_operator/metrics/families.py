@@ -85,20 +85,20 @@ HANGS = _runs.counter(
 RUN_DURATION = _runs.histogram(
     "run_duration_seconds",
     "verdict",
-    bound="15 a verdict",
+    bound="17 a verdict",
     meaning="from the start of the whole gang to the verdict; runs whose gang never started are not in it. "
     "Exemplars name a run of each bucket",
 )
 STEP_DURATION = _runs.histogram(
     "step_duration_seconds",
     "step",
-    bound="15 a step, 6 steps",
+    bound="17 a step, 6 steps",
     meaning="where the time of a run went: queued, scheduled, pulled, joined, ran, collected",
 )
 GANG_WAIT = _runs.histogram(
     "gang_wait_seconds",
     "queue",
-    bound="15 a queue, 8 queues",
+    bound="17 a queue, 8 queues",
     meaning="from the creation of a run until its last pod had a node, by `spec.queueName` (empty: none)",
 )
 
@@ -265,14 +265,15 @@ INGESTED = _history.counter(
     "transport",
     "outcome",
     bound="6",
-    meaning="reports that were asked for: from the `log` of a pod or a `configmap`; found, missing or invalid",
+    meaning="reports that were asked for: from the `log` of a pod or a `configmap`; found, missing, invalid or "
+    "unreadable (asked for again)",
 )
 
 _own = _Rows(Group.OPERATOR, ())
 BUILD_INFO = _own.gauge("build_info", "version", bound="1", meaning="1")
 LEADER = _own.gauge("leader", bound="1", meaning="1 where this replica acts")
 QUEUE_DEPTH = _own.gauge("queue_depth", bound="1", meaning="keys that wait for a worker")
-QUEUE_WAIT = _own.histogram("queue_wait_seconds", bound="13", meaning="how long keys waited for a worker")
+QUEUE_WAIT = _own.histogram("queue_wait_seconds", bound="14", meaning="how long keys waited for a worker")
 RECONCILES = _own.counter(
     "reconciles", "kind", "result", bound="6", meaning="looks at a run or a series: success, conflict, error"
 )
@@ -286,7 +287,7 @@ API_REQUESTS = _own.counter(
     meaning="requests to the API server, watches included; code `error`: no answer",
 )
 API_DURATION = _own.histogram(
-    "api_request_duration_seconds", "verb", bound="15 a verb", meaning="how long they took, watches excluded"
+    "api_request_duration_seconds", "verb", bound="14 a verb", meaning="how long they took, watches excluded"
 )
 LAST_EVENT = _own.gauge(
     "last_event_timestamp_seconds", "resource", bound="5", meaning="when a watch last told something"

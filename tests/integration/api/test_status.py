@@ -142,6 +142,10 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
     run = {"name": "finished", "uid": "u", "time": when} | counted
     case = {"case": "x" * 521, "suite": "collectives", "outcomes": "PPFf." * 6}
     node = {"reason": "NodeLost", "times": 2, "confirmed": True, "lastTime": when, "lastRun": "r", "clearedTime": when}
+    histogram = {"buckets": [{"le": 60, "count": 40}, {"le": 120, "count": 41}], "sum": 99.5, "count": 41}
+    place = {"collective": "all_reduce", "dtype": "float32", "sizeBytes": 1 << 30, "nodes": 2}
+    times = {"busBytesPerSecond": 4.8e11, "referenceBytesPerSecond": 4e11, "seconds": 0.004, "slowestSeconds": 0.005}
+    point = place | times | {"wrongElements": 0}
     ledger: dict[str, Any] = {
         "runCount": 41,
         "lastVerdict": "Passed",
@@ -151,8 +155,16 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
             "runs": [counted | {"count": 41}],
             "cases": [{"suite": "collectives", "outcome": "passed", "count": 900}],
             "retries": [{"reason": "NodeLost", "count": 3}],
-            "duration": {"buckets": [{"le": 60, "count": 40}, {"le": 120, "count": 41}], "sum": 99.5, "count": 41},
+            "durations": [histogram | {"verdict": "Passed"}],
+            "steps": [histogram | {"step": "ran"}],
+            "waits": [histogram | {"queue": ""}],
+            "hangs": [{"suite": "collectives", "count": 2}],
+            "nodeFailures": [{"node": "n", "reason": "NodeLost", "count": 1}],
         },
+        "nodes": [{"name": f"node-{number}", "time": when} for number in range(512)],
+        "nodesCut": 3,
+        "madeWith": {"backend": "nccl", "torchVersion": "2.9.0", "ncclVersion": "2.27.5", "gpuProduct": "NVIDIA H100"},
+        "bandwidth": {"run": "r", "time": when, "cut": 0, "points": [point] * 64},
         "passRatePercent": 96,
         "streak": -3,
         "failing": [case | {"streak": 3, "since": when, "atLeast": True, "lastOutcome": "hung", "message": "why"}] * 50,
@@ -162,7 +174,7 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
         "flakyCases": 5,
         "blamedNodes": [{**node, "name": f"node-{number}"} for number in range(50)],
         "blamedCut": 9,
-        "runs": [run | {"seconds": 61.2, "nodes": 2, "cases": COUNTS}] * 30,
+        "runs": [run | {"seconds": 61.2, "stepSeconds": {"ran": 60.5}, "nodes": 2, "cases": COUNTS}] * 30,
         "pending": [run | {"message": "m", "reportSha256": "ab" * 32, "status": STATUS}],
     }
     manifest = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries", "metadata": {"name": "nightly-2x8"}}

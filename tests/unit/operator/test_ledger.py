@@ -25,9 +25,12 @@ def test_a_run_adds_to_every_total() -> None:
     cases = {row["outcome"]: row["count"] for row in counted["totals"]["cases"]}
     assert (cases["passed"], cases["failed"], cases["hung"]) == (3, 1, 0)
     assert len(cases) == len(Outcome), "zeros too: a counter must be born at 0"
-    assert counted["totals"]["duration"]["count"] == 2
-    assert counted["totals"]["duration"]["sum"] == 40.0
-    assert [row["count"] for row in counted["totals"]["duration"]["buckets"]][:3] == [0, 2, 2]
+    durations = counted["totals"]["durations"]
+    assert [(row["verdict"], row["sum"], row["count"]) for row in durations] == [
+        ("Passed", 20.0, 1),
+        ("TestsFailed", 20.0, 1),
+    ]
+    assert [row["count"] for row in durations[0]["buckets"]][:3] == [0, 1, 1]
     assert (counted["lastVerdict"], counted["lastSuccessTime"]) == ("TestsFailed", "2026-11-21T02:00:25Z")
     assert [run["name"] for run in counted["runs"]] == ["run-u1", "run-u2"]
     (suite,) = counted["runs"][1]["suites"]
@@ -78,7 +81,7 @@ def test_a_run_that_never_started_has_no_duration() -> None:
     entry = dict(an_entry())
     entry["status"] = {key: value for key, value in entry["status"].items() if key != "durationSeconds"}
     counted = ledger.fold({}, entry, nodes=2)
-    assert (counted["totals"]["duration"]["count"], counted["totals"]["duration"]["sum"]) == (0, 0)
+    assert counted["totals"]["durations"] == []
     assert "seconds" not in counted["runs"][0]
 
 

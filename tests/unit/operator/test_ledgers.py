@@ -9,7 +9,7 @@ from disttest_operator.caches import Caches
 from disttest_operator.core import actions, ledger, results
 from disttest_operator.core.model import Defaults, DistTest
 from disttest_operator.ledgers import Ledgers
-from disttest_operator.ports import Kind
+from disttest_operator.ports import Kind, Uncounted
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import a_test, at
 from tests.support.world import run_body
@@ -23,7 +23,7 @@ class Setting:
     def __init__(self, runs: int) -> None:
         self.cluster = FakeCluster()
         self.caches = Caches(Defaults(image="runner:1"))
-        self.ledgers = Ledgers(self.cluster, self.caches, lambda: at(20))
+        self.ledgers = Ledgers(self.cluster, self.caches, lambda: at(20), Uncounted())
         self.tests = [self._run(number) for number in range(runs)]
 
     def _run(self, number: int) -> DistTest:

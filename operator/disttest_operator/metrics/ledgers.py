@@ -1,0 +1,154 @@
+"""What one ledger says of its series: pure, from its status to metric families."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from prometheus_client.core import Metric
+
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_operator.core import bodies
+from disttest_operator.core.history import is_flaky
+from disttest_operator.items import Series
+from disttest_operator.metrics import fabric, families, sampling
+
+# Every run ends with one of these sooner or later: born at 0, so that increase() sees the first.
+COMMON = (
+    (Verdict.PASSED, Reason.ALL_CASES_PASSED),
+    (Verdict.TESTS_FAILED, Reason.CASES_FAILED),
+    (Verdict.TESTS_FAILED, Reason.CASES_CRASHED),
+    (Verdict.HUNG, Reason.CASES_HUNG),
+    (Verdict.TIMED_OUT, Reason.RUN_DEADLINE),
+    (Verdict.INFRA_FAILED, Reason.QUEUE_TIMEOUT),
+    (Verdict.INFRA_FAILED, Reason.GANG_TIMEOUT),
+    (Verdict.INFRA_FAILED, Reason.DISRUPTED),
+    (Verdict.INFRA_FAILED, Reason.NODE_LOST),
+    (Verdict.INFRA_FAILED, Reason.GANG_LOST),
+    (Verdict.INFRA_FAILED, Reason.REPORT_MISSING),
+    (Verdict.ERRORED, Reason.IMAGE_UNAVAILABLE),
+    (Verdict.ERRORED, Reason.COLLECTION_FAILED),
+)
+COMMON_RETRIES = (Reason.DISRUPTED, Reason.NODE_LOST, Reason.GANG_LOST)
+COMMON_DURATIONS = (Verdict.PASSED, Verdict.TESTS_FAILED)
+STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
+OUTCOMES = frozenset(outcome.value for outcome in Outcome)
+NO_VERDICT_OF_TESTS = frozenset({Verdict.INFRA_FAILED.value, Verdict.CANCELLED.value})
+
+Status = Mapping[str, Any]
+
+
+def of(series: Series) -> Iterator[Metric]:
+    """Every family that has the labels namespace and series, but for runs that go on."""
+    status, common = series.status, (series.namespace, series.name)
+    totals = status.get("totals") or {}
+    yield sampling.rows(families.RUNS, common, _runs(totals))
+    yield sampling.rows(families.RETRIES, common, _retries(totals))
+    yield sampling.rows(families.CASES, common, _cases(totals))
+    yield sampling.rows(families.HANGS, common, (((row["suite"],), row["count"]) for row in totals.get("hangs") or ()))
+    runs = status.get("runs") or ()
+    yield sampling.histogram(families.RUN_DURATION, common, totals.get("durations"), COMMON_DURATIONS, runs=runs)
+    yield sampling.histogram(families.STEP_DURATION, common, totals.get("steps"), STEPS)
+    yield sampling.histogram(families.GANG_WAIT, common, totals.get("waits"))
+    yield from _last(status, common)
+    yield from _cases_by_name(status, common)
+    yield from fabric.of(status, common)
+    tested = (((row["name"],), _epoch(row["time"])) for row in status.get("nodes") or ())
+    yield sampling.rows(families.NODE_TESTED, common, ((labels, at) for labels, at in tested if at))
+    yield sampling.rows(families.LEDGER_PENDING, common, [((), len(status.get("pending") or ()))])
+
+
+def cut(ledgers: Iterable[Series]) -> Mapping[str, int]:
+    """Series that are missing because of a bound, by the name of their family; families that are whole have none."""
+    missing: Counter[str] = Counter()
+    for series in ledgers:
+        status = series.status
+        bandwidth = status.get("bandwidth") or {}
+        missing[families.FAILING_STREAK.shown_name] += status.get("failingCut", 0)
+        missing[families.FLAKY.shown_name] += status.get("flippingCut", 0)
+        missing[families.NODE_SUSPECT.shown_name] += status.get("blamedCut", 0)
+        missing[families.NODE_TESTED.shown_name] += status.get("nodesCut", 0)
+        missing[families.BUSBW.shown_name] += bandwidth.get("cut", 0)
+    return missing
+
+
+def _runs(totals: Status) -> Iterator[sampling.Row]:
+    counts: dict[tuple[str, ...], int] = {(verdict.value, reason.value): 0 for verdict, reason in COMMON}
+    counts |= {(row["verdict"], row["reason"]): row["count"] for row in totals.get("runs") or ()}
+    return iter(sorted(counts.items()))
+
+
+def _retries(totals: Status) -> Iterator[sampling.Row]:
+    counts: dict[tuple[str, ...], int] = {(reason.value,): 0 for reason in COMMON_RETRIES}
+    counts |= {(row["reason"],): row["count"] for row in totals.get("retries") or ()}
+    return iter(sorted(counts.items()))
+
+
+def _cases(totals: Status) -> Iterator[sampling.Row]:
+    for row in totals.get("cases") or ():
+        if row["outcome"] in OUTCOMES:
+            yield (row["suite"], row["outcome"]), row["count"]
+
+
+def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
+    """Of the last run; and of the last with results, where that is another."""
+    runs: list[Status] = list(status.get("runs") or ())
+    last, verdict = (runs[-1] if runs else {}), status.get("lastVerdict")
+    told = [((one.value,), one == verdict) for one in Verdict] if verdict else []
+    yield sampling.rows(families.LAST_VERDICT, common, told)
+    for family, field in ((families.LAST_COMPLETION, "lastCompletionTime"), (families.LAST_SUCCESS, "lastSuccessTime")):
+        at = _epoch(status.get(field))
+        yield sampling.rows(family, common, [((), at)] if at else [])
+    steps: Status = last.get("stepSeconds") or {}
+    yield sampling.rows(families.LAST_STEPS, common, (((step,), steps[step]) for step in STEPS if step in steps))
+    suites = next((run["suites"] for run in reversed(runs) if run.get("suites")), ())
+    yield sampling.rows(families.LAST_CASES, common, _cases_of(suites))
+    passed = (((suite["name"],), suite["verdict"] == Verdict.PASSED) for suite in suites if "verdict" in suite)
+    yield sampling.rows(families.SUITE_SUCCESS, common, passed)
+    seconds = (((suite["name"],), suite["seconds"]) for suite in suites if "seconds" in suite)
+    yield sampling.rows(families.SUITE_DURATION, common, seconds)
+    streak = [((), status["streak"])] if "streak" in status else []
+    yield sampling.rows(families.STREAK, common, streak)
+    about_tests = [run["verdict"] == Verdict.PASSED for run in runs if run["verdict"] not in NO_VERDICT_OF_TESTS]
+    ratio = [((), sum(about_tests) / len(about_tests))] if about_tests else []
+    yield sampling.rows(families.PASS_RATIO, common, ratio)
+    flips = [one != other for one, other in pairwise(about_tests)]
+    yield sampling.rows(families.FLIP_RATIO, common, [((), sum(flips) / len(flips))] if flips else [])
+    made: Status = status.get("madeWith") or {}
+    labels = tuple(made.get(key, "") for key in ("backend", "torchVersion", "ncclVersion", "gpuProduct"))
+    yield sampling.rows(families.INFO, common, [(labels, 1)] if made else [])
+
+
+def _cases_of(suites: Iterable[Status]) -> Iterator[sampling.Row]:
+    """A ledger leaves zeros out."""
+    for suite in suites:
+        for outcome in Outcome:
+            yield (suite["name"], outcome.value), (suite.get("cases") or {}).get(outcome.value, 0)
+
+
+def _cases_by_name(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
+    """Suites without such cases have zeros, as long as they are counted at all."""
+    suites = {row["suite"] for row in (status.get("totals") or {}).get("cases") or ()}
+    failing, flipping = status.get("failing") or (), status.get("flipping") or ()
+    counts = {
+        families.FAILING: Counter(row["suite"] for row in failing),
+        families.NEWLY_FAILING: Counter(row["suite"] for row in failing if row["streak"] == 1),
+        families.FLAKY: Counter(row["suite"] for row in flipping if is_flaky(row["outcomes"])),
+        families.FLIPS: _most(flipping),
+    }
+    for family, by_suite in counts.items():
+        yield sampling.rows(family, common, (((suite,), by_suite[suite]) for suite in sorted(suites | by_suite.keys())))
+    streaks = (((row["suite"], row["case"]), row["streak"]) for row in failing)
+    yield sampling.rows(families.FAILING_STREAK, common, streaks)
+
+
+def _most(flipping: Iterable[Status]) -> Counter[str]:
+    most: Counter[str] = Counter()
+    for row in flipping:
+        most[row["suite"]] = max(most[row["suite"]], row["flips"])
+    return most
+
+
+def _epoch(text: str | None) -> float | None:
+    moment = bodies.time(text)
+    return moment.timestamp() if moment else None
