@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import faults, hang, main_job, runner, storm
 from bench.figure import Figure, merge
-from bench.operator import scale, siege, thousand
+from bench.operator import scale, scrape, siege, thousand
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "runner": runner.measure,
     "operator-runs": thousand.measure,
     "operator-scale": scale.measure,
+    "operator-scrape": scrape.measure,
     "operator-faults": siege.measure,
 }
 
