@@ -65,7 +65,7 @@ bench-faults: setup ## show every fault that the runner survives, then a storm o
 	@$(BIN)/python -m bench faults storm
 
 bench-operator: setup ## a thousand runs, five thousand finished ones, 300 under faults, by a minimal client (about 40 minutes)
-	@$(BIN)/python -m bench operator-runs operator-faults operator-scale
+	@$(BIN)/python -m bench operator-runs operator-faults operator-scale operator-scrape
 
 clean: ## remove what was made inside the clone
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
