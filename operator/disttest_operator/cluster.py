@@ -31,7 +31,8 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 # Of these nobody reads what the API server answers to a creation.
 WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
 NOTHING = "metadata.name=.."  # no object has this name
-LEASES = "leases"  # what says who may write can be written by all
+# Who may write is said by Leases, and of a review nothing is kept: these are sent by a standby too.
+BY_ALL = frozenset({kind.resource for kind in (Kind.LEASE, Kind.TOKEN_REVIEW, Kind.ACCESS_REVIEW)})
 READING = frozenset({"GET", "HEAD"})
 
 # Told of every request when it is answered: request, code, seconds.
@@ -58,7 +59,7 @@ class KubernetesCluster:
         await self._session.close()
 
     def fence(self, may_write: Callable[[], bool]) -> None:
-        """From now on nothing but Leases is written unless this says so at the last moment."""
+        """From now on nothing but Leases and reviews is sent unless this says so at the last moment."""
         self._may_write = may_write
 
     def watch_session(self) -> aiohttp.ClientSession:
@@ -229,7 +230,7 @@ class KubernetesCluster:
         return trace
 
     def _check_fence(self, method: str, url: Any) -> None:
-        if method in READING or requests.describe(method, url.path, url.query).resource == LEASES:
+        if method in READING or requests.describe(method, url.path, url.query).resource in BY_ALL:
             return
         if not self._may_write():
             raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")

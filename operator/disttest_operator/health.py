@@ -1,7 +1,8 @@
-"""Whether the operator lives: its watches move. And the two small web servers that say so, and what it counts."""
+"""Whether the operator lives: its watches move. And the small web server that says so."""
 
 import asyncio
 import logging
+import ssl
 import time
 from collections.abc import Callable, Sequence
 
@@ -87,20 +88,10 @@ def health_app(health: Health) -> web.Application:
     return app
 
 
-def metrics_app(render: Callable[[str], tuple[bytes, str]]) -> web.Application:
-    async def metrics(request: web.Request) -> web.Response:
-        body, content_type = render(request.headers.get("Accept", ""))
-        return web.Response(body=body, headers={"Content-Type": content_type})
-
-    app = web.Application()
-    app.add_routes([web.get("/metrics", metrics)])
-    return app
-
-
-async def serve(app: web.Application, address: str) -> web.AppRunner:
+async def serve(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> web.AppRunner:
     """`address` is host:port or :port. Clean it up at the end."""
     host, _, port = address.rpartition(":")
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
     await runner.setup()
-    await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+    await web.TCPSite(runner, host.strip("[]") or None, int(port), ssl_context=tls).start()
     return runner

@@ -9,20 +9,26 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from disttest_operator import handlers, health, requests
+from aiohttp import web
+
+from disttest_operator import handlers, health, requests, scrapes
+from disttest_operator.access import Access
 from disttest_operator.caches import Caches, Key
+from disttest_operator.certificates import Certificate
 from disttest_operator.cluster import KubernetesCluster, connect
 from disttest_operator.core import known_signs
 from disttest_operator.core.evidence import Policy
 from disttest_operator.core.model import Defaults
-from disttest_operator.lease import Elector
+from disttest_operator.lease import NAME, Elector
 from disttest_operator.metrics import Metrics
 from disttest_operator.options import Options
 from disttest_operator.ports import ClusterError, ConflictError, Kind
 from disttest_operator.reconcile import Reconciler, Settings
 from disttest_operator.resync import Resync
+from disttest_operator.reviews import Reviews
 from disttest_operator.workqueue import WorkQueue
 
 CONFLICT_SECONDS = 0.05
@@ -51,7 +57,7 @@ class Operator:
         """The exit code: 0 when told to stop, 1 when something that must not end has ended."""
         cluster = await connect(self._note_request, kubeconfig=self._options.kubeconfig, workers=self._options.workers)
         servers = [
-            await health.serve(health.metrics_app(self._render), self._options.metrics_address),
+            await self._serve_metrics(cluster),
             await health.serve(health.health_app(self._health), self._options.health_address),
         ]
         try:
@@ -60,6 +66,17 @@ class Operator:
             for server in servers:
                 await server.cleanup()
             await cluster.close()
+
+    async def _serve_metrics(self, cluster: KubernetesCluster) -> web.AppRunner:
+        address, count = self._options.metrics_address, self._metrics.count_scrape
+        if self._options.metrics_insecure:
+            return await health.serve(scrapes.app(self._render, ask=scrapes.nobody_is_asked, count=count), address)
+        files = self._options.metrics_certificates
+        names = (NAME, f"{NAME}.{self._options.lease_namespace}.svc")
+        shown = Certificate(Path(files) if files else None, names=names, clock=_now, notes=self._metrics)
+        app = scrapes.app(self._render, ask=Access(Reviews(cluster).judge).answer, count=count)
+        scrapes.keep(shown, app)
+        return await health.serve(app, address, shown.tls)
 
     async def _work(self, cluster: KubernetesCluster) -> int:
         elector = self._elector = Elector(cluster, namespace=self._options.lease_namespace, identity=self._identity)

@@ -12,6 +12,7 @@ from typing import Any
 from disttest_operator.core.model import Timeouts
 from disttest_operator.core.user_rules import UserRule
 from disttest_operator.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag
+from disttest_operator.readers import is_loopback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class Options:
     label_suspect_nodes: bool
     workers: int
     metrics_address: str
+    metrics_certificates: str
+    metrics_insecure: bool
     health_address: str
     lease_namespace: str
     kubeconfig: str
@@ -106,6 +109,8 @@ def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
     if chosen.metrics_address == chosen.health_address:
         source = sources.get("health_address") or sources["metrics_address"]
         raise ValueError(f"{source}: {chosen.health_address} serves metrics and health, write another port for one")
+    if chosen.metrics_insecure:
+        _check_insecure(chosen, sources)
     if chosen.case_seconds <= chosen.run_seconds:
         return chosen
     if "case_seconds" not in sources:
@@ -116,6 +121,19 @@ def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
         f"{sources['case_seconds']}: a case cannot last longer than the run; "
         f"write at most the {chosen.run_seconds} of {sources['run_seconds']}, not {chosen.case_seconds}"
     )
+
+
+def _check_insecure(chosen: Options, sources: Mapping[str, str]) -> None:
+    source = sources["metrics_insecure"]
+    if not is_loopback(chosen.metrics_address):
+        raise ValueError(
+            f"{source}: nobody would be asked who scrapes; write a loopback address like 127.0.0.1:8080 "
+            f"for --metrics-address, not {chosen.metrics_address!r}"
+        )
+    if chosen.metrics_certificates:
+        raise ValueError(
+            f"{sources['metrics_certificates']}: plain HTTP shows no certificate, write one of it and {source}"
+        )
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class Kind(Enum):
     CORE_EVENT = ("v1", "events")
     EVENT = ("events.k8s.io/v1", "events")
     LEASE = ("coordination.k8s.io/v1", "leases")
+    TOKEN_REVIEW = ("authentication.k8s.io/v1", "tokenreviews")
+    ACCESS_REVIEW = ("authorization.k8s.io/v1", "subjectaccessreviews")
 
     @property
     def api_version(self) -> str:

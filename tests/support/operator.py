@@ -34,7 +34,7 @@ class OperatorProcess:
         self.log = log
         command = [
             *(*START, "--kubeconfig", str(kubeconfig)),
-            *("--metrics-address", f"127.0.0.1:{self.metrics_port}"),
+            *("--metrics-address", f"127.0.0.1:{self.metrics_port}", "--metrics-insecure=true"),
             *("--health-address", f"127.0.0.1:{self.health_port}"),
             *flags,
         ]

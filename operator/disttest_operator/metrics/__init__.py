@@ -49,6 +49,14 @@ class Metrics:
         """An answer to a request for /metrics, by its HTTP status."""
         self._own.scrapes.labels(str(code)).inc()
 
+    def note_certificate(self, source: str, ends_at: datetime) -> None:
+        """The one that scrapers are shown from now on."""
+        self._own.certificate_end.clear()
+        self._own.certificate_end.labels(source).set(ends_at.timestamp())
+
+    def count_refused_certificate(self) -> None:
+        self._own.certificate_refusals.inc()
+
     def count_ledger_write(self, result: LedgerWrite) -> None:
         self._own.ledger_writes.labels(result.value).inc()
 

@@ -304,6 +304,18 @@ HEALED = _own.counter(
 SCRAPES = _own.counter(
     "metrics_requests", "code", bound="6", meaning="requests for /metrics by answer: 200, 401, 403, 429, 503"
 )
+CERTIFICATE_END = _own.gauge(
+    "metrics_certificate_expiry_timestamp_seconds",
+    "source",
+    bound="1",
+    meaning="until when the certificate that scrapers are shown is valid; from `files` (`--metrics-certificates`) or "
+    "our `own`; absent over plain HTTP",
+)
+CERTIFICATE_REFUSALS = _own.counter(
+    "metrics_certificate_refusals",
+    bound="1",
+    meaning="looks at `--metrics-certificates`, one every 10 s, that found what cannot be used: what was shown stays",
+)
 
 FAMILIES = tuple(value for value in globals().values() if isinstance(value, Family))
 

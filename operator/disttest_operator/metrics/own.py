@@ -20,6 +20,7 @@ OUTCOMES = {
     Transport.LOG: ("found", "missing", "invalid", "unreadable"),
     Transport.CONFIG_MAP: ("found", "missing"),
 }
+ANSWERS = (200, 401, 403, 429, 503)  # to scrapes
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # seconds
 
 
@@ -45,6 +46,8 @@ class Own:
         self.ledger_writes = self._counter(families.LEDGER_WRITES)
         self.ingested = self._counter(families.INGESTED)
         self.scrapes = self._counter(families.SCRAPES)
+        self.certificate_end = self._gauge(families.CERTIFICATE_END)
+        self.certificate_refusals = self._counter(families.CERTIFICATE_REFUSALS)
         self._be_born()
 
     def _be_born(self) -> None:
@@ -53,6 +56,8 @@ class Own:
             self.reconcile_seconds.labels(resource)
             for result in ("success", "conflict", "error"):
                 self.reconciles.labels(resource, result)
+        for code in ANSWERS:
+            self.scrapes.labels(str(code))
         for kind in WATCHED:
             self.healed.labels(kind.resource)
         for write in LedgerWrite:

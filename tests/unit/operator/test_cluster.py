@@ -8,12 +8,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
+from disttest_operator import reviews
 from disttest_operator.cluster import KubernetesCluster
 from disttest_operator.core.model import Manifest
 from disttest_operator.ports import Cluster, ClusterError, Kind
 
 SERVICE: Manifest = {"metadata": {"name": "nightly-a1", "namespace": "gpu-ci"}}
 LEASE: Manifest = {"metadata": {"name": "disttest-operator", "namespace": "gpu-ci"}}
+SCRAPER = reviews.User(name="scraper", uid="", groups=(), extra={})
 META = {"name": "nightly", "namespace": "gpu-ci", "uid": "u", "resourceVersion": "1"}
 Call = Callable[[Cluster], Awaitable[object]]
 WRITES: dict[str, Call] = {
@@ -26,6 +28,8 @@ ALLOWED: dict[str, Call] = {
     "get": lambda cluster: cluster.get(Kind.RUN, "gpu-ci", "nightly"),
     "create a lease": lambda cluster: cluster.create(Kind.LEASE, LEASE),
     "renew a lease": lambda cluster: cluster.replace(Kind.LEASE, LEASE),
+    "ask whose a token is": lambda cluster: cluster.create(Kind.TOKEN_REVIEW, reviews.token_review("t")),
+    "ask what a user may": lambda cluster: cluster.create(Kind.ACCESS_REVIEW, reviews.access_review(SCRAPER)),
 }
 
 
@@ -68,7 +72,7 @@ def test_who_holds_the_lease_writes(call: Call) -> None:
 
 
 @pytest.mark.parametrize("call", ALLOWED.values(), ids=ALLOWED.keys())
-def test_everybody_may_read_and_ask_for_the_lease(call: Call) -> None:
+def test_a_standby_reads_asks_for_the_lease_and_asks_who_scrapes(call: Call) -> None:
     seen: list[str] = []
     do(call, seen, lambda: False)
     assert len(seen) == 1

@@ -63,6 +63,8 @@ def exercised(caches: Caches) -> Metrics:
     metrics.count_reconcile(Kind.RUN, result="success", seconds=0.1)
     metrics.count_healed(Kind.RUN, 1)
     metrics.count_scrape(200)
+    metrics.count_refused_certificate()
+    metrics.note_certificate("own", at(0))
     metrics.count_ledger_write(LedgerWrite.SUCCESS)
     metrics.count_report(Transport.LOG, "found")
     metrics.note_event(Kind.RUN)

@@ -36,8 +36,11 @@ WRONG = [
     ("workers", "257", "write a whole number from 1 to 256, not 257"),
     ("metrics-address", "8080x", "write host:port or :port, not '8080x'"),
     ("metrics-address", ":70000", "write host:port or :port, not ':70000'"),
+    ("metrics-certificates", "/no/such", "'/no/such' is no directory, write the path of one that holds tls.crt and"),
+    ("metrics-insecure", "perhaps", "write true or false, not 'perhaps'"),
+    ("metrics-insecure", "true", "write a loopback address like 127.0.0.1:8080 for --metrics-address, not ':8443'"),
     ("health-address", "a b:80", "write host:port or :port, not 'a b:80'"),
-    ("health-address", ":8080", ":8080 serves metrics and health, write another port for one"),
+    ("health-address", ":8443", ":8443 serves metrics and health, write another port for one"),
     ("lease-namespace", "Disttest", "write the name of a namespace"),
     ("log-level", "loud", "write one of debug, info, warning, error, not 'loud'"),
     ("log-format", "xml", "write one of text, json, not 'xml'"),
@@ -60,7 +63,7 @@ def test_a_flag_wins_over_its_variable_and_that_over_the_default() -> None:
     }
     chosen = options.read(["--namespaces", "gpu-ci, nightly"], environ)
     assert (chosen.runner_image, chosen.fixed_nodes) == ("from-environment", True)
-    assert (chosen.lease_namespace, chosen.metrics_address) == ("here", ":8080")
+    assert (chosen.lease_namespace, chosen.metrics_address) == ("here", ":8443")
     assert chosen.namespaces == ("gpu-ci", "nightly")
     assert options.read(["--runner-image", "flag"], environ).runner_image == "flag"
     assert not options.read(["--fixed-nodes=false"], environ).fixed_nodes
@@ -97,6 +100,24 @@ def test_a_case_that_is_said_to_last_longer_than_the_run_is_refused(capsys: pyte
     said = refusal(capsys, ["--case-seconds=20"], {"DISTTEST_OPERATOR_RUN_SECONDS": "10"})
     sentence = "a case cannot last longer than the run; write at most the 10 of DISTTEST_OPERATOR_RUN_SECONDS, not 20"
     assert said == f"--case-seconds: {sentence}"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8080", "127.8.0.1:80", "localhost:8080", "[::1]:8080"])
+def test_plain_http_is_served_on_this_machine(address: str) -> None:
+    assert options.read(["--metrics-insecure", f"--metrics-address={address}"], {}).metrics_insecure
+
+
+@pytest.mark.parametrize("address", [":8080", "0.0.0.0:8080", "[::]:8080", "10.0.0.1:8080", "127.0.0.1.example.com:80"])
+def test_plain_http_is_served_to_no_other_machine(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(capsys, [f"--metrics-address={address}"], {"DISTTEST_OPERATOR_METRICS_INSECURE": "true"})
+    assert said.startswith("DISTTEST_OPERATOR_METRICS_INSECURE: nobody would be asked who scrapes; write a loopback")
+    assert said.endswith(f"not {address!r}")
+
+
+def test_a_certificate_for_plain_http_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--metrics-insecure", "--metrics-address=127.0.0.1:80", f"--metrics-certificates={tmp_path}"]
+    said = refusal(capsys, arguments, {})
+    assert said == "--metrics-certificates: plain HTTP shows no certificate, write one of it and --metrics-insecure"
 
 
 def test_every_flag_but_a_path_has_a_text_that_is_refused() -> None:

@@ -1,0 +1,122 @@
+"""Certificates with their keys: read from files, made, and looked into. The only home of cryptography."""
+
+import os
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+CERTIFICATE, KEY = "tls.crt", "tls.key"  # as in a Secret of type kubernetes.io/tls
+LIMIT_BYTES = 1 << 20  # what a Secret can hold
+CLOCKS_DIFFER = timedelta(minutes=5)  # between us and who scrapes
+READS = 3
+
+
+class InvalidPairError(Exception):
+    """The message says what is wrong with which file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Both in PEM; the certificate may have its chain after it."""
+
+    certificate: bytes
+    key: bytes
+
+
+def read(directory: Path) -> Pair | None:
+    """None where neither file is. A Secret's files are replaced together, but that may be between our reads."""
+    for _ in range(READS):
+        before, key, after = (_content(directory / name) for name in (CERTIFICATE, KEY, CERTIFICATE))
+        if before != after:
+            continue
+        if before is None and key is None:
+            return None
+        if before is None or key is None:
+            raise InvalidPairError(f"{CERTIFICATE if key else KEY} is missing")
+        return Pair(certificate=before, key=key)
+    raise InvalidPairError(f"{CERTIFICATE} changes all the time")
+
+
+def load(pair: Pair, into: ssl.SSLContext) -> None:
+    """Handshakes that begin from now on show it. A context in which this fails is of no use any more."""
+    with _Unnamed(pair.certificate) as certificate, _Unnamed(pair.key) as key:
+        try:
+            into.load_cert_chain(certificate, key, password=_refuse_passphrase)
+        except ssl.SSLError as error:
+            raise InvalidPairError(f"{CERTIFICATE} and {KEY} are no PEM pair that can be used: {error}") from error
+
+
+def ends_at(pair: Pair) -> datetime:
+    """Of the certificate itself, not of those that signed it."""
+    try:
+        return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc
+    except ValueError as error:
+        raise InvalidPairError(f"{CERTIFICATE} cannot be read: {error}") from error
+
+
+def self_signed(names: Sequence[str], now: datetime, *, valid: timedelta) -> Pair:
+    """Good for encryption; who it is can only be believed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=False,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    certificate = (
+        x509.CertificateBuilder(issuer_name=subject, subject_name=subject, public_key=key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCKS_DIFFER)
+        .not_valid_after(now + valid)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Pair(certificate=certificate.public_bytes(pem), key=key.private_bytes(pem, *plain))
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(LIMIT_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidPairError(f"{file.name} cannot be read ({error.strerror})") from error
+
+
+def _refuse_passphrase() -> str:
+    """OpenSSL would ask on a terminal."""
+    raise InvalidPairError(f"{KEY} is encrypted, write one without a passphrase")
+
+
+class _Unnamed:
+    """A file without a place on a disk: ssl reads certificates from files only, and the root is read-only."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __enter__(self) -> str:
+        self._descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
+        os.write(self._descriptor, self._content)
+        return f"/proc/self/fd/{self._descriptor}"
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)

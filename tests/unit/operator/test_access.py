@@ -1,0 +1,256 @@
+"""How often the API server is asked who scrapes: seldom, whatever scrapers do."""
+
+import asyncio
+import logging
+
+import pytest
+
+from disttest_operator.access import KEPT_SECONDS, NO_TOKEN, TOO_MANY, Access, Limits
+from disttest_operator.reviews import ALLOWED, UNKNOWN, Answer, Status
+
+FORBIDDEN = Answer(status=Status.FORBIDDEN, sentence="prometheus may not")
+UNASKED = Answer(status=Status.UNASKED, sentence="cannot be asked", cause="away")
+MOMENT = 0.001
+
+
+class Scene:
+    """Tokens and their answers, a clock, and whether the API server answers at all; counts what it is asked."""
+
+    def __init__(self, limits: Limits | None = None, **answers: Answer) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self.now = 1000.0
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self.is_broken = False
+        self.access = Access(self.judge, limits=limits, monotonic=lambda: self.now)
+
+    async def judge(self, token: str) -> Answer:
+        self.asked.append(token)
+        if self.is_broken:
+            raise ZeroDivisionError
+        self.at_once += 1
+        self.most_at_once = max(self.at_once, self.most_at_once)
+        try:
+            await asyncio.sleep(0)
+            await self.answering.wait()
+        finally:
+            self.at_once -= 1
+        return self.answers.get(token, UNKNOWN)
+
+    async def scrape(self, token: str) -> Status:
+        return (await self.access.answer(f"Bearer {token}")).status
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic dXNlcjpw",
+        "s3cret",
+        "Bearer two tokens",
+        "Bearer s\udc80",
+        "Bearer\ts",
+        "Bearer s\n",
+    ],
+)
+def test_what_is_no_bearer_token_is_answered_without_asking(header: str) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        assert await scene.access.answer(header) is NO_TOKEN
+        assert scene.asked == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("header", ["Bearer good", "bearer good", "BEARER   good", "Bearer good "])
+def test_the_scheme_is_read_as_http_says(header: str) -> None:
+    async def scenario() -> None:
+        assert await Scene(good=ALLOWED).access.answer(header) is ALLOWED
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("answer", [ALLOWED, UNKNOWN, FORBIDDEN, UNASKED], ids=lambda answer: answer.status.name)
+def test_an_answer_is_kept_for_its_time_and_then_asked_for_again(answer: Answer) -> None:
+    async def scenario() -> None:
+        scene = Scene(token=answer)
+        seconds = KEPT_SECONDS[answer.status]
+        assert await scene.scrape("token") is answer.status
+        scene.now += seconds - MOMENT
+        assert await scene.scrape("token") is answer.status
+        assert len(scene.asked) == 1
+        scene.now += 2 * MOMENT
+        await scene.scrape("token")
+        assert len(scene.asked) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_right_that_was_taken_away_ends_with_the_time_of_its_answer() -> None:
+    async def scenario() -> None:
+        scene = Scene(token=ALLOWED)
+        assert await scene.scrape("token") is Status.ALLOWED
+        scene.answers["token"] = FORBIDDEN
+        assert await scene.scrape("token") is Status.ALLOWED
+        scene.now += KEPT_SECONDS[Status.ALLOWED]
+        assert await scene.scrape("token") is Status.FORBIDDEN
+
+    asyncio.run(scenario())
+
+
+def test_a_yes_is_never_longer_kept_than_a_minute_and_a_no_not_longer_than_a_yes() -> None:
+    assert KEPT_SECONDS.keys() == set(Status) - {Status.TOO_MANY}
+    assert max(KEPT_SECONDS.values()) == KEPT_SECONDS[Status.ALLOWED] <= 60
+
+
+def test_scrapes_at_the_same_time_with_the_same_token_ask_once() -> None:
+    async def scenario() -> None:
+        scene = Scene(token=ALLOWED)
+        scene.answering.clear()
+        scrapes = [asyncio.create_task(scene.scrape("token")) for _ in range(50)]
+        await turns()
+        scene.answering.set()
+        assert set(await asyncio.gather(*scrapes)) == {Status.ALLOWED}
+        assert scene.asked == ["token"]
+
+    asyncio.run(scenario())
+
+
+def test_a_scraper_that_goes_away_takes_the_answer_from_no_other() -> None:
+    async def scenario() -> None:
+        scene = Scene(token=ALLOWED)
+        scene.answering.clear()
+        leaving, staying = (asyncio.create_task(scene.scrape("token")) for _ in range(2))
+        await turns()
+        leaving.cancel()
+        await turns()
+        scene.answering.set()
+        assert await staying is Status.ALLOWED
+        assert scene.asked == ["token"]
+
+    asyncio.run(scenario())
+
+
+def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> None:
+    async def scenario() -> None:
+        limits = Limits(unknown_at_once=4, unknown_burst=20, unknown_per_second=5)
+        scene = Scene(limits)
+        answered: list[Status] = []
+        for second in range(10):
+            for wave in range(20):
+                flood = [scene.scrape(f"bad-{second}-{wave}-{number}") for number in range(50)]
+                answered += await asyncio.gather(*flood)
+            scene.now += 1
+        assert scene.most_at_once == 4
+        assert len(scene.asked) == 20 + 9 * 5
+        assert answered.count(Status.UNKNOWN) == len(scene.asked)
+        assert answered.count(Status.TOO_MANY) == 10_000 - len(scene.asked)
+
+    asyncio.run(scenario())
+
+
+def test_who_was_allowed_is_asked_about_again_in_the_middle_of_a_flood() -> None:
+    async def scenario() -> None:
+        scene = Scene(Limits(unknown_burst=5, unknown_per_second=0), good=ALLOWED)
+        assert await scene.scrape("good") is Status.ALLOWED
+        scene.now += KEPT_SECONDS[Status.ALLOWED]
+        for number in range(5):
+            await scene.scrape(f"bad-{number}")
+        assert await scene.scrape("another") is Status.TOO_MANY
+        assert await scene.scrape("good") is Status.ALLOWED
+        assert scene.asked.count("good") == 2
+
+    asyncio.run(scenario())
+
+
+def test_an_api_server_that_does_not_answer_holds_up_no_more_than_a_few() -> None:
+    async def scenario() -> None:
+        scene = Scene(Limits(unknown_at_once=2))
+        scene.answering.clear()
+        waiting = [asyncio.create_task(scene.scrape(f"bad-{number}")) for number in range(2)]
+        await turns()
+        assert await scene.scrape("third") is Status.TOO_MANY
+        scene.answering.set()
+        await asyncio.gather(*waiting)
+        assert await scene.scrape("third") is Status.UNKNOWN
+
+    asyncio.run(scenario())
+
+
+def test_a_failure_leaves_nobody_locked_out() -> None:
+    """Neither a fault of ours, nor an API server that is away for a while."""
+
+    async def scenario() -> None:
+        scene = Scene(token=UNASKED)
+        scene.is_broken = True
+        for number in range(5):
+            with pytest.raises(ZeroDivisionError):
+                await scene.scrape(f"bad-{number}")
+        scene.is_broken = False
+        assert await scene.scrape("token") is Status.UNASKED
+        scene.answers["token"] = ALLOWED
+        scene.now += KEPT_SECONDS[Status.UNASKED]
+        assert await scene.scrape("token") is Status.ALLOWED
+
+    asyncio.run(scenario())
+
+
+def test_while_the_api_server_is_away_who_was_allowed_stays_known() -> None:
+    async def scenario() -> None:
+        scene = Scene(Limits(unknown_burst=1, unknown_per_second=0), good=ALLOWED)
+        await scene.scrape("good")
+        scene.answers["good"] = UNASKED
+        scene.now += KEPT_SECONDS[Status.ALLOWED]
+        assert await scene.scrape("good") is Status.UNASKED
+        scene.answers["good"] = ALLOWED
+        scene.now += KEPT_SECONDS[Status.UNASKED]
+        assert await scene.scrape("good") is Status.ALLOWED
+
+    asyncio.run(scenario())
+
+
+def test_no_more_is_remembered_than_allowed() -> None:
+    async def scenario() -> None:
+        limits = Limits(allowed_tokens=3, other_tokens=5, unknown_burst=100)
+        scene = Scene(limits, **{f"good-{number}": ALLOWED for number in range(10)})
+        for number in range(10):
+            await scene.scrape(f"good-{number}")
+            await scene.scrape(f"bad-{number}")
+        assert (len(scene.access._allowed), len(scene.access._others)) == (3, 5)
+        assert scene.access._asking == {}
+        asked = len(scene.asked)
+        assert await scene.scrape("good-9") is Status.ALLOWED
+        assert len(scene.asked) == asked, "the newest are the ones that are kept"
+
+    asyncio.run(scenario())
+
+
+def test_what_a_scraper_cannot_show_is_logged_once_and_never_with_a_token(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        scene = Scene(one=FORBIDDEN, two=FORBIDDEN, three=UNASKED, four=UNASKED, five=ALLOWED, six=UNASKED)
+        for name in ("zero", "one", "two", "three", "four", "five", "six"):
+            await scene.scrape(name)
+            scene.now += 1
+
+    with caplog.at_level(logging.DEBUG):
+        asyncio.run(scenario())
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("disttest")]
+    assert said == [
+        "a scrape was answered with 403: prometheus may not",
+        "scrapes are answered with 503: cannot be asked (away)",
+        "scrapes are answered with 503: cannot be asked (away)",  # again, after it could be asked
+    ]
+
+
+def test_too_many_says_what_to_do() -> None:
+    assert "try again" in TOO_MANY.sentence
+
+
+async def turns() -> None:
+    """Let all who can go on do so."""
+    for _ in range(5):
+        await asyncio.sleep(0)

@@ -1,0 +1,101 @@
+"""What the API server is asked of a token, and what its answers mean."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from disttest_operator.core.model import Manifest
+from disttest_operator.core.views import Body
+from disttest_operator.ports import ClusterError, Kind, RefusedError
+from disttest_operator.reviews import Answer, Reviews, Status
+
+TOKEN = "s3cret"
+PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
+USER = {"username": PROMETHEUS, "uid": "u-1", "groups": ["system:serviceaccounts"], "extra": {"pod": ["p-0"]}}
+KNOWN = {"authenticated": True, "user": USER}
+ALLOWED = {"allowed": True}
+NO_RIGHT = RefusedError("POST /apis/…/tokenreviews: 403 forbidden")
+AWAY = ClusterError("POST /apis/…: ClientConnectorError")
+
+Said = Mapping[str, Any] | Exception
+
+
+class ApiServer:
+    """Answers with these statuses, or raises; None hangs."""
+
+    def __init__(self, token: Said | None, access: Said | None) -> None:
+        self._answers = {Kind.TOKEN_REVIEW: token, Kind.ACCESS_REVIEW: access}
+        self.asked: list[Manifest] = []
+
+    async def create(self, kind: Kind, manifest: Manifest) -> Body:
+        self.asked.append(manifest)
+        answer = self._answers[kind]
+        if answer is None:
+            await asyncio.Event().wait()
+        if isinstance(answer, Exception):
+            raise answer
+        return {"metadata": {}, "status": answer}
+
+
+def judge(server: ApiServer) -> Answer:
+    return asyncio.run(Reviews(server, deadline_seconds=0.05).judge(TOKEN))
+
+
+ROWS: dict[str, tuple[Said | None, Said | None, Status, str]] = {
+    "known and allowed": (KNOWN, ALLOWED, Status.ALLOWED, ""),
+    "unknown": ({"error": "invalid bearer token"}, ALLOWED, Status.UNKNOWN, "does not know this token"),
+    "said to be false": ({**KNOWN, "authenticated": False}, ALLOWED, Status.UNKNOWN, "does not know this token"),
+    "nobody's": ({"authenticated": True, "user": {}}, ALLOWED, Status.UNKNOWN, "does not know this token"),
+    "no word": ({}, ALLOWED, Status.UNKNOWN, "does not know this token"),
+    "not allowed": (KNOWN, {"allowed": False}, Status.FORBIDDEN, f"{PROMETHEUS} may not get /metrics: bind it to"),
+    "denied": (KNOWN, {"allowed": True, "denied": True}, Status.FORBIDDEN, "ClusterRole disttest-metrics-reader"),
+    "nothing said of rights": (KNOWN, {}, Status.FORBIDDEN, "may not get /metrics"),
+    "no right to ask": (NO_RIGHT, ALLOWED, Status.UNASKED, "an administrator applies manifests/rbac/metrics"),
+    "no right to ask the second": (KNOWN, NO_RIGHT, Status.UNASKED, "applies manifests/rbac/metrics"),
+    "away": (AWAY, ALLOWED, Status.UNASKED, "cannot be asked now"),
+    "away for the second": (KNOWN, AWAY, Status.UNASKED, "cannot be asked now"),
+    "hangs": (None, ALLOWED, Status.UNASKED, "cannot be asked now"),
+    "hangs at the second": (KNOWN, None, Status.UNASKED, "cannot be asked now"),
+}
+
+
+@pytest.mark.parametrize(("token", "access", "status", "words"), ROWS.values(), ids=ROWS)
+def test_what_the_api_server_says_is_what_a_scraper_is_answered(
+    token: Said | None, access: Said | None, status: Status, words: str
+) -> None:
+    answer = judge(ApiServer(token, access))
+    assert answer.status is status
+    assert words in answer.sentence
+    assert bool(answer.sentence) is (status is not Status.ALLOWED)
+
+
+def test_the_second_question_is_about_exactly_the_user_of_the_first() -> None:
+    server = ApiServer(KNOWN, ALLOWED)
+    judge(server)
+    first, second = server.asked
+    assert (first["apiVersion"], first["kind"], first["spec"]) == (
+        "authentication.k8s.io/v1",
+        "TokenReview",
+        {"token": TOKEN},
+    )
+    assert (second["apiVersion"], second["kind"]) == ("authorization.k8s.io/v1", "SubjectAccessReview")
+    assert second["spec"] == {
+        "user": PROMETHEUS,
+        "uid": "u-1",
+        "groups": ["system:serviceaccounts"],
+        "extra": {"pod": ["p-0"]},
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+def test_of_an_unknown_token_nothing_more_is_asked() -> None:
+    server = ApiServer({}, ALLOWED)
+    judge(server)
+    assert [manifest["kind"] for manifest in server.asked] == ["TokenReview"]
+
+
+@pytest.mark.parametrize(("token", "access"), [row[:2] for row in ROWS.values()], ids=ROWS)
+def test_the_token_is_in_no_answer(token: Said | None, access: Said | None) -> None:
+    assert TOKEN not in repr(judge(ApiServer(token, access)))

@@ -1,0 +1,72 @@
+"""What a scraper reads, over HTTP."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from aiohttp import ClientResponse, web
+from aiohttp.test_utils import TestClient, TestServer
+
+from disttest_operator import scrapes
+from disttest_operator.health import Health, health_app
+from disttest_operator.reviews import Answer, Status
+
+# Status, and headers that come with it.
+ANSWERS = [
+    (Status.ALLOWED, {}),
+    (Status.UNKNOWN, {"WWW-Authenticate": "Bearer"}),
+    (Status.FORBIDDEN, {}),
+    (Status.TOO_MANY, {"Retry-After": "1"}),
+    (Status.UNASKED, {}),
+]
+
+
+async def get(app: web.Application, path: str, **headers: str) -> tuple[ClientResponse, str]:
+    async with TestClient(TestServer(app)) as client, client.get(path, headers=headers) as response:
+        return response, await response.text()
+
+
+def test_every_answer_has_a_row() -> None:
+    assert [status for status, _ in ANSWERS] == list(Status)
+
+
+@pytest.mark.parametrize(("status", "expected"), ANSWERS, ids=lambda value: getattr(value, "name", ""))
+def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(status: Status, expected: dict[str, str]) -> None:
+    counted: Counter[int] = Counter()
+    rendered: list[str] = []
+
+    async def ask(header: str) -> Answer:
+        assert header == "Bearer t"
+        return Answer(status=status, sentence="" if status is Status.ALLOWED else "what to do", cause="for the log")
+
+    def render(accept: str) -> tuple[bytes, str]:
+        rendered.append(accept)
+        return b"disttest_leader 1\n", "text/plain; version=0.0.4; charset=utf-8"
+
+    app = scrapes.app(render, ask=ask, count=lambda code: counted.update([code]))
+    response, text = asyncio.run(get(app, "/metrics", Authorization="Bearer t", Accept="text/plain"))
+    assert response.status == status
+    assert {name: response.headers[name] for name in expected} == expected
+    assert ("WWW-Authenticate" in response.headers) is (status == 401)
+    assert text == ("disttest_leader 1\n" if status is Status.ALLOWED else "what to do\n")
+    assert rendered == (["text/plain"] if status is Status.ALLOWED else [])
+    assert counted == {status.value: 1}
+
+
+def test_without_a_header_the_question_is_about_none() -> None:
+    asked = []
+
+    async def ask(header: str) -> Answer:
+        asked.append(header)
+        return Answer(status=Status.UNKNOWN, sentence="no")
+
+    asyncio.run(get(scrapes.app(lambda _: (b"", ""), ask=ask, count=lambda _: None), "/metrics"))
+    assert asked == [""]
+
+
+@pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 503)])
+def test_health_is_told_to_anybody(path: str, status: int) -> None:
+    async def scenario() -> int:
+        return (await get(health_app(Health()), path))[0].status
+
+    assert asyncio.run(scenario()) == status
