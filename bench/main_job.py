@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure
-from demo import IMAGES, METRICS, SAMPLE, Demo, say
+from demo import IMAGES, SAMPLE, Demo, say
 from devcluster import build, cache, images
 from devcluster.lifecycle import Cluster
 from devcluster.settings import Settings
@@ -114,4 +114,4 @@ def idle_requests(demo: Demo) -> int:
 
 
 def requests(demo: Demo) -> dict[str, float]:
-    return {found[1]: float(found[2]) for found in REQUEST.finditer(demo.kubectl("get", "--raw", METRICS))}
+    return {found[1]: float(found[2]) for found in REQUEST.finditer(demo.scrape())}

@@ -18,6 +18,18 @@ PRIVILEGED = {
     "metadata": {"name": "privileged"},
     "spec": {"containers": [{"name": "c", "image": "registry.devcluster/pause:dev"}]},
 }
+SCRAPES = """
+import json, pathlib, ssl, urllib.error, urllib.request
+token = pathlib.Path("/var/run/secrets/kubernetes.io/serviceaccount/token").read_text()
+codes = []
+for headers in ({}, {"Authorization": "Bearer " + token}):
+    asked = urllib.request.Request("https://127.0.0.1:8443/metrics", headers=headers)
+    try:
+        urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_context())
+    except urllib.error.HTTPError as error:
+        codes.append(error.code)
+print(json.dumps(codes))
+"""
 PROCESSES = "import os; print(sorted(int(name) for name in os.listdir('/proc') if name.isdecimal()))"
 
 
@@ -96,6 +108,14 @@ def test_the_operator_is_one_process_without_root(installed: Cluster, operator_p
 def test_the_operator_cannot_write_to_its_root(installed: Cluster, operator_pod: str) -> None:
     with pytest.raises(KubectlError, match="Read-only file system"):
         real_nodes.execute(installed, SYSTEM, operator_pod, "touch", "/opt/disttest/new")
+
+
+def test_the_operator_asks_who_scrapes_and_signs_its_certificate_on_a_root_that_it_cannot_write_to(
+    installed: Cluster, operator_pod: str
+) -> None:
+    """Its own ServiceAccount is known and may not read metrics: with the rights of the manifests it can tell."""
+    said = real_nodes.execute(installed, SYSTEM, operator_pod, "python", "-c", SCRAPES)
+    assert json.loads(said) == [401, 403]
 
 
 def test_network_policies_are_accepted_and_select_the_pods(

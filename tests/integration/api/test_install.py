@@ -122,6 +122,8 @@ def test_the_operator_may_not_do_what_it_does_not_need(what: str, api: Api, righ
         "list nodes",
         "list events",
         "create events.events.k8s.io",
+        "create tokenreviews.authentication.k8s.io",
+        "create subjectaccessreviews.authorization.k8s.io",
     ],
 )
 def test_the_operator_may_do_what_it_needs(what: str, api: Api, rights: None) -> None:

@@ -1,17 +1,8 @@
-"""Operators that die, stand by, and have nothing to do; and a Prometheus that watches one."""
+"""Operators that die, stand by, and have nothing to do."""
 
-import contextlib
 import functools
 import json
-import shutil
-import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
-
-import pytest
 
 from tests.support.cluster import Cluster
 from tests.support.operator import (
@@ -19,9 +10,7 @@ from tests.support.operator import (
     StartOperator,
     config_map,
     disttest,
-    fetch,
     finished,
-    free_port,
     ledger,
     reaches_phase,
     run_counts,
@@ -128,42 +117,6 @@ def test_an_idle_operator_sends_nothing_but_its_lease_and_watches(
 def test_health_says_live_and_ready(operator: OperatorProcess) -> None:
     assert operator.get("/healthz") == (200, "ok")
     assert operator.get("/readyz") == (200, "ok")
-
-
-def test_a_real_prometheus_scrapes_the_operator(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, tmp_path: Path
-) -> None:
-    cluster.apply(disttest(namespace, "seen", series="seen", suites=[{"name": "none-such"}]))
-    finished(cluster, namespace, "seen")
-    with prometheus(operator.metrics_port, tmp_path) as address:
-        selector = f'disttest_runs_total{{namespace="{namespace}",verdict="Errored",reason="UnknownSuite"}}'
-        value = cluster.wait_until("Prometheus has the run", lambda: query(address, selector), 20)
-        assert value[0]["value"][1] == "1"
-        assert value[0]["metric"]["series"] == "seen"
-        assert query(address, "up")[0]["value"][1] == "1"
-
-
-@contextlib.contextmanager
-def prometheus(port: int, directory: Path) -> Iterator[str]:
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("no prometheus on PATH: `make setup` puts one into the cache, or install the package")
-    scrape = {"job_name": "operator", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
-    config = directory / "prometheus.yml"
-    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [scrape]}))
-    address = f"127.0.0.1:{free_port()}"
-    flags = (f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address={address}")
-    with (directory / "log").open("w") as log, subprocess.Popen([program, *flags], stdout=log, stderr=log) as process:
-        try:
-            yield address
-        finally:
-            process.kill()
-
-
-def query(address: str, expression: str) -> list[dict[str, Any]]:
-    code, text = fetch(f"http://{address}/api/v1/query?{urlencode({'query': expression})}")
-    result: list[dict[str, Any]] = json.loads(text)["data"]["result"] if code == 200 else []
-    return result
 
 
 def has_counted(cluster: Cluster, namespace: str, runs: int) -> bool:

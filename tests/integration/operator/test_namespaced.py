@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support import scraping
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator, disttest, finished, ledger, run_counts
 
 OVERLAY = Path(__file__).parents[3] / "manifests/overlays/namespaced"
+METRICS, ROLE = OVERLAY.parents[1] / "rbac/metrics", "disttest-operator-metrics"
 OWN = "disttest-namespaced"  # in place of disttest-system, whose ServiceAccount has the ClusterRole
 RUNS, MORE = "disttest-runs", "disttest-more"
 USER = f"system:serviceaccount:{OWN}:disttest-operator"
@@ -38,7 +40,7 @@ def kubeconfig(cluster: Cluster, installed: Path) -> Path:
 def namespaced(start_operator: StartOperator, kubeconfig: Path) -> Iterator[OperatorProcess]:
     flags = (
         *(f"--namespaces={RUNS},{MORE}", f"--lease-namespace={OWN}", "--log-format=json"),
-        *("--queue-seconds=4", "--run-seconds=90", "--workers=2", "--fixed-nodes"),
+        *("--queue-seconds=4", "--run-seconds=90", "--workers=2", "--fixed-nodes", "--metrics-insecure=false"),
     )
     with start_operator(*flags, log="namespaced.log", kubeconfig=kubeconfig) as process:
         yield process
@@ -90,3 +92,19 @@ def test_of_nodes_that_it_may_not_see_nothing_is_claimed_and_its_own_deadline_en
     assert "403" in warning["message"]
     others = [entry for entry in said if entry["level"] in {"warning", "error"} and entry is not warning]
     assert others == [], "no other right is missing"
+
+
+def test_until_an_administrator_lets_it_ask_who_scrapes_it_says_what_is_missing(
+    cluster: Cluster, namespaced: OperatorProcess
+) -> None:
+    token = f"Bearer {scraping.token(cluster, 'default', 'default')}"
+    status, text, _ = scraping.scrape(namespaced, token)
+    assert status == 503
+    assert text.strip().endswith("an administrator applies manifests/rbac/metrics")
+    assert scraping.scrape(namespaced)[0] == 401, "nobody is asked about no token"
+    rights = cluster.kubectl("kustomize", str(METRICS)).replace("disttest-system", OWN).replace(ROLE, f"{ROLE}-{OWN}")
+    cluster.kubectl("apply", "-f", "-", input=rights)
+    try:
+        cluster.wait_until("it may ask", lambda: scraping.scrape(namespaced, token)[0] == 403, 20)
+    finally:
+        cluster.kubectl("delete", "clusterrole,clusterrolebinding", f"{ROLE}-{OWN}")

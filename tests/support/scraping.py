@@ -1,0 +1,78 @@
+"""A real Prometheus, ServiceAccounts that may scrape or not, and single scrapes over HTTPS."""
+
+import contextlib
+import json
+import shutil
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.support.cluster import Cluster
+from tests.support.operator import OperatorProcess, fetch, free_port
+
+READER_ROLE = "disttest-metrics-reader"
+SECONDS = 10
+
+
+@contextlib.contextmanager
+def prometheus(port: int, directory: Path, **scrape: Any) -> Iterator[str]:
+    """It scrapes this port every second, as `scrape` says; gives its address."""
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("no prometheus on PATH: `make setup` puts one into the cache, or install the package")
+    wanted = {"job_name": "operator", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+    config = directory / "prometheus.yml"
+    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [{**wanted, **scrape}]}))
+    address = f"127.0.0.1:{free_port()}"
+    flags = (f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address={address}")
+    with (directory / "log").open("w") as log, subprocess.Popen([program, *flags], stdout=log, stderr=log) as process:
+        try:
+            yield address
+        finally:
+            process.kill()
+
+
+def query(address: str, expression: str) -> list[dict[str, Any]]:
+    code, text = fetch(f"http://{address}/api/v1/query?{urlencode({'query': expression})}")
+    result: list[dict[str, Any]] = json.loads(text)["data"]["result"] if code == 200 else []
+    return result
+
+
+def account(cluster: Cluster, namespace: str, name: str, *, may_scrape: bool) -> None:
+    cluster.kubectl("create", "serviceaccount", name, "--namespace", namespace)
+    if may_scrape:
+        subject = f"--serviceaccount={namespace}:{name}"
+        cluster.kubectl(
+            "create", "clusterrolebinding", binding(namespace, name), f"--clusterrole={READER_ROLE}", subject
+        )
+
+
+def binding(namespace: str, name: str) -> str:
+    return f"{namespace}-{name}"
+
+
+def token(cluster: Cluster, namespace: str, name: str) -> str:
+    """A fresh one each time."""
+    return cluster.kubectl("create", "token", name, "--namespace", namespace).strip()
+
+
+def scrape(operator: OperatorProcess, header: str = "", ca: Path | None = None) -> tuple[int, str, Mapping[str, str]]:
+    """Status, text and headers; the certificate is verified by `ca` where there is one."""
+    context = ssl.create_default_context(cafile=ca)
+    context.check_hostname = False  # it is asked for by an address
+    if ca is None:
+        context.verify_mode = ssl.CERT_NONE
+    url = f"https://127.0.0.1:{operator.metrics_port}/metrics"
+    asked = urllib.request.Request(url, headers={"Authorization": header} if header else {})
+    try:
+        with urllib.request.urlopen(asked, timeout=SECONDS, context=context) as answer:  # noqa: S310  # as above
+            return answer.status, answer.read().decode(), dict(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode(), dict(error.headers)
