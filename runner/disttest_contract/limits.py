@@ -18,6 +18,10 @@ RANKS_PER_NODE = 128
 SUITES = 32
 MEASUREMENTS = 64  # of one case
 QUARANTINED = 256  # patterns of one suite
+THRESHOLDS = 40  # of a run
+BANDWIDTHS = 40  # rows of a status
+SIZE_BYTES = 1 << 40  # of one collective
+BUS_BYTES_PER_SECOND = 10**15
 
 
 def cut(text: str, limit_bytes: int) -> str:

@@ -4,6 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+# What the suite `collectives` measures; a suite of one's own may call what it measures anything.
+COLLECTIVES = (
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "send_recv",
+    "send_recv_pair",
+)
+DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "int32", "uint8")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:

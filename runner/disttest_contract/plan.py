@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from disttest_contract.thresholds import Threshold
+
 SCHEMA = 1
 UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: what a suite's files are relative to
 
@@ -41,7 +43,7 @@ class RunPlan:
     """One attempt of one run. Seconds are whole; `series` may be empty.
 
     `flaky_retries` says how often a case that ended badly is tried again, `artifacts` is a directory for what is too
-    large for the report, or empty.
+    large for the report, or empty; `thresholds` is what measured bandwidths must reach.
     """
 
     namespace: str
@@ -59,6 +61,7 @@ class RunPlan:
     run_seconds: int
     flaky_retries: int = 0
     artifacts: str = ""
+    thresholds: tuple[Threshold, ...] = ()
 
     @property
     def world_size(self) -> int:
@@ -68,9 +71,11 @@ class RunPlan:
         """One line."""
         fields = {
             "schema": SCHEMA,
-            **{name: getattr(self, name) for name in self.__slots__ if name != "suites"},
+            **{name: getattr(self, name) for name in self.__slots__ if name not in ("suites", "thresholds")},
             "suites": [suite.to_json() for suite in self.suites],
         }
+        if self.thresholds:
+            fields["thresholds"] = [one.to_json() for one in self.thresholds]
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
@@ -95,7 +100,15 @@ class RunPlan:
             suites=suites,
             flaky_retries=_value(data, "flaky_retries", int),
             artifacts=_value(data, "artifacts", str),
+            thresholds=tuple(_threshold(entry) for entry in _value({"thresholds": [], **data}, "thresholds", list)),
         )
+
+
+def _threshold(entry: object) -> Threshold:
+    try:
+        return Threshold.from_json(entry)  # type: ignore[arg-type]  # what is no mapping raises too
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidPlanError(f"the plan's 'thresholds' hold {entry!r:.200}") from error
 
 
 def _suite(entry: object) -> SuitePlan:

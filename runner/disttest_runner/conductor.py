@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from disttest_contract.outcomes import Reason
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import SuiteResult
-from disttest_runner import agreement, blame, collection, measurements, orders, sources, verdicts
+from disttest_runner import agreement, blame, collection, measurements, orders, sources, thresholds, verdicts
 from disttest_runner.blame import End, Evidence, Said, World
 from disttest_runner.diagnosis import leading
 from disttest_runner.step import Answers
@@ -191,9 +191,10 @@ class Conductor:
         if measured := measurements.gather(answers.by_node.values()):
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
-        run.record(number, result)
+        run.record(number, thresholds.judged(result, self.plan.thresholds))
         # a rank could not undo what the case did to its process: the next case must not meet it
-        run.needs_gang = run.needs_gang or any(answer.get("stale") for answer in answers.by_node.values())
+        stale = any(answer.get("stale") for answer in answers.by_node.values())
+        run.needs_gang = blame.needs_new_gang(result) or stale  # being slow leaves no rank behind
         self._observer.ended(run, number)
         closer = await self._closer_look.at(run.plan.name, result)
         if closer is not result:

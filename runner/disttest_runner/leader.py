@@ -9,7 +9,7 @@ from collections.abc import Callable
 from disttest_contract.environment import AgentEnvironment
 from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.report import Report, SuiteResult
-from disttest_runner import door, orders, preflight, progress, verdicts
+from disttest_runner import door, orders, preflight, progress, sources, thresholds, verdicts
 from disttest_runner.blame import World
 from disttest_runner.conductor import Conductor, Observer
 from disttest_runner.door import Stop
@@ -77,6 +77,19 @@ class Leader:
             Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
         )
         await self._conductor.run()
+        if plan.thresholds:
+            self._add_unmeasured(self._conductor.done)
+
+    def _add_unmeasured(self, done: list[SuiteResult]) -> None:
+        """Thresholds about which no suite has measured anything: known when the last one has ended, not before."""
+        place = thresholds.home(self.plan)
+        before, after = done[place], thresholds.completed(self.plan, done)
+        if after is before:
+            return
+        done[place] = sources.warned(after, self.plan.suites[place], self.board.versions.get(0, {}))
+        for number in range(len(before.cases), len(after.cases)):
+            self._log.say(progress.case_line(after.name, number + 1, len(after.cases), after.cases[number]))
+        self._log.say(progress.suite_line(after))
 
     async def _check_nodes(self) -> None:
         """What could not be known before torch was imported. Who is late is the conductor's to find out."""

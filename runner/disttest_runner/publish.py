@@ -54,4 +54,6 @@ def _bare(case: CaseResult) -> CaseResult:
         signal=case.signal,
         exit_code=case.exit_code,
         earlier=tuple(Earlier(outcome=one.outcome, seconds=one.seconds) for one in case.earlier),
+        measurements=case.measurements,  # without them thresholds are not met
+        quarantined=case.quarantined,
     )

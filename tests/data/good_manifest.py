@@ -28,6 +28,15 @@ GOOD: Final[Mapping[str, Any]] = {
         "queueName": "gpu-nightly",
         "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
         "retries": {"flaky": 2},
+        "thresholds": [
+            {"collective": "all_reduce", "sizeBytes": 1048576, "minBusBandwidthBytesPerSecond": 400000000},
+            {
+                "collective": "all_reduce",
+                "sizeBytes": 1048576,
+                "minBusBandwidthBytesPerSecond": 500000000,
+                "dtype": "bfloat16",
+            },
+        ],
         "artifacts": {"persistentVolumeClaim": "disttest-artifacts"},
         "quarantine": {"configMap": {"name": "known-failures"}},
         "ttlSecondsAfterFinished": 604800,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.data.good_manifest import REMOVE, changed
-from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, POD
+from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, MANY_THRESHOLDS, POD
 
 # More than any pod could be given, but nothing that admission could not look at.
 FULL_SUITES = [
@@ -17,6 +17,10 @@ FULL_SUITES = [
     }
     for suite in range(32)
 ]
+
+
+ONE_NODE_OF_CPUS = {"spec/nodes": 1, "spec/gpusPerNode": 0, "spec/ranksPerNode": REMOVE, "spec/backend": REMOVE}
+COLLECTIVES_AS_A = {"name": "a", "builtin": "collectives"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ RIGHT: Final[tuple[Right, ...]] = (
     Right(id="cpu", change={"spec/gpusPerNode": 0, "spec/backend": "gloo", "spec/ranksPerNode": 128}),
     Right(id="cpu by default", change={"spec/gpusPerNode": 0, "spec/backend": REMOVE}),
     Right(id="gloo with gpus", change={"spec/backend": "gloo", "spec/ranksPerNode": 9}),
-    Right(id="most suites", change={"spec/suites": MANY_SUITES[:32]}),
+    Right(id="most suites", change={"spec/suites": MANY_SUITES[:32], "spec/thresholds": REMOVE}),
     Right(id="longest suite name", change={"spec/suites/0/name": "a" * 63}),
     Right(id="most files", change={"spec/suites/2/files": ["test/a.py"] * 64}),
     Right(id="longest path", change={"spec/suites/2/files/0": "a" * 256}),
@@ -53,6 +57,12 @@ RIGHT: Final[tuple[Right, ...]] = (
     Right(id="most of everything that suites say", change={"spec/suites": FULL_SUITES}),
     Right(id="no retries", change={"spec/retries/flaky": 0}),
     Right(id="most retries", change={"spec/retries": {"flaky": 5}}),
+    Right(id="no thresholds", change={"spec/thresholds": []}),
+    Right(id="most thresholds", change={"spec/thresholds": MANY_THRESHOLDS[:40]}),
+    Right(id="thresholds of the smallest gang", change={"spec/nodes": 1, "spec/ranksPerNode": 2}),
+    Right(id="thresholds of ranks without GPUs", change=ONE_NODE_OF_CPUS),
+    Right(id="thresholds on own files", change={"spec/suites": [{"name": "mine", "files": ["a.py"]}]}),
+    Right(id="thresholds on the suite by another name", change={"spec/suites": [COLLECTIVES_AS_A]}),
     Right(id="no artifacts", change={"spec/artifacts": REMOVE}),
     Right(id="no quarantine", change={"spec/quarantine": REMOVE}),
     Right(id="longest name of a list", change={"spec/quarantine/configMap/name": "a" * 253}),

@@ -35,7 +35,19 @@ POD = "spec/template/spec"
 EXISTS = {"key": "a", "operator": "Exists"}
 MANY_LABELS = {f"l{i}": "x" for i in range(33)}
 MANY_ENV = [{"name": f"V{i}"} for i in range(65)]
+MANY_THRESHOLDS = [
+    {
+        "collective": "send_recv_pair",
+        "sizeBytes": 2**40 - n,
+        "minBusBandwidthBytesPerSecond": 10**15,
+        "dtype": "float64",
+    }
+    for n in range(41)
+]
 MANY_SUITES = [{"name": f"s{i}"} for i in range(33)]
+
+
+ONE_GPU = {"spec/nodes": 1, "spec/gpusPerNode": 1, "spec/ranksPerNode": REMOVE}
 
 
 def _refused(path: str, value: Any, says: str = UNSUPPORTED) -> Wrong:
@@ -75,7 +87,6 @@ WRONG: Final[tuple[Wrong, ...]] = (
     ),
     one("spec/suspend", "yes", "spec.suspend: write true or false", server='must be of type boolean: "string"'),
     one("spec/cancel", 1, "spec.cancel: write true or false", server='must be of type boolean: "integer"'),
-    _refused("spec/thresholds", []),
     _refused("spec/suites/0/retries", 1),
     _refused("spec/suites/0/thresholds", []),
     _refused("spec/suites/0/env/0/valueFrom", {}),
@@ -147,6 +158,35 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/retries", 1, "spec.retries: write a mapping", server='must be of type object: "integer"'),
     one("spec/retries/flaky", -1, "from 0 to 5", server="greater than or equal to 0"),
     one("spec/retries/flaky", 6, "from 0 to 5", server="less than or equal to 5"),
+    # Thresholds
+    one("spec/thresholds", {}, "spec.thresholds: write a list", server='must be of type array: "object"'),
+    one("spec/thresholds", MANY_THRESHOLDS, "write 0 to 40 entries", server="must have at most 40 items"),
+    one("spec/thresholds/0/collective", REMOVE, "collective: is missing", server="collective: Required value"),
+    one(
+        "spec/thresholds/0/collective", "allreduce", "write one of all_reduce", server='supported values: "all_reduce"'
+    ),
+    one("spec/thresholds/0/sizeBytes", REMOVE, "sizeBytes: is missing", server="sizeBytes: Required value"),
+    one("spec/thresholds/0/sizeBytes", 0, "from 1 to 1099511627776", server="greater than or equal to 1"),
+    one(
+        "spec/thresholds/0/sizeBytes", 2**40 + 1, "from 1 to 1099511627776", server="less than or equal to 109951162777"
+    ),
+    one("spec/thresholds/0/sizeBytes", "1G", "from 1 to 1099511627776, not '1G'", server='type integer: "string"'),
+    one("spec/thresholds/0/minBusBandwidthBytesPerSecond", REMOVE, "is missing", server="PerSecond: Required value"),
+    one("spec/thresholds/0/minBusBandwidthBytesPerSecond", 0, "from 1 to", server="greater than or equal to 1"),
+    one(
+        "spec/thresholds/0/minBusBandwidthBytesPerSecond", 1.5, "whole number from 1", server="must be of type integer"
+    ),
+    one(
+        "spec/thresholds/0/minBusBandwidthBytesPerSecond", 10**15 + 1, "to 1000000000000000", server="or equal to 1e+15"
+    ),
+    one("spec/thresholds/0/dtype", "bf16", "write one of float32", server='supported values: "float32"'),
+    one("spec/thresholds/0/dtype", "bfloat16", "there is one threshold for each collective, size and type"),
+    one("spec/thresholds/1/dtype", REMOVE, "there is one threshold for each collective, size and type"),
+    one("spec/thresholds/0/ratio", 0.9, "ratio: is unknown", server='unknown field "spec.thresholds[0].ratio"'),
+    one("spec/suites", [{"name": "data-parallel"}], "no suite measures what thresholds are about"),
+    one("spec/suites", [{"name": "collectives", "builtin": "data-parallel"}], "add the suite collectives"),
+    Wrong(id="one rank", change={"spec/nodes": 1, "spec/ranksPerNode": 1}, parser="one rank alone measures nothing"),
+    Wrong(id="one GPU", change=ONE_GPU, parser="write more nodes or ranksPerNode, or remove thresholds"),
     # Words
     one("spec/artifacts", {}, "persistentVolumeClaim: is missing", server="persistentVolumeClaim: Required value"),
     one("spec/artifacts/persistentVolumeClaim", "My_Claim", "write the name of a PersistentVolumeClaim"),

@@ -7,6 +7,7 @@ from typing import Any
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD
 from disttest_contract.report import CaseResult, Report
+from disttest_operator.core import bandwidth
 from disttest_operator.core.evidence import Evidence
 
 FAILURES = 20
@@ -21,6 +22,7 @@ def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
     """Names of suites come from the spec: what a report calls them could be anything."""
     by_name = {suite.name: suite for suite in reversed(report.suites)}
     suites = [by_name[suite.name] for suite in evidence.test.spec.suites if suite.name in by_name]
+    rows = bandwidth.rows(report, evidence.test.spec.thresholds)
     return {
         "cases": report.counts.to_json(),
         "suites": [
@@ -35,6 +37,7 @@ def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
             for suite in suites
         ],
         "failures": _failures(report),
+        **({"bandwidth": rows} if rows else {}),
     }
 
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from disttest_contract.outcomes import Verdict
+from disttest_contract.thresholds import Threshold
 
 GROUP = "disttest.dev"
 VERSION = "v1alpha1"
@@ -125,6 +126,7 @@ class Spec:
     queue_name: str = ""
     timeouts: Timeouts = Timeouts()
     retries: Retries = Retries()
+    thresholds: tuple[Threshold, ...] = ()
     artifacts: Artifacts = Artifacts()
     quarantine: Quarantine = Quarantine()
     ttl_seconds_after_finished: int | None = None

@@ -16,6 +16,7 @@ STACK_BYTES = 1024
 SENTENCES = ("summary", "artifacts")  # of a diagnosis
 FEW_CASES = 200
 TELLING = frozenset({"earlier", "measurements"})
+JUDGED = ("measurements", "quarantined")  # without these a stored report could come to another verdict
 Json = dict[str, Any]
 
 
@@ -80,7 +81,7 @@ def _keep_few(report: Json) -> None:
                 "outcome": case["outcome"],
                 "seconds": case["seconds"],
                 "message": limits.cut(case.get("message", ""), limits.FAILURE_MESSAGE_BYTES),
-                **({"quarantined": True} if case.get("quarantined") else {}),
+                **{key: case[key] for key in JUDGED if key in case},
             }
             for case in suite["cases"][:FEW_CASES]
         ]

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from disttest_contract.thresholds import Threshold
 from disttest_operator.core import schema, spec_rules, spec_schema
 from disttest_operator.core.model import (
     API_VERSION,
@@ -24,7 +25,6 @@ from disttest_operator.core.model import (
 NAME_LENGTH = 52  # leaves room for -a<attempt>-<node index> in the 63 characters of a host name
 GENERATED_CHARACTERS = 5  # that the API server appends to generateName
 LOCAL_UID = "local"  # of a run that no API server knows
-RANKS_WITHOUT_GPUS = 2
 NAME_ADVICE = (
     f"write a name of at most {NAME_LENGTH} lower-case letters, digits and '-', beginning with a letter"
     " and ending with a letter or digit"
@@ -134,7 +134,7 @@ def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
         suites=tuple(_suite(suite) for suite in raw["suites"]),
         nodes=raw.get("nodes", 1),
         gpus_per_node=gpus,
-        ranks_per_node=raw.get("ranksPerNode") or gpus or RANKS_WITHOUT_GPUS,
+        ranks_per_node=raw.get("ranksPerNode") or gpus or spec_schema.RANKS_WITHOUT_GPUS,
         backend=Backend(raw.get("backend") or (Backend.NCCL if gpus else Backend.GLOO)),
         image=raw.get("image", defaults.image),
         gpu_resource=raw.get("gpuResource", defaults.gpu_resource),
@@ -143,6 +143,7 @@ def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
         queue_name=raw.get("queueName", ""),
         timeouts=_timeouts(raw.get("timeouts", {}), defaults.timeouts),
         retries=_retries(raw.get("retries", {})),
+        thresholds=tuple(_threshold(entry) for entry in raw.get("thresholds", ())),
         artifacts=Artifacts(persistent_volume_claim=raw.get("artifacts", {}).get("persistentVolumeClaim", "")),
         quarantine=Quarantine(config_map=raw.get("quarantine", {}).get("configMap", {}).get("name", "")),
         ttl_seconds_after_finished=raw.get("ttlSecondsAfterFinished"),
@@ -184,6 +185,15 @@ def _retries(raw: Mapping[str, int]) -> Retries:
     standard = Retries()
     return Retries(
         flaky=raw.get("flaky", standard.flaky), infrastructure=raw.get("infrastructure", standard.infrastructure)
+    )
+
+
+def _threshold(raw: Mapping[str, Any]) -> Threshold:
+    return Threshold(
+        collective=raw["collective"],
+        size_bytes=raw["sizeBytes"],
+        min_bus_bandwidth_bytes_per_second=raw["minBusBandwidthBytesPerSecond"],
+        dtype=raw.get("dtype", ""),
     )
 
 

@@ -25,6 +25,7 @@ def run_plan(test: DistTest, attempt: int, quarantine: Lists = NOTHING) -> RunPl
         run_seconds=attempts.run_seconds_left(test),
         flaky_retries=spec.retries.flaky,
         artifacts=naming.ARTIFACTS_DIRECTORY if spec.artifacts.persistent_volume_claim else "",
+        thresholds=spec.thresholds,
     )
 
 

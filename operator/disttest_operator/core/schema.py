@@ -45,12 +45,12 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list; where `unique` is set, no two entries may agree in that field, else `advice` says what to write."""
+    """A list. Entries that agree in all fields of `unique` are refused, if it has any; `advice` says what to write."""
 
     item: "Rule"
     max_items: int
     min_items: int = 0
-    unique: str = ""
+    unique: tuple[str, ...] = ()
     advice: str = ""
 
 
@@ -162,8 +162,8 @@ def _check_list(rule: ListOf, value: Any, path: str) -> Iterator[str]:
     for index, item in enumerate(value):
         yield from check(rule.item, item, f"{path}[{index}]")
     if rule.unique:
-        names = [item.get(rule.unique) for item in value if isinstance(item, Mapping)]
-        if any(name in names[:index] for index, name in enumerate(names)):
+        keys = [tuple(item.get(name) for name in rule.unique) for item in value if isinstance(item, Mapping)]
+        if any(key in keys[:index] for index, key in enumerate(keys)):
             yield f"{path}: {rule.advice}"
 
 

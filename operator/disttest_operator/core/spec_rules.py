@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from disttest_contract import environment
+from disttest_contract.suites import MEASURING
 from disttest_operator.core.model import Backend
-from disttest_operator.core.spec_schema import ADHOC_SERIES
+from disttest_operator.core.spec_schema import ADHOC_SERIES, RANKS_WITHOUT_GPUS
 
 DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
 RESERVED = (
@@ -39,6 +40,19 @@ def _leaves_gpus_to_gpus_per_node(spec: Node) -> bool:
     resources = spec.get("template", {}).get("spec", {}).get("resources", {})
     name = spec.get("gpuResource", DEFAULT_GPU_RESOURCE)
     return all(name not in resources.get(kind, {}) for kind in ("limits", "requests"))
+
+
+def _measures_what_has_thresholds(spec: Node) -> bool:
+    """A suite with files may record what it likes."""
+    return not spec.get("thresholds") or any(
+        "configMap" in suite or "files" in suite or suite.get("builtin", suite["name"]) == MEASURING
+        for suite in spec["suites"]
+    )
+
+
+def _has_ranks_to_measure(spec: Node) -> bool:
+    ranks = spec.get("ranksPerNode") or spec.get("gpusPerNode", 8) or RANKS_WITHOUT_GPUS
+    return not spec.get("thresholds") or spec.get("nodes", 1) * ranks > 1
 
 
 def _has_room_for_a_case(timeouts: Node) -> bool:
@@ -89,6 +103,19 @@ RULES = (
         path="",
         sentence="GPUs are asked for by gpusPerNode; remove the GPU resource from template.spec.resources",
         holds=_leaves_gpus_to_gpus_per_node,
+    ),
+    Rule(
+        path="",
+        sentence=(
+            f"no suite measures what thresholds are about; add the suite {MEASURING}, or one with files, or remove"
+            " thresholds"
+        ),
+        holds=_measures_what_has_thresholds,
+    ),
+    Rule(
+        path="",
+        sentence="one rank alone measures nothing; write more nodes or ranksPerNode, or remove thresholds",
+        holds=_has_ranks_to_measure,
     ),
     Rule(path="env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
     Rule(path="suites[].env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),

@@ -1,11 +1,13 @@
 """What every field of a DistTest's spec may be."""
 
 from disttest_contract import limits
+from disttest_contract.measurement import COLLECTIVES, DTYPES
 from disttest_contract.plan import UPSTREAM_ROOT
 from disttest_operator.core.model import Backend, Concurrency, Placement
 from disttest_operator.core.schema import Flag, ListOf, MapOf, Object, Quantity, Text, Whole
 
 ADHOC_SERIES = "adhoc"  # where runs without a series are counted
+RANKS_WITHOUT_GPUS = 2
 
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
@@ -48,7 +50,9 @@ ENV = Object(
     refused={"valueFrom": NOT_YET},
 )
 
-VARIABLES = ListOf(item=ENV, max_items=64, unique="name", advice="each variable can be set once; remove one of the two")
+VARIABLES = ListOf(
+    item=ENV, max_items=64, unique=("name",), advice="each variable can be set once; remove one of the two"
+)
 
 # Before each of these characters a '.' may stand, a '/', or both: so no part of a path is empty, and none is "..".
 _GLOB_CHARACTER = r"[-A-Za-z0-9_*?!+@=,\[\]]"
@@ -95,6 +99,16 @@ RETRIES = Object(
     fields={
         "flaky": Whole(minimum=0, maximum=5, default=1),
         "infrastructure": Whole(minimum=0, maximum=5, default=1),
+    },
+)
+
+THRESHOLD = Object(
+    required=("collective", "sizeBytes", "minBusBandwidthBytesPerSecond"),
+    fields={
+        "collective": Text(max_length=16, choices=COLLECTIVES),
+        "sizeBytes": Whole(minimum=1, maximum=limits.SIZE_BYTES),
+        "minBusBandwidthBytesPerSecond": Whole(minimum=1, maximum=limits.BUS_BYTES_PER_SECOND),
+        "dtype": Text(max_length=16, choices=DTYPES),
     },
 )
 
@@ -170,7 +184,7 @@ SPEC = Object(
             item=SUITE,
             min_items=1,
             max_items=limits.SUITES,
-            unique="name",
+            unique=("name",),
             advice=(
                 "each suite needs a name of its own; rename one, and say what it runs in builtin, configMap or files"
             ),
@@ -196,6 +210,12 @@ SPEC = Object(
         "queueName": _object_name("a LocalQueue of this namespace"),
         "timeouts": TIMEOUTS,
         "retries": RETRIES,
+        "thresholds": ListOf(
+            item=THRESHOLD,
+            max_items=limits.THRESHOLDS,
+            unique=("collective", "sizeBytes", "dtype"),
+            advice="there is one threshold for each collective, size and type; remove one of the two",
+        ),
         "artifacts": Object(
             required=("persistentVolumeClaim",),
             fields={"persistentVolumeClaim": _object_name("a PersistentVolumeClaim of this namespace")},
@@ -209,5 +229,5 @@ SPEC = Object(
             fields={"metadata": Object(fields={"labels": LABELS, "annotations": ANNOTATIONS}), "spec": POD}
         ),
     },
-    refused=dict.fromkeys(("thresholds", "files", "select", "resourceClaims"), NOT_YET),
+    refused=dict.fromkeys(("files", "select", "resourceClaims"), NOT_YET),
 )

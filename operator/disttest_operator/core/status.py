@@ -15,7 +15,7 @@ from disttest_operator.core.rule import Ending
 
 ORDER = tuple(Phase)
 SAID_ALREADY = frozenset({"message", "cases", "charged"})  # of the last attempt, by the status itself
-REPORTED = frozenset({"cases", "suites", "failures", "stepSeconds"})
+REPORTED = frozenset({"cases", "suites", "failures", "bandwidth", "stepSeconds"})
 
 
 def going_on(evidence: Evidence) -> dict[str, Any]:

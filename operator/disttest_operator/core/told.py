@@ -1,6 +1,7 @@
 """Rules that take verdict and reason from what somebody said: the leader, an agent, a rule of the configuration."""
 
 from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core import bandwidth
 from disttest_operator.core.evidence import Evidence, ReportFound, ReportLost
 from disttest_operator.core.judgement import conclusion
 from disttest_operator.core.rule import Ending, Retry, Told
@@ -47,6 +48,8 @@ def reported_result(evidence: Evidence) -> Ending | None:
     verdict, reason = conclusion(found.report)
     if verdict in {Verdict.INFRA_FAILED, Verdict.CANCELLED}:
         return None
+    if verdict is Verdict.PASSED and (missed := bandwidth.missed(found.report, evidence.test.spec.thresholds)):
+        return Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message=missed)
     return Ending(verdict=verdict, reason=reason, message=found.report.message or str(found.report.counts.to_json()))
 
 

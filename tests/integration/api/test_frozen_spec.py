@@ -49,6 +49,7 @@ CHANGES: Mapping[str, Any] = {
     "queueName": "other",
     "timeouts": {"caseSeconds": 10},
     "retries": {"flaky": 0},
+    "thresholds": [{"collective": "all_gather", "sizeBytes": 1, "minBusBandwidthBytesPerSecond": 1}],
     "artifacts": {"persistentVolumeClaim": "other"},
     "quarantine": {"configMap": {"name": "other"}},
     "template": {"spec": {"nodeSelector": {"example.com/gpu": "a100"}}},

@@ -73,6 +73,18 @@ STATUS: Mapping[str, Any] = {
             "quarantined": False,
         }
     ],
+    "bandwidth": [
+        {"collective": "all_gather", "sizeBytes": 1048576, "threshold": 400000000000, "ok": False},
+        {
+            "collective": "all_reduce",
+            "dtype": "bfloat16",
+            "sizeBytes": 1048576,
+            "busBytesPerSecond": 380500000000.5,
+            "threshold": 400000000000,
+            "ok": False,
+        },
+        {"collective": "send_recv_pair", "dtype": "int64", "sizeBytes": 8, "busBytesPerSecond": 0.25, "ok": True},
+    ],
     "report": {"configMap": "finished-report", "sha256": "ab" * 32},
 }
 

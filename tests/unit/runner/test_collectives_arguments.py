@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from disttest_contract.measurement import COLLECTIVES
 from disttest_runner.suites.collectives import factors
 from disttest_runner.suites.collectives.arguments import (
     GIB,
@@ -11,7 +12,6 @@ from disttest_runner.suites.collectives.arguments import (
     MIB,
     Arguments,
     InvalidArgumentError,
-    show_bytes,
 )
 
 
@@ -64,14 +64,6 @@ def test_a_wrong_value_is_refused_with_what_to_write(name: str, text: str, words
 
 
 @pytest.mark.parametrize(
-    ("count", "text"),
-    [(GIB, "1 GiB"), (3 * MIB, "3 MiB"), (1536, "1536 B"), (4 * KIB, "4 KiB"), (0, "0 B"), (1025 * MIB, "1025 MiB")],
-)
-def test_bytes_are_shown_in_the_largest_exact_unit(count: int, text: str) -> None:
-    assert show_bytes(count) == text
-
-
-@pytest.mark.parametrize(
     ("collective", "factor", "elements"),
     [
         ("all_reduce", 1.75, 256),
@@ -95,6 +87,10 @@ def test_elements_are_rounded_up() -> None:
     """Else the bandwidth of bytes that never moved would be reported."""
     assert factors.elements_per_rank("all_gather", size_bytes=1000, element_bytes=8, world_size=3) == 42
     assert factors.elements_per_rank("all_gather", size_bytes=8, element_bytes=4, world_size=512) == 1
+
+
+def test_thresholds_can_name_every_collective_and_no_other() -> None:
+    assert set(factors.COUNTINGS) == set(COLLECTIVES)
 
 
 @pytest.mark.parametrize("world_size", [2, 3, 4, 5, 8, 9, 64])

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
+from disttest_contract.measurement import DTYPES as KNOWN_DTYPES
+
 SIZES, DTYPES, ITERATIONS = "COLLECTIVES_SIZES", "COLLECTIVES_DTYPES", "COLLECTIVES_ITERATIONS"
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -13,7 +15,6 @@ MAX_BYTES = 64 * GIB
 MAX_VALUES = 16  # of one variable
 MAX_ITERATIONS = 100_000
 ITERATIONS_DEFAULT = 20
-KNOWN_DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "int32", "uint8")
 
 Value = TypeVar("Value")
 
@@ -45,14 +46,6 @@ DEFAULTS = {
     # below 1 GiB latency still shows
     "nccl": Arguments(sizes_bytes=(MIB, 32 * MIB, GIB), dtypes=("float32", "bfloat16")),
 }
-
-
-def show_bytes(count: int) -> str:
-    """1 GiB, 512 KiB, 1000 B: in the largest unit that is exact."""
-    for unit in ("G", "M", "K"):
-        if count and count % UNITS[unit] == 0:
-            return f"{count // UNITS[unit]} {unit}iB"
-    return f"{count} B"
 
 
 def _several(

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import pytest
 import torch
 
+from disttest_contract.units import show_bytes
 from disttest_runner.gang import Gang
 from disttest_runner.measurements import Sample, median
 from disttest_runner.session import GANG
 from disttest_runner.suites.collectives import factors, operations, timing, values
-from disttest_runner.suites.collectives.arguments import Arguments, InvalidArgumentError, show_bytes
+from disttest_runner.suites.collectives.arguments import Arguments, InvalidArgumentError
 from disttest_runner.suites.collectives.operations import Operation
 from disttest_runner.suites.collectives.rounds import Round
 

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from disttest_contract import limits
+from disttest_contract.measurement import COLLECTIVES, DTYPES
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
+from disttest_contract.thresholds import Threshold
 from disttest_operator.core import blame, history, ledger, parse, results, schema, spec_rules, spec_schema
 from disttest_operator.core.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Template, Timeouts
 
@@ -177,6 +179,7 @@ def test_the_name_has_the_same_rule_on_both_sides() -> None:
         (SPEC["properties"]["suites"]["items"], Suite),
         (SPEC["properties"]["timeouts"], Timeouts),
         (SPEC["properties"]["retries"], Retries),
+        (SPEC["properties"]["thresholds"]["items"], Threshold),
         (SPEC["properties"]["artifacts"], Artifacts),
         (SPEC["properties"]["quarantine"], Quarantine),
     ],
@@ -225,6 +228,13 @@ def test_the_status_knows_every_phase_verdict_and_outcome() -> None:
     assert status["verdict"]["enum"] == list(Verdict)
     assert set(status["cases"]["properties"]) == {"total", *Outcome, "flaky", "quarantined"}
     assert status["failures"]["items"]["properties"]["outcome"]["enum"] == list(Outcome)
+
+
+def test_the_status_knows_every_collective_and_type_that_may_have_a_threshold() -> None:
+    bandwidth = STATUS["properties"]["bandwidth"]
+    row = bandwidth["items"]["properties"]
+    assert (row["collective"]["enum"], row["dtype"]["enum"]) == (list(COLLECTIVES), list(DTYPES))
+    assert bandwidth["maxItems"] == limits.BANDWIDTHS
 
 
 def test_reasons_fit_into_the_status_and_the_totals_of_the_ledger() -> None:
