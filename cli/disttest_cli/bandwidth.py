@@ -1,45 +1,51 @@
-"""What a run has measured, as rows of text: for each collective and type the largest size."""
+"""What a run has measured, as rows of text: what has a threshold, and for each collective and type the largest size."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from disttest_contract import thresholds
 from disttest_contract.measurement import Measurement
 from disttest_contract.report import Report
+from disttest_contract.thresholds import Standing, Threshold
+from disttest_contract.units import BYTES, BYTES_PER_SECOND
 
 COLUMNS = ("BANDWIDTH", "TYPE", "SIZE", "TIME", "ALGORITHM", "BUS", "WRONG", "SLOWEST RANK")
+THRESHOLD = "THRESHOLD"  # behind BUS, where there are any
 MAX_ROWS = 40
 NOTABLE = 1.1  # times the median: how slow the slowest rank must be to be shown
 
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
-BYTES_PER_SECOND = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
-BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def rows(report: Report) -> tuple[list[Sequence[str]], str]:
-    """The table with its head, and a note on what it leaves out. Both empty where nothing was measured."""
+def rows(report: Report, wanted: Sequence[Threshold] = ()) -> tuple[list[Sequence[str]], str]:
+    """The table with its head, and a note on what it leaves out. Both empty where nothing was or had to be measured."""
     measured = [one for suite in report.suites for case in suite.cases for one in case.measurements]
-    chosen = _largest(measured)
-    shown = chosen[:MAX_ROWS]
+    shown = thresholds.standings(measured, wanted)[:MAX_ROWS]
     if not shown:
         return [], ""
-    left_out = len(measured) - len(shown)
+    left_out = len(measured) - sum(one.measured is not None for one in shown)
     note = f"and {left_out} more measurements, most of smaller sizes: the report has them all" if left_out else ""
-    return [COLUMNS, *(_row(one, report) for one in shown)], note
+    table = [COLUMNS, *(_row(one, report) for one in shown)]
+    if not wanted:
+        return [*table], note
+    place = COLUMNS.index("BUS") + 1
+    beside = [THRESHOLD, *map(_threshold, shown)]
+    return [(*row[:place], cell, *row[place:]) for row, cell in zip(table, beside, strict=True)], note
 
 
-def _largest(measured: Iterable[Measurement]) -> list[Measurement]:
-    found: dict[tuple[str, str], Measurement] = {}
-    for one in measured:
-        known = found.setdefault((one.collective, one.dtype), one)
-        if one.size_bytes > known.size_bytes:
-            found[one.collective, one.dtype] = one
-    return list(found.values())
+def _threshold(one: Standing) -> str:
+    if one.threshold is None:
+        return ""
+    limit = _show(one.threshold.min_bus_bandwidth_bytes_per_second, BYTES_PER_SECOND, "B/s")
+    return limit if one.is_met else f"missed: {limit}"
 
 
-def _row(one: Measurement, report: Report) -> tuple[str, ...]:
+def _row(one: Standing, report: Report) -> tuple[str, ...]:
+    head = (one.collective, one.dtype or "any", _show(one.size_bytes, BYTES, "B"))
+    return (*head, *(_numbers(one.measured, report) if one.measured else ("", "", "nothing", "", "")))
+
+
+def _numbers(one: Measurement, report: Report) -> tuple[str, ...]:
     return (
-        one.collective,
-        one.dtype,
-        _show(one.size_bytes, BYTES, "B"),
         _show(one.seconds, SECONDS, "us", at_least=1e-6),
         _show(one.alg_bytes_per_second, BYTES_PER_SECOND, "B/s"),
         _show(one.bus_bytes_per_second, BYTES_PER_SECOND, "B/s"),

@@ -183,7 +183,7 @@ def _run(test: DistTest, plan: RunPlan, path: Path) -> int:
         print(f"disttest: {plan.name}: {result.problem}; the leader ended with {result.exit_code}", file=sys.stderr)
         return result.exit_code if result.exit_code in (*EXIT_CODES.values(),) else ExitCode.INFRASTRUCTURE
     print()
-    print(table.render_report(result.report), end="")
+    print(table.render_report(result.report, plan.thresholds), end="")
     try:
         path.write_bytes(result.report.dumps())
         print(f"report: {path}", flush=True)

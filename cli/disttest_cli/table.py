@@ -6,6 +6,7 @@ from disttest_cli import bandwidth
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
+from disttest_contract.thresholds import Threshold
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
 QUARANTINED = "QUARANTINED"  # behind FAILED, where there are such cases
@@ -15,8 +16,8 @@ MESSAGE_LINES = 8
 LINE_BYTES = 400
 
 
-def render_report(report: Report) -> str:
-    """Suites, failures, verdict and timing; ends with a newline."""
+def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
+    """Suites, failures, bandwidth beside its thresholds, verdict and timing; ends with a newline."""
     lines = [
         (
             f"{report.namespace}/{report.name}, attempt {report.attempt}: {report.nodes} nodes x "
@@ -35,7 +36,7 @@ def render_report(report: Report) -> str:
         lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
     lines += _flaky(report)
     lines += _quarantined(report)
-    lines += _bandwidth(report)
+    lines += _bandwidth(report, thresholds)
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(lines) + "\n"
@@ -57,8 +58,8 @@ def _row(suite: SuiteResult) -> tuple[str, ...]:
     return (suite.name, suite.verdict.value, *_numbers(suite.counts), _seconds(suite.seconds))
 
 
-def _bandwidth(report: Report) -> list[str]:
-    rows, note = bandwidth.rows(report)
+def _bandwidth(report: Report, thresholds: Sequence[Threshold]) -> list[str]:
+    rows, note = bandwidth.rows(report, thresholds)
     return ["", *_table(rows), *([note] if note else [])] if rows else []
 
 

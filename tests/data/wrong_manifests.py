@@ -177,7 +177,10 @@ WRONG: Final[tuple[Wrong, ...]] = (
         "spec/thresholds/0/minBusBandwidthBytesPerSecond", 1.5, "whole number from 1", server="must be of type integer"
     ),
     one(
-        "spec/thresholds/0/minBusBandwidthBytesPerSecond", 10**15 + 1, "to 1000000000000000", server="or equal to 1e+15"
+        "spec/thresholds/0/minBusBandwidthBytesPerSecond",
+        10**15 + 1,
+        "to 1000000000000000",
+        server="or equal to 100000",
     ),
     one("spec/thresholds/0/dtype", "bf16", "write one of float32", server='supported values: "float32"'),
     one("spec/thresholds/0/dtype", "bfloat16", "there is one threshold for each collective, size and type"),

@@ -6,6 +6,7 @@ from disttest_operator.core.matching import Match
 from disttest_operator.core.model import Quarantine, Suite
 from disttest_operator.core.rule import Retry
 from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
+from tests.support.measured import a_threshold
 from tests.support.runs import (
     a_bad_report,
     a_disrupted_pod,
@@ -96,6 +97,13 @@ OF_RUNS = {
     "report passed": Row(
         evidence=evidence(*ENDED, report=found(a_report())),
         verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, words="2 cases passed",
+    ),
+    "report passed, but not the thresholds": Row(
+        evidence=evidence(
+            *ENDED, report=found(a_report()), test=a_test(spec=a_spec(thresholds=(a_threshold(),))),
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED,
+        words="the cases passed, but not the thresholds: all_reduce of 1 GiB: nothing was measured",
     ),
     "report failed, though a pod was disrupted afterwards": Row(
         evidence=evidence(

@@ -8,6 +8,7 @@ import pytest
 from disttest_contract import environment
 from disttest_contract.environment import AgentEnvironment, is_reserved
 from disttest_contract.plan import InvalidPlanError, RunPlan, SuitePlan
+from disttest_contract.thresholds import Threshold
 
 PLAN = RunPlan(
     namespace="gpu-ci",
@@ -30,7 +31,12 @@ PLAN = RunPlan(
     run_seconds=7200,
     flaky_retries=1,
     artifacts="/artifacts",
+    thresholds=(
+        Threshold(collective="all_reduce", size_bytes=1 << 30, min_bus_bandwidth_bytes_per_second=10**15),
+        Threshold(collective="gather", size_bytes=8, min_bus_bandwidth_bytes_per_second=1, dtype="int64"),
+    ),
 )
+THRESHOLD = PLAN.thresholds[0].to_json()
 SUITE = json.loads(PLAN.to_json())["suites"][0]
 ENVIRON = {
     environment.PLAN: PLAN.to_json(),
@@ -54,6 +60,14 @@ def test_a_plan_without_quarantine_says_nothing_of_it() -> None:
     assert ["quarantine" in suite for suite in suites] == [False, False, False, True]
 
 
+def test_a_plan_of_an_operator_that_knows_no_thresholds_has_none() -> None:
+    data = json.loads(PLAN.to_json())
+    del data["thresholds"]
+    without = RunPlan.from_json(json.dumps(data))
+    assert without.thresholds == ()
+    assert "thresholds" not in json.loads(without.to_json())
+
+
 def test_unknown_keys_of_a_plan_are_ignored() -> None:
     data = json.loads(PLAN.to_json())
     data["suites"][0]["colour"] = "red"
@@ -75,6 +89,12 @@ def test_unknown_keys_of_a_plan_are_ignored() -> None:
         ({"suites": [{**SUITE, "env": [["X", 1]]}]}, "env"),
         ({"suites": [{**SUITE, "quarantine": "t.py::test_x"}]}, "quarantine"),
         ({"suites": [{**SUITE, "quarantine": [["x"]]}]}, "quarantine"),
+        ({"thresholds": {}}, "thresholds"),
+        ({"thresholds": [[]]}, "thresholds"),
+        ({"thresholds": [{}]}, "thresholds"),
+        ({"thresholds": [{**THRESHOLD, "size_bytes": "1G"}]}, "thresholds"),
+        ({"thresholds": [{**THRESHOLD, "min_bus_bandwidth_bytes_per_second": 0}]}, "thresholds"),
+        ({"thresholds": [{**THRESHOLD, "dtype": None}]}, "thresholds"),
         ({"flaky_retries": "1"}, "flaky_retries"),
         ({"backend": None}, "backend"),
     ],

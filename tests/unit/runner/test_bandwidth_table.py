@@ -7,30 +7,13 @@ import pytest
 from disttest_cli import bandwidth
 from disttest_cli.table import render_report
 from disttest_contract.measurement import Measurement
-from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.report import Report, SuiteResult
+from tests.support.measured import ALL_REDUCE, GB, a_measured_case, a_measurement, a_threshold
 from tests.unit.runner.test_table import GREEN, REPORT
-
-GIB = 1 << 30
-ALL_REDUCE = Measurement(
-    collective="all_reduce",
-    dtype="float32",
-    size_bytes=GIB,
-    ranks=4,
-    iterations=20,
-    seconds=0.00451,
-    fastest_rank_seconds=0.0045,
-    slowest_rank_seconds=0.00902,
-    slowest_rank=3,
-    alg_bytes_per_second=238.08e9,
-    bus_bytes_per_second=357.1e9,
-    wrong_elements=0,
-)
 
 
 def measured(*measurements: Measurement) -> Report:
-    case = CaseResult(id="b.py::test_b", outcome=Outcome.PASSED, seconds=1, measurements=measurements)
-    suite: SuiteResult = dataclasses.replace(GREEN, cases=(case,))
+    suite: SuiteResult = dataclasses.replace(GREEN, cases=(a_measured_case(*measurements),))
     return dataclasses.replace(REPORT, suites=(suite,))
 
 
@@ -60,6 +43,24 @@ def test_the_table_is_short_whatever_was_measured() -> None:
     rows, note = bandwidth.rows(measured(*many))
     assert len(rows) == 1 + bandwidth.MAX_ROWS
     assert note.startswith("and 20 more")
+
+
+def test_thresholds_stand_beside_what_was_reached_and_those_missed_on_top() -> None:
+    wanted = [a_threshold(), a_threshold(collective="gather"), a_threshold(GB, collective="reduce")]
+    report = measured(a_measurement(2 * GB, collective="reduce"), a_measurement(380 * GB), a_measurement(size_bytes=8))
+    rows, note = bandwidth.rows(report, wanted)
+    assert rows[0][5:8] == ("BUS", "THRESHOLD", "WRONG")
+    assert [(row[0], row[1], row[5], row[6]) for row in rows[1:]] == [
+        ("gather", "any", "nothing", "missed: 400 GB/s"),
+        ("all_reduce", "float32", "380 GB/s", "missed: 400 GB/s"),
+        ("reduce", "float32", "2 GB/s", "1 GB/s"),
+    ]
+    assert note.startswith("and 1 more measurements")
+    assert "missed: 400 GB/s" in render_report(report, wanted)
+
+
+def test_without_thresholds_there_is_no_column_for_them() -> None:
+    assert "THRESHOLD" not in render_report(measured(ALL_REDUCE))
 
 
 def test_nothing_measured_shows_nothing() -> None:

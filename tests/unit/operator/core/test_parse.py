@@ -10,6 +10,7 @@ import pytest
 
 from disttest_contract.outcomes import Verdict
 from disttest_contract.plan import SuitePlan
+from disttest_contract.thresholds import Threshold
 from disttest_operator.core import run_plan
 from disttest_operator.core.model import (
     Artifacts,
@@ -101,6 +102,11 @@ def test_the_good_manifest_is_read_whole() -> None:
     )
     assert spec.env == (("NCCL_DEBUG", "INFO"), ("EMPTY", ""))
     assert spec.timeouts == Timeouts(queue_seconds=1800, join_seconds=300, case_seconds=300, run_seconds=7200)
+    reached = Threshold(collective="all_reduce", size_bytes=1 << 20, min_bus_bandwidth_bytes_per_second=400_000_000)
+    assert spec.thresholds == (
+        reached,
+        replace(reached, min_bus_bandwidth_bytes_per_second=500_000_000, dtype="bfloat16"),
+    )
     assert (spec.retries, spec.artifacts) == (Retries(flaky=2), Artifacts(persistent_volume_claim="disttest-artifacts"))
     assert spec.ttl_seconds_after_finished == 604800
     assert spec.template == Template(
