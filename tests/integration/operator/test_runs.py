@@ -29,7 +29,9 @@ def test_slow():
 def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
     cluster: Cluster, operator: OperatorProcess, namespace: str
 ) -> None:
-    cluster.apply(disttest(namespace, "good", series="smoke", suites=[{"name": "collectives", "select": "float32"}]))
+    suites, asked = [{"name": "collectives", "select": "float32"}], {"collective": "all_reduce", "sizeBytes": 4096}
+    thresholds = [asked | {"minBusBandwidthBytesPerSecond": 1}]
+    cluster.apply(disttest(namespace, "good", series="smoke", suites=suites, thresholds=thresholds))
     status = finished(cluster, namespace, "good", timeout_seconds=90)
 
     assert (status["verdict"], status["reason"], status["phase"]) == ("Passed", "AllCasesPassed", "Finished"), status
@@ -38,6 +40,14 @@ def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
     assert status["cases"]["passed"] > 10
     assert status["cases"]["failed"] == 0
     assert status["suites"][0]["name"] == "collectives"
+    reached, *others = status["bandwidth"]
+    assert reached == asked | {
+        "dtype": "float32",
+        "busBytesPerSecond": reached["busBytesPerSecond"],
+        "threshold": 1,
+        "ok": True,
+    }
+    assert ("send_recv_pair", 2 << 20) in [(row["collective"], row["sizeBytes"]) for row in others]
     assert (status["attempt"], status["series"], status["observedGeneration"]) == (1, "smoke", 1)
     assert set(status["stepSeconds"]) == {"queued", "scheduled", "pulled", "joined", "ran", "collected"}
     assert status["stepSeconds"]["collected"] <= 1.0, "from the end of the last case to the verdict"

@@ -18,6 +18,7 @@ from disttest_contract.message import Summary
 from disttest_contract.outcomes import Outcome
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.thresholds import Threshold
 
 MARK = "RUNNER_TEST_MARK"  # in the environment of every process of a gang
 END_SECONDS = 240  # a deadline against hanging for ever, not a measure: a busy machine may need most of it
@@ -33,6 +34,7 @@ def make_plan(
     spread: bool = True,
     flaky_retries: int = 0,
     artifacts: str = "",
+    thresholds: Sequence[Threshold] = (),
 ) -> RunPlan:
     return RunPlan(
         namespace="default",
@@ -50,6 +52,7 @@ def make_plan(
         run_seconds=run_seconds,
         flaky_retries=flaky_retries,
         artifacts=artifacts,
+        thresholds=tuple(thresholds),
     )
 
 

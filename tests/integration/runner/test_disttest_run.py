@@ -74,6 +74,26 @@ def test_a_green_run_ends_with_a_table_a_report_and_0(start: Start, tmp_path: Pa
     assert (report.verdict, report.counts.total) == (Verdict.PASSED, 2)
 
 
+FAST = (
+    "  suites: [{name: collectives, select: test_bandwidth and all_reduce}]\n"
+    "  env: [{name: COLLECTIVES_SIZES, value: '8'}]\n"
+    "  thresholds: [{collective: all_reduce, sizeBytes: 8, minBusBandwidthBytesPerSecond: 1}]\n"
+)
+
+
+def test_thresholds_that_are_met_stand_in_the_table_of_a_green_run(start: Start) -> None:
+    cpu = "  nodes: 1\n  gpusPerNode: 0\n"
+    code, output = finish(start(HEAD.format(name="fast") + cpu + FAST))
+    assert code == 0, output
+    head, row = output.partition("BANDWIDTH")[2].splitlines()[:2]
+    assert "THRESHOLD" in head
+    assert "1 B/s" in row
+    assert "missed" not in output
+    alone = "  nodes: 1\n  gpusPerNode: 0\n  ranksPerNode: 1\n"
+    code, output = finish(start(HEAD.format(name="fast") + alone + FAST))
+    assert (code, "one rank alone measures nothing" in output) == (2, True), output
+
+
 def test_a_run_leaves_no_temporary_files(start: Start, tmp_path: Path, environ: dict[str, str]) -> None:
     """Those that its ranks make, and forget when they are killed, are gone too."""
     temporary = tmp_path / "tmp"

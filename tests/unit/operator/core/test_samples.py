@@ -54,6 +54,16 @@ def test_the_sizes_of_collectives_can_be_read_by_the_suite() -> None:
     assert arguments.dtypes == ("float32", "bfloat16")
 
 
+def test_the_thresholds_of_the_sample_are_about_sizes_that_it_measures() -> None:
+    text = (MANIFESTS / "samples/gpu-2x8-nccl.yaml").read_text()
+    start = text.index("  # thresholds:")
+    body = yaml.safe_load(text[:start] + text[start:].replace("  # ", "  "))
+    spec = parse(body, Defaults(image="runner")).spec
+    [suite] = [suite for suite in spec.suites if suite.env]
+    assert len(spec.thresholds) == 3
+    assert {one.size_bytes for one in spec.thresholds} <= set(Arguments.read(dict(suite.env), "nccl").sizes_bytes)
+
+
 @pytest.mark.parametrize("name", ["cpu-smoke", "cpu-all", "quarantine"])
 def test_samples_without_gpus_need_no_second_node(name: str) -> None:
     spec = read(MANIFESTS / f"samples/{name}.yaml").spec
