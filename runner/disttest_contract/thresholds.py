@@ -88,14 +88,14 @@ def is_sound(one: Measurement) -> bool:
 
 def shortfalls(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[str]:
     """A sentence for each measurement that is below its threshold."""
-    asked = _Asked(thresholds)
+    asked = Asked(thresholds)
     found = ((one, asked.highest(one)) for one in measured)
     return [_shortfall(one, wanted) for one, wanted in found if wanted and not _reaches(one, wanted)]
 
 
 def unmeasured(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[Threshold]:
     """Those about which nothing was measured."""
-    asked = _Asked(thresholds)
+    asked = Asked(thresholds)
     known = {wanted for one in measured for wanted in asked.about(one)}
     return [one for one in thresholds if one not in known]
 
@@ -105,7 +105,7 @@ def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) 
 
     Of what was measured several times the slowest counts.
     """
-    slowest, asked = _slowest(measured), _Asked(thresholds)
+    slowest, asked = _slowest(measured), Asked(thresholds)
     found = [_standing(one, asked.highest(one)) for one in slowest]
     judged = [one for one in found if one.threshold]
     missing = [
@@ -117,7 +117,7 @@ def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) 
     return [*sorted([*missing, *judged], key=lambda one: one.share), *others]
 
 
-class _Asked:
+class Asked:
     """Thresholds by what they are about: a report may have a hundred thousand measurements."""
 
     def __init__(self, thresholds: Iterable[Threshold]) -> None:

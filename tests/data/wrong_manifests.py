@@ -28,6 +28,7 @@ def one(path: str, value: Any, says: str, *, server: str = "", name: str = "") -
 
 
 UNSUPPORTED = "is not supported by this version of DistTest; leave it out"
+AT_LEAST = "spec/thresholds/0/minBusBandwidthBytesPerSecond"
 OURS = "is set by the operator; leave it out"
 LABEL = "write lower-case letters, digits and '-', beginning and ending with a letter or digit"
 BELOW = "write paths below /opt/pytorch"
@@ -165,23 +166,15 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one(
         "spec/thresholds/0/collective", "allreduce", "write one of all_reduce", server='supported values: "all_reduce"'
     ),
-    one("spec/thresholds/0/sizeBytes", REMOVE, "sizeBytes: is missing", server="sizeBytes: Required value"),
     one("spec/thresholds/0/sizeBytes", 0, "from 1 to 1099511627776", server="greater than or equal to 1"),
     one(
         "spec/thresholds/0/sizeBytes", 2**40 + 1, "from 1 to 1099511627776", server="less than or equal to 109951162777"
     ),
     one("spec/thresholds/0/sizeBytes", "1G", "from 1 to 1099511627776, not '1G'", server='type integer: "string"'),
-    one("spec/thresholds/0/minBusBandwidthBytesPerSecond", REMOVE, "is missing", server="PerSecond: Required value"),
-    one("spec/thresholds/0/minBusBandwidthBytesPerSecond", 0, "from 1 to", server="greater than or equal to 1"),
-    one(
-        "spec/thresholds/0/minBusBandwidthBytesPerSecond", 1.5, "whole number from 1", server="must be of type integer"
-    ),
-    one(
-        "spec/thresholds/0/minBusBandwidthBytesPerSecond",
-        10**15 + 1,
-        "to 1000000000000000",
-        server="or equal to 100000",
-    ),
+    one(AT_LEAST, REMOVE, "is missing", server="PerSecond: Required value"),
+    one(AT_LEAST, 0, "from 1 to", server="greater than or equal to 1"),
+    one(AT_LEAST, 1.5, "whole number from 1", server="must be of type integer"),
+    one(AT_LEAST, 10**15 + 1, "to 1000000000000000", server="or equal to 100000"),
     one("spec/thresholds/0/dtype", "bf16", "write one of float32", server='supported values: "float32"'),
     one("spec/thresholds/0/dtype", "bfloat16", "there is one threshold for each collective, size and type"),
     one("spec/thresholds/1/dtype", REMOVE, "there is one threshold for each collective, size and type"),

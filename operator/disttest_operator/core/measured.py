@@ -6,13 +6,14 @@ A report is written next to the code under test, which can forge it: what become
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report
+from disttest_contract.thresholds import Asked, Threshold
 
 POINTS = 64  # of a run: collective, type and size
 WORD = re.compile(r"[a-z0-9_]{1,32}")
@@ -31,8 +32,8 @@ class Points:
     cut: int = 0
 
 
-def points(report: Report) -> Points:
-    """Measured twice, the slower one counts, and all wrong elements."""
+def points(report: Report, wanted: Sequence[Threshold] = ()) -> Points:
+    """Measured twice, the slower one counts, and all wrong elements. What has a threshold is cut last."""
     found: dict[tuple[str, str, int], Measurement] = {}
     wrong: Counter[tuple[str, str, int]] = Counter()
     for one in _measurements(report):
@@ -40,9 +41,11 @@ def points(report: Report) -> Points:
         wrong[key] += one.wrong_elements
         if key not in found or one.bus_bytes_per_second < found[key].bus_bytes_per_second:
             found[key] = one
-    ordered = sorted(found)
-    rows = tuple(_row(found[key], wrong[key]) for key in ordered[:POINTS])
-    return Points(rows=rows, cut=max(0, len(ordered) - POINTS))
+    asked = Asked(wanted)
+    references = {key: threshold for key, one in found.items() if (threshold := asked.highest(one))}
+    kept = sorted(sorted(found, key=lambda key: (key not in references, key))[:POINTS])
+    rows = tuple(_row(found[key], wrong[key], references.get(key)) for key in kept)
+    return Points(rows=rows, cut=len(found) - len(kept))
 
 
 def hangs(report: Report) -> dict[str, int]:
@@ -79,8 +82,8 @@ def _is_sound(one: Measurement) -> bool:
     return bool(are_words) and are_numbers and 0 < one.size_bytes <= SIZE_BYTES
 
 
-def _row(one: Measurement, wrong: int) -> dict[str, Any]:
-    return {
+def _row(one: Measurement, wrong: int, reference: Threshold | None) -> dict[str, Any]:
+    row = {
         "collective": one.collective,
         "dtype": one.dtype,
         "sizeBytes": one.size_bytes,
@@ -89,6 +92,7 @@ def _row(one: Measurement, wrong: int) -> dict[str, Any]:
         "slowestSeconds": one.slowest_rank_seconds,
         "wrongElements": wrong,
     }
+    return row | ({"referenceBytesPerSecond": reference.min_bus_bandwidth_bytes_per_second} if reference else {})
 
 
 def _known(pattern: re.Pattern[str], text: str) -> str:

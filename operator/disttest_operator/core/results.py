@@ -100,7 +100,7 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
         good=frozenset(good - troubles.keys()),
         nodes=nodes,
         queue=queue,
-        points=measured.points(report),
+        points=measured.points(report, evidence.test.spec.thresholds),
         hangs={suite: count for suite, count in measured.hangs(report).items() if suite in suites},
         made_with=measured.made_with(report),
     )

@@ -10,6 +10,7 @@ from disttest_contract.outcomes import Outcome
 from disttest_contract.preflight import NodeFacts
 from disttest_contract.report import CaseResult, Earlier
 from disttest_operator.core import coverage, histograms, measured
+from tests.support.measured import GB, a_threshold
 from tests.support.nights import a_case, a_measurement
 from tests.support.runs import a_report_of
 from tests.support.series import Nights, time_of
@@ -30,6 +31,15 @@ def test_a_point_measured_twice_is_as_fast_as_its_slower_half_and_as_wrong_as_bo
 def test_more_points_than_fit_are_cut_and_counted() -> None:
     found = points(*(a_measurement(size_bytes=size + 1) for size in range(70)))
     assert (len(found.rows), found.cut) == (64, 6)
+
+
+def test_points_with_a_threshold_are_not_cut_before_the_others_and_name_it() -> None:
+    many = [a_measurement(size_bytes=size + 1) for size in range(70)]
+    wanted = [a_threshold(size_bytes=70), a_threshold(5, size_bytes=70, dtype="int64"), a_threshold(size_bytes=71)]
+    found = measured.points(a_report_of(a_case("t::a", measurements=tuple(many))), wanted)
+    assert (found.rows[-1]["sizeBytes"], found.rows[-1]["referenceBytesPerSecond"]) == (70, 400 * GB)
+    assert [row["sizeBytes"] for row in found.rows] == [*range(1, 64), 70]
+    assert sum("referenceBytesPerSecond" in row for row in found.rows) == 1
 
 
 @pytest.mark.parametrize(

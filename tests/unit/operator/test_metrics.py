@@ -17,8 +17,9 @@ from disttest_operator.metrics.families import FAMILIES, Type
 from disttest_operator.metrics.ledgers import COMMON
 from disttest_operator.ports import Kind, LedgerWrite, Transport
 from disttest_operator.requests import Request
+from tests.support.measured import a_threshold
 from tests.support.nights import a_case, a_measurement, a_night, ledger_body
-from tests.support.runs import at
+from tests.support.runs import a_spec, at
 from tests.support.series import Nights
 from tests.support.world import World, live, run_body
 
@@ -184,6 +185,18 @@ def test_bandwidth_is_that_of_the_last_run_that_measured() -> None:
     assert value("disttest_collective_wrong_elements") == 3
     assert value("disttest_collective_time_seconds", stat="median") == 0.001
     assert value("disttest_collective_reference_busbw_bytes_per_second") is None, "no threshold, no reference"
+
+
+def test_the_threshold_of_the_spec_stands_beside_what_was_measured() -> None:
+    series = Nights()
+    series.spec = a_spec(thresholds=(a_threshold(), a_threshold(collective="gather")))
+    series.run(a_case("t::a", measurements=(a_measurement(size_bytes=1 << 30), a_measurement(size_bytes=8))))
+    seen = samples(metrics_of(with_ledgers(series)))
+    references = {name[1]: value for name, value in seen.items() if "reference_busbw" in name[0]}
+    assert list(references.values()) == [4e11], "neither of what has none, nor of what was not measured"
+    place = {"collective": "all_reduce", "dtype": "float32", "size_bytes": str(1 << 30), "nodes": "2"}
+    value = reader(seen, namespace="gpu-ci", series="s0", **place)
+    assert value("disttest_collective_reference_busbw_bytes_per_second") == 4e11
 
 
 def test_suspect_nodes_are_told_once_whatever_number_of_series_blames_them() -> None:
