@@ -29,7 +29,7 @@ class Documents:
 def read(filename: str) -> Documents:
     """Raises UsageError with one line for the first document that is wrong, and where."""
     tests, config_maps = [], {}
-    documents = [document for document in _load(filename) if document is not None]
+    documents = [document for document in load(filename) if document is not None]
     for number, document in enumerate(documents, start=1):
         if isinstance(document, dict) and document.get("kind") == "ConfigMap":
             config_maps[_key_of_config_map(document, filename, number)] = document
@@ -51,7 +51,8 @@ def known_suites() -> str:
     return suites.known()
 
 
-def _load(filename: str) -> list[Any]:
+def load(filename: str) -> list[Any]:
+    """The documents of a file, or of standard input, as they stand there."""
     try:
         text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
         return list(yaml.safe_load_all(text))

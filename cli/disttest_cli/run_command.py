@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from disttest_cli import local, manifests, quarantine, table
+from disttest_cli import arguments, local, manifests, quarantine, table
 from disttest_cli.errors import UsageError
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
@@ -21,17 +21,15 @@ from disttest_runner import gpus
 ATTEMPT = 1
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser(
-        "run",
-        help="run DistTests on this machine, without a cluster",
-        description="Run every DistTest of a file, one after the other; its nodes are processes of this machine. "
-        "Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command.",
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run every DistTest of a file, one after the other; its nodes are processes of this machine. "
+        "Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command."
     )
     parser.add_argument(
         "-f", "--filename", required=True, metavar="F", help="YAML with DistTests; - for standard input"
     )
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="in place of timeouts.runSeconds")
+    parser.add_argument("--timeout", type=arguments.seconds, metavar="SECONDS", help="in place of timeouts.runSeconds")
     parser.add_argument(
         "--files",
         action="append",
@@ -53,12 +51,6 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--report", type=Path, metavar="F", help="where to write the report (default: ./disttest-report-NAME.json)"
     )
     parser.set_defaults(execute=execute)
-
-
-def _seconds(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of seconds above 0")
-    return int(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,155 @@
+"""`disttest apply`: the DistTest of a file, created on a cluster; with --wait until its verdict."""
+
+import argparse
+import os
+import signal
+import sys
+from dataclasses import dataclass
+
+from disttest_cli import applying, arguments, cluster, exits, following, manifests, waiting
+from disttest_cli.cluster import Body, BusyError, Cluster, ClusterError, ExistsError, LostError, RefusedError
+from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.exits import Exit
+from disttest_cli.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
+
+UNKNOWN_KIND = "could not find the requested resource"
+INSTALL = "DistTests are not installed there: kubectl apply -k manifests/crd"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Create the DistTest of a file and print its name; with --wait follow it to its verdict. In a pod this is the "
+        "pod's ServiceAccount, elsewhere a kubeconfig. A DistTest with a name that is there already, and was created "
+        "from the same spec, is taken for this one. Exit code: 0 passed (without --wait: created), 10 tests failed, "
+        "20 infrastructure or cancelled, 30 configuration; 2 wrong command or refused, 40 deleted before its verdict, "
+        "41 no verdict in time, 42 no API server; 130 and 143 ended by SIGINT and SIGTERM, the run goes on."
+    )
+    parser.add_argument(
+        "-f", "--filename", required=True, metavar="FILE", help="YAML with one DistTest; - for standard input"
+    )
+    parser.add_argument("--wait", action="store_true", help="follow the run until it has a verdict")
+    parser.add_argument("--name", metavar="NAME", help="in place of the file's name or generateName")
+    parser.add_argument("-n", "--namespace", default="", metavar="NAMESPACE", help="where the file does not say")
+    parser.add_argument("--context", default="", metavar="CONTEXT", help="of the kubeconfig; default: the current one")
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
+    parser.add_argument(
+        "--timeout",
+        type=arguments.seconds,
+        metavar="SECONDS",
+        help="with --wait; default: what the run's own timeouts add up to, (1 + retries.infrastructure) x "
+        "(queueSeconds + joinSeconds + 3 minutes) + runSeconds + a minute a retry",
+    )
+    parser.set_defaults(execute=execute)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The run, created by us or by the same command before."""
+
+    run: Run
+    body: Body
+    is_new: bool
+
+
+def execute(options: argparse.Namespace) -> int:
+    if options.timeout and not options.wait:
+        raise UsageError("--timeout is for --wait: add it, or leave --timeout away")
+    manifest = applying.read(manifests.load(options.filename), options.filename)
+    try:
+        server = cluster.connect(os.environ, kubeconfig=options.kubeconfig, context=options.context)
+    except ClusterError as error:
+        raise UsageError(str(error)) from error
+    order = applying.order(manifest, name=options.name, namespace=options.namespace, default_namespace=server.namespace)
+    found = None
+    try:
+        with waiting.heeding_signals():
+            found = create(server, order, Clock())
+            return _follow(server, found, options.timeout, Clock()) if options.wait else _tell_name(found)
+    except ToldToEnd as told:
+        what = _goes_on(found.run) if found else "before it was known whether the DistTest is there"
+        raise CommandError(f"{signal.Signals(told.number).name}; {what}", exits.SIGNALLED + told.number) from told
+
+
+def _tell_name(found: Found) -> int:
+    _say(found.run.name)
+    return 0
+
+
+def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
+    """Once, however often it is asked for. Tried again only where that cannot make a second one."""
+    deadline = clock.now() + PATIENCE_SECONDS
+    told = ""
+    while True:
+        try:
+            return _create_or_join(server, order)
+        except BusyError as error:
+            trouble: ClusterError = error
+        except LostError as error:
+            if not order.name:
+                raise UsageError(f"{error}; the DistTest may exist: kubectl get dt -n {order.namespace}") from error
+            trouble = error
+        except RefusedError as error:
+            hint = f"; {INSTALL}" if UNKNOWN_KIND in str(error) else ""
+            raise UsageError(f"{error}{hint}") from error
+        if clock.now() + PAUSE_SECONDS > deadline:
+            raise CommandError(str(trouble), Exit.UNREACHABLE) from trouble
+        if str(trouble) != told:
+            _warn(f"{trouble}; trying again for {PATIENCE_SECONDS} s")
+        told = str(trouble)
+        clock.sleep(PAUSE_SECONDS)
+
+
+def _create_or_join(server: Cluster, order: applying.Order) -> Found:
+    try:
+        return _found(server.create(order.namespace, order.manifest), is_new=True)
+    except ExistsError as error:
+        if not order.name:
+            raise BusyError(str(error)) from error  # of the names that the API server made up, this one was taken
+        body = server.get(order.namespace, order.name)
+        if body is None:
+            raise BusyError(f"{order.name} is being deleted") from error
+        if not applying.is_of(order, body):
+            raise UsageError(
+                f"DistTest {order.name} exists in {order.namespace} and was not created from this spec by `disttest "
+                "apply`: choose another name, or delete it"
+            ) from error
+        return _found(body, is_new=False)
+
+
+def _found(body: Body, *, is_new: bool) -> Found:
+    metadata = body["metadata"]
+    run = Run(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+    return Found(run=run, body=body, is_new=is_new)
+
+
+def _follow(server: Cluster, found: Found, timeout_seconds: int | None, clock: Clock) -> int:
+    run = found.run
+    metadata, spec = found.body["metadata"], found.body["spec"]
+    seconds = timeout_seconds or applying.budget_seconds(spec)
+    how = "created" if found.is_new else f"is there since {metadata['creationTimestamp']}, from the same spec"
+    _say(f"{run.name}: {how}, in namespace {run.namespace}; waiting for its verdict, {seconds} s at most")
+    try:
+        status = waiting.wait(
+            server, run, seconds=seconds, say=lambda line: _say(f"{run.name}: {line}"), warn=_warn, clock=clock
+        )
+    except waiting.DeletedError as error:
+        raise CommandError(f"{run.name} was deleted before it had a verdict", Exit.DELETED) from error
+    except waiting.OverdueError as error:
+        raise CommandError(f"no verdict within {seconds} s; {_goes_on(run)}", Exit.GOES_ON) from error
+    except RefusedError as error:
+        raise UsageError(f"{error}; {_goes_on(run)}") from error
+    for line in following.ending(status):
+        _say(f"{run.name}: {line}")
+    return exits.of_verdict(status["verdict"])
+
+
+def _goes_on(run: Run) -> str:
+    return f"{run.name} goes on; follow it with: {following.follow_with(run.namespace, run.name)}"
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _warn(line: str) -> None:
+    print(f"disttest: {line}", file=sys.stderr, flush=True)

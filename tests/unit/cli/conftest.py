@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from disttest_cli import cluster
+from disttest_cli.cluster import Cluster
+from tests.support.canned import FakeTime, Server, serving
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving() as state:
+        yield state
+
+
+@pytest.fixture
+def api(server: Server, tmp_path: Path) -> Cluster:
+    return cluster.connect({}, kubeconfig=server.kubeconfig(tmp_path))
+
+
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime()

@@ -1,0 +1,47 @@
+"""One command line for installations that have different parts."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+from disttest_cli.main import main
+sys.modules.update(dict.fromkeys({absent!r}))
+try:
+    code = main({arguments!r})
+except SystemExit as end:
+    code = end.code
+imported = {{name for name, module in sys.modules.items() if module}}
+print(code, *sorted({{"torch", "kubernetes", "disttest_runner"}} & imported))
+"""
+
+
+def ended(*arguments: str, absent: tuple[str, ...] = ()) -> tuple[str, str]:
+    """Exit code and which of the large packages were imported, and the errors; in a process without `absent`."""
+    program = PROGRAM.format(absent=absent, arguments=list(arguments))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.splitlines()[-1], done.stderr
+
+
+def test_help_needs_neither_torch_nor_the_kubernetes_client() -> None:
+    assert ended("--help") == ("0", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "imported"), [("run", "0 disttest_runner"), ("apply", "0 kubernetes")], ids=["run", "apply"]
+)
+def test_a_command_imports_only_what_it_needs_itself(command: str, imported: str) -> None:
+    assert ended(command, "--help") == (imported, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "absent", "extra"), [("run", "disttest_runner", "runner"), ("apply", "kubernetes", "cli")]
+)
+def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(command: str, absent: str, extra: str) -> None:
+    _, error = ended(command, "-f", "run.yaml", absent=(absent,))
+    assert error == (
+        f"disttest: `disttest {command}` needs the Python package {absent!r}, which is not here: "
+        f"install disttest[{extra}], or use the image that has it\n"
+    )
