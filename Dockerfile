@@ -51,16 +51,17 @@ RUN --mount=type=secret,id=ca \
 
 FROM operator-environment AS operator-code
 COPY --from=build /dist /dist
+# `disttest apply` is in it, for nightlies; the runner is not.
 # Byte code by hash, no times, nothing that names the whole wheel: a change of the runner leaves all of this as it is.
 RUN uv pip install --python /opt/venv --no-cache --offline --no-deps --target /opt/disttest /dist/*.whl \
- && cd /opt/disttest && rm -r .lock bin disttest_cli disttest_runner \
+ && cd /opt/disttest && rm -r .lock disttest_runner \
       disttest-*/RECORD disttest-*/direct_url.json disttest-*/uv_cache.json \
  && /opt/venv/bin/python -m compileall -q --invalidation-mode unchecked-hash . && find . -exec touch -d @0 {} +
 
 FROM ${PYTHON_IMAGE} AS operator
 COPY --from=operator-environment /opt/venv /opt/venv
 COPY --from=operator-code /opt/disttest /opt/disttest
-ENV PATH=/opt/venv/bin:$PATH HOME=/tmp USER=disttest PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+ENV PATH=/opt/disttest/bin:/opt/venv/bin:$PATH HOME=/tmp USER=disttest PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 # A number: Kubernetes cannot see that a name is not root. It has neither home nor name, which libraries ask for.
 USER 65532:65532
 WORKDIR /

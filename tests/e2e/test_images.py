@@ -83,13 +83,18 @@ class TestOperator:
         assert "--runner-image" in said
         assert "exit code" not in said
 
-    def test_it_submits_nightly_runs_too(self, operator: Image) -> None:
-        said = operator.run("python", "-m", "disttest_operator.submit", "/tmp/missing.yaml")  # noqa: S108  # in the image
-        assert "cannot read /tmp/missing.yaml" in said
+    def test_it_has_the_command_line_for_nightly_runs(self, operator: Image) -> None:
+        said = operator.run("disttest", "apply", "-f", "/tmp/missing.yaml")  # noqa: S108  # in the image
+        assert said == "disttest: /tmp/missing.yaml cannot be read: No such file or directory\nexit code 2\n"
+
+    def test_what_needs_the_runner_says_that_it_is_not_there(self, operator: Image) -> None:
+        said = operator.run("disttest", "run", "-f", "/tmp/missing.yaml")  # noqa: S108  # in the image
+        assert "needs the Python package 'disttest_runner', which is not here" in said
 
     def test_it_has_neither_torch_nor_the_runner(self, operator: Image) -> None:
         modules = ("torch", "numpy", "pytest", "disttest_runner", "disttest_cli", "kopf", "disttest_contract")
-        assert [name for name, there in imports(operator, *modules).items() if there] == ["kopf", "disttest_contract"]
+        there = [name for name, there in imports(operator, *modules).items() if there]
+        assert there == ["disttest_cli", "kopf", "disttest_contract"]
 
     def test_it_has_no_compiler(self, operator: Image) -> None:
         assert found(operator, *COMPILERS) == []

@@ -10,6 +10,7 @@ from tests.support.cluster import Cluster
 
 OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
 NIGHTLY = "system:serviceaccount:disttest-nightly:disttest-nightly"
+RIGHTS = ("Role", "RoleBinding")
 
 
 def test_explain_reads_well(cluster: Cluster, api: Api) -> None:
@@ -18,7 +19,7 @@ def test_explain_reads_well(cluster: Cluster, api: Api) -> None:
     assert "caseSeconds <integer> For a single case. Then the case is hung" in text
 
 
-@pytest.mark.parametrize("folder", ["base", "overlays/dev", "overlays/e2e", "overlays/namespaced", "nightly"])
+@pytest.mark.parametrize("folder", ["base", "overlays/dev", "overlays/e2e", "overlays/namespaced", "overlays/nightly"])
 def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cluster: Cluster, api: Api) -> None:
     rendered = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS / folder))))
     # Dry runs create no namespace for the ones that come after it.
@@ -48,10 +49,11 @@ def test_the_api_server_accepts_the_samples(sample: str, cluster: Cluster, api: 
 
 @pytest.fixture(scope="session")
 def rights(cluster: Cluster, api: Api) -> None:
-    """Roles and bindings, without the operator itself and without the CronJob."""
-    for path in ("operator/namespace.yaml", "nightly/namespace.yaml", "nightly/rbac.yaml"):
-        cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / path))
+    """Roles and bindings, without the operator itself and without the CronJobs."""
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "operator/namespace.yaml"))
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "rbac"))
+    rendered = yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS / "overlays/nightly")))
+    cluster.apply([entry for entry in rendered if entry["kind"] in {"Namespace", "ServiceAccount", *RIGHTS}])
 
 
 def may(api: Api, user: str, what: str, namespace: str) -> bool:
@@ -141,8 +143,10 @@ def test_the_operator_keeps_its_lease_in_its_own_namespace_only(api: Api, rights
     assert not any(may(api, OPERATOR, f"{verb} leases.coordination.k8s.io", "kube-system") for verb in leases)
 
 
-def test_the_nightly_pod_may_create_disttests_in_its_namespace_and_nothing_else(api: Api, rights: None) -> None:
-    assert may(api, NIGHTLY, "create disttests.disttest.dev", "disttest-nightly")
-    assert not may(api, NIGHTLY, "create disttests.disttest.dev", api.namespace)
-    others = ("get disttests.disttest.dev", "delete disttests.disttest.dev", "create pods", "get configmaps")
-    assert not any(may(api, NIGHTLY, what, "disttest-nightly") for what in others)
+def test_the_nightly_pod_may_create_and_see_disttests_in_its_namespace_and_nothing_else(api: Api, rights: None) -> None:
+    verbs = ("create", "get", "list", "watch")
+    assert all(may(api, NIGHTLY, f"{verb} disttests.disttest.dev", "disttest-nightly") for verb in verbs)
+    assert not any(may(api, NIGHTLY, f"{verb} disttests.disttest.dev", api.namespace) for verb in verbs)
+    others = ("update disttests.disttest.dev", "patch disttests.disttest.dev/status", "delete disttests.disttest.dev")
+    foreign = ("create pods", "get configmaps", "create jobs.batch", "get secrets")
+    assert not any(may(api, NIGHTLY, what, "disttest-nightly") for what in (*others, *foreign))

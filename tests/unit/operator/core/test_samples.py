@@ -16,6 +16,8 @@ MANIFESTS = Path(__file__).parents[4] / "manifests"
 OTHERS = {"operator-rules"}  # samples that are no DistTest
 SAMPLES = sorted(path for path in (MANIFESTS / "samples").glob("*.yaml") if path.stem not in OTHERS)
 
+NIGHTS = sorted((MANIFESTS / "nightly").glob("*x8.yaml"))
+
 
 def read(path: Path) -> DistTest:
     """The DistTest of a file; what it names may stand beside it."""
@@ -29,7 +31,7 @@ def test_there_is_a_sample_for_each_way_to_run() -> None:
     assert {path.stem for path in SAMPLES} == names
 
 
-@pytest.mark.parametrize("path", [*SAMPLES, MANIFESTS / "nightly/nightly.yaml"], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*SAMPLES, *NIGHTS], ids=lambda path: path.stem)
 def test_it_parses_and_names_suites_that_exist(path: Path) -> None:
     test = read(path)
     assert unknown_suites(test.spec) == ()
@@ -62,6 +64,11 @@ def test_the_thresholds_of_the_sample_are_about_sizes_that_it_measures() -> None
     [suite] = [suite for suite in spec.suites if suite.env]
     assert len(spec.thresholds) == 3
     assert {one.size_bytes for one in spec.thresholds} <= set(Arguments.read(dict(suite.env), "nccl").sizes_bytes)
+
+
+def test_the_nights_are_of_one_two_and_four_nodes() -> None:
+    shapes = {read(path).spec.series: (read(path).spec.nodes, read(path).spec.gpus_per_node) for path in NIGHTS}
+    assert shapes == {"nightly-1x8": (1, 8), "nightly-2x8": (2, 8), "nightly-4x8": (4, 8)}
 
 
 @pytest.mark.parametrize("name", ["cpu-smoke", "cpu-all", "quarantine"])

@@ -1,0 +1,51 @@
+"""manifests/nightly in an overlay, as users have it, small enough for a cluster without GPUs."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from tests.support.api import MANIFESTS
+from tests.support.cluster import OPERATOR_IMAGE, Manifest
+
+SERIES = ("nightly-1x8", "nightly-2x8", "nightly-4x8")
+
+
+def disttest(series: str, **spec: Any) -> Manifest:
+    """One pod with two ranks."""
+    return {
+        "apiVersion": "disttest.dev/v1alpha1",
+        "kind": "DistTest",
+        "metadata": {"generateName": f"{series}-"},
+        "spec": {
+            "series": series,
+            "suites": [{"name": "collectives", "select": "broadcast and float32"}],
+            "gpusPerNode": 0,
+            "timeouts": {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120},
+            "retries": {"infrastructure": 0},
+            **spec,
+        },
+    }
+
+
+def write_overlay(folder: Path, namespace: str, tests: dict[str, Manifest]) -> Path:
+    """Every minute, suspended until a test wants a night; `tests` take the place of the component's."""
+    name, _, tag = OPERATOR_IMAGE.partition(":")
+    often = [
+        {"op": "replace", "path": "/spec/schedule", "value": "* * * * *"},
+        {"op": "replace", "path": "/spec/suspend", "value": True},
+    ]
+    patches: list[Manifest] = [{"target": {"kind": "CronJob"}, "patch": json.dumps(often)}]
+    for series, test in tests.items():
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": series}}
+        patches.append({"patch": json.dumps({**body, "data": {"disttest.yaml": json.dumps(test)}})})
+    overlay = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": namespace,
+        "components": [os.path.relpath(MANIFESTS / "nightly", folder)],
+        "images": [{"name": "disttest-operator", "newName": name, "newTag": tag}],
+        "patches": patches,
+    }
+    (folder / "kustomization.yaml").write_text(json.dumps(overlay))
+    return folder
