@@ -1,0 +1,1 @@
+"""Makes what is generated below manifests/monitoring: `python -m monitoring`."""

@@ -1,0 +1,109 @@
+"""How to scrape: a ServiceMonitor, and the same for a Prometheus without its operator.
+
+Both drop the target's labels from what is told of runs, so that a series goes on when another pod becomes active.
+"""
+
+import textwrap
+from pathlib import Path
+
+from disttest_operator.metrics.families import FAMILIES, LEDGER_PENDING, Family, Group, Type
+
+# What only the active operator tells. In the other groups each replica speaks for itself.
+STATE_GROUPS = (Group.RUNS, Group.LAST, Group.ACTIVE, Group.FABRIC, Group.NODES, Group.SCHEDULE)
+# What names the pod that was scraped.
+TARGET_LABELS = ("pod", "instance", "container", "endpoint")
+TARGET_LABELS_PLAIN = ("pod", "instance")
+
+SERVICE_MONITOR = """\
+# Made by `python -m monitoring` from the table of metric families: change monitoring/scraping.py.
+# Without honorLabels `namespace` would be the operator's, not that of the runs.
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  name: disttest-operator
+  namespace: disttest-system
+  labels: {app.kubernetes.io/name: disttest-operator, app.kubernetes.io/part-of: disttest}
+spec:
+  selector:
+    matchLabels: {app.kubernetes.io/name: disttest-operator}
+  endpoints:
+    - port: metrics
+      scheme: https
+      honorLabels: true
+      interval: 30s
+      # The token of Prometheus's own ServiceAccount, which needs the right to get /metrics. Where a Prometheus may not
+      # read its files for ServiceMonitors write instead:
+      #   authorization: {credentials: {name: SECRET OF TYPE service-account-token, key: token}}
+      bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+      # The operator's own certificate is signed by nobody. With one from a Secret write instead:
+      #   tlsConfig:
+      #     serverName: disttest-operator.disttest-system.svc
+      #     ca: {secret: {name: disttest-operator-tls, key: ca.crt}}
+      tlsConfig: {insecureSkipVerify: true}
+      # Set to nothing, a label is gone. The pattern has no group, so that `$1`, what is put in unless told otherwise, is
+      # nothing: `replacement: ""` is lost on the way in older versions of the Prometheus operator.
+      metricRelabelings:
+"""
+
+SCRAPE_CONFIG = """\
+# Made by `python -m monitoring` from the table of metric families: change monitoring/scraping.py.
+# A Prometheus in the cluster, without the Prometheus operator. Put the rules beside it and its ServiceAccount's right to
+# get /metrics, and to list Endpoints and Pods in disttest-system.
+rule_files:
+  - rules/*.yaml
+scrape_configs:
+  - job_name: disttest-operator
+    scheme: https
+    scrape_interval: 30s
+    honor_labels: true # else `namespace` would be the operator's, not that of the runs
+    authorization: {credentials_file: /var/run/secrets/kubernetes.io/serviceaccount/token}
+    tls_config: {insecure_skip_verify: true} # or ca_file and server_name, with a certificate of yours
+    kubernetes_sd_configs:
+      - role: endpoints
+        namespaces: {names: [disttest-system]}
+    relabel_configs:
+      - source_labels: [__meta_kubernetes_service_name, __meta_kubernetes_endpoint_port_name]
+        regex: disttest-operator;metrics
+        action: keep
+      - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
+      - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
+    metric_relabel_configs:
+"""
+
+
+def state_families() -> list[Family]:
+    return [family for family in FAMILIES if family.group in STATE_GROUPS or family is LEDGER_PENDING]
+
+
+def state_pattern() -> str:
+    """Names as they are scraped; a histogram has three. No capturing group: see the ServiceMonitor's comment."""
+    return "|".join(
+        family.full_name + "_(?:bucket|count|sum)" if family.type is Type.HISTOGRAM else family.shown_name
+        for family in state_families()
+    )
+
+
+def relabelings(labels: tuple[str, ...], *, source: str, target: str, indent: int) -> str:
+    """One entry a label, with `source` and `target` as the words for both; the pattern stands once, a family a line."""
+    first, *others = labels
+    pattern = state_pattern().replace("|disttest", "|\\\n    disttest")
+    lines = [
+        f"- {source}: [__name__]",
+        f"  {target}: {first}",
+        f'  regex: &state "\\\n    {pattern}"',
+        *(f"- {{{source}: [__name__], {target}: {label}, regex: *state}}" for label in others),
+    ]
+    return textwrap.indent("\n".join(lines) + "\n", " " * indent)
+
+
+def write(directory: Path) -> list[Path]:
+    texts = {
+        "service-monitor/service-monitor.yaml": SERVICE_MONITOR
+        + relabelings(TARGET_LABELS, source="sourceLabels", target="targetLabel", indent=8),
+        "scrape-config/prometheus.yaml": SCRAPE_CONFIG
+        + relabelings(TARGET_LABELS_PLAIN, source="source_labels", target="target_label", indent=6),
+    }
+    for name, text in texts.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    return [directory / name for name in texts]
