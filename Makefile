@@ -1,7 +1,7 @@
 # One-line verbs. `make help` lists them.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
-CODE := runner operator cli devcluster tests bench bootstrap.py demo.py
+CODE := runner operator cli devcluster monitoring tests bench bootstrap.py demo.py
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.
 unexport PYTHONDONTWRITEBYTECODE
@@ -49,7 +49,7 @@ check: ## format, lint, types, import rules, manifests render
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy $(CODE)
 	@$(BIN)/lint-imports
-	@for d in base overlays/dev overlays/e2e overlays/namespaced overlays/nightly; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
+	@for d in base overlays/dev overlays/e2e overlays/namespaced overlays/monitoring overlays/nightly monitoring/rules; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
 	@echo "manifests render"
 
 format: ## format the code and apply safe fixes

@@ -1,1 +1,1 @@
-"""Makes what is generated below manifests/monitoring: `python -m monitoring`."""
+"""What people see and are told: generated dashboards, rules and alerts. `python -m monitoring` writes all of it."""

@@ -1,20 +1,25 @@
-"""Write all generated files: `python -m monitoring [DIRECTORY]`, manifests/monitoring unless told otherwise."""
+"""Writes what is generated into manifests/monitoring; a test compares it with what is committed."""
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from monitoring import rules, scraping
 
-# Each writes its files below the directory and says which.
-WRITERS: tuple[Callable[[Path], list[Path]], ...] = (rules.write, scraping.write)
-MANIFESTS = Path(__file__).resolve().parent.parent / "manifests" / "monitoring"
+MANIFESTS = Path(__file__).parent.parent / "manifests" / "monitoring"
+# Each part by the folder that it writes into.
+WRITERS: tuple[tuple[str, Callable[[Path], None]], ...] = (
+    ("prometheus-rule", rules.write),
+    ("service-monitor", scraping.write_service_monitor),
+    ("scrape-config", scraping.write_scrape_config),
+)
 
 
-def write_all(directory: Path) -> list[Path]:
-    return [path for write in WRITERS for path in write(directory)]
+def write_all(directory: Path) -> None:
+    for name, write in WRITERS:
+        folder = directory / name
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder)
 
 
 if __name__ == "__main__":
-    for path in write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else MANIFESTS):
-        print(path)
+    write_all(MANIFESTS)

@@ -27,10 +27,6 @@ def prometheus_rule(file: str, text: str) -> str:
     return HEADER.format(file=file, name=Path(file).stem) + textwrap.indent(text, "  ")
 
 
-def write(directory: Path) -> list[Path]:
-    folder = directory / "prometheus-rule"
-    folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / plain.name for plain in plain_files()]
-    for plain, target in zip(plain_files(), written, strict=True):
-        target.write_text(prometheus_rule(plain.name, plain.read_text()))
-    return written
+def write(folder: Path) -> None:
+    for plain in plain_files():
+        (folder / plain.name).write_text(prometheus_rule(plain.name, plain.read_text()))

@@ -12,7 +12,7 @@ from disttest_operator.metrics.families import FAMILIES, LEDGER_PENDING, Family,
 STATE_GROUPS = (Group.RUNS, Group.LAST, Group.ACTIVE, Group.FABRIC, Group.NODES, Group.SCHEDULE)
 # What names the pod that was scraped.
 TARGET_LABELS = ("pod", "instance", "container", "endpoint")
-TARGET_LABELS_PLAIN = ("pod", "instance")
+TARGET_LABELS_PLAIN = ("pod", "instance")  # the others are the Prometheus operator's
 
 SERVICE_MONITOR = """\
 # Made by `python -m monitoring` from the table of metric families: change monitoring/scraping.py.
@@ -40,15 +40,15 @@ spec:
       #     serverName: disttest-operator.disttest-system.svc
       #     ca: {secret: {name: disttest-operator-tls, key: ca.crt}}
       tlsConfig: {insecureSkipVerify: true}
-      # Set to nothing, a label is gone. The pattern has no group, so that `$1`, what is put in unless told otherwise, is
-      # nothing: `replacement: ""` is lost on the way in older versions of the Prometheus operator.
+      # A label that is set to nothing is gone. The pattern has no group, so that `$1`, which is put in unless told
+      # otherwise, is nothing: `replacement: ""` is lost on the way in older versions of the Prometheus operator.
       metricRelabelings:
 """
 
 SCRAPE_CONFIG = """\
 # Made by `python -m monitoring` from the table of metric families: change monitoring/scraping.py.
-# A Prometheus in the cluster, without the Prometheus operator. Put the rules beside it and its ServiceAccount's right to
-# get /metrics, and to list Endpoints and Pods in disttest-system.
+# For a Prometheus in the cluster without the Prometheus operator. The rules go beside it; its ServiceAccount needs the
+# right to get /metrics, and to list and watch Services, Endpoints and Pods in disttest-system.
 rule_files:
   - rules/*.yaml
 scrape_configs:
@@ -96,14 +96,11 @@ def relabelings(labels: tuple[str, ...], *, source: str, target: str, indent: in
     return textwrap.indent("\n".join(lines) + "\n", " " * indent)
 
 
-def write(directory: Path) -> list[Path]:
-    texts = {
-        "service-monitor/service-monitor.yaml": SERVICE_MONITOR
-        + relabelings(TARGET_LABELS, source="sourceLabels", target="targetLabel", indent=8),
-        "scrape-config/prometheus.yaml": SCRAPE_CONFIG
-        + relabelings(TARGET_LABELS_PLAIN, source="source_labels", target="target_label", indent=6),
-    }
-    for name, text in texts.items():
-        (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_text(text)
-    return [directory / name for name in texts]
+def write_service_monitor(folder: Path) -> None:
+    entries = relabelings(TARGET_LABELS, source="sourceLabels", target="targetLabel", indent=8)
+    (folder / "service-monitor.yaml").write_text(SERVICE_MONITOR + entries)
+
+
+def write_scrape_config(folder: Path) -> None:
+    entries = relabelings(TARGET_LABELS_PLAIN, source="source_labels", target="target_label", indent=6)
+    (folder / "prometheus.yaml").write_text(SCRAPE_CONFIG + entries)

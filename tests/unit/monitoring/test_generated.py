@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import yaml
+
+from monitoring import rules
+from monitoring.__main__ import MANIFESTS, WRITERS, write_all
+
+AGAIN = "what is generated differs from what is committed: run `python -m monitoring`"
+
+
+def test_what_is_committed_is_what_is_generated(tmp_path: Path) -> None:
+    write_all(tmp_path)
+    for name, _ in WRITERS:
+        made = texts(tmp_path / name)
+        assert made, name
+        assert made == texts(MANIFESTS / name), AGAIN
+
+
+def test_a_prometheus_rule_holds_the_plain_rules() -> None:
+    for path in rules.plain_files():
+        plain = yaml.safe_load(path.read_text())
+        made = yaml.safe_load(rules.prometheus_rule(path.name, path.read_text()))
+        assert made["kind"] == "PrometheusRule"
+        assert made["spec"] == plain
+
+
+def test_every_rule_file_is_installed_in_both_ways() -> None:
+    names = {path.name for path in rules.plain_files()}
+    config_map = yaml.safe_load((MANIFESTS / "rules" / "kustomization.yaml").read_text())
+    assert set(config_map["configMapGenerator"][0]["files"]) == names
+    assert set(yaml.safe_load((MANIFESTS / "prometheus-rule" / "kustomization.yaml").read_text())["resources"]) == names
+
+
+def texts(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != "kustomization.yaml")
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
