@@ -12,6 +12,8 @@ import yaml
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.model import Phase
 from disttest_operator.metrics.families import FAMILIES, Type
+from disttest_operator.metrics.own import OUTCOMES
+from disttest_operator.ports import LedgerWrite
 from monitoring import rules
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -20,7 +22,14 @@ TESTS = sorted((ROOT / "tests" / "data" / "promtool").glob("*.yaml"))
 HISTOGRAM_ENDINGS = ("_bucket", "_count", "_sum")
 SCRAPED_LABELS = {"namespace", "job", "instance", "pod"}  # what the scrape adds to the operator's own families
 MADE_LABELS = {"alertname", "severity", "seen"}
-CLOSED: dict[str, set[str]] = {"verdict": set(Verdict), "reason": set(Reason), "phase": set(Phase)}
+CLOSED: dict[str, set[str]] = {
+    "verdict": set(Verdict),
+    "reason": set(Reason),
+    "phase": set(Phase),
+    "transport": {transport.value for transport in OUTCOMES},
+    "outcome": {outcome for outcomes in OUTCOMES.values() for outcome in outcomes},
+    "result": {write.value for write in LedgerWrite} | {"error"},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +137,9 @@ def test_a_text_uses_only_labels_that_its_metrics_have(alert: Rule) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_words_of_closed_sets_are_theirs(rule: Rule) -> None:
-    for label, text in re.findall(r'\b(verdict|reason|phase)(?:=~|!~|!=|=)"([^"]*)"', rule.expr):
+    for label, text in re.findall(
+        r'\b(verdict|reason|phase|transport|outcome|result)(?:=~|!~|!=|=)"([^"]*)"', rule.expr
+    ):
         assert set(text.split("|")) <= CLOSED[label]
 
 
