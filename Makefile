@@ -23,7 +23,7 @@ test: setup ## all unit and integration tests
 	@$(BIN)/python -m pytest -m "not soak"
 
 unit: ## the tests that need neither cluster nor torch
-	@$(PYTHON) bootstrap.py venv
+	@$(PYTHON) bootstrap.py unit
 	@$(BIN)/python -m pytest tests/unit
 
 images: setup ## build the images with buildah, without Docker (root on Debian or Ubuntu; 14 GB the first time)

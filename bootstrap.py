@@ -4,7 +4,7 @@
 Runs on a bare Python 3.11, standard library only. What takes long is cached
 outside of the clone, keyed by its inputs, so that a second clone is ready in seconds.
 
-    bootstrap.py [venv | all]
+    bootstrap.py [venv | unit | all]
 """
 
 import hashlib
@@ -99,7 +99,7 @@ def prometheus() -> None:
     if (home / "usr/bin/prometheus").exists() or shutil.which("prometheus"):
         return
     if not shutil.which("apt-get"):
-        say("no prometheus on PATH: the test that lets one scrape the operator will skip")
+        say("no prometheus on PATH: the tests that need it will skip")
         return
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent) as directory:
@@ -110,7 +110,7 @@ def prometheus() -> None:
             run("unpacking prometheus", "dpkg", "-x", *Path(directory).glob("*.deb"), f"{directory}/unpacked")
             Path(directory, "unpacked").rename(home)
         except (SetupError, OSError) as error:
-            say(f"no prometheus ({error}): the test that lets one scrape the operator will skip")
+            say(f"no prometheus ({error}): the tests that let one scrape will skip, those of the rules fail")
 
 
 def search_path() -> str:
@@ -172,6 +172,7 @@ def main() -> int:
     wanted = sys.argv[1] if len(sys.argv) > 1 else "all"
     steps = {
         "venv": (virtual_environment,),
+        "unit": (virtual_environment, prometheus),
         "all": (system_packages, virtual_environment, prometheus, cluster_binary),
     }
     try:

@@ -75,6 +75,8 @@ def exposed() -> dict[str, set[str]]:
 
 def promtool(*arguments: str | Path) -> str:
     program = shutil.which("promtool")
+    if program is None and shutil.which("apt-get") is None:
+        pytest.skip("no promtool on PATH, and no apt-get by which `make setup` could get it: install Prometheus")
     if program is None:
         pytest.fail("no promtool on PATH: `make setup` puts one into the cache, or install the package prometheus")
     done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
