@@ -31,14 +31,14 @@ spec:
       scheme: https
       honorLabels: true
       interval: 30s
-      # The token of Prometheus's own ServiceAccount, which needs the right to get /metrics. Where a Prometheus may not
-      # read its files for ServiceMonitors write instead:
+      # The token of Prometheus's own ServiceAccount, which needs the right to get /metrics (docs/monitoring.md). Where
+      # a Prometheus may not read its files for ServiceMonitors write instead:
       #   authorization: {credentials: {name: SECRET OF TYPE service-account-token, key: token}}
       bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
       # The operator's own certificate is signed by nobody. With one from a Secret write instead:
       #   tlsConfig:
       #     serverName: disttest-operator.disttest-system.svc
-      #     ca: {secret: {name: disttest-operator-tls, key: ca.crt}}
+      #     ca: {secret: {name: disttest-metrics-tls, key: ca.crt}}
       tlsConfig: {insecureSkipVerify: true}
       # A label that is set to nothing is gone. The pattern has no group, so that `$1`, which is put in unless told
       # otherwise, is nothing: `replacement: ""` is lost on the way in older versions of the Prometheus operator.
