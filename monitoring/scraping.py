@@ -47,8 +47,8 @@ spec:
 
 SCRAPE_CONFIG = """\
 # Made by `python -m monitoring` from the table of metric families: change monitoring/scraping.py.
-# For a Prometheus in the cluster without the Prometheus operator. The rules go beside it; its ServiceAccount needs the
-# right to get /metrics, and to list and watch Services, Endpoints and Pods in disttest-system.
+# For a Prometheus in the cluster without the Prometheus operator. Its ServiceAccount needs the right to get /metrics,
+# and to list and watch Pods in disttest-system.
 rule_files:
   - rules/*.yaml
 scrape_configs:
@@ -59,12 +59,11 @@ scrape_configs:
     authorization: {credentials_file: /var/run/secrets/kubernetes.io/serviceaccount/token}
     tls_config: {insecure_skip_verify: true} # or ca_file and server_name, with a certificate of yours
     kubernetes_sd_configs:
-      - role: endpoints
+      - role: pod # not the Service: each replica has numbers of its own
         namespaces: {names: [disttest-system]}
     relabel_configs:
-      - source_labels: [__meta_kubernetes_service_name, __meta_kubernetes_endpoint_port_name]
-        regex: disttest-operator;metrics
-        action: keep
+      - {action: keep, source_labels: [__meta_kubernetes_pod_label_app_kubernetes_io_name], regex: disttest-operator}
+      - {action: keep, source_labels: [__meta_kubernetes_pod_container_port_name], regex: metrics}
       - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
       - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
     metric_relabel_configs:
