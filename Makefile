@@ -49,7 +49,7 @@ check: ## format, lint, types, import rules, manifests render
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy $(CODE)
 	@$(BIN)/lint-imports
-	@for d in base overlays/dev overlays/e2e overlays/namespaced overlays/monitoring overlays/nightly monitoring/rules; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
+	@for d in base overlays/dev overlays/e2e overlays/namespaced overlays/monitoring overlays/nightly monitoring/rules monitoring/dashboards; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
 	@echo "manifests render"
 
 format: ## format the code and apply safe fixes

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from monitoring import rules, scraping
+from monitoring import dashboards, rules, scraping
 
 MANIFESTS = Path(__file__).parent.parent / "manifests" / "monitoring"
 # Each part by the folder that it writes into.
 WRITERS: tuple[tuple[str, Callable[[Path], None]], ...] = (
     ("prometheus-rule", rules.write),
     ("service-monitor", scraping.write_service_monitor),
+    ("dashboards", dashboards.write),
     ("scrape-config", scraping.write_scrape_config),
 )
 

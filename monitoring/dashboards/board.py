@@ -1,0 +1,99 @@
+"""A dashboard as data, and its JSON in the classic model, which Grafana 10 to 13 load."""
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as model
+
+TAG = "disttest"
+COLUMNS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """How many series a query must answer where there is a history; `or_empty` is why it may answer nothing."""
+
+    at_least: int = 1
+    or_empty: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A panel, its place, and what each of its queries must answer."""
+
+    panel: model.Panel
+    width: int
+    height: int
+    needs: tuple[Need, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    title: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """`uid` is fixed: links and bookmarks name it."""
+
+    uid: str
+    title: str
+    description: str
+    since: str
+    refresh: str
+    variables: tuple[model.VariableModel, ...]
+    sections: tuple[Section, ...]
+
+    @property
+    def items(self) -> Iterator[Item]:
+        return (item for section in self.sections for item in section.items)
+
+
+def place(board: Board) -> list[model.Panel | model.RowPanel]:
+    """Each section begins a line of its own; an item that does not fit into its line begins the next."""
+    placed: list[model.Panel | model.RowPanel] = []
+    y = 0
+    for section in board.sections:
+        where = model.GridPos(h=1, w=COLUMNS, x=0, y=y)
+        placed.append(model.RowPanel(title=section.title, grid_pos=where, id_val=len(placed) + 1, panels=[]))
+        x, y, line = 0, y + 1, 0
+        for item in section.items:
+            if x + item.width > COLUMNS:
+                x, y, line = 0, y + line, 0
+            panel = copy.copy(item.panel)
+            panel.id_val = len(placed) + 1
+            panel.grid_pos = model.GridPos(h=item.height, w=item.width, x=x, y=y)
+            placed.append(panel)
+            x, line = x + item.width, max(line, item.height)
+        y += line
+    return placed
+
+
+def to_json(board: Board) -> str:
+    made = (
+        build.Dashboard(board.title)
+        .uid(board.uid)
+        .description(board.description)
+        .tags([TAG])
+        .timezone("utc")
+        .readonly()
+        .tooltip(model.DashboardCursorSync.CROSSHAIR)
+        .time(board.since, "now")
+        .refresh(board.refresh)
+        .link(_links())
+        .build()
+    )
+    made.templating.list_val = list(board.variables)
+    made.panels = place(board)
+    return json.dumps(made, cls=JSONEncoder, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _links() -> build.DashboardLink:
+    """The other dashboards, with what is chosen here."""
+    links = build.DashboardLink("DistTest").type(model.DashboardLinkType.DASHBOARDS).icon("external link")
+    return links.tags([TAG]).tooltip("The other dashboards of DistTest").include_vars(True).keep_time(True)

@@ -1,0 +1,184 @@
+"""The fabric: bandwidth by collective and size against threshold and history, wrong elements, nodes."""
+
+from monitoring.dashboards import looks, promql, sizes, variables
+from monitoring.dashboards.board import Board, Item, Section
+from monitoring.dashboards.looks import Look
+from monitoring.dashboards.nodes import coverage, nodes
+from monitoring.dashboards.panels import Ask, Head, curve, lines, stat_of
+from monitoring.dashboards.promql import MANY, PER_POINT, POINTS, count_or_zero, of_night
+from monitoring.dashboards.tables import Column, Rows, table_of
+
+BUSBW = "disttest_collective_busbw_bytes_per_second"
+REFERENCE = "disttest_collective_reference_busbw_bytes_per_second"
+POINT = "{{series}} {{collective}} {{dtype}} {{size_bytes}} B"
+YOUNG = "absent until a series was measured on two days"
+UNJUDGED = "absent where `spec.thresholds` names no threshold"
+
+
+def _number(title: str, about: str, expr: str, steps: looks.Steps) -> Item:
+    return stat_of(Head(title, about, width=4, height=4), Ask(expr), Look(steps=steps, by_steps=True))
+
+
+def _now() -> Section:
+    rows = (
+        (
+            "Measurements",
+            "Points (collective, type, size, nodes) that the last runs measured.",
+            count_or_zero(f"{BUSBW}{{{POINTS}}}"),
+            looks.NEUTRAL,
+        ),
+        (
+            "Points with wrong elements",
+            "Data came out wrong. This must be 0.",
+            count_or_zero(f"disttest_collective_wrong_elements{{{POINTS}}} > 0"),
+            looks.ANY_IS_BAD,
+        ),
+        (
+            "Below their threshold",
+            "Points below the threshold that the run was judged by.",
+            count_or_zero(f"disttest:collective_busbw:to_reference_ratio{{{POINTS}}} < 1"),
+            looks.ANY_IS_BAD,
+        ),
+        (
+            "Below 93 % of their median",
+            "Points that are slower than the median of their own last 7 days.",
+            count_or_zero(f"disttest:collective_busbw:to_median_ratio{{{POINTS}}} < 0.93"),
+            looks.ANY_IS_BAD,
+        ),
+        (
+            "Nodes under suspicion",
+            "Nodes that runs of any series blame now.",
+            count_or_zero("count by (node) (disttest_node_suspect)"),
+            looks.ANY_IS_BAD,
+        ),
+        (
+            "Nodes tested in 7 days",
+            "Nodes on which a run with results was made.",
+            count_or_zero(
+                f"count by (node) (time() - disttest_node_last_tested_timestamp_seconds{{{MANY}}} < 7 * 86400)"
+            ),
+            looks.NEUTRAL,
+        ),
+    )
+    return Section(title="Now", items=tuple(_number(*row) for row in rows))
+
+
+def _points() -> Section:
+    def each(selector: str) -> str:
+        return f"max by ({PER_POINT}) ({selector})"
+
+    def time_of(stat: str) -> str:
+        return each(f'disttest_collective_time_seconds{{{POINTS}, stat="{stat}"}}')
+
+    speed = Look(unit="Bps", decimals=1)
+    columns = (
+        Column("Bus bandwidth", each(f"{BUSBW}{{{POINTS}}}"), look=speed),
+        Column("Threshold", each(f"{REFERENCE}{{{POINTS}}}"), look=speed, or_empty=UNJUDGED),
+        Column(
+            "Of threshold",
+            each(f"disttest:collective_busbw:to_reference_ratio{{{POINTS}}}"),
+            look=Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_REFERENCE),
+            or_empty=UNJUDGED,
+        ),
+        Column("7-day median", each(f"disttest:collective_busbw:median_7d{{{POINTS}}}"), look=speed, or_empty=YOUNG),
+        Column(
+            "Of median",
+            each(f"disttest:collective_busbw:to_median_ratio{{{POINTS}}}"),
+            look=Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_MEDIAN),
+            or_empty=YOUNG,
+        ),
+        Column("Median rank", time_of("median"), look=Look(unit="s")),
+        Column("Slowest rank", time_of("slowest"), look=Look(unit="s")),
+        Column(
+            "Wrong elements",
+            each(f"disttest_collective_wrong_elements{{{POINTS}}}"),
+            look=Look(by_steps=True, steps=looks.ANY_IS_BAD),
+        ),
+    )
+    keys = (
+        ("namespace", "Namespace"),
+        ("series", "Series"),
+        ("collective", "Collective"),
+        ("dtype", "Type"),
+        ("size_bytes", "Size in bytes"),
+        ("nodes", "Nodes"),
+    )
+    by_size = curve(
+        Head("Bandwidth by size", "Bus bandwidth of the last run over the message size.", width=24, height=9),
+        f'label_join(max by (series, collective, dtype, size_bytes) ({BUSBW}{{{POINTS}}}), "point", " ", '
+        '"series", "collective", "dtype")',
+        Look(unit="Bps"),
+    )
+    about = "What the last runs measured: one line for each collective, type, size and number of nodes."
+    head = Head("Measurements of the last runs", about, width=24, height=10)
+    return Section(
+        title="The last runs",
+        items=(table_of(head, Rows(keys=keys, sort="Of median", descending=False), columns), by_size),
+    )
+
+
+def _nightly(title: str, about: str, asks: tuple[Ask, ...], look: Look, repeat: str | None = None) -> Item:
+    item = lines(Head(title, about, step=promql.NIGHT, repeat=repeat), asks, look)
+    item.panel.transformations = sizes.renames()
+    return item
+
+
+def _history() -> Section:
+    def point(metric: str, more: str = "") -> str:
+        return f"max by ({PER_POINT}) ({of_night(f'{metric}{{{POINTS}{more}}}')})"
+
+    bandwidth = _nightly(
+        "Bandwidth of $collective",
+        "Bus bandwidth of each night by type and size. Dashed: the threshold that the run was judged by.",
+        (Ask(point(BUSBW), POINT), Ask(point(REFERENCE), f"{POINT} threshold", dashed=True, or_empty=UNJUDGED)),
+        Look(unit="Bps", log=10),
+        repeat="collective",
+    )
+    to_median = _nightly(
+        "Bandwidth by its own 7-day median",
+        "100 % is as fast as usual. Below 93 % at large sizes an alert fires.",
+        (Ask(point("disttest:collective_busbw:to_median_ratio"), POINT, or_empty=YOUNG),),
+        Look(unit="percentunit", steps=((None, "transparent"), (0.93, looks.RED)), dashed=True),
+    )
+    to_reference = _nightly(
+        "Bandwidth by its threshold",
+        "Below 100 % the run failed; below 90 % at large sizes an alert fires.",
+        (Ask(point("disttest:collective_busbw:to_reference_ratio"), POINT, or_empty=UNJUDGED),),
+        Look(unit="percentunit", steps=((None, "transparent"), (1, looks.RED)), dashed=True),
+    )
+    slow, median = (point("disttest_collective_time_seconds", f', stat="{stat}"') for stat in ("slowest", "median"))
+    slowest = _nightly(
+        "Slowest rank by the median rank",
+        "How much longer the slowest rank took than their median. Most collectives end for all ranks at once; "
+        "send_recv_pair tells who was slow.",
+        (Ask(f"{slow}\n  / {median}", POINT),),
+        Look(unit="none", decimals=2, lowest=1),
+    )
+    wrong = _nightly(
+        "Wrong elements",
+        "Elements of results that were wrong, over all ranks; points without any are not drawn.",
+        (
+            Ask(
+                f"{point('disttest_collective_wrong_elements')} > 0", POINT, or_empty="no wrong elements in good nights"
+            ),
+        ),
+        Look(lowest=0, decimals=0),
+    )
+    return Section(title="Nights", items=(bandwidth, to_median, to_reference, slowest, wrong))
+
+
+BOARD = Board(
+    uid="disttest-fabric",
+    title="DistTest / Fabric",
+    description="Bandwidth against threshold and history, wrong elements, slow ranks, suspect nodes, coverage.",
+    since="now-60d",
+    refresh="5m",
+    variables=(
+        variables.DATASOURCE,
+        variables.NAMESPACES,
+        variables.SERIES,
+        variables.COLLECTIVES,
+        variables.DTYPES,
+    ),
+    sections=(_now(), _points(), _history(), nodes(), coverage()),
+)

@@ -1,0 +1,65 @@
+"""Pieces of PromQL that the dashboards share."""
+
+MANY = 'namespace=~"$namespace", series=~"$series"'
+SINGLE = 'namespace="$namespace", series="$series"'
+POINTS = f'{MANY}, collective=~"$collective", dtype=~"$dtype"'
+OWN = 'instance=~"$instance"'
+PER_SERIES = "namespace, series"
+PER_POINT = "namespace, series, collective, dtype, size_bytes, nodes"
+
+RATE = "$__rate_interval"
+NIGHT = "1d"  # the step of panels with one value a night
+NO_RUN, MISSED = -1, 6  # beside the codes of disttest:verdict:code
+
+
+def of_night(selector: str) -> str:
+    """A gauge's last value of the day that begins at the step.
+
+    A plain selector would show at 00:00 what became of the night before, and of today nothing.
+    """
+    return f"last_over_time({selector}[1d] offset -1d)"
+
+
+def in_night(counter: str) -> str:
+    """By how much a counter grew in the day that begins at the step."""
+    return f"increase({counter}[1d] offset -1d)"
+
+
+def ran(scope: str) -> str:
+    """The series of which a run finished in the day that begins at the step."""
+    return f"{of_night(f'disttest_last_completion_timestamp_seconds{{{scope}}}')} >= time()"
+
+
+def if_ran(gauge: str, scope: str) -> str:
+    """The value of the night, absent where no run finished: the gauge itself goes on saying what the last run said."""
+    return f"{of_night(gauge)} and on ({PER_SERIES}) ({ran(scope)})"
+
+
+def verdict_of_night(scope: str) -> str:
+    """The verdict of the day's last run; else that a scheduled run is missing; else that there was none."""
+    verdict = if_ran(f"disttest:verdict:code{{{scope}}}", scope)
+    missed = f"({of_night(f'disttest:schedule:missed{{{scope}}}')} > 0) * 0 + {MISSED}"
+    known = f"{of_night(f'disttest_last_completion_timestamp_seconds{{{scope}}}')} * 0 {NO_RUN:+d}"
+    parts = f"\n  or on ({PER_SERIES}) ".join((f"({verdict})", f"({missed})", f"({known})"))
+    # One row for each series: the parts have different names, and each name would be a row.
+    return f"max by ({PER_SERIES}) (\n  {parts}\n)"
+
+
+def quantile(share: float, histogram: str, by: str, window: str) -> str:
+    labels = f"le, {by}" if by else "le"
+    grown = "rate" if window == RATE else "increase"
+    return f"histogram_quantile({share}, sum by ({labels}) ({grown}({histogram}[{window}])))"
+
+
+def rate_by(counter: str, by: str) -> str:
+    """A counter of the operator itself."""
+    return f"sum by ({by}) (rate({counter}{{{OWN}}}[{RATE}]))"
+
+
+def count_or_zero(expr: str) -> str:
+    """No answer is zero where things are counted."""
+    return f"count({expr}) or vector(0)"
+
+
+def sum_or_zero(expr: str) -> str:
+    return f"sum({expr}) or vector(0)"
