@@ -11,6 +11,7 @@ from monitoring.dashboards.tables import Column, Rows, table_of
 BUSBW = "disttest_collective_busbw_bytes_per_second"
 REFERENCE = "disttest_collective_reference_busbw_bytes_per_second"
 POINT = "{{series}} {{collective}} {{dtype}} {{size_bytes}} B"
+PER_COLLECTIVE, COLLECTIVE = "namespace, series, collective", "{{series}} {{collective}}"
 YOUNG = "absent until a series was measured on two days"
 UNJUDGED = "absent where `spec.thresholds` names no threshold"
 
@@ -67,9 +68,6 @@ def _points() -> Section:
     def each(selector: str) -> str:
         return f"max by ({PER_POINT}) ({selector})"
 
-    def time_of(stat: str) -> str:
-        return each(f'disttest_collective_time_seconds{{{POINTS}, stat="{stat}"}}')
-
     speed = Look(unit="Bps", decimals=1)
     columns = (
         Column("Bus bandwidth", each(f"{BUSBW}{{{POINTS}}}"), look=speed),
@@ -87,8 +85,8 @@ def _points() -> Section:
             look=Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_MEDIAN),
             or_empty=YOUNG,
         ),
-        Column("Median rank", time_of("median"), look=Look(unit="s")),
-        Column("Slowest rank", time_of("slowest"), look=Look(unit="s")),
+        Column("Median rank", each(_time_of("median")), look=Look(unit="s")),
+        Column("Slowest rank", each(_time_of("slowest")), look=Look(unit="s")),
         Column(
             "Wrong elements",
             each(f"disttest_collective_wrong_elements{{{POINTS}}}"),
@@ -118,53 +116,67 @@ def _points() -> Section:
 
 
 def _nightly(title: str, about: str, asks: tuple[Ask, ...], look: Look, repeat: str | None = None) -> Item:
-    item = lines(Head(title, about, step=promql.NIGHT, repeat=repeat), asks, look)
-    item.panel.transformations = sizes.renames()
-    return item
+    return lines(Head(title, about, step=promql.NIGHT, repeat=repeat), asks, look)
 
 
 def _history() -> Section:
-    def point(metric: str, more: str = "") -> str:
-        return f"max by ({PER_POINT}) ({of_night(f'{metric}{{{POINTS}{more}}}')})"
+    def night(metric: str, more: str = "") -> str:
+        return of_night(f"{metric}{{{POINTS}{more}}}")
+
+    def worst(ratio: str, or_empty: str) -> tuple[Ask, ...]:
+        return (Ask(f"min by ({PER_COLLECTIVE}) ({night(ratio)})", COLLECTIVE, or_empty=or_empty),)
 
     bandwidth = _nightly(
         "Bandwidth of $collective",
         "Bus bandwidth of each night by type and size. Dashed: the threshold that the run was judged by.",
-        (Ask(point(BUSBW), POINT), Ask(point(REFERENCE), f"{POINT} threshold", dashed=True, or_empty=UNJUDGED)),
+        (
+            Ask(f"max by ({PER_POINT}) ({night(BUSBW)})", POINT),
+            Ask(f"max by ({PER_POINT}) ({night(REFERENCE)})", f"{POINT} threshold", dashed=True, or_empty=UNJUDGED),
+        ),
         Look(unit="Bps", log=10),
         repeat="collective",
     )
+    bandwidth.panel.transformations = sizes.renames()
     to_median = _nightly(
         "Bandwidth by its own 7-day median",
-        "100 % is as fast as usual. Below 93 % at large sizes an alert fires.",
-        (Ask(point("disttest:collective_busbw:to_median_ratio"), POINT, or_empty=YOUNG),),
+        "The slowest of the chosen types and sizes: 100 % is as usual. Below 93 % at large sizes an alert fires.",
+        worst("disttest:collective_busbw:to_median_ratio", YOUNG),
         Look(unit="percentunit", steps=((None, "transparent"), (0.93, looks.RED)), dashed=True),
     )
     to_reference = _nightly(
         "Bandwidth by its threshold",
-        "Below 100 % the run failed; below 90 % at large sizes an alert fires.",
-        (Ask(point("disttest:collective_busbw:to_reference_ratio"), POINT, or_empty=UNJUDGED),),
+        "The slowest of the chosen types and sizes: below 100 % the run failed, below 90 % an alert fires too.",
+        worst("disttest:collective_busbw:to_reference_ratio", UNJUDGED),
         Look(unit="percentunit", steps=((None, "transparent"), (1, looks.RED)), dashed=True),
     )
-    slow, median = (point("disttest_collective_time_seconds", f', stat="{stat}"') for stat in ("slowest", "median"))
-    slowest = _nightly(
+    return Section(title="Nights", items=(bandwidth, to_median, to_reference, _slowest(), _wrong()))
+
+
+def _time_of(stat: str) -> str:
+    return f'disttest_collective_time_seconds{{{POINTS}, stat="{stat}"}}'
+
+
+def _slowest() -> Item:
+    slow, median = (f"max by ({PER_POINT}) ({of_night(_time_of(stat))})" for stat in ("slowest", "median"))
+    return _nightly(
         "Slowest rank by the median rank",
-        "How much longer the slowest rank took than their median. Most collectives end for all ranks at once; "
+        "So many times the median of the ranks the slowest one took. Most collectives end for all ranks at once; "
         "send_recv_pair tells who was slow.",
-        (Ask(f"{slow}\n  / {median}", POINT),),
+        (Ask(f"max by ({PER_COLLECTIVE}) (\n  {slow}\n  / {median}\n)", COLLECTIVE),),
         Look(unit="none", decimals=2, lowest=1),
     )
-    wrong = _nightly(
+
+
+def _wrong() -> Item:
+    wrong = f"max by ({PER_POINT}) ({of_night(f'disttest_collective_wrong_elements{{{POINTS}}}')}) > 0"
+    item = _nightly(
         "Wrong elements",
         "Elements of results that were wrong, over all ranks; points without any are not drawn.",
-        (
-            Ask(
-                f"{point('disttest_collective_wrong_elements')} > 0", POINT, or_empty="no wrong elements in good nights"
-            ),
-        ),
+        (Ask(wrong, POINT, or_empty="no wrong elements in good nights"),),
         Look(lowest=0, decimals=0),
     )
-    return Section(title="Nights", items=(bandwidth, to_median, to_reference, slowest, wrong))
+    item.panel.transformations = sizes.renames()
+    return item
 
 
 BOARD = Board(
@@ -179,6 +191,7 @@ BOARD = Board(
         variables.SERIES,
         variables.COLLECTIVES,
         variables.DTYPES,
+        variables.SIZES,
     ),
     sections=(_now(), _points(), _history(), nodes(), coverage()),
 )

@@ -2,7 +2,7 @@
 
 MANY = 'namespace=~"$namespace", series=~"$series"'
 SINGLE = 'namespace="$namespace", series="$series"'
-POINTS = f'{MANY}, collective=~"$collective", dtype=~"$dtype"'
+POINTS = f'{MANY}, collective=~"$collective", dtype=~"$dtype", size_bytes=~"$size_bytes"'
 OWN = 'instance=~"$instance"'
 PER_SERIES = "namespace, series"
 PER_POINT = "namespace, series, collective, dtype, size_bytes, nodes"

@@ -29,7 +29,7 @@ def renames() -> list[model.DataTransformerConfig]:
     return [
         model.DataTransformerConfig(
             id_val="renameByRegex",
-            options={"regex": f"^(.*)\\b{size} B(.*)$", "renamePattern": f"$1{spoken(size)}$2"},
+            options={"regex": f"^(.*) {size} B(.*)$", "renamePattern": f"$1 {spoken(size)}$2"},
         )
         for size in USUAL
     ]

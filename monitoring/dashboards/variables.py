@@ -35,4 +35,5 @@ ONE_SERIES = one("series", "Series", 'label_values(disttest_runs_total{namespace
 _MEASURED = 'disttest_collective_busbw_bytes_per_second{namespace=~"$namespace", series=~"$series"}'
 COLLECTIVES = many("collective", "Collective", f"label_values({_MEASURED}, collective)")
 DTYPES = many("dtype", "Type", f"label_values({_MEASURED}, dtype)")
+SIZES = many("size_bytes", "Size in bytes", f"label_values({_MEASURED}, size_bytes)")
 INSTANCES = many("instance", "Replica", "label_values(disttest_build_info, instance)")
