@@ -44,7 +44,7 @@ def timeline(axes: Axes, field: Json, lines: list[Line]) -> None:
     gaps = [later[0] - sooner[0] for line in lines for sooner, later in itertools.pairwise(line.points)]
     step = min(gaps, default=DAY)
     for row, line in enumerate(lines):
-        for start, end, value in _segments(line, step):
+        for start, end, value in segments(line, step):
             width = (end - start) / DAY
             fill = values.colour(field, value) or "#888888"
             axes.broken_barh([(start / DAY, width)], (row - 0.38, 0.76), color=fill, edgecolor="white", linewidth=0.4)
@@ -55,7 +55,7 @@ def timeline(axes: Axes, field: Json, lines: list[Line]) -> None:
     _rows(axes, lines)
 
 
-def _segments(line: Line, step: float) -> list[tuple[float, float, float]]:
+def segments(line: Line, step: float) -> list[tuple[float, float, float]]:
     made: list[tuple[float, float, float]] = []
     for at, value in line.points:
         if made and made[-1][2] == value and at - made[-1][1] < step / 2:

@@ -1,0 +1,155 @@
+"""Pictures of the dashboards, from a server that answers as Prometheus does."""
+
+import json
+import threading
+import urllib.parse
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from disttest_runner.compat import override
+from monitoring import dashboards
+from monitoring.dashboards import looks, sizes
+from monitoring.dashboards.board import Need
+from monitoring.dashboards.queries import DAY, Chosen, Query
+from monitoring.plots import cells, charts, values
+from monitoring.plots.page import Asked, draw
+from monitoring.plots.prometheus import Line, PrometheusError, ask
+
+END = 20000 * DAY + 9 * 3600
+LABELS = {"__name__": "x", "namespace": "n", "series": "s", "node": "gpu-01", "collective": "all_reduce"}
+LABELS |= {"point": "s all_reduce", "size_bytes": "1048576", "suite": "collectives", "case": "test_x"}
+
+
+class Answers(BaseHTTPRequestHandler):
+    """One series for every query, with as many values as the step asks for; no query at all is a bad one."""
+
+    def do_POST(self) -> None:
+        asked = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        if asked["query"] == ["refuse this"]:
+            self._send(400, {"status": "error", "error": "parse error"})
+        elif "time" in asked:
+            row: dict[str, Any] = {"metric": LABELS, "value": [float(asked["time"][0]), "1"]}
+            self._send(200, {"status": "success", "data": {"result": [row]}})
+        else:
+            start, end, step = (int(float(asked[name][0])) for name in ("start", "end", "step"))
+            points = [[at, "1"] for at in range(start, end + 1, step)]
+            self._send(200, {"status": "success", "data": {"result": [{"metric": LABELS, "values": points}]}})
+
+    @override
+    def log_message(self, *_: object) -> None: ...
+
+    def _send(self, code: int, document: object) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def a_query(expr: str = "x", *, instant: bool = False) -> Query:
+    return Query(
+        dashboard="d",
+        panel="p",
+        ref="A",
+        expr=expr,
+        name="{{series}} of {{absent}}",
+        instant=instant,
+        step_seconds=DAY,
+        need=Need(),
+    )
+
+
+@pytest.mark.parametrize("board", [pytest.param(board, id=board.uid) for board in dashboards.DASHBOARDS])
+def test_every_panel_of_a_dashboard_can_be_drawn(board: dashboards.board.Board, address: str, tmp_path: Path) -> None:
+    chosen = Chosen(namespace="n", series="s", range_seconds=3 * DAY, points=20)
+    draw(board, Asked(address=address, chosen=chosen, end=END), tmp_path / "board.png")
+    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_range_is_asked_at_whole_days_as_grafana_does(address: str) -> None:
+    (line,) = ask(address, a_query(), END - 3 * DAY, END)
+    assert [at for at, _ in line.points] == [day * DAY for day in (19997, 19998, 19999, 20000)]
+    assert line.name == "s of"
+    assert "__name__" not in line.labels
+
+
+def test_an_instant_query_is_asked_for_the_end(address: str) -> None:
+    (line,) = ask(address, a_query(instant=True), END - DAY, END)
+    assert line.points == ((END, 1.0),)
+
+
+def test_a_refused_query_is_named_with_what_prometheus_says(address: str) -> None:
+    with pytest.raises(PrometheusError, match=r"refused refuse this: .*parse error"):
+        ask(address, a_query("refuse this"), 0, DAY)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"), [("http://127.0.0.1:1", "does not answer"), ("file:///etc", "write http://HOST:PORT")]
+)
+def test_an_address_without_a_prometheus_is_said_so(address: str, says: str) -> None:
+    with pytest.raises(PrometheusError, match=says):
+        ask(address, a_query(), 0, DAY)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ({"unit": "s"}, 5400, "1.5 h"),
+        ({"unit": "s"}, 0.0002, "200 µs"),
+        ({"unit": "s"}, 0, "0 s"),
+        ({"unit": "Bps"}, 3.5e11, "350 GB/s"),
+        ({"unit": "bytes"}, 1 << 21, "2 MiB"),
+        ({"unit": "percentunit", "decimals": 1}, 0.934, "93.4 %"),
+        ({"unit": "dateTimeFromNow"}, (END - 7200) * 1000, "2 h ago"),
+        ({"unit": "dateTimeFromNow"}, (END + 60) * 1000, "in 1 min"),
+        ({"unit": "short"}, 1234567, "1.23 M"),
+        ({}, 3, "3"),
+    ],
+)
+def test_values_are_told_in_the_unit_of_the_panel(field: dict[str, Any], value: float, text: str) -> None:
+    assert values.text(field, value, END) == text
+
+
+def test_a_value_has_the_colour_of_the_step_that_it_reached() -> None:
+    steps = [{"value": value, "color": colour} for value, colour in looks.PASS_RATIO]
+    field = {"color": {"mode": "thresholds"}, "thresholds": {"steps": steps}}
+    assert [values.colour(field, value) for value in (0.5, 0.8, 1)] == [looks.RED, looks.YELLOW, looks.GREEN]
+    assert values.colour({"color": {"mode": "palette-classic"}}, 1) is None
+
+
+def test_neighbours_of_one_value_are_one_bar_and_a_gap_ends_it() -> None:
+    points = ((0.0, 1.0), (10.0, 1.0), (20.0, 2.0), (50.0, 2.0))
+    line = Line(labels={}, name="x", points=points)
+    assert cells.segments(line, 10) == [(0, 20, 1), (20, 30, 2), (50, 60, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("s all_reduce bfloat16 1073741824 B", "s all_reduce bfloat16 1 GiB"),
+        ("s all_reduce float32 4096 B threshold", "s all_reduce float32 4 KiB threshold"),
+        ("s all_reduce float32 5000 B", "s all_reduce float32 5000 B"),
+    ],
+)
+def test_legends_say_sizes_as_people_do(name: str, said: str) -> None:
+    transformations = [{"id": change.id_val, "options": change.options} for change in sizes.renames()]
+    assert charts.renamed({"transformations": transformations}, name) == said
+
+
+@pytest.mark.parametrize(("size", "said"), [(1 << 30, "1 GiB"), (1536, "1536 B"), (96 << 20, "96 MiB"), (0, "0 B")])
+def test_a_size_is_told_in_the_largest_unit_that_is_whole(size: int, said: str) -> None:
+    assert sizes.spoken(size) == said
