@@ -139,13 +139,13 @@ def _history() -> Section:
     bandwidth.panel.transformations = sizes.renames()
     to_median = _nightly(
         "Bandwidth by its own 7-day median",
-        "The slowest of the chosen types and sizes: 100 % is as usual. Below 93 % at large sizes an alert fires.",
+        "The slowest of the chosen types and sizes: 100 % is as usual. From 64 MiB on an alert fires below 93 %.",
         worst("disttest:collective_busbw:to_median_ratio", YOUNG),
         Look(unit="percentunit", steps=((None, "transparent"), (0.93, looks.RED)), dashed=True),
     )
     to_reference = _nightly(
         "Bandwidth by its threshold",
-        "The slowest of the chosen types and sizes: below 100 % the run failed, below 90 % an alert fires too.",
+        "The slowest of the chosen types and sizes: below 100 % the run failed and an alert fires.",
         worst("disttest:collective_busbw:to_reference_ratio", UNJUDGED),
         Look(unit="percentunit", steps=((None, "transparent"), (1, looks.RED)), dashed=True),
     )
