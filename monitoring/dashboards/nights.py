@@ -81,7 +81,7 @@ def _verdicts() -> Section:
 def _cases() -> Section:
     by = "alertname, severity, namespace, series"
     firing = table_of(
-        Head("Alerts firing by name", "Alerts of DistTest that fire now; the run-book says what to do.", width=10),
+        Head("Alerts firing by name", "Alerts of DistTest that fire now; docs/runbook.md says what to do.", width=10),
         Rows(keys=(("alertname", "Alert"), ("severity", "Severity"), *standing.KEYS), sort="Alert", descending=False),
         (Column("Firing", f"max by ({by}) ({FIRING})", look=Look(words=looks.YES_IS_BAD), width=70, or_empty=QUIET),),
     )

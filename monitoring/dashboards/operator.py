@@ -4,12 +4,12 @@ from monitoring.dashboards import looks, variables
 from monitoring.dashboards.board import Board, Item, Section
 from monitoring.dashboards.looks import Look
 from monitoring.dashboards.panels import Ask, Head, lines, stat_of, timeline
-from monitoring.dashboards.promql import OWN, RATE, count_or_zero, rate_by, sum_or_zero
+from monitoring.dashboards.promql import OWN, RATE, count_or_zero, sum_or_zero
 from monitoring.dashboards.tables import Column, Rows, table_of
+from monitoring.dashboards.told import FIRING, told
 from monitoring.dashboards.work import api, watches, work
 
 OWN_PROCESS = f"disttest_build_info{{{OWN}}}"
-FIRING = 'ALERTS{alertname=~"DistTest.*", alertstate="firing"}'
 
 
 def _number(title: str, about: str, expr: str, steps: looks.Steps) -> Item:
@@ -88,35 +88,6 @@ def _replicas() -> Section:
     return Section(title="Replicas", items=(leads, versions, cpu, memory, files))
 
 
-def _told() -> Section:
-    scrapes = lines(
-        Head("Scrapes", "Requests for /metrics by answer.", width=8),
-        (Ask(rate_by("disttest_metrics_requests_total", "code"), "{{code}}"),),
-        Look(unit="reqps", lowest=0),
-    )
-    missing = "max by (family) (disttest_dropped_series) > 0"
-    dropped = table_of(
-        Head("Series cut by family", "At least so many series of each family are missing.", width=8),
-        Rows(keys=(("family", "Family"),), sort="Missing"),
-        (Column("Missing", missing, look=Look(by_steps=True, steps=looks.ANY_IS_ODD), or_empty="no family is cut"),),
-    )
-    keys = (("alertname", "Alert"), ("severity", "Severity"), ("series", "Series"))
-    firing = table_of(
-        Head("Alerts firing by name", "All alerts of DistTest; the run-book says what to do.", width=8),
-        Rows(keys=keys, sort="Alert", descending=False),
-        (
-            Column(
-                "Firing",
-                f"max by (alertname, severity, series) ({FIRING})",
-                look=Look(words=looks.YES_IS_BAD),
-                width=70,
-                or_empty="absent while no alert fires",
-            ),
-        ),
-    )
-    return Section(title="What it tells", items=(scrapes, dropped, firing))
-
-
 BOARD = Board(
     uid="disttest-operator",
     title="DistTest / Operator",
@@ -124,5 +95,5 @@ BOARD = Board(
     since="now-24h",
     refresh="1m",
     variables=(variables.DATASOURCE, variables.INSTANCES),
-    sections=(_now(), _replicas(), work(), api(), watches(), _told()),
+    sections=(_now(), _replicas(), work(), api(), watches(), told()),
 )
