@@ -3,15 +3,23 @@
 from monitoring.dashboards import looks, promql, sizes, variables
 from monitoring.dashboards.board import Board, Item, Section
 from monitoring.dashboards.looks import Look
-from monitoring.dashboards.nodes import coverage, nodes
+from monitoring.dashboards.nodes import TESTED, coverage, nodes
 from monitoring.dashboards.panels import Ask, Head, curve, lines, stat_of
-from monitoring.dashboards.promql import MANY, PER_POINT, POINTS, count_or_zero, of_night
+from monitoring.dashboards.promql import PER_POINT, POINTS, count_or_zero, of_night
 from monitoring.dashboards.tables import Column, Rows, table_of
 
 BUSBW = "disttest_collective_busbw_bytes_per_second"
 REFERENCE = "disttest_collective_reference_busbw_bytes_per_second"
 POINT = "{{series}} {{collective}} {{dtype}} {{size_bytes}} B"
 PER_COLLECTIVE, COLLECTIVE = "namespace, series, collective", "{{series}} {{collective}}"
+KEYS = (
+    ("namespace", "Namespace"),
+    ("series", "Series"),
+    ("collective", "Collective"),
+    ("dtype", "Type"),
+    ("size_bytes", "Size in bytes"),
+    ("nodes", "Nodes"),
+)
 YOUNG = "absent until a series was measured on two days"
 UNJUDGED = "absent where `spec.thresholds` names no threshold"
 
@@ -55,9 +63,7 @@ def _now() -> Section:
         (
             "Nodes tested in 7 days",
             "Nodes on which a run with results was made.",
-            count_or_zero(
-                f"count by (node) (time() - disttest_node_last_tested_timestamp_seconds{{{MANY}}} < 7 * 86400)"
-            ),
+            count_or_zero(f"count by (node) (time() - {TESTED} < 7 * 86400)"),
             looks.NEUTRAL,
         ),
     )
@@ -65,53 +71,38 @@ def _now() -> Section:
 
 
 def _points() -> Section:
-    def each(selector: str) -> str:
-        return f"max by ({PER_POINT}) ({selector})"
-
-    speed = Look(unit="Bps", decimals=1)
-    columns = (
-        Column("Bus bandwidth", each(f"{BUSBW}{{{POINTS}}}"), look=speed),
-        Column("Threshold", each(f"{REFERENCE}{{{POINTS}}}"), look=speed, or_empty=UNJUDGED),
-        Column(
-            "Of threshold",
-            each(f"disttest:collective_busbw:to_reference_ratio{{{POINTS}}}"),
-            look=Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_REFERENCE),
-            or_empty=UNJUDGED,
-        ),
-        Column("7-day median", each(f"disttest:collective_busbw:median_7d{{{POINTS}}}"), look=speed, or_empty=YOUNG),
-        Column(
-            "Of median",
-            each(f"disttest:collective_busbw:to_median_ratio{{{POINTS}}}"),
-            look=Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_MEDIAN),
-            or_empty=YOUNG,
-        ),
-        Column("Median rank", each(_time_of("median")), look=Look(unit="s")),
-        Column("Slowest rank", each(_time_of("slowest")), look=Look(unit="s")),
-        Column(
-            "Wrong elements",
-            each(f"disttest_collective_wrong_elements{{{POINTS}}}"),
-            look=Look(by_steps=True, steps=looks.ANY_IS_BAD),
-        ),
-    )
-    keys = (
-        ("namespace", "Namespace"),
-        ("series", "Series"),
-        ("collective", "Collective"),
-        ("dtype", "Type"),
-        ("size_bytes", "Size in bytes"),
-        ("nodes", "Nodes"),
-    )
+    about = "What the last runs measured: one line for each collective, type, size and number of nodes."
+    head = Head("Measurements of the last runs", about, width=24, height=10)
+    measured = table_of(head, Rows(keys=KEYS, sort="Of median", descending=False), _columns())
     by_size = curve(
         Head("Bandwidth by size", "Bus bandwidth of the last run over the message size.", width=24, height=9),
         f'label_join(max by (series, collective, dtype, size_bytes) ({BUSBW}{{{POINTS}}}), "point", " ", '
         '"series", "collective", "dtype")',
         Look(unit="Bps"),
     )
-    about = "What the last runs measured: one line for each collective, type, size and number of nodes."
-    head = Head("Measurements of the last runs", about, width=24, height=10)
-    return Section(
-        title="The last runs",
-        items=(table_of(head, Rows(keys=keys, sort="Of median", descending=False), columns), by_size),
+    return Section(title="The last runs", items=(measured, by_size))
+
+
+def _columns() -> tuple[Column, ...]:
+    def column(name: str, selector: str, look: Look, or_empty: str = "") -> Column:
+        return Column(name, f"max by ({PER_POINT}) ({selector})", look=look, or_empty=or_empty)
+
+    def recorded(name: str) -> str:
+        return f"disttest:collective_busbw:{name}{{{POINTS}}}"
+
+    speed, seconds = Look(unit="Bps", decimals=1), Look(unit="s")
+    of_reference = Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_REFERENCE)
+    of_median = Look(unit="percentunit", decimals=1, by_steps=True, steps=looks.TO_MEDIAN)
+    wrong = Look(by_steps=True, steps=looks.ANY_IS_BAD)
+    return (
+        column("Bus bandwidth", f"{BUSBW}{{{POINTS}}}", speed),
+        column("Threshold", f"{REFERENCE}{{{POINTS}}}", speed, UNJUDGED),
+        column("Of threshold", recorded("to_reference_ratio"), of_reference, UNJUDGED),
+        column("7-day median", recorded("median_7d"), speed, YOUNG),
+        column("Of median", recorded("to_median_ratio"), of_median, YOUNG),
+        column("Median rank", _time_of("median"), seconds),
+        column("Slowest rank", _time_of("slowest"), seconds),
+        column("Wrong elements", f"disttest_collective_wrong_elements{{{POINTS}}}", wrong),
     )
 
 

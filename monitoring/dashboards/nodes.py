@@ -1,7 +1,7 @@
 """Nodes: who is suspect, who was, and when each was last tested by which series."""
 
 from monitoring.dashboards import looks, promql
-from monitoring.dashboards.board import Section
+from monitoring.dashboards.board import Item, Section
 from monitoring.dashboards.looks import Look
 from monitoring.dashboards.panels import Ask, Head, bars, lines, ranking
 from monitoring.dashboards.promql import MANY, in_night, of_night
@@ -13,7 +13,11 @@ NONE_CONFIRMED = "no node was confirmed"
 
 
 def nodes() -> Section:
-    suspects = table_of(
+    return Section(title="Suspect nodes", items=(_suspects(), *_confirmed()))
+
+
+def _suspects() -> Item:
+    return table_of(
         Head(
             "Suspect nodes",
             "Nodes that runs of any series blame; gone when a later run passed there. Confirmed: a second failure "
@@ -30,6 +34,9 @@ def nodes() -> Section:
             ),
         ),
     )
+
+
+def _confirmed() -> tuple[Item, Item]:
     confirmed = ranking(
         Head(
             "Confirmed failures",
@@ -53,7 +60,7 @@ def nodes() -> Section:
         Ask(f"sum by (node) ({in_night('disttest_node_failures_total')}) > 0.5", "{{node}}", or_empty=NONE_CONFIRMED),
         Look(decimals=0),
     )
-    return Section(title="Suspect nodes", items=(suspects, confirmed, by_night))
+    return confirmed, by_night
 
 
 def coverage() -> Section:
@@ -81,7 +88,11 @@ def coverage() -> Section:
         Ask(f"topk(20, time() - max by (node) ({TESTED}))", "{{node}}"),
         age,
     )
-    each_night = lines(
+    return Section(title="Coverage", items=(by_series, longest, _each_night()))
+
+
+def _each_night() -> Item:
+    return lines(
         Head(
             "Nodes tested each night",
             "Nodes on which a run with results was made on that day, by series.",
@@ -98,4 +109,3 @@ def coverage() -> Section:
         ),
         Look(lowest=0, decimals=0),
     )
-    return Section(title="Coverage", items=(by_series, longest, each_night))
