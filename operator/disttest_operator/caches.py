@@ -4,7 +4,9 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from disttest_operator import items
 from disttest_operator.core import bodies, naming
+from disttest_operator.core.cron_jobs import CronJobView, cron_job
 from disttest_operator.core.model import Defaults, DistTest
 from disttest_operator.core.views import Body, JobView, PodView
 from disttest_operator.items import Item, Key, Run, Series, read_run, read_series
@@ -14,7 +16,8 @@ __all__ = ["WATCHED", "Caches", "Key", "Run", "Series"]
 
 # Of a finished run nobody reads these any more; thousands of them would fill the memory.
 DETAILS = frozenset({"failures", "suites", "cases", "bandwidth", "stepSeconds", "conditions"})
-WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
+WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD, Kind.CRON_JOB)
+OF_SERIES = frozenset({Kind.SERIES, Kind.CRON_JOB})  # the others are a run's business
 
 
 @dataclass(slots=True)
@@ -44,7 +47,7 @@ class Caches:
             return before.key if before and kind is not Kind.SERIES else None
         item = self._view(kind, body, before.item if before else None, now)
         if item is None:
-            return None
+            return self._drop(kind, uid)
         known = self._keep(kind, uid, version, item)
         if isinstance(item, Run):
             self._note_open(item, is_open=not item.test.is_finished)
@@ -138,6 +141,12 @@ class Caches:
     def find_series(self, namespace: str, name: str) -> Series | None:
         return next((item for item in self._items(Kind.SERIES, namespace, name) if isinstance(item, Series)), None)
 
+    def schedules(self) -> list[CronJobView]:
+        return [known.item for known in self._known[Kind.CRON_JOB].values() if isinstance(known.item, CronJobView)]
+
+    def has_schedule(self, namespace: str, series: str) -> bool:
+        return bool(self._items(Kind.CRON_JOB, namespace, series))
+
     def jobs(self, test: DistTest) -> dict[str, JobView]:
         """Of all attempts, by name."""
         items = self._items(Kind.JOB, test.namespace, test.name)
@@ -151,8 +160,7 @@ class Caches:
         return {known.key for kind in WATCHED for known in self._known[kind].values()}
 
     def _items(self, kind: Kind, namespace: str, name: str) -> list[Item]:
-        owner = Kind.SERIES if kind is Kind.SERIES else Kind.RUN
-        key = Key(kind=owner, namespace=namespace, name=name)
+        key = Key(kind=Kind.SERIES if kind in OF_SERIES else Kind.RUN, namespace=namespace, name=name)
         return [known.item for known in self._by_key.get((kind, key), {}).values()]
 
     def _view(self, kind: Kind, body: Body, before: Item | None, now: datetime) -> Item | None:
@@ -162,6 +170,8 @@ class Caches:
             return bodies.pod(body, now=now, before=before if isinstance(before, PodView) else None)
         if kind is Kind.SERIES:
             return read_series(body)
+        if kind is Kind.CRON_JOB:
+            return cron_job(body, before if isinstance(before, CronJobView) else None)
         run = self._run(body, before if isinstance(before, Run) else None)
         return _slim(run) if run.test.is_finished else run
 
@@ -179,7 +189,10 @@ class Caches:
         return Run(test=test)
 
     def _keep(self, kind: Kind, uid: str, version: int, item: Item) -> _Known:
-        known = _Known(resource_version=version, key=_key(kind, item), item=item)
+        known = _Known(resource_version=version, key=items.key(item), item=item)
+        before = self._known[kind].get(uid)
+        if before and before.key != known.key:  # a CronJob may be given to another series
+            self._drop(kind, uid)
         self._known[kind][uid] = known
         self._by_key.setdefault((kind, known.key), {})[uid] = known
         return known
@@ -226,17 +239,6 @@ def _slim(run: Run) -> Run:
     """A finished run is kept without the details of its status."""
     kept = {key: value for key, value in run.test.status.items() if key not in DETAILS}
     return replace(run, test=replace(run.test, status=kept))
-
-
-def _key(kind: Kind, item: Item) -> Key:
-    owner = Kind.SERIES if kind is Kind.SERIES else Kind.RUN
-    match item:
-        case Run():
-            return Key(kind=owner, namespace=item.test.namespace, name=item.test.name)
-        case Series():
-            return Key(kind=owner, namespace=item.namespace, name=item.name)
-        case JobView() | PodView():
-            return Key(kind=owner, namespace=item.namespace, name=item.run)
 
 
 def _pod(known: _Known | None) -> PodView | None:

@@ -20,7 +20,8 @@ OWN_DOMAIN = "operator.disttest.dev"
 # A watch ends by itself and is begun anew, so that one that hangs is found out.
 WATCH_SECONDS = 240
 INACTIVITY_SECONDS = 70  # the server sends a bookmark every minute
-SELECTED = frozenset({Kind.JOB, Kind.POD})  # watched by label; the others are all ours
+# By label; the others are all ours.
+SELECTORS = {Kind.JOB: naming.SELECTOR, Kind.POD: naming.SELECTOR, Kind.CRON_JOB: naming.LABEL_SERIES}
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class NoProgress(kopf.ProgressStorage):  # type: ignore[misc]  # kopf's types ar
 
 def registry(  # what handlers need, given once
     *,
+    kinds: Sequence[Kind] = WATCHED,
     caches: Caches,
     add: Callable[[Key], None],
     clock: Callable[[], datetime],
@@ -80,7 +82,7 @@ def registry(  # what handlers need, given once
             add(key)
 
     kopf.on.login(id="login", registry=handlers)(login)
-    for kind in WATCHED:
+    for kind in kinds:
         group, _, version = kind.api_version.rpartition("/")
         handler = functools.partial(take, kind)
         # Without a group kopf would take resources of that name from any group.
@@ -104,9 +106,9 @@ def settings() -> kopf.OperatorSettings:
     chosen.watching.chunk_size = 500
     chosen.networking.error_backoffs = (0.5, 1, 2, 4, 8, 15)
     chosen.process.ultimate_exiting_timeout = 5.0
-    for kind in SELECTED:
+    for kind, selector in SELECTORS.items():
         group, _, version = kind.api_version.rpartition("/")
-        chosen.watching.label_selectors[group, version, kind.resource] = naming.SELECTOR
+        chosen.watching.label_selectors[group, version, kind.resource] = selector
     return chosen
 
 

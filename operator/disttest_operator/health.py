@@ -33,6 +33,10 @@ class Health:
         self.all_begun = asyncio.Event()  # every watch has been begun once
         self.synced = asyncio.Event()
 
+    def leave_out(self, kind: Kind) -> None:
+        """It is not watched."""
+        self._watches = tuple(watch for watch in self._watches if watch[0] != kind.resource)
+
     def note_request(self, request: Request, code: str) -> None:
         if request.verb == "watch" and code == "200":
             self._begun[request.resource, request.namespace] = self._monotonic()

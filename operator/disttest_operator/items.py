@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from disttest_operator.core import bodies
+from disttest_operator.core.cron_jobs import CronJobView
 from disttest_operator.core.model import Defaults, DistTest, Spec
 from disttest_operator.core.parse import InvalidSpecError, parse
 from disttest_operator.core.views import Body, JobView, PodView
@@ -42,7 +43,7 @@ class Series:
     status: Mapping[str, Any]
 
 
-Item = Run | Series | JobView | PodView
+Item = Run | Series | JobView | PodView | CronJobView
 
 
 def read_run(body: Body, defaults: Defaults) -> Run:
@@ -78,3 +79,15 @@ def read_series(body: Body) -> Series:
         resource_version=int(meta["resourceVersion"]),
         status=body.get("status") or {},
     )
+
+
+def key(item: Item) -> Key:
+    match item:
+        case Run():
+            return Key(kind=Kind.RUN, namespace=item.test.namespace, name=item.test.name)
+        case Series():
+            return Key(kind=Kind.SERIES, namespace=item.namespace, name=item.name)
+        case JobView() | PodView():
+            return Key(kind=Kind.RUN, namespace=item.namespace, name=item.run)
+        case CronJobView():
+            return Key(kind=Kind.SERIES, namespace=item.namespace, name=item.series)

@@ -14,9 +14,9 @@ from typing import Any
 
 from aiohttp import web
 
-from disttest_operator import handlers, health, requests, scrapes
+from disttest_operator import handlers, health, requests, rights, scrapes
 from disttest_operator.access import Access
-from disttest_operator.caches import Caches, Key
+from disttest_operator.caches import WATCHED, Caches, Key
 from disttest_operator.certificates import Certificate
 from disttest_operator.cluster import KubernetesCluster, connect
 from disttest_operator.core import known_signs
@@ -51,6 +51,7 @@ class Operator:
         self._queue: WorkQueue[Key] = WorkQueue(note_wait=self._metrics.note_wait)
         self._identity = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
         self._elector: Elector | None = None
+        self._kinds: tuple[Kind, ...] = WATCHED
         self._stop = asyncio.Event()
 
     async def run(self) -> int:
@@ -81,6 +82,7 @@ class Operator:
     async def _work(self, cluster: KubernetesCluster) -> int:
         elector = self._elector = Elector(cluster, namespace=self._options.lease_namespace, identity=self._identity)
         cluster.fence(elector.may_write)
+        waiting = await self._do_without_cron_jobs(cluster)
         reconciler, resync = self._reconciler(cluster), self._resync(cluster)
         numbers = range(self._options.workers)
         workers = [asyncio.create_task(self._worker(reconciler), name=f"worker {n}") for n in numbers]
@@ -91,6 +93,7 @@ class Operator:
             asyncio.create_task(elector.run(), name="lease"),
             asyncio.create_task(resync.run(), name="resync"),
             asyncio.create_task(self._stop.wait(), name="stop"),
+            *waiting,
         ]
         done, _ = await asyncio.wait([*vital, *workers], return_when=asyncio.FIRST_COMPLETED)
         is_told = self._stop.is_set()
@@ -102,6 +105,19 @@ class Operator:
         await asyncio.wait([watching], timeout=STOP_WATCH_SECONDS)
         await _cancel(vital)
         return 0 if is_told else 1
+
+    async def _do_without_cron_jobs(self, cluster: KubernetesCluster) -> list[asyncio.Task[None]]:
+        """Where they may not be read: a task that ends when they may, since watches are chosen at the beginning."""
+        try:
+            why = await rights.refusal(cluster, self._options.namespaces)
+        except ClusterError:
+            return []  # nobody answers; the watches will see
+        if not why:
+            return []
+        log.warning("of schedules nothing is known until CronJobs may be read (manifests/rbac/runs): %s", why)
+        self._kinds = tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB)
+        self._health.leave_out(Kind.CRON_JOB)
+        return [asyncio.create_task(rights.wait(cluster, self._options.namespaces), name="doing without CronJobs")]
 
     def _reconciler(self, cluster: KubernetesCluster) -> Reconciler:
         policy = Policy(
@@ -130,10 +146,12 @@ class Operator:
             clock=_now,
             health=self._health,
             metrics=self._metrics,
+            kinds=self._kinds,
         )
 
     async def _watch(self, cluster: KubernetesCluster, stop: asyncio.Event) -> None:
         registry = handlers.registry(
+            kinds=self._kinds,
             caches=self._caches,
             add=self._queue.add,
             clock=_now,

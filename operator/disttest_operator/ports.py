@@ -23,6 +23,7 @@ class Kind(Enum):
     RUN = (API_VERSION, "disttests")
     SERIES = (API_VERSION, "disttestseries")
     JOB = ("batch/v1", "jobs")
+    CRON_JOB = ("batch/v1", "cronjobs")
     POD = ("v1", "pods")
     SERVICE = ("v1", "services")
     CONFIG_MAP = ("v1", "configmaps")

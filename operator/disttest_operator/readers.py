@@ -9,7 +9,7 @@ from disttest_operator.core import schema, spec_schema, user_rules
 from disttest_operator.core.user_rules import UserRule
 
 TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-NAMESPACES = 64  # each has four watches of its own
+NAMESPACES = 64  # each has five watches of its own
 ADDRESS = re.compile(r"(?:[^\s:]*|\[[^\s\]]+\]):(\d{1,5})")
 
 Read = Callable[[str, str], object]  # of a text, and who says so

@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 
 from disttest_operator.caches import WATCHED, Caches, Key
-from disttest_operator.core import naming
 from disttest_operator.core.views import Body
-from disttest_operator.handlers import SELECTED
+from disttest_operator.handlers import SELECTORS
 from disttest_operator.health import Health
 from disttest_operator.metrics import Metrics
 from disttest_operator.ports import Cluster, ClusterError, Kind, Page
@@ -36,6 +35,7 @@ class Resync:
         clock: Callable[[], datetime],
         health: Health,
         metrics: Metrics,
+        kinds: Sequence[Kind] = WATCHED,
         catch_up_seconds: float = CATCH_UP_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -45,6 +45,7 @@ class Resync:
         self._clock = clock
         self._health = health
         self._metrics = metrics
+        self._kinds = tuple(kinds)
         self._catch_up_seconds = catch_up_seconds
 
     async def run(self) -> None:
@@ -70,7 +71,7 @@ class Resync:
             return
         self._cluster.gap.clear()
         try:
-            for kind in WATCHED:
+            for kind in self._kinds:
                 await self._fill(kind)
         except BaseException:
             self._cluster.gap.set()  # it is still there
@@ -88,7 +89,7 @@ class Resync:
         self._caches.prune(kind, present, version, self._clock())
 
     async def _compare(self) -> None:
-        newer = {kind: await self._newer(kind) for kind in WATCHED}
+        newer = {kind: await self._newer(kind) for kind in self._kinds}
         for key in self._caches.keys() - self._finished():
             self._add(key)
         if any(newer.values()):
@@ -124,7 +125,7 @@ class Resync:
 
     async def _pages(self, kind: Kind, *, only_metadata: bool) -> AsyncIterator[Page]:
         """Of all namespaces, with the oldest of the versions so far: what is younger is not judged by these lists."""
-        selector = naming.SELECTOR if kind in SELECTED else ""
+        selector = SELECTORS.get(kind, "")
         oldest = 0
         for namespace in self._namespaces:
             pages = self._cluster.pages(kind, namespace, label_selector=selector, only_metadata=only_metadata)

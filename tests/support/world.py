@@ -8,7 +8,7 @@ from typing import Any
 from disttest_contract import frames
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.caches import Caches, Key
+from disttest_operator.caches import WATCHED, Caches, Key
 from disttest_operator.core import bodies, known_signs, naming
 from disttest_operator.core.evidence import Policy
 from disttest_operator.core.model import Defaults
@@ -20,7 +20,6 @@ from tests.support.runs import UID, a_report, a_summary, at, found
 KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
 SERIES = Key(kind=Kind.SERIES, namespace="gpu-ci", name="adhoc")
 REPORT = found(a_report())
-WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
 NEWEST = 10**9  # a resourceVersion beyond all others
 
 

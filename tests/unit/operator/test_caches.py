@@ -6,6 +6,7 @@ import pytest
 from disttest_operator.caches import Caches, Key
 from disttest_operator.core.model import Defaults, DistTest
 from disttest_operator.ports import Kind
+from tests.support.cron_jobs import cron_job_body, written
 from tests.support.runs import UID, at
 from tests.support.world import RUNNING, pod_body, run_body
 
@@ -115,3 +116,32 @@ def test_a_spec_is_read_again_only_with_another_generation(caches: Caches) -> No
     body["spec"] = body["spec"] | {"ttlSecondsAfterFinished": 9}
     caches.put(Kind.RUN, versioned(body, 7), at(2))
     assert the_test(caches).spec.ttl_seconds_after_finished == 9
+
+
+def test_a_cronjob_is_the_business_of_the_series_that_its_label_names(caches: Caches) -> None:
+    series = Key(kind=Kind.SERIES, namespace="gpu-ci", name="nightly")
+    assert caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1)) == series
+    assert [one.schedule for one in caches.schedules()] == ["0 1 * * *"]
+    assert caches.has_schedule("gpu-ci", "nightly")
+    assert not caches.has_schedule("other", "nightly")
+    assert series in caches.keys()  # noqa: SIM118  # not a dict
+    assert caches.remove(Kind.CRON_JOB, versioned(cron_job_body(), 21), at(2)) == series
+    assert (caches.schedules(), caches.has_schedule("gpu-ci", "nightly")) == ([], False)
+
+
+def test_a_cronjob_that_is_given_to_another_series_leaves_the_first(caches: Caches) -> None:
+    caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1))
+    caches.put(Kind.CRON_JOB, versioned(cron_job_body(series="weekly"), 21), at(2))
+    assert not caches.has_schedule("gpu-ci", "nightly")
+    assert [one.series for one in caches.schedules()] == ["weekly"]
+    caches.put(Kind.CRON_JOB, versioned(cron_job_body(series=""), 22), at(3))
+    assert caches.schedules() == []
+
+
+def test_a_cronjob_of_which_only_the_image_changes_expects_what_it_did(caches: Caches) -> None:
+    caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1))
+    [before] = caches.schedules()
+    changed = versioned(cron_job_body(), 21)
+    changed["metadata"]["managedFields"] = [written("2026-11-20T00:00:00Z", "schedule", "jobTemplate")]
+    caches.put(Kind.CRON_JOB, changed, at(2))
+    assert caches.schedules() == [before]

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from disttest_operator import resync
-from disttest_operator.caches import Key
+from disttest_operator.caches import WATCHED, Key
 from disttest_operator.health import STALLED_SECONDS, Health
 from disttest_operator.metrics import Metrics
 from disttest_operator.ports import ClusterError, Kind
@@ -16,7 +16,7 @@ KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
 class Setting:
     """A cluster with one run, and caches that no watch fills."""
 
-    def __init__(self, *namespaces: str) -> None:
+    def __init__(self, *namespaces: str, kinds: tuple[Kind, ...] = WATCHED) -> None:
         self.world = World()
         self.added: list[Key] = []
         self.clock_seconds = 0.0
@@ -29,6 +29,7 @@ class Setting:
             clock=self.world.clock,
             health=self.health,
             metrics=Metrics(self.world.caches, version="1", speaks=lambda: False),
+            kinds=kinds,
             catch_up_seconds=0.0,
         )
 
@@ -120,11 +121,11 @@ def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pyte
 
 
 def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
-    for kind in (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD):
+    for kind in WATCHED:
         setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
     assert setting.health.all_begun.is_set()
     setting.clock_seconds = STALLED_SECONDS + 1
-    for kind in (Kind.SERIES, Kind.JOB, Kind.POD):
+    for kind in set(WATCHED) - {Kind.RUN}:
         setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
     setting.health.note_request(Request(verb="watch", resource="disttests"), "429")
     assert setting.health.problems() == [f"watch of disttests was begun {STALLED_SECONDS + 1:.0f} s ago"]
@@ -145,10 +146,9 @@ def test_of_several_namespaces_each_is_listed_and_no_other() -> None:
 
 def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> None:
     setting = Setting("a", "b")
-    kinds = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)
 
     def begin(*namespaces: str) -> None:
-        for kind in kinds:
+        for kind in WATCHED:
             for namespace in namespaces:
                 request = Request(verb="watch", resource=kind.resource, namespace=namespace)
                 setting.health.note_request(request, "200")
@@ -164,3 +164,17 @@ def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> No
     setting.health.note_behind(Kind.RUN, "a")
     setting.health.note_event(Kind.RUN, "b")
     assert setting.health.problems() == ["watch of disttests in a does not tell what lists show"]
+
+
+def test_a_kind_that_may_not_be_read_is_neither_listed_nor_waited_for() -> None:
+    setting = Setting(kinds=tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB))
+    setting.world.cluster.refuses_lists = {Kind.CRON_JOB}
+    setting.health.leave_out(Kind.CRON_JOB)
+    for kind in set(WATCHED) - {Kind.CRON_JOB}:
+        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
+    assert setting.health.all_begun.is_set()
+    setting.once()
+    setting.once()
+    assert setting.health.synced.is_set()
+    setting.clock_seconds = STALLED_SECONDS + 1
+    assert len(setting.health.problems()) == len(WATCHED) - 1
