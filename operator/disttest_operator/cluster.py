@@ -4,6 +4,8 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -49,11 +51,19 @@ class KubernetesCluster:
         self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
         # Plain requests: the client's own models, retries and look-ups of proxies cost as much again as the request.
         self._session = self._new_session(limit=connections)
+        self._date = ""
         self.gap = asyncio.Event()
 
     @property
     def server(self) -> str:
         return str(self._configuration.host)
+
+    @property
+    def server_time(self) -> datetime | None:
+        try:
+            return parsedate_to_datetime(self._date).astimezone(UTC)
+        except ValueError:
+            return None
 
     async def close(self) -> None:
         await self._session.close()
@@ -194,6 +204,7 @@ class KubernetesCluster:
                     method, self.server + path, headers=headers, data=data, timeout=NO_END
                 ) as response,
             ):
+                self._date = response.headers.get("Date", "")
                 raw: bytes = await response.read()
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise ClusterError(f"{method} {path}: {type(error).__name__}: {error}") from error

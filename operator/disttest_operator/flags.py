@@ -105,6 +105,13 @@ FLAGS = (
         "needs `manifests/rbac/suspects`",
     ),
     Flag(
+        name="series-idle-days",
+        default="90",
+        read=readers.whole(0, 3650),
+        value="N",
+        meaning="a DistTestSeries without runs and CronJob is deleted so many days after its last run; 0: never",
+    ),
+    Flag(
         name="workers",
         default="16",
         read=readers.whole(1, 256),

@@ -126,8 +126,13 @@ class Operator:
             gang_patience_seconds=self._options.gang_patience_seconds,
         )
         rules = (*self._options.rules, *known_signs.KNOWN)
-        labels = self._options.label_suspect_nodes
-        settings = Settings(policy=policy, rules=rules, label_suspect_nodes=labels, instance=self._identity)
+        settings = Settings(
+            policy=policy,
+            rules=rules,
+            label_suspect_nodes=self._options.label_suspect_nodes,
+            series_idle_days=self._options.series_idle_days,
+            instance=self._identity,
+        )
         return Reconciler(
             cluster,
             self._caches,

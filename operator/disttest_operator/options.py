@@ -29,6 +29,7 @@ class Options:
     image_patience_seconds: int
     gang_patience_seconds: int
     label_suspect_nodes: bool
+    series_idle_days: int
     workers: int
     metrics_address: str
     metrics_certificates: str

@@ -8,6 +8,7 @@ ClusterError                 the API server could not be asked, or would not ans
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
@@ -101,6 +102,10 @@ class Cluster(Protocol):
     """
 
     gap: asyncio.Event
+
+    @property
+    def server_time(self) -> datetime | None:
+        """What the API server's clock said when it last answered a request of ours."""
 
     async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
         """None: there is none."""

@@ -16,6 +16,7 @@ from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFo
 from disttest_operator.core.model import Concurrency, DistTest, Manifest
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.user_rules import UserRule
+from disttest_operator.expiry import Expiry
 from disttest_operator.hardware import HardwareSearch
 from disttest_operator.inquiries import Inquiries
 from disttest_operator.ledgers import Ledgers
@@ -36,6 +37,7 @@ class Settings:
     policy: Policy
     rules: tuple[UserRule, ...] = ()  # tried in this order on attempts that went wrong
     label_suspect_nodes: bool = False
+    series_idle_days: int = 0  # 0: ledgers stay for ever
     instance: str  # of this operator, named in events
 
 
@@ -59,6 +61,7 @@ class Reconciler:
         self._statuses = Statuses(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
         self._counts = counts
         self._ledgers = Ledgers(cluster, caches, clock, counts)
+        self._expiry = Expiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
         self._inquiries = Inquiries(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
         self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
@@ -67,6 +70,7 @@ class Reconciler:
         """Seconds until the key should be looked at even if nothing happens; None: never."""
         if key.kind is Kind.SERIES:
             await self._ledgers.settle(key.namespace, key.name)
+            await self._expiry.look(key.namespace, key.name)
             if self._suspect_labels:
                 await self._suspect_labels.refresh()
             return None

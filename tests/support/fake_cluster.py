@@ -4,6 +4,7 @@ import asyncio
 import copy
 import itertools
 from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from disttest_operator.core.model import Manifest
@@ -19,6 +20,8 @@ class PowerCut(BaseException):
 
 class FakeCluster:
     """`done` lists what was written. The power fails after `cut` writes; n + 0.5 is just before the next."""
+
+    server_time: datetime | None = None
 
     def __init__(self) -> None:
         self.objects: dict[Where, dict[str, Any]] = {}

@@ -32,6 +32,7 @@ class World:
         self.policy = Policy()
         self.rules = known_signs.KNOWN
         self.report = REPORT
+        self.series_idle_days = 0
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()
 
@@ -42,7 +43,9 @@ class World:
         self.reconciler = Reconciler(
             self.cluster,
             self.caches,
-            settings=Settings(policy=self.policy, rules=self.rules, instance="me"),
+            settings=Settings(
+                policy=self.policy, rules=self.rules, series_idle_days=self.series_idle_days, instance="me"
+            ),
             clock=self.clock,
             plan_later=lambda key, _: self.later.append(key),
             counts=Uncounted(),

@@ -153,3 +153,30 @@ def test_without_the_right_to_cronjobs_runs_come_to_their_verdict_and_no_schedul
         [why] = [entry["message"] for entry in said if "CronJobs" in entry["message"]]
         assert why.startswith("of schedules nothing is known until CronJobs may be read (manifests/rbac/runs): ")
         assert "403" in why
+
+
+def a_ledger(cluster: Cluster, namespace: str, name: str, last: str) -> None:
+    """As of a series whose last run finished then."""
+    kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
+    cluster.apply(kind | {"metadata": {"name": name, "namespace": namespace}})
+    status = {"runCount": 3, "lastVerdict": "Passed", "lastCompletionTime": last}
+    patch = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
+    cluster.kubectl("patch", "disttestseries", name, "--namespace", namespace, *patch)
+
+
+def test_a_ledger_of_long_ago_goes_and_that_of_a_suspended_cronjob_stays(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(a_cron_job(namespace, suspend=True))
+    becomes(cluster, operator, namespace, HELD)
+    a_ledger(cluster, namespace, "nightly-1x8", "2020-01-01T00:00:00Z")
+    a_ledger(cluster, namespace, "recent", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+    a_ledger(cluster, namespace, "forgotten", "2020-01-01T00:00:00Z")
+    cluster.wait_until(
+        "the ledger is gone", lambda: cluster.get("disttestseries", "forgotten", namespace) is None, timeout_seconds=20
+    )
+    names = {body["metadata"]["name"] for body in cluster.find("disttestseries", namespace)}
+    assert names == {"nightly-1x8", "recent"}
+    said = [line for line in operator.log.read_text().splitlines() if "deleted its ledger" in line]
+    assert len(said) == 1
+    assert f"series {namespace}/forgotten: deleted its ledger of 3 runs" in said[0]

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
@@ -83,3 +84,18 @@ def test_an_answer_that_is_no_json_is_an_error_of_the_cluster(call: Call) -> Non
     """As of a proxy that is asked to log in: whoever asked tries again, and no fault of ours ends the process."""
     with pytest.raises(ClusterError, match=r"JSON|cannot be read"):
         do(call, [], lambda: True, text="<html>")
+
+
+def test_the_time_of_the_api_server_is_that_of_its_last_answer() -> None:
+    times: list[datetime | None] = []
+
+    async def call(cluster: Cluster) -> None:
+        times.append(cluster.server_time)
+        await cluster.get(Kind.RUN, "gpu-ci", "nightly")
+        times.append(cluster.server_time)
+
+    do(call, [], lambda: True)
+    before, after = times
+    assert before is None
+    assert after is not None
+    assert abs(datetime.now(UTC) - after) < timedelta(seconds=60)

@@ -31,6 +31,7 @@ WRONG = [
     ("fixed-nodes", "maybe", "write true or false, not 'maybe'"),
     ("gang-patience-seconds", "0", "write a whole number from 1 to 86400, not 0"),
     ("label-suspect-nodes", "some", "write true or false, not 'some'"),
+    ("series-idle-days", "-1", "write a whole number from 0 to 3650, not '-1'"),
     ("image-patience-seconds", "soon", "write a whole number from 0 to 86400, not 'soon'"),
     ("workers", "0", "write a whole number from 1 to 256, not 0"),
     ("workers", "257", "write a whole number from 1 to 256, not 257"),
