@@ -11,12 +11,14 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.caches import Caches
+from disttest_operator.core import schedule
 from disttest_operator.core.model import Defaults
 from disttest_operator.metrics import Metrics, document, families
 from disttest_operator.metrics.families import FAMILIES, Type
 from disttest_operator.metrics.ledgers import COMMON
 from disttest_operator.ports import Kind, LedgerWrite, Transport
 from disttest_operator.requests import Request
+from tests.support.cron_jobs import cron_job_body
 from tests.support.measured import a_threshold
 from tests.support.nights import a_case, a_measurement, a_night, ledger_body
 from tests.support.runs import a_spec, at
@@ -34,7 +36,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 @pytest.fixture
 def caches() -> Caches:
-    """After one passed run, and with another that waits."""
+    """After one passed run, with another that waits, and a CronJob."""
     world = World()
     live(world)
     waiting = run_body(series="nightly-2x8")
@@ -43,6 +45,7 @@ def caches() -> Caches:
     for (kind, _, _), body in world.cluster.objects.items():
         if kind in {Kind.RUN, Kind.SERIES}:
             world.caches.put(kind, body, at(99))
+    world.caches.put(Kind.CRON_JOB, cron_job_body(), at(0))
     return world.caches
 
 
@@ -123,6 +126,29 @@ def test_runs_without_a_verdict_are_told_with_start_and_deadline(caches: Caches)
     value = reader(samples(exercised(caches)), **SERIES)
     assert value("disttest_active_runs", phase="Queued") == 0
     assert value("disttest_active_run_start_timestamp_seconds") is None
+
+
+def test_schedules_are_told_for_the_moment_of_the_scrape(caches: Caches) -> None:
+    """The CronJob's night begins at one and may take six hours; it is two o'clock."""
+    now = at(99)
+    metrics = Metrics(caches, version="1", speaks=lambda: True, clock=lambda: now)
+    value = reader(samples(metrics), namespace="gpu-ci", series="nightly")
+    today = at(-3600).timestamp()
+    assert value("disttest_schedule_due_timestamp_seconds") == today - 86400
+    assert value("disttest_schedule_next_timestamp_seconds") == today + 86400
+    now = at(5 * 3600)
+    value = reader(samples(metrics), namespace="gpu-ci", series="nightly")
+    assert value("disttest_schedule_due_timestamp_seconds") == today
+
+
+def test_series_beyond_the_bound_of_schedules_are_counted_as_dropped(caches: Caches) -> None:
+    for number in range(schedule.SERIES):
+        caches.put(Kind.CRON_JOB, cron_job_body(f"c{number}", series=f"a{number:03}"), at(0))
+    seen = samples(metrics_of(caches))
+    told = [labels for name, labels in seen if name == "disttest_schedule_suspended"]
+    assert len(told) == schedule.SERIES
+    value = reader(seen)
+    assert value("disttest_dropped_series", family="disttest_schedule_suspended") == 1
 
 
 def test_outcomes_add_up_to_all_cases_since_a_flaky_one_is_a_passed_one(caches: Caches) -> None:
@@ -273,15 +299,11 @@ def test_no_label_names_a_single_run(caches: Caches) -> None:
 
 def test_every_family_has_a_row_and_looks_like_it(caches: Caches) -> None:
     exposed = {family.name: family for family in families_of(exercised(caches)) if family.name.startswith("disttest_")}
-    assert exposed.keys() == {family.full_name for family in FAMILIES} - SCHEDULES
+    assert exposed.keys() == {family.full_name for family in FAMILIES}
     for row in FAMILIES:
         if family := exposed.get(row.full_name):
             assert family.type == row.type.value
             assert all(set(sample.labels) - {"le"} == set(row.labels) for sample in family.samples), row.name
-
-
-# Of CronJobs, of which there are none here.
-SCHEDULES = {family.full_name for family in families.in_group(families.Group.SCHEDULE)}
 
 
 def test_names_follow_the_conventions() -> None:
