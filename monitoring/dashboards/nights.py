@@ -107,7 +107,7 @@ def _trends() -> Section:
         (
             Ask(total("disttest_failing_cases"), "failing"),
             Ask(total("disttest_newly_failing_cases"), "newly failing"),
-            Ask(total("disttest_flaky_cases"), "flaky"),
+            Ask(total("disttest_last_run_flaky_cases"), "flaky"),
         ),
         Look(lowest=0, colours=(("failing", looks.RED), ("newly failing", looks.PURPLE), ("flaky", looks.YELLOW))),
     )

@@ -1,48 +1,23 @@
-"""A real Prometheus, ServiceAccounts that may scrape or not, and single scrapes over HTTPS."""
+"""How a Prometheus scrapes an operator, ServiceAccounts that may scrape or not, and single scrapes over HTTPS."""
 
-import contextlib
-import json
-import shutil
 import ssl
-import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
-
-import pytest
 
 from tests.support.cluster import Cluster
-from tests.support.operator import OperatorProcess, fetch, free_port
+from tests.support.operator import OperatorProcess
 
 READER_ROLE = "disttest-metrics-reader"
 SECONDS = 10
 
 
-@contextlib.contextmanager
-def prometheus(port: int, directory: Path, **scrape: Any) -> Iterator[str]:
-    """It scrapes this port every second, as `scrape` says; gives its address."""
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("no prometheus on PATH: `make setup` puts one into the cache, or install the package")
+def config(port: int, **scrape: Any) -> dict[str, Any]:
+    """Of a Prometheus that scrapes this port every second, as `scrape` says."""
     wanted = {"job_name": "operator", "honor_labels": True, "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
-    config = directory / "prometheus.yml"
-    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": [{**wanted, **scrape}]}))
-    address = f"127.0.0.1:{free_port()}"
-    flags = (f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address={address}")
-    with (directory / "log").open("w") as log, subprocess.Popen([program, *flags], stdout=log, stderr=log) as process:
-        try:
-            yield address
-        finally:
-            process.kill()
-
-
-def query(address: str, expression: str) -> list[dict[str, Any]]:
-    code, text = fetch(f"http://{address}/api/v1/query?{urlencode({'query': expression})}")
-    result: list[dict[str, Any]] = json.loads(text)["data"]["result"] if code == 200 else []
-    return result
+    return {"global": {"scrape_interval": "1s"}, "scrape_configs": [{**wanted, **scrape}]}
 
 
 def account(cluster: Cluster, namespace: str, name: str, *, may_scrape: bool) -> None:

@@ -118,6 +118,9 @@ LAST_CASES = _last.gauge(
     bound="9 a suite, 32 suites",
     meaning="cases of the last run that had results; the outcomes of a suite add up to all its cases",
 )
+LAST_FLAKY = _last.gauge(
+    "last_run_flaky_cases", "suite", bound="32", meaning="those of them that passed only when they were tried again"
+)
 SUITE_SUCCESS = _last.gauge(
     "suite_last_success", "suite", bound="32", meaning="1 if the suite passed in that run, 0 if not"
 )

@@ -103,6 +103,8 @@ def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     yield sampling.rows(families.LAST_STEPS, common, (((step,), steps[step]) for step in STEPS if step in steps))
     suites = next((run["suites"] for run in reversed(runs) if run.get("suites")), ())
     yield sampling.rows(families.LAST_CASES, common, _cases_of(suites))
+    flaky = (((suite["name"],), (suite.get("cases") or {}).get("flaky", 0)) for suite in suites)
+    yield sampling.rows(families.LAST_FLAKY, common, flaky)
     passed = (((suite["name"],), suite["verdict"] == Verdict.PASSED) for suite in suites if "verdict" in suite)
     yield sampling.rows(families.SUITE_SUCCESS, common, passed)
     seconds = (((suite["name"],), suite["seconds"]) for suite in suites if "seconds" in suite)

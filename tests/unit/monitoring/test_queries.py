@@ -1,7 +1,6 @@
 """What the dashboards ask: valid PromQL, of metrics and labels that exist, counters as rates."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from disttest_operator.metrics.families import Family, Type
 from monitoring.dashboards import DASHBOARDS
 from monitoring.dashboards.board import Board, to_json
 from monitoring.dashboards.queries import DAY, Chosen, Query, queries, step_seconds
+from tests.support.prometheus import program
 
 CHOSEN = Chosen(namespace="gpu-ci", series="nightly-2x8")
 QUERIES = tuple(queries(CHOSEN))
@@ -117,13 +117,10 @@ def test_every_recorded_metric_is_drawn() -> None:
 
 
 def test_promtool_can_read_every_query(tmp_path: Path) -> None:
-    program = shutil.which("promtool")
-    if not program:
-        pytest.skip("no promtool on PATH: `make setup` puts one into the cache, or install the package prometheus")
     rules = [{"record": f"query:{index}", "expr": query.expr} for index, query in enumerate(QUERIES)]
     file = tmp_path / "rules.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": rules}]}))
-    checked = subprocess.run([program, "check", "rules", file], capture_output=True, text=True, check=False)
+    checked = subprocess.run([program("promtool"), "check", "rules", file], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert f"{len(QUERIES)} rules found" in checked.stdout
 

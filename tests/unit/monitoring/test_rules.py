@@ -1,5 +1,4 @@
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from disttest_operator.metrics.families import FAMILIES, Type
 from disttest_operator.metrics.own import OUTCOMES
 from disttest_operator.ports import LedgerWrite
 from monitoring import rules
+from tests.support.prometheus import program
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -74,12 +74,7 @@ def exposed() -> dict[str, set[str]]:
 
 
 def promtool(*arguments: str | Path) -> str:
-    program = shutil.which("promtool")
-    if program is None and shutil.which("apt-get") is None:
-        pytest.skip("no promtool on PATH, and no apt-get by which `make setup` could get it: install Prometheus")
-    if program is None:
-        pytest.fail("no promtool on PATH: `make setup` puts one into the cache, or install the package prometheus")
-    done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = subprocess.run([program("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -2,22 +2,19 @@
 
 import contextlib
 import http.server
-import json
-import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 import yaml
 
 from monitoring import rules
 from monitoring.__main__ import MANIFESTS
-from tests.support.operator import fetch, free_port
+from tests.support import prometheus
+from tests.support.prometheus import Prometheus
 
 PATIENCE_SECONDS = 20
 STANDBY = "disttest_leader 0\n"
@@ -32,8 +29,8 @@ disttest_ledger_writes_total{result="success"} 7
 def test_what_is_told_of_runs_goes_on_under_the_same_labels_when_the_other_replica_becomes_active(
     tmp_path: Path,
 ) -> None:
-    with replica(ACTIVE) as first, replica(STANDBY) as second, prometheus(tmp_path, [first, second]) as address:
-        before = until("the run is there", lambda: query(address, "disttest_runs_total"))
+    with replica(ACTIVE) as first, replica(STANDBY) as second, scraper_of(tmp_path, [first, second]) as scraper:
+        before = until("the run is there", lambda: scraper.ask("disttest_runs_total"))
         assert [one["metric"] for one in before] == [
             {
                 "__name__": "disttest_runs_total",
@@ -44,20 +41,20 @@ def test_what_is_told_of_runs_goes_on_under_the_same_labels_when_the_other_repli
                 "reason": "CasesHung",
             }
         ]
-        assert "pod" not in query(address, "disttest_run_duration_seconds_bucket")[0]["metric"]
-        until("both are seen", lambda: len(query(address, "disttest_leader")) == 2)
-        assert {one["metric"]["pod"] for one in query(address, "disttest_leader")} == {
+        assert "pod" not in scraper.ask("disttest_run_duration_seconds_bucket")[0]["metric"]
+        until("both are seen", lambda: len(scraper.ask("disttest_leader")) == 2)
+        assert {one["metric"]["pod"] for one in scraper.ask("disttest_leader")} == {
             str(first.port),
             str(second.port),
         }
-        assert query(address, "disttest_ledger_writes_total")[0]["metric"]["instance"] == f"127.0.0.1:{first.port}"
+        assert scraper.ask("disttest_ledger_writes_total")[0]["metric"]["instance"] == f"127.0.0.1:{first.port}"
         firing = 'ALERTS{alertname="DistTestNightRed",alertstate="firing",namespace="ci",series="n"}'
-        until("the alert fires", lambda: query(address, firing))
+        until("the alert fires", lambda: scraper.ask(firing))
 
         first.says, second.says = STANDBY, ACTIVE
         active = 'disttest_leader{pod="' + str(second.port) + '"} == 1'
-        until("the other one is active", lambda: query(address, active))
-        after = until("the run is told by it", lambda: query(address, "disttest_runs_total"))
+        until("the other one is active", lambda: scraper.ask(active))
+        after = until("the run is told by it", lambda: scraper.ask("disttest_runs_total"))
         assert [one["metric"] for one in after] == [one["metric"] for one in before]
 
 
@@ -93,20 +90,8 @@ def replica(says: str) -> Iterator[Replica]:
             server.shutdown()
 
 
-@contextlib.contextmanager
-def prometheus(directory: Path, replicas: list[Replica]) -> Iterator[str]:
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("no prometheus on PATH: `make setup` puts one into the cache, or install the package")
-    config = directory / "prometheus.yml"
-    config.write_text(json.dumps(here(replicas)))
-    address = f"127.0.0.1:{free_port()}"
-    flags = (f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}", f"--web.listen-address={address}")
-    with (directory / "log").open("w") as log, subprocess.Popen([program, *flags], stdout=log, stderr=log) as process:
-        try:
-            yield address
-        finally:
-            process.kill()
+def scraper_of(directory: Path, replicas: list[Replica]) -> contextlib.AbstractContextManager[Prometheus]:
+    return prometheus.running(directory, here(replicas))
 
 
 def here(replicas: list[Replica]) -> dict[str, Any]:
@@ -120,12 +105,6 @@ def here(replicas: list[Replica]) -> dict[str, Any]:
     targets = [{"targets": [f"127.0.0.1:{one.port}"], "labels": {"pod": str(one.port)}} for one in replicas]
     scrape |= {"scheme": "http", "scrape_interval": "1s", "static_configs": targets}
     return config
-
-
-def query(address: str, expression: str) -> list[dict[str, Any]]:
-    code, text = fetch(f"http://{address}/api/v1/query?{urlencode({'query': expression})}")
-    result: list[dict[str, Any]] = json.loads(text)["data"]["result"] if code == 200 else []
-    return result
 
 
 def until(description: str, probe: Callable[[], Any]) -> Any:

@@ -1,0 +1,107 @@
+"""The story as a Prometheus would have scraped it: OpenMetrics with times, and blocks made of that."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support import prometheus
+from tests.support.prometheus import Prometheus, program
+from tests.support.simulation.site import PREFIX, Site
+
+RULES = Path(__file__).parents[3] / "manifests" / "monitoring" / "rules"
+BLOCKS = "--max-block-duration=720h"  # else one pass over the whole text for every two hours
+
+Rule = Mapping[str, Any]
+
+
+def scrapes(site: Site, times: Iterable[datetime]) -> Iterator[tuple[datetime, list[str]]]:
+    """Sample lines of each scrape; none while nobody answers."""
+    for now in times:
+        site.advance(now)
+        if not site.is_down:
+            yield now, [line for line in site.text().split("\n") if line.startswith((PREFIX, "process_"))]
+
+
+def every(step: timedelta, begin: datetime, end: datetime) -> Iterator[datetime]:
+    """From `begin` to `end`, both included."""
+    while begin <= end:
+        yield begin
+        begin += step
+
+
+def write(path: Path, told: Iterable[tuple[datetime, list[str]]]) -> int:
+    """OpenMetrics; gives the number of samples."""
+    count = 0
+    with path.open("w") as file:
+        for now, lines in told:
+            stamp = f" {now.timestamp():.0f}\n"
+            file.writelines(line + stamp for line in lines)
+            count += len(lines)
+        file.write("# EOF\n")
+    return count
+
+
+def make_blocks(text: Path, storage: Path) -> None:
+    """promtool writes what a Prometheus that is started on `storage` then holds."""
+    _promtool("tsdb", "create-blocks-from", BLOCKS, "openmetrics", str(text), str(storage))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nights:
+    """A Prometheus that holds the story from `begin` to `end`."""
+
+    prometheus: Prometheus
+    begin: datetime
+    end: datetime
+
+
+@contextlib.contextmanager
+def served(directory: Path, site: Site, times: Sequence[datetime], *, step: timedelta) -> Iterator[Nights]:
+    """A value holds from one scrape to the next; rules are evaluated every `step` from the first of them on."""
+    text, storage, begin = directory / "nights.om", directory / "data", times[0]
+    write(text, scrapes(site, times))
+    make_blocks(text, storage)
+    lookback = f"--query.lookback-delta={step.total_seconds() + 300:.0f}s"
+    flags = (lookback, "--storage.tsdb.retention.time=10y")
+    for stage in stages(_recording_rules()):
+        rules = directory / "stage.yaml"
+        rules.write_text(yaml.safe_dump({"groups": [{"name": "stage", "rules": stage}]}))
+        with prometheus.running(directory, {}, *flags, storage=storage) as one:
+            backfill(one.address, rules, storage, begin, site.now, step)
+    with prometheus.running(directory, {}, *flags, storage=storage) as one:
+        yield Nights(prometheus=one, begin=begin, end=site.now)
+
+
+def stages(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """promtool's backfill does not see what it has just recorded: what reads other records comes a stage later."""
+    left, made = list(rules), []
+    while left:
+        names = {str(rule["record"]) for rule in left}
+        ready = [rule for rule in left if not any(name in str(rule["expr"]) for name in names)]
+        made.append(ready)
+        left = [rule for rule in left if rule not in ready]
+    return made
+
+
+def _recording_rules() -> list[Rule]:
+    groups = (group for file in RULES.glob("*.yaml") for group in yaml.safe_load(file.read_text()).get("groups", ()))
+    return [rule for group in groups for rule in group["rules"] if "record" in rule]
+
+
+def backfill(address: str, rules: Path, storage: Path, begin: datetime, end: datetime, step: timedelta) -> None:
+    """What the recording rules would have recorded, had they been there; a Prometheus started anew on it has it."""
+    times = (f"--start={begin.timestamp():.0f}", f"--end={end.timestamp():.0f}")
+    interval = f"--eval-interval={step.total_seconds():.0f}s"
+    url, output = f"--url=http://{address}", f"--output-dir={storage}"
+    _promtool("tsdb", "create-blocks-from", BLOCKS, "rules", url, *times, interval, output, str(rules))
+
+
+def _promtool(*arguments: str) -> None:
+    done = subprocess.run([program("promtool"), *arguments], check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{arguments}: {done.stdout[-1500:]} {done.stderr[-1500:]}"
