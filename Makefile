@@ -1,14 +1,14 @@
 # One-line verbs. `make help` lists them.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
-CODE := runner operator cli devcluster monitoring tests bench bootstrap.py demo.py
+CODE := runner operator cli devcluster monitoring tests bench bootstrap.py demo.py demo_monitoring.py
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.
 unexport PYTHONDONTWRITEBYTECODE
-export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin
+export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin:$(CACHE)/prometheus-alertmanager/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit images e2e e2e-clean gpu soak check format bench bench-runner bench-faults bench-operator clean
+.PHONY: help setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format bench bench-runner bench-faults bench-operator clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -18,6 +18,10 @@ setup: ## set up everything (the other verbs do it by themselves)
 
 demo: setup ## a cluster, the operator and one DistTest of 2 pods x 2 ranks, from apply to verdict
 	@$(BIN)/python demo.py
+
+demo-monitoring: setup ## the operator, a Prometheus and an Alertmanager on 60 nights of history, until Ctrl-C
+	@$(PYTHON) bootstrap.py monitoring
+	@$(BIN)/python demo_monitoring.py
 
 test: setup ## all unit and integration tests
 	@$(BIN)/python -m pytest -m "not soak"

@@ -4,7 +4,7 @@
 Runs on a bare Python 3.11, standard library only. What takes long is cached
 outside of the clone, keyed by its inputs, so that a second clone is ready in seconds.
 
-    bootstrap.py [venv | unit | all]
+    bootstrap.py [venv | unit | monitoring | all]
 """
 
 import hashlib
@@ -94,23 +94,34 @@ def system_packages() -> None:
 
 
 def prometheus() -> None:
-    """Unpack Prometheus into the cache: installed as a package it would start a service."""
-    home = cache() / "prometheus"
-    if (home / "usr/bin/prometheus").exists() or shutil.which("prometheus"):
+    """For tests: rules are tested by promtool."""
+    service("prometheus", "prometheus", without="the tests that let one scrape will skip, those of the rules fail")
+
+
+def alertmanager() -> None:
+    """For the demo of monitoring."""
+    program = "prometheus-alertmanager"
+    service(program, program, without="`make demo-monitoring` cannot be run")
+
+
+def service(package: str, program: str, *, without: str) -> None:
+    """Unpack a Debian package into the cache: installed it would start a service."""
+    home = cache() / package
+    if (home / "usr/bin" / program).exists() or shutil.which(program):
         return
     if not shutil.which("apt-get"):
-        say("no prometheus on PATH: the tests that need it will skip")
+        say(f"no {program} on PATH: {without}")
         return
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent) as directory:
         try:
             if os.geteuid() == 0:
                 run("package lists", "apt-get", "update", "-q")
-            run("downloading prometheus", "sh", "-c", 'cd "$1" && apt-get download -q prometheus', "sh", directory)
-            run("unpacking prometheus", "dpkg", "-x", *Path(directory).glob("*.deb"), f"{directory}/unpacked")
+            run(f"downloading {package}", "sh", "-c", 'cd "$1" && apt-get download -q "$2"', "sh", directory, package)
+            run(f"unpacking {package}", "dpkg", "-x", *Path(directory).glob("*.deb"), f"{directory}/unpacked")
             Path(directory, "unpacked").rename(home)
         except (SetupError, OSError) as error:
-            say(f"no prometheus ({error}): the tests that let one scrape will skip, those of the rules fail")
+            say(f"no {program} ({error}): {without}")
 
 
 def search_path() -> str:
@@ -173,6 +184,7 @@ def main() -> int:
     steps = {
         "venv": (virtual_environment,),
         "unit": (virtual_environment, prometheus),
+        "monitoring": (prometheus, alertmanager),
         "all": (system_packages, virtual_environment, prometheus, cluster_binary),
     }
     try:

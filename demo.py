@@ -5,6 +5,7 @@ a scrape of the metrics, is copied into the cache.
 """
 
 import base64
+import contextlib
 import gzip
 import json
 import os
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -83,10 +84,10 @@ class Demo:
             raise DemoError(f"the operator did not become ready: {error}\n{pods[-3000:]}") from error
         self.let_scrape()
 
-    def apply(self) -> str:
-        """Apply the sample; returns its name."""
-        say(f"$ kubectl apply -f {SAMPLE.relative_to(ROOT)}")
-        applied = json.loads(self.kubectl("apply", "-o", "json", "-f", str(SAMPLE)))
+    def apply(self, sample: Path = SAMPLE) -> str:
+        """Apply a sample; returns its name."""
+        say(f"$ kubectl apply -f {sample.relative_to(ROOT)}")
+        applied = json.loads(self.kubectl("apply", "-o", "json", "-f", str(sample)))
         return str(applied["metadata"]["name"])
 
     def follow(self, name: str) -> dict[str, Any]:
@@ -197,7 +198,9 @@ def hold(demo: Demo) -> None:
         say("ending the cluster")
 
 
-def run(cluster: Cluster) -> int:
+@contextlib.contextmanager
+def started(cluster: Cluster) -> Iterator[Demo]:
+    """A cluster with the operator in it; it is ended at the end."""
     done = step("starting a Kubernetes control plane and two process nodes")
     wanted = Settings(programs=build.programs(say), nodes=2, gpus=0, images=images.parse(IMAGES, []))
     cluster.start(wanted, owned=True)
@@ -210,28 +213,38 @@ def run(cluster: Cluster) -> int:
         done = step("installing CRDs, rights and the operator: kubectl apply -k manifests/overlays/dev")
         demo.install()
         done()
+        yield demo
+    finally:
+        cluster.stop()
+        shutil.rmtree(cluster.state, ignore_errors=True)
+
+
+def is_to_hold() -> bool:
+    """Whether somebody looks on, or asked for it."""
+    return bool(os.environ.get(HOLD_VARIABLE)) or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def run(cluster: Cluster) -> int:
+    with started(cluster) as demo:
         done = step("a DistTest of 2 pods x 2 ranks")
         test = demo.follow(demo.apply())
         done()
         demo.show_results(test)
-        if os.environ.get(HOLD_VARIABLE) or (sys.stdin.isatty() and sys.stdout.isatty()):
+        if is_to_hold():
             hold(demo)
         return 0 if test["status"]["verdict"] == "Passed" else 1
-    finally:
-        cluster.stop()
-        shutil.rmtree(cluster.state, ignore_errors=True)
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def main() -> int:
-    """Exit code 0 if the verdict is Passed."""
+def main(show: Callable[[Cluster], int] = run) -> int:
+    """Exit code 0 if what is shown is as it should be."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
     try:
-        return run(Cluster(cache.cluster(f"demo-{os.getpid()}")))
+        return show(Cluster(cache.cluster(f"demo-{os.getpid()}")))
     except (DemoError, ClusterError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

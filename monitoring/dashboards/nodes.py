@@ -4,7 +4,7 @@ from monitoring.dashboards import looks, promql
 from monitoring.dashboards.board import Item, Section
 from monitoring.dashboards.looks import Look
 from monitoring.dashboards.panels import Ask, Head, bars, lines, ranking
-from monitoring.dashboards.promql import MANY, in_night, of_night
+from monitoring.dashboards.promql import MANY, in_night_or_born, of_night
 from monitoring.dashboards.tables import Column, Rows, matrix, table_of
 
 TESTED = f"disttest_node_last_tested_timestamp_seconds{{{MANY}}}"
@@ -40,10 +40,10 @@ def _confirmed() -> tuple[Item, Item]:
     confirmed = ranking(
         Head(
             "Confirmed failures",
-            "Runs within the time range that were sure that the node was at fault, by node and reason.",
+            "Runs so far that were sure that the node was at fault, by node and reason.",
         ),
         Ask(
-            "sum by (node, reason) (increase(disttest_node_failures_total[$__range])) > 0.5",
+            "max by (node, reason) (disttest_node_failures_total)",
             "{{node}} {{reason}}",
             or_empty=NONE_CONFIRMED,
         ),
@@ -52,12 +52,16 @@ def _confirmed() -> tuple[Item, Item]:
     by_night = bars(
         Head(
             "Confirmed failures by night",
-            "The same, by the day on which the run ended.",
+            "How many came to them on each day.",
             width=24,
             height=6,
             step=promql.NIGHT,
         ),
-        Ask(f"sum by (node) ({in_night('disttest_node_failures_total')}) > 0.5", "{{node}}", or_empty=NONE_CONFIRMED),
+        Ask(
+            f"sum by (node) ({in_night_or_born('disttest_node_failures_total')}) > 0.5",
+            "{{node}}",
+            or_empty=NONE_CONFIRMED,
+        ),
         Look(decimals=0),
     )
     return confirmed, by_night

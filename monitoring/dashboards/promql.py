@@ -25,6 +25,11 @@ def in_night(counter: str) -> str:
     return f"increase({counter}[1d] offset -1d)"
 
 
+def in_night_or_born(counter: str) -> str:
+    """The same of a counter that is not there before it counts: its first value is its growth."""
+    return f"(({of_night(counter)} unless last_over_time({counter}[1d])) or {in_night(counter)})"
+
+
 def ran(scope: str) -> str:
     """The series of which a run finished in the day that begins at the step."""
     return f"{of_night(f'disttest_last_completion_timestamp_seconds{{{scope}}}')} >= time()"

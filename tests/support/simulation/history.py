@@ -18,9 +18,10 @@ RULES = Path(__file__).parents[3] / "manifests" / "monitoring" / "rules"
 BLOCKS = "--max-block-duration=720h"  # else one pass over the whole text for every two hours
 
 Rule = Mapping[str, Any]
+Scrape = tuple[datetime, list[str]]  # when, and its lines
 
 
-def scrapes(site: Site, times: Iterable[datetime]) -> Iterator[tuple[datetime, list[str]]]:
+def scrapes(site: Site, times: Iterable[datetime]) -> Iterator[Scrape]:
     """Sample lines of each scrape; none while nobody answers."""
     for now in times:
         site.advance(now)
@@ -35,16 +36,13 @@ def every(step: timedelta, begin: datetime, end: datetime) -> Iterator[datetime]
         begin += step
 
 
-def write(path: Path, told: Iterable[tuple[datetime, list[str]]]) -> int:
-    """OpenMetrics; gives the number of samples."""
-    count = 0
+def write(path: Path, told: Iterable[Scrape]) -> None:
+    """OpenMetrics."""
     with path.open("w") as file:
         for now, lines in told:
             stamp = f" {now.timestamp():.0f}\n"
             file.writelines(line + stamp for line in lines)
-            count += len(lines)
         file.write("# EOF\n")
-    return count
 
 
 def make_blocks(text: Path, storage: Path) -> None:
@@ -63,19 +61,28 @@ class Nights:
 
 @contextlib.contextmanager
 def served(directory: Path, site: Site, times: Sequence[datetime], *, step: timedelta) -> Iterator[Nights]:
-    """A value holds from one scrape to the next; rules are evaluated every `step` from the first of them on."""
-    text, storage, begin = directory / "nights.om", directory / "data", times[0]
-    write(text, scrapes(site, times))
+    """A value holds from one scrape to the next."""
+    storage = store(directory, scrapes(site, times), times, step=step)
+    with prometheus.running(directory, {}, *flags(step), storage=storage) as one:
+        yield Nights(prometheus=one, begin=times[0], end=times[-1])
+
+
+def store(directory: Path, told: Iterable[Scrape], times: Sequence[datetime], *, step: timedelta) -> Path:
+    """What a Prometheus then holds, with what its recording rules make of it every `step` from the first time on."""
+    text, storage, rules = directory / "nights.om", directory / "data", directory / "stage.yaml"
+    write(text, told)
     make_blocks(text, storage)
-    lookback = f"--query.lookback-delta={step.total_seconds() + 300:.0f}s"
-    flags = (lookback, "--storage.tsdb.retention.time=10y")
+    text.unlink()
     for stage in stages(_recording_rules()):
-        rules = directory / "stage.yaml"
         rules.write_text(yaml.safe_dump({"groups": [{"name": "stage", "rules": stage}]}))
-        with prometheus.running(directory, {}, *flags, storage=storage) as one:
-            backfill(one.address, rules, storage, begin, site.now, step)
-    with prometheus.running(directory, {}, *flags, storage=storage) as one:
-        yield Nights(prometheus=one, begin=begin, end=site.now)
+        with prometheus.running(directory, {}, *flags(step), storage=storage) as one:
+            backfill(one.address, rules, storage, times[0], times[-1], step)
+    return storage
+
+
+def flags(step: timedelta) -> tuple[str, str]:
+    """Of a Prometheus with scrapes so far apart, that is not to forget."""
+    return f"--query.lookback-delta={step.total_seconds() + 300:.0f}s", "--storage.tsdb.retention.time=1y"
 
 
 def stages(rules: Sequence[Rule]) -> list[list[Rule]]:

@@ -68,7 +68,7 @@ class Site:
     """Time goes forward only: `advance` counts what has ended until then."""
 
     def __init__(self, last_midnight: datetime, *, has_bad_end: bool) -> None:
-        """The last night is that which follows this midnight."""
+        """The last night is that which follows this midnight, which may be noon elsewhere. UTC, whole minutes."""
         self.begin = last_midnight - timedelta(days=NIGHTS - 1)
         self.now = self.begin
         self.caches = Caches(Defaults(image="runner:1"))
@@ -179,6 +179,7 @@ class Site:
 
 
 def _cron_job(plan: Plan, created: datetime) -> dict[str, Any]:
+    first = created + timedelta(minutes=plan.minute)
     meta = {
         "name": plan.series,
         "namespace": NAMESPACE,
@@ -188,7 +189,7 @@ def _cron_job(plan: Plan, created: datetime) -> dict[str, Any]:
         "labels": {naming.LABEL_SERIES: plan.series},
     }
     spec = {
-        "schedule": f"{plan.minute % 60} {plan.minute // 60} * * *",
+        "schedule": f"{first.minute} {first.hour} * * *",
         "timeZone": "Etc/UTC",
         "startingDeadlineSeconds": 3600,
         "jobTemplate": {"spec": {"activeDeadlineSeconds": 16200}},
