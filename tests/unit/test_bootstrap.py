@@ -22,7 +22,7 @@ def bootstrap(*arguments: str, **environment: str) -> subprocess.CompletedProces
 def test_an_unknown_step_is_one_line_and_exit_code_2() -> None:
     done = bootstrap("nonsense")
     assert done.returncode == 2
-    assert done.stderr == "setup: unknown step 'nonsense'; known: venv, unit, all\n"
+    assert done.stderr == "setup: unknown step 'nonsense'; known: venv, unit, monitoring, all\n"
 
 
 def test_a_set_up_environment_is_left_alone() -> None:

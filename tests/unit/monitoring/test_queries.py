@@ -90,9 +90,15 @@ def test_a_name_is_made_of_labels_that_the_answer_has(query: Query) -> None:
     assert set(re.findall(r"\{\{(\w+)\}\}", query.name)) <= grouped
 
 
+# A node has no sample before its first failure, so that increase() does not see that one: its value is asked for too.
+BORN_WITH_A_COUNT = {"disttest_node_failures_total"}
+
+
 @each
 def test_counters_are_asked_for_their_growth_only(query: Query) -> None:
     for metric, _ in METRIC.findall(query.expr):
+        if metric in BORN_WITH_A_COUNT:
+            continue
         family = family_of(metric)
         if metric.endswith("_seconds_total") or (family and family.type is not Type.GAUGE):
             for place in re.finditer(re.escape(metric) + r"\b", query.expr):
