@@ -20,7 +20,8 @@ from disttest_operator.caches import Caches
 from disttest_operator.core.model import Defaults
 from disttest_operator.metrics import Metrics, ledgers
 from disttest_operator.ports import Kind
-from tests.support.nights import a_measurement, a_night, ledger_body
+from tests.support.measured import a_measurement
+from tests.support.nights import a_night, ledger_body
 from tests.support.runs import at
 from tests.support.series import Nights
 from tests.support.world import run_body
@@ -70,7 +71,9 @@ def _world() -> tuple[Caches, list[Nights]]:
     """Full ledgers, and finished runs in the caches."""
     caches, series = Caches(Defaults(image="runner:1")), []
     points = tuple(
-        a_measurement(collective, size_bytes=1 << (20 + power)) for collective in COLLECTIVES for power in range(8)
+        a_measurement(collective=collective, size_bytes=1 << (20 + power))
+        for collective in COLLECTIVES
+        for power in range(8)
     )[:60]
     measuring = CaseResult(id="t::bandwidth", outcome=Outcome.PASSED, seconds=1, measurements=points)
     for number in range(SERIES):

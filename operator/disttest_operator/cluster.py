@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import SimpleNamespace
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -14,11 +12,12 @@ import aiohttp
 from kubernetes.aio import client as kube_client
 from kubernetes.aio import config as kube_config
 
-from disttest_operator import pages, requests
+from disttest_operator import pages, requests, tracing
 from disttest_operator.core import naming
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import Body
 from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
+from disttest_operator.tracing import Observer
 
 TIMEOUT_SECONDS = 15
 LOG_TIMEOUT_SECONDS = 60
@@ -33,12 +32,6 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 # Of these nobody reads what the API server answers to a creation.
 WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
 NOTHING = "metadata.name=.."  # no object has this name
-# Who may write is said by Leases, and of a review nothing is kept: these are sent by a standby too.
-BY_ALL = frozenset({kind.resource for kind in (Kind.LEASE, Kind.TOKEN_REVIEW, Kind.ACCESS_REVIEW)})
-READING = frozenset({"GET", "HEAD"})
-
-# Told of every request when it is answered: request, code, seconds.
-Observer = Callable[[requests.Request, str, float], None]
 
 
 class KubernetesCluster:
@@ -72,6 +65,9 @@ class KubernetesCluster:
         """From now on nothing but Leases and reviews is sent unless this says so at the last moment."""
         self._may_write = may_write
 
+    def _may_send(self) -> bool:
+        return self._may_write()
+
     def watch_session(self) -> aiohttp.ClientSession:
         """For kopf, which closes it. The token is asked for anew with each request, since it expires.
 
@@ -97,7 +93,7 @@ class KubernetesCluster:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=limit, ssl=self._tls),
             middlewares=middlewares,
-            trace_configs=[self._trace()],
+            trace_configs=[tracing.of_requests(self._observe, self._may_send)],
             headers={"User-Agent": naming.MANAGED_BY},
             proxy=self._configuration.proxy or None,
         )
@@ -217,37 +213,6 @@ class KubernetesCluster:
     async def _auth_headers(self) -> dict[str, str]:
         settings = await self._configuration.auth_settings()
         return {entry["key"].title(): entry["value"] for entry in settings.values() if entry["in"] == "header"}
-
-    def _trace(self) -> aiohttp.TraceConfig:
-        trace = aiohttp.TraceConfig()
-
-        async def begun(_: object, context: SimpleNamespace, __: aiohttp.TraceRequestStartParams) -> None:
-            context.begun = time.monotonic()
-
-        async def ended(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestEndParams) -> None:
-            self._count(params.method, params.url, str(params.response.status), context)
-
-        async def failed(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
-            self._count(params.method, params.url, "error", context)
-
-        async def about_to_send(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams) -> None:
-            self._check_fence(params.method, params.url)
-
-        # Called before the first byte is written, when the connection is there: making one may take its time.
-        trace.on_request_start.append(begun)
-        trace.on_request_headers_sent.append(about_to_send)
-        trace.on_request_end.append(ended)
-        trace.on_request_exception.append(failed)
-        return trace
-
-    def _check_fence(self, method: str, url: Any) -> None:
-        if method in READING or requests.describe(method, url.path, url.query).resource in BY_ALL:
-            return
-        if not self._may_write():
-            raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")
-
-    def _count(self, method: str, url: Any, code: str, context: SimpleNamespace) -> None:
-        self._observe(requests.describe(method, url.path, url.query), code, time.monotonic() - context.begun)
 
 
 async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16) -> KubernetesCluster:

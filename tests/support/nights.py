@@ -1,4 +1,4 @@
-"""Cases, measurements and reports of nights, and ledgers as the API server holds them."""
+"""Cases and reports of nights, and ledgers as the API server holds them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,25 +12,6 @@ from tests.support.runs import a_report_of
 def a_case(case_id: str, *, good: bool = True, measurements: tuple[Measurement, ...] = ()) -> CaseResult:
     outcome = Outcome.PASSED if good else Outcome.FAILED
     return CaseResult(id=case_id, outcome=outcome, seconds=0.5, measurements=measurements)
-
-
-def a_measurement(
-    collective: str = "all_reduce", *, size_bytes: int = 1 << 20, bus: float = 1e11, wrong: int = 0
-) -> Measurement:
-    return Measurement(
-        collective=collective,
-        dtype="float32",
-        size_bytes=size_bytes,
-        ranks=16,
-        iterations=20,
-        seconds=0.001,
-        fastest_rank_seconds=0.0009,
-        slowest_rank_seconds=0.0011,
-        slowest_rank=3,
-        alg_bytes_per_second=bus / 2,
-        bus_bytes_per_second=bus,
-        wrong_elements=wrong,
-    )
 
 
 def a_night(number: int, suites: tuple[str, ...]) -> Report:

@@ -10,8 +10,8 @@ from disttest_contract.outcomes import Outcome
 from disttest_contract.preflight import NodeFacts
 from disttest_contract.report import CaseResult, Earlier
 from disttest_operator.core import coverage, histograms, measured
-from tests.support.measured import GB, a_threshold
-from tests.support.nights import a_case, a_measurement
+from tests.support.measured import GB, a_measurement, a_threshold
+from tests.support.nights import a_case
 from tests.support.runs import a_report_of
 from tests.support.series import Nights, time_of
 
@@ -21,10 +21,14 @@ def points(*measurements: Measurement) -> measured.Points:
 
 
 def test_a_point_measured_twice_is_as_fast_as_its_slower_half_and_as_wrong_as_both() -> None:
-    found = points(a_measurement(bus=4e11, wrong=1), a_measurement(bus=3e11, wrong=2), a_measurement(size_bytes=4))
+    found = points(
+        a_measurement(bus=4e11, wrong_elements=1),
+        a_measurement(bus=3e11, wrong_elements=2),
+        a_measurement(size_bytes=4),
+    )
     assert [(row["sizeBytes"], row["busBytesPerSecond"], row["wrongElements"]) for row in found.rows] == [
-        (4, 1e11, 0),
-        (1 << 20, 3e11, 3),
+        (4, 4e11, 0),
+        (1 << 30, 3e11, 3),
     ]
 
 
