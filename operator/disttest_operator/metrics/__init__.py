@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from prometheus_client.exposition import choose_encoder
 
 from disttest_operator.caches import Caches
-from disttest_operator.metrics.exposition import END, Exposition
+from disttest_operator.metrics.exposition import END, Encode, Exposition
 from disttest_operator.metrics.own import Own
 from disttest_operator.metrics.runs import Runs
 from disttest_operator.ports import Kind, LedgerWrite, Transport
@@ -79,10 +79,18 @@ class Metrics:
 
     def render(self, accept: str) -> tuple[bytes, str]:
         """Body and content type, in the format that the scraper understands."""
-        encode, content_type = choose_encoder(accept)
+        encode, content_type = _encoder(accept)
         own = encode(self._own.registry).decode()
         if not self._speaks():
             return own.encode(), content_type
         told = self._exposition.render(encode, content_type, list(self._runs.parts()))
         end = END if own.endswith(END) else ""
         return f"{own.removesuffix(END)}{told}{end}".encode(), content_type
+
+
+def _encoder(accept: str) -> tuple[Encode, str]:
+    """Plain text for who asks for a version that is none: the library raises then."""
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):
+        return choose_encoder("")

@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from disttest_operator.core import deadlines
 from disttest_operator.core.evidence import Policy
-from disttest_operator.core.model import DistTest, Phase
+from disttest_operator.core.model import Concurrency, DistTest, Phase
 from disttest_operator.metrics import families, sampling
 
 PHASES = tuple(phase.value for phase in Phase if phase is not Phase.FINISHED)
@@ -16,15 +16,20 @@ GRACE_SECONDS = Policy().grace_seconds
 
 
 def state(tests: Sequence[DistTest], now: datetime) -> tuple[float, ...]:
-    """All that is told of the runs of one series: how many are in each phase; of the oldest its start and deadline."""
+    """All that is told of the runs of one series: how many are in each phase, the oldest start, the next deadline."""
     counted = Counter(test.status.get("phase") or Phase.QUEUED.value for test in tests)
     numbers = [float(counted[phase]) for phase in PHASES]
     oldest = min(tests, key=lambda test: (test.created, test.uid), default=None)
     if oldest is None:
         return tuple(numbers)
-    deadline = deadlines.of(oldest, now, grace_seconds=GRACE_SECONDS)
-    times = (oldest.created.timestamp(), *([deadline.timestamp()] if deadline else []))
-    return (*numbers, *times)
+    moving = [test for test in tests if test is oldest or not _waits_for_older(test)]
+    ends = [deadlines.of(test, now, grace_seconds=GRACE_SECONDS) for test in moving]
+    first = min((end for end in ends if end), default=None)
+    return (*numbers, oldest.created.timestamp(), *([first.timestamp()] if first else []))
+
+
+def _waits_for_older(test: DistTest) -> bool:
+    return test.spec.concurrency_policy is Concurrency.WAIT and not test.has_begun
 
 
 def of(common: tuple[str, ...], told: tuple[float, ...]) -> Iterator[Metric]:

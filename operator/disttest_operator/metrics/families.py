@@ -184,8 +184,8 @@ ACTIVE_START = _active.gauge(
 ACTIVE_DEADLINE = _active.gauge(
     "active_run_deadline_timestamp_seconds",
     bound="1",
-    meaning="by when the oldest of them must have moved on or have its verdict, by its own timeouts; "
-    "absent while it is suspended or waits for an older run",
+    meaning="by when one of them must have moved on or have its verdict, by its own timeouts; of several the earliest. "
+    "Those that are suspended or wait for an older run have none",
 )
 
 _fabric = _Rows(Group.FABRIC, POINT)

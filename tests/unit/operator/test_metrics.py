@@ -267,6 +267,36 @@ def test_buckets_name_the_newest_of_their_runs_in_open_metrics_only() -> None:
     assert "night-" not in metrics.render("")[0].decode()
 
 
+@pytest.mark.parametrize(
+    "accept", ["application/openmetrics-text; version=abc", "text/plain; version=x\r\nA: b", "\x00"]
+)
+def test_who_asks_for_what_is_no_version_gets_plain_text(caches: Caches, accept: str) -> None:
+    text, content_type = exercised(caches).render(accept)
+    assert content_type.startswith("text/plain; version=0.0.4")
+    assert b"disttest_runs_total" in text
+
+
+def test_of_several_active_runs_the_first_that_must_move_on_gives_the_deadline() -> None:
+    caches = Caches(Defaults(image="runner:1"))
+    timeouts = {"queueSeconds": 600, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 300}
+    bodies = {
+        "oldest, suspended": run_body(series="s", suspend=True),
+        "queued": run_body(series="s", timeouts={**timeouts, "queueSeconds": 900}),
+        "running": run_body(series="s", timeouts=timeouts),
+        "waits for older ones": run_body(
+            series="s", timeouts={**timeouts, "queueSeconds": 10}, concurrencyPolicy="Wait"
+        ),
+    }
+    for number, (name, body) in enumerate(bodies.items()):
+        stamp = f"2026-11-21T02:00:{number:02}Z"
+        body["metadata"] |= {"name": f"r{number}", "uid": name, "resourceVersion": "1", "creationTimestamp": stamp}
+        started = {"phase": "Running", "startTime": "2026-11-21T02:01:00Z"} if name == "running" else {}
+        caches.put(Kind.RUN, body | {"status": started}, at(0))
+    value = reader(samples(metrics_of(caches)), namespace="gpu-ci", series="s")
+    assert value("disttest_active_run_start_timestamp_seconds") == at(0).timestamp()
+    assert value("disttest_active_run_deadline_timestamp_seconds") == at(60 + 60 + 300 + 60).timestamp()
+
+
 def test_text_and_open_metrics_tell_the_same(caches: Caches) -> None:
     metrics = exercised(caches)
     text = read_text(metrics.render("")[0].decode())
