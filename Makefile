@@ -2,6 +2,7 @@
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
 CODE := runner operator cli devcluster monitoring tests bench bootstrap.py demo.py demo_monitoring.py
+PARALLEL := --numprocesses auto --maxprocesses 8
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.
 unexport PYTHONDONTWRITEBYTECODE
@@ -24,11 +25,12 @@ demo-monitoring: setup ## the operator, a Prometheus and an Alertmanager on 60 n
 	@$(BIN)/python demo_monitoring.py
 
 test: setup ## all unit and integration tests
-	@$(BIN)/python -m pytest -m "not soak"
+	@$(BIN)/python -m pytest $(PARALLEL) tests/unit
+	@$(BIN)/python -m pytest -m "not soak" tests/integration
 
 unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py unit
-	@$(BIN)/python -m pytest tests/unit
+	@$(BIN)/python -m pytest $(PARALLEL) tests/unit
 
 images: setup ## build the images with buildah, without Docker (root on Debian or Ubuntu; 14 GB the first time)
 	@$(BIN)/python -m devcluster images $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE)) \
@@ -45,7 +47,7 @@ gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are 
 	@$(BIN)/python -m pytest tests/gpu
 
 soak: setup ## what takes minutes: compiled suites whole, oldest and newest torch, 200 deletions, a real Kueue (an hour; 2.5 GB more the first time)
-	@$(BIN)/python -m pytest -m soak tests/soak tests/integration/runner tests/integration/operator
+	@$(BIN)/python -m pytest -m soak tests/soak tests/integration
 
 check: ## format, lint, types, import rules, manifests render
 	@$(PYTHON) bootstrap.py all

@@ -89,9 +89,9 @@ def in_cluster(state: Path) -> set[int]:
     ("reached", "number", "code"),
     [
         ("cluster.pid", signal.SIGKILL, -9),
-        ("logs/kube-apiserver.log", signal.SIGINT, 130),
+        pytest.param("logs/kube-apiserver.log", signal.SIGINT, 130, marks=pytest.mark.soak),
         ("ready.json", signal.SIGKILL, -9),
-        ("ready.json", signal.SIGTERM, 143),
+        pytest.param("ready.json", signal.SIGTERM, 143, marks=pytest.mark.soak),
     ],
     ids=["killed at the start", "interrupted half way", "killed when ready", "asked to end when ready"],
 )

@@ -15,6 +15,7 @@ KINDS = ("disttests", "disttestseries", "jobs", "services", "configmaps", "event
 HERE = {"Passed": 4, "InfraFailed": 2}
 
 
+@pytest.mark.soak  # half a minute of waiting for a Lease
 def test_what_a_frozen_operator_still_has_to_do_when_it_goes_on_has_no_effect(
     cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:

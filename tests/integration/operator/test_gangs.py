@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from devcluster.stubnode import behaviour
 from tests.support.cluster import Cluster
 from tests.support.operator import StartOperator, config_map, disttest, finished
@@ -16,6 +18,7 @@ def has_half_a_gang(cluster: Cluster, namespace: str, name: str) -> bool:
     return sorted(bool(pod["spec"].get("nodeName")) for pod in pods) == [False, True]
 
 
+@pytest.mark.soak
 def test_two_gangs_that_hold_half_of_the_nodes_each_both_come_to_their_end(
     cluster: Cluster, start_operator: StartOperator, namespace: str
 ) -> None:
