@@ -192,6 +192,23 @@ def test_a_case_that_is_good_again_is_named_no_more() -> None:
     assert "t::broken" not in metrics.render("")[0].decode()
 
 
+def test_a_ledger_of_an_older_operator_is_told_as_far_as_it_goes_and_goes_on() -> None:
+    series = Nights()
+    series.run(a_case("t::a"))
+    new = {"nodes", "nodesCut", "madeWith", "bandwidth"}
+    totals = {name: series.ledger["totals"][name] for name in ("runs", "cases", "retries")}
+    runs = [{name: run[name] for name in ("name", "uid", "time", "verdict", "reason")} for run in series.ledger["runs"]]
+    kept = {name: value for name, value in series.ledger.items() if name not in new}
+    series.ledger = {**kept, "totals": totals, "runs": runs}
+    value = reader(samples(metrics_of(with_ledgers(series))), namespace="gpu-ci", series="s0")
+    assert value("disttest_runs_total", verdict="Passed", reason="AllCasesPassed") == 1
+    assert value("disttest_run_duration_seconds_count", verdict="Passed") == 0
+    series.run(a_case("t::a"))
+    value = reader(samples(metrics_of(with_ledgers(series))), namespace="gpu-ci", series="s0")
+    assert value("disttest_runs_total", verdict="Passed", reason="AllCasesPassed") == 2
+    assert value("disttest_run_duration_seconds_count", verdict="Passed") == 1
+
+
 def test_more_failing_cases_than_may_be_named_are_counted_as_dropped() -> None:
     series = Nights()
     series.run(*(a_case(f"t::case{number:03}", good=False) for number in range(70)))
