@@ -9,7 +9,6 @@ import contextlib
 import gzip
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -215,8 +214,7 @@ def started(cluster: Cluster) -> Iterator[Demo]:
         done()
         yield demo
     finally:
-        cluster.stop()
-        shutil.rmtree(cluster.state, ignore_errors=True)
+        cluster.remove()
 
 
 def is_to_hold() -> bool:

@@ -37,6 +37,7 @@ READY_SECONDS = 30
 ALERT_SECONDS = 180
 WHERE = ("series", "node", "suite", "case", "collective", "size_bytes")  # labels of alerts
 SCRAPE_SECONDS = 5
+STOP_SECONDS = 10
 
 
 class Service:
@@ -63,11 +64,7 @@ class Service:
             return json.load(answer)
 
     def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        end(self.process)
 
     def _is_ready(self) -> bool:
         if self.process.poll() is not None:
@@ -77,6 +74,15 @@ class Service:
                 return bool(answer.status == 200)
         except OSError:
             return False
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def at_home(name: str) -> list[str]:
@@ -209,8 +215,7 @@ def forwarded(cluster: Cluster, host: str, port: str) -> Iterator[int]:
         try:
             yield listener.getsockname()[1]
         finally:
-            process.terminate()
-            process.wait(10)
+            end(process)
 
 
 def tell(prometheus: Service, alertmanager: Service) -> None:

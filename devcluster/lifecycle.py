@@ -132,10 +132,20 @@ class Cluster:
         (self.state / f"{program}{AGAIN}").touch()
         self.signal(program, signal.SIGKILL)
 
+    def remove(self) -> None:
+        """End it and leave nothing of it. Only where nobody else may start one of its name: the lock goes too."""
+        self.stop()
+        shutil.rmtree(self.state, ignore_errors=True)
+        self._lock.unlink(missing_ok=True)
+
+    @property
+    def _lock(self) -> Path:
+        return self.state.with_name(f".{self.state.name}.lock")
+
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Two that start the same cluster at once: the second finds it running."""
-        with self.state.with_name(f".{self.state.name}.lock").open("w") as lock:
+        with self._lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

@@ -17,6 +17,7 @@ import pytest
 from tests.support.operator import fetch, free_port
 
 READY_SECONDS = 30
+PROMTOOL_SECONDS = 300
 Sample = dict[str, Any]  # `metric` and `value` or `values`
 
 
@@ -49,6 +50,14 @@ def program(name: str) -> str:
     if found is None:
         pytest.fail(f"no {name} on PATH: `make setup` puts one into the cache, or install the package prometheus")
     return found
+
+
+def promtool(*arguments: str | Path) -> str:
+    """What it prints. Anything but success fails the test with its words."""
+    command = [program("promtool"), *map(str, arguments)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROMTOOL_SECONDS)
+    assert done.returncode == 0, f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
+    return done.stdout
 
 
 @contextlib.contextmanager

@@ -167,6 +167,7 @@ def unanswered(scraper: Prometheus, namespace: str) -> list[str]:
     chosen = Chosen(namespace=namespace, series="seen", range_seconds=60, scrape_seconds=1)
     asked = [(query, scraper.ask(query.expr)) for query in queries(chosen)]
     asked = [(query, samples) for query, samples in asked if query.dashboard == "disttest-operator"]
+    assert asked
     silent = [query for query, samples in asked if not samples and not query.need.or_empty]
     # What has changed since is asked for by the minute and hour: that takes several scrapes.
     return [query.expr for query in silent if "increase(" not in query.expr and "rate(" not in query.expr]

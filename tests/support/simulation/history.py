@@ -1,7 +1,6 @@
 """The story as a Prometheus would have scraped it: OpenMetrics with times, and blocks made of that."""
 
 import contextlib
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests.support import prometheus
-from tests.support.prometheus import Prometheus, program
+from tests.support.prometheus import Prometheus, promtool
 from tests.support.simulation.site import PREFIX, Site
 
 RULES = Path(__file__).parents[3] / "manifests" / "monitoring" / "rules"
@@ -47,7 +46,7 @@ def write(path: Path, told: Iterable[Scrape]) -> None:
 
 def make_blocks(text: Path, storage: Path) -> None:
     """promtool writes what a Prometheus that is started on `storage` then holds."""
-    _promtool("tsdb", "create-blocks-from", BLOCKS, "openmetrics", str(text), str(storage))
+    promtool("tsdb", "create-blocks-from", BLOCKS, "openmetrics", str(text), str(storage))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +105,4 @@ def backfill(address: str, rules: Path, storage: Path, begin: datetime, end: dat
     times = (f"--start={begin.timestamp():.0f}", f"--end={end.timestamp():.0f}")
     interval = f"--eval-interval={step.total_seconds():.0f}s"
     url, output = f"--url=http://{address}", f"--output-dir={storage}"
-    _promtool("tsdb", "create-blocks-from", BLOCKS, "rules", url, *times, interval, output, str(rules))
-
-
-def _promtool(*arguments: str) -> None:
-    done = subprocess.run([program("promtool"), *arguments], check=False, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, f"{arguments}: {done.stdout[-1500:]} {done.stderr[-1500:]}"
+    promtool("tsdb", "create-blocks-from", BLOCKS, "rules", url, *times, interval, output, str(rules))

@@ -1,14 +1,11 @@
 """A site whose operator counts the nights of the story: real ledgers, folded as the operator does, real metrics."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from disttest_contract.measurement import Measurement
-from disttest_contract.outcomes import Counts, Outcome, judge
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
+from disttest_contract.outcomes import Counts, judge
 from disttest_operator.caches import Caches
 from disttest_operator.core import conditions, ledger, naming, results, status
 from disttest_operator.core.model import Backend, Defaults, Suite
@@ -16,52 +13,14 @@ from disttest_operator.core.rule import Ending
 from disttest_operator.metrics import Metrics
 from disttest_operator.ports import Kind, LedgerWrite, Transport
 from disttest_operator.requests import Request
-from disttest_runner.thresholds import judged
 from tests.support.nights import ledger_body
-from tests.support.runs import a_pod, a_report_of, a_spec, a_test, evidence, found
-from tests.support.simulation.story import MEASURING, NIGHTS, OUTAGE, PLANS, SUITES, CaseNumber, Night, Plan, play
+from tests.support.runs import a_pod, a_spec, a_test, evidence, found
+from tests.support.simulation.run import Run, report_of
+from tests.support.simulation.story import NIGHTS, OUTAGE, PLANS, SUITES, Plan, play
 
 NAMESPACE = "gpu-ci"
 PREFIX = "disttest_"
-COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
-SIZES = {1 << 20: 0.07, 32 << 20: 0.62, 1 << 30: 1.0}  # bytes, and their share of the bandwidth of large messages
-SHARES = {"all_gather": 0.97, "all_reduce": 1.0, "all_to_all": 0.82, "reduce_scatter": 0.96}
 VERSION = "0.1.0"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run of the story, and when it was made."""
-
-    plan: Plan
-    number: int
-    night: Night
-    created: datetime
-
-    @property
-    def name(self) -> str:
-        return f"{self.plan.series}-{self.number:02}"
-
-    @property
-    def steps(self) -> dict[str, float]:
-        ran = sum(seconds for _, _, seconds in SUITES) * self.night.speed
-        return {
-            "queued": self.night.queued_seconds,
-            "scheduled": 4.0 * self.plan.nodes,
-            "pulled": 35.0,
-            "joined": 12.0,
-            "ran": round(ran, 1),
-            "collected": 9.0,
-        }
-
-    @property
-    def started(self) -> datetime:
-        steps = self.steps
-        return self.created + timedelta(seconds=steps["queued"] + steps["scheduled"] + steps["pulled"])
-
-    @property
-    def ended(self) -> datetime:
-        return self.created + timedelta(seconds=sum(self.steps.values()))
 
 
 class Site:
@@ -105,7 +64,7 @@ class Site:
         return self.metrics.render("")[0].decode()
 
     def _count(self, run: Run) -> None:
-        report = _report(run) if run.night.has_results else None
+        report = report_of(run) if run.night.has_results else None
         spec = a_spec(
             suites=tuple(Suite(name=name, builtin=name) for name, _, _ in SUITES),
             nodes=run.plan.nodes,
@@ -203,57 +162,3 @@ def _runs(begin: datetime, *, has_bad_end: bool) -> Iterator[Run]:
             if night := play(plan, number, has_bad_end=has_bad_end):
                 created = begin + timedelta(days=number, minutes=plan.minute)
                 yield Run(plan=plan, number=number, night=night, created=created)
-
-
-def _report(run: Run) -> Report:
-    suites = tuple(_suite(run, name, count, seconds) for name, count, seconds in SUITES)
-    node = NodeFacts(gpus=("NVIDIA H100 80GB HBM3",) * 8)
-    versions = {"torch": run.night.torch, "nccl": "2.27.5"}
-    return replace(a_report_of(suites=suites), backend="nccl", versions=versions, preflight=(node,) * run.plan.nodes)
-
-
-def _suite(run: Run, name: str, count: int, seconds: float) -> SuiteResult:
-    cases = tuple(_case(run, (name, number)) for number in range(count))
-    verdict, reason = judge_cases(cases)
-    return SuiteResult(
-        name=name, verdict=verdict, reason=reason, seconds=round(seconds * run.night.speed, 1), cases=cases
-    )
-
-
-def _case(run: Run, key: CaseNumber) -> CaseResult:
-    suite, number = key
-    measurements = _measurements(run) if key == MEASURING else ()
-    case = CaseResult(
-        id=f"{suite.replace('-', '_')}.py::test_{number:02}",
-        outcome=run.night.bad.get(key, Outcome.PASSED),
-        seconds=2.0,
-        message="as the story goes" if key in run.night.bad else "",
-        measurements=measurements,
-    )
-    if key in run.night.flaky:
-        return replace(case, earlier=(Earlier(outcome=Outcome.FAILED, seconds=2.0, message="at first"),))
-    return judged(case, (run.plan.threshold,))
-
-
-def _measurements(run: Run) -> tuple[Measurement, ...]:
-    return tuple(_measurement(run, name, size, share) for name in COLLECTIVES for size, share in SIZES.items())
-
-
-def _measurement(run: Run, collective: str, size: int, share: float) -> Measurement:
-    bus = run.plan.bus_bytes_per_second * run.night.bandwidth_share * share * SHARES[collective]
-    seconds = 1.9 * size / bus
-    is_wrong = collective == "all_gather" and size == 32 << 20
-    return Measurement(
-        collective=collective,
-        dtype="bfloat16",
-        size_bytes=size,
-        ranks=8 * run.plan.nodes,
-        iterations=20,
-        seconds=seconds,
-        fastest_rank_seconds=seconds * 0.98,
-        slowest_rank_seconds=seconds * (1.05 if run.night.bandwidth_share > 0.9 else 1.3),
-        slowest_rank=1,
-        alg_bytes_per_second=size / seconds,
-        bus_bytes_per_second=bus,
-        wrong_elements=run.night.wrong_elements if is_wrong else 0,
-    )

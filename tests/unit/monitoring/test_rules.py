@@ -1,5 +1,4 @@
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from disttest_operator.metrics.families import FAMILIES, Type
 from disttest_operator.metrics.own import OUTCOMES
 from disttest_operator.ports import LedgerWrite
 from monitoring import rules
-from tests.support.prometheus import program
+from tests.support.prometheus import promtool
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -71,12 +70,6 @@ def exposed() -> dict[str, set[str]]:
         for ending in endings:
             named[family.shown_name + ending] = {*family.labels, *({"le"} if ending == "_bucket" else ())}
     return named
-
-
-def promtool(*arguments: str | Path) -> str:
-    done = subprocess.run([program("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def test_promtool_finds_nothing_to_say_against_the_rules() -> None:

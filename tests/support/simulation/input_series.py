@@ -11,7 +11,7 @@ NAME = re.compile(r"disttest_\w+")
 RESTLESS = frozenset({"disttest_watch_begun_timestamp_seconds"})  # it moves with every scrape, which is what rules ask
 
 
-def input_series(site: Site, times: Iterable[datetime], *, mentioned: str) -> Iterator[dict[str, str]]:
+def of(site: Site, times: Iterable[datetime], *, mentioned: str) -> Iterator[dict[str, str]]:
     """Of all series that the rules in `mentioned` read; evenly spaced times. What is absent is missing there."""
     wanted = frozenset(NAME.findall(mentioned)) - RESTLESS
     told: dict[str, list[tuple[str, int]]] = {}
