@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Self
 
-from disttest_contract import limits
+from disttest_contract import limits, ranks
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
@@ -41,16 +42,55 @@ class Earlier:
         )
 
 
+class RankEnding(StrEnum):
+    """How a case ended for one rank: an outcome, or what only a single rank can come to."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERRORED = "errored"
+    CRASHED = "crashed"  # its process ended
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+    UNFINISHED = "unfinished"  # it had not come to an end when the others were stopped
+    IDLE = "idle"  # it has no part in this case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankGroup:
+    """Ranks for which a case ended alike."""
+
+    ranks: tuple[int, ...]
+    ending: RankEnding
+    message: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        data = {"ranks": ranks.show(self.ranks), "ending": self.ending.value}
+        return data | ({"message": limits.cut(self.message, limits.MESSAGE_BYTES)} if self.message else {})
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        return cls(
+            ranks=ranks.read(data["ranks"]), ending=RankEnding(data["ending"]), message=str(data.get("message", ""))
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome."""
+    """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome.
+
+    `by_rank` is there where ranks ended differently or badly: each rank in one group at most, and where there was no
+    room for all groups the last ones are missing.
+    """
 
     id: str
     outcome: Outcome
     seconds: float
+    at: float | None = None  # seconds from the start of the report's attempt to that of its last try
     message: str = ""
     ranks: tuple[int, ...] = ()
     nodes: tuple[str, ...] = ()
+    by_rank: tuple[RankGroup, ...] = ()
     signal: str = ""  # SIGSEGV …, when a rank was killed by one
     exit_code: int | None = None  # when a rank left by itself
     stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
@@ -76,11 +116,14 @@ class CaseResult:
     def to_json(self) -> dict[str, Any]:
         """Only what is set: thousands of passed cases are id, outcome, seconds."""
         data: dict[str, Any] = {"id": self.id, "outcome": self.outcome.value, "seconds": round(self.seconds, 4)}
+        if self.at is not None:
+            data["at"] = round(self.at, 3)
         if self.message:
             data["message"] = limits.cut(self.message, limits.MESSAGE_BYTES)
         optional = {
             "ranks": list(self.ranks),
             "nodes": list(self.nodes),
+            "byRank": [group.to_json() for group in self.by_rank],
             "signal": self.signal,
             "stacks": {str(rank): text for rank, text in self.stacks.items()},
             "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
@@ -99,9 +142,11 @@ class CaseResult:
             id=str(data["id"]),
             outcome=Outcome(data["outcome"]),
             seconds=float(data["seconds"]),
+            at=float(data["at"]) if "at" in data else None,
             message=str(data.get("message", "")),
             ranks=tuple(int(rank) for rank in data.get("ranks", ())),
             nodes=tuple(str(node) for node in data.get("nodes", ())),
+            by_rank=tuple(RankGroup.from_json(one) for one in data.get("byRank", ())),
             signal=str(data.get("signal", "")),
             exit_code=data.get("exitCode"),
             stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},

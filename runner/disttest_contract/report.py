@@ -6,12 +6,22 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from disttest_contract import limits
-from disttest_contract.case_result import CaseResult, Earlier, judge_cases
+from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
 from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.preflight import NodeFacts
 
 SCHEMA = 1
-__all__ = ["SCHEMA", "CaseResult", "Earlier", "InvalidReportError", "Report", "SuiteResult", "judge_cases"]
+__all__ = [
+    "SCHEMA",
+    "CaseResult",
+    "Earlier",
+    "InvalidReportError",
+    "RankEnding",
+    "RankGroup",
+    "Report",
+    "SuiteResult",
+    "judge_cases",
+]
 
 
 class InvalidReportError(ValueError):

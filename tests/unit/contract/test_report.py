@@ -10,7 +10,7 @@ import pytest
 from disttest_contract import limits
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, InvalidReportError, Report, SuiteResult
+from disttest_contract.report import CaseResult, InvalidReportError, RankEnding, RankGroup, Report, SuiteResult
 
 CRASH = CaseResult(
     id="test_x.py::test_crash",
@@ -20,6 +20,11 @@ CRASH = CaseResult(
     ranks=(3,),
     nodes=("node-b",),
     signal="SIGSEGV",
+    at=4.25,
+    by_rank=(
+        RankGroup(ranks=(3,), ending=RankEnding.CRASHED, message="SIGSEGV"),
+        RankGroup(ranks=(0, 1, 2), ending=RankEnding.UNFINISHED),
+    ),
     stacks={3: "File x.py, line 1"},
 )
 HANG = CaseResult(

@@ -1,0 +1,27 @@
+"""Ranks in few words."""
+
+import pytest
+
+from disttest_contract import ranks
+
+
+@pytest.mark.parametrize(
+    ("some", "text"),
+    [
+        ((), ""),
+        ((5,), "5"),
+        ((0, 1), "0-1"),
+        ((3, 0, 8, 1, 2), "0-3,8"),
+        ((7, 7, 9), "7,9"),
+        (tuple(range(4096)), "0-4095"),
+    ],
+)
+def test_ranks_are_shown_once_and_in_order_and_come_back(some: tuple[int, ...], text: str) -> None:
+    assert ranks.show(some) == text
+    assert ranks.read(text) == tuple(sorted(set(some)))
+
+
+@pytest.mark.parametrize("text", ["x", "1-", "-1", "3-1", "1,1", "5,2", "0-99999999", "1 2", "1,,2", "٣"])
+def test_what_is_no_list_of_ranks_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="rank"):
+        ranks.read(text)
