@@ -9,6 +9,7 @@ from disttest_contract import limits
 from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
 from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.preflight import NodeFacts
+from disttest_contract.thresholds import Threshold
 
 SCHEMA = 1
 __all__ = [
@@ -93,6 +94,9 @@ class Report:
     suites: tuple[SuiteResult, ...]
     preflight: tuple[NodeFacts, ...] = ()  # of the nodes that joined
     at_fault: tuple[int, ...] = ()  # node indexes that ended the attempt, where the leader can tell
+    series: str = ""
+    thresholds: tuple[Threshold, ...] = ()  # that measured bandwidths had to reach
+    trimmed: str = ""  # what was left out for the report's size, in words; empty for a whole one
 
     @property
     def counts(self) -> Counts:
@@ -111,7 +115,13 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
-            "run": {"namespace": self.namespace, "name": self.name, "uid": self.uid, "attempt": self.attempt},
+            "run": {
+                "namespace": self.namespace,
+                "name": self.name,
+                "uid": self.uid,
+                "attempt": self.attempt,
+                "series": self.series,
+            },
             "world": {
                 "backend": self.backend,
                 "nodes": self.nodes,
@@ -134,6 +144,8 @@ class Report:
             "suites": [suite.to_json() for suite in self.suites],
             "preflight": [facts.to_json() for facts in self.preflight],
             "atFault": list(self.at_fault),
+            "thresholds": [threshold.to_json() for threshold in self.thresholds],
+            **({"trimmed": self.trimmed} if self.trimmed else {}),
         }
 
     def dumps(self) -> bytes:
@@ -184,6 +196,9 @@ class Report:
             suites=tuple(SuiteResult.from_json(suite) for suite in data["suites"]),
             preflight=tuple(NodeFacts.from_json(facts) for facts in data.get("preflight", ())),
             at_fault=tuple(int(index) for index in data.get("atFault", ())),
+            series=str(run.get("series", "")),
+            thresholds=tuple(Threshold.from_json(one) for one in data.get("thresholds", ())),
+            trimmed=str(data.get("trimmed", "")),
         )
 
 

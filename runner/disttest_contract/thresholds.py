@@ -34,12 +34,17 @@ class Threshold:
         return f"thresholds::{self.collective}[{self.size_bytes}{kind}]"
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {
+            "collective": self.collective,
+            "dtype": self.dtype,
+            "sizeBytes": self.size_bytes,
+            "minBusBandwidthBytesPerSecond": self.min_bus_bandwidth_bytes_per_second,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError or ValueError for what is no threshold."""
-        numbers = data["size_bytes"], data["min_bus_bandwidth_bytes_per_second"]
+        numbers = data["sizeBytes"], data["minBusBandwidthBytesPerSecond"]
         names = data["collective"], data["dtype"]
         are_numbers = all(type(number) is int and number > 0 for number in numbers)
         if not are_numbers or not all(isinstance(name, str) for name in names):

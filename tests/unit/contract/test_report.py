@@ -11,6 +11,7 @@ from disttest_contract import limits
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult, InvalidReportError, RankEnding, RankGroup, Report, SuiteResult
+from disttest_contract.thresholds import Threshold
 
 CRASH = CaseResult(
     id="test_x.py::test_crash",
@@ -56,6 +57,9 @@ REPORT = Report(
     verdict=Verdict.TESTS_FAILED,
     reason=Reason.CASES_CRASHED,
     message="2 of 3 cases ended badly",
+    series="nightly",
+    thresholds=(Threshold(collective="all_reduce", size_bytes=1 << 30, min_bus_bandwidth_bytes_per_second=4 * 10**11),),
+    trimmed="stacks",
     started=1000.0,
     joined=1001.5,
     first_case=1003.0,
