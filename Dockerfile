@@ -23,10 +23,10 @@ RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi \
  && pinned() { uv pip compile --quiet --no-cache --universal --python-version 3.11 --generate-hashes \
       --no-header --no-annotate --constraints constraints.txt "$@"; } \
- && pinned --extra operator pyproject.toml > operator.txt \
+ && pinned --extra operator --extra cli pyproject.toml > operator.txt \
  && printf 'hatchling\n' | pinned - > build.txt \
  && printf 'torch\nnumpy\n' | pinned - > torch.txt \
- && printf 'pytest\nexpecttest\npyyaml\npy-spy\n' | pinned - > runner.txt
+ && printf 'pytest\nexpecttest\npyyaml\npy-spy\nclick\nrich\njinja2\n' | pinned - > runner.txt
 
 FROM tools AS build
 COPY --from=requirements /requirements/build.txt /requirements/

@@ -1,0 +1,23 @@
+"""What formats are made of: a report, and what the cluster knows of its run beyond that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from disttest_contract.report import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """`status` is that of the DistTest; empty for a report from a file, and for a run that is gone.
+
+    Of it formats use `stepSeconds` (queued, scheduled, pulled, joined, ran, collected), `attempts`, `suspectNodes`.
+    """
+
+    report: Report
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> Mapping[str, float]:
+        """Seconds of the steps of the last attempt, in order, by the operator's clock."""
+        return self.status.get("stepSeconds") or {}
