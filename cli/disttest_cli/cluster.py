@@ -1,66 +1,43 @@
-"""The only home of the Kubernetes client in the command line: plain dicts in and out, one request at a time.
-
-ClusterError
-├── BusyError      nothing was done: not reached, or too busy; it may work later
-├── LostError      no answer, or one that leaves it open: it may have been done
-└── RefusedError   it was not done, and would not be done later
-    ├── ExistsError
-    └── MissingError
-"""
+"""Objects of a cluster, as the command line asks for them: plain dicts in and out, one request at a time."""
 
 import json
-import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import urllib3
-from kubernetes import client, config
-from kubernetes.client.rest import RESTClientObject
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
-from yaml import YAMLError
+from disttest_cli import connection, resources
+from disttest_cli.connection import (
+    BusyError,
+    ClusterError,
+    Connection,
+    ExistsError,
+    ForbiddenError,
+    LostError,
+    MissingError,
+    RefusedError,
+)
+from disttest_cli.resources import Resource
+from disttest_operator.core.model import Manifest
 
-from disttest_operator.core.model import GROUP, VERSION, Manifest
-
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-CONNECT_SECONDS = 10
-READ_SECONDS = 30
 SILENCE_SECONDS = 15  # beyond the time after which a watch ends by itself
-BUSY = frozenset({429, 503})  # of the answers that speak of load, those that mean: nothing was done
-UNWILLING = 500  # from here on the server could not do it, or does not know whether it did
 PART_BYTES = 65536
+PAGE = 500  # objects of one list request
+__all__ = [
+    "Body",
+    "BusyError",
+    "Cluster",
+    "ClusterError",
+    "Event",
+    "ExistsError",
+    "ForbiddenError",
+    "LostError",
+    "MissingError",
+    "RefusedError",
+    "connect",
+]
 
 Body = dict[str, Any]
-
-
-class ClusterError(Exception):
-    """One line: what went wrong, in the API server's words where it said something."""
-
-
-class BusyError(ClusterError):
-    """The API server did not take the request, and may take it later."""
-
-
-class LostError(ClusterError):
-    """The API server may have done what was asked."""
-
-
-class RefusedError(ClusterError):
-    """The API server will not do it."""
-
-
-class ExistsError(RefusedError):
-    """An object of this name is there."""
-
-
-class MissingError(RefusedError):
-    """Something is not there: the object, its namespace, or its kind, which a server that just started may not know."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.name = name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,35 +49,56 @@ class Event:
 
 
 class Cluster:
-    """An API server. `namespace` is the one that is meant where none is named."""
+    """What an API server has."""
 
-    def __init__(self, configuration: Any, namespace: str) -> None:
-        self.namespace = namespace
-        self._configuration = configuration
-        self._pool = RESTClientObject(configuration).pool_manager
+    def __init__(self, server: Connection) -> None:
+        self._server = server
+
+    @property
+    def namespace(self) -> str:
+        """The one that is meant where none is named."""
+        return self._server.namespace
 
     @property
     def server(self) -> str:
-        return str(self._configuration.host)
+        return self._server.server
 
-    def create(self, namespace: str, manifest: Manifest) -> Body:
+    def create(self, resource: Resource, namespace: str, manifest: Manifest) -> Body:
         """Unknown and doubled fields are refused, not dropped."""
         query = urlencode({"fieldValidation": "Strict"})
-        made = _json(self._request("POST", f"{_path(namespace)}?{query}", manifest))
+        made = _json(self._server.request("POST", f"{resource.path(namespace)}?{query}", manifest))
         if not isinstance(made.get("metadata"), dict):
             raise LostError("the API server's answer holds no object")
         return made
 
-    def get(self, namespace: str, name: str) -> Body | None:
+    def get(self, resource: Resource, namespace: str, name: str) -> Body | None:
         """None if there is none of that name."""
         try:
-            return _json(self._request("GET", _path(namespace, name)))
+            return _json(self._server.request("GET", resource.path(namespace, name)))
         except MissingError as error:
             if error.name == name:
                 return None
             raise
 
-    def watch(self, namespace: str, name: str, *, version: str, seconds: int) -> Iterator[Event]:
+    def list(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> list[Body]:
+        """All of a namespace, or of all namespaces."""
+        query = {"limit": str(PAGE), "labelSelector": label_selector, "fieldSelector": field_selector, "continue": ""}
+        items: list[Body] = []
+        while True:
+            chosen = urlencode({key: value for key, value in query.items() if value})
+            page = _json(self._server.request("GET", f"{resource.path(namespace)}?{chosen}"))
+            items += page.get("items") or ()
+            query["continue"] = str((page.get("metadata") or {}).get("continue") or "")
+            if not query["continue"]:
+                return items
+
+    def ask(self, path: str) -> Body:
+        """What is no object: versions, groups, health."""
+        return _json(self._server.request("GET", path))
+
+    def watch(self, resource: Resource, namespace: str, name: str, *, version: str, seconds: int) -> Iterator[Event]:
         """What happens to one object after `version`, for so long at most. Ends early if the version is too old."""
         wanted = {
             "watch": "true",
@@ -108,83 +106,35 @@ class Cluster:
             "resourceVersion": version,
             "timeoutSeconds": str(seconds),
         }
-        path = f"{_path(namespace)}?{urlencode(wanted)}"
-        response = self._request("GET", path, read_seconds=seconds + SILENCE_SECONDS, stream=True)
+        path = f"{resource.path(namespace)}?{urlencode(wanted)}"
+        for line in self._lines(path, read_seconds=seconds + SILENCE_SECONDS, what="the watch"):
+            event = _event(line)
+            if event is None:
+                return
+            yield event
+
+    def log(self, namespace: str, pod: str, options: Mapping[str, str], *, follow: bool = False) -> Iterator[bytes]:
+        """Lines of a container's log without their ends; `options` are the API's: container, tailLines, previous …
+
+        A log that is followed may be silent for as long as it likes.
+        """
+        query = urlencode({**options, **({"follow": "true"} if follow else {})})
+        path = f"{resources.PODS.path(namespace, pod)}/log?{query}"
+        return self._lines(path, read_seconds=None if follow else connection.READ_SECONDS, what="the log")
+
+    def _lines(self, path: str, *, read_seconds: float | None, what: str) -> Iterator[bytes]:
+        response = self._server.request("GET", path, read_seconds=read_seconds, stream=True)
         try:
-            for line in _lines(response):
-                event = _event(line)
-                if event is None:
-                    return
-                yield event
-        except (HTTPError, OSError) as error:
-            raise LostError(f"the watch broke off ({type(error).__name__}: {_one_line(error)})") from error
+            yield from _lines(response)
+        except connection.BROKEN as error:
+            raise LostError(f"{what} broke off ({type(error).__name__}: {connection.one_line(error)})") from error
         finally:
             response.close()
-
-    def _request(
-        self,
-        method: str,
-        path: str,
-        body: Manifest | None = None,
-        *,
-        read_seconds: float = READ_SECONDS,
-        stream: bool = False,
-    ) -> Any:
-        try:
-            # Ours to try again: only we know what may be sent twice.
-            response = self._pool.request(
-                method,
-                self.server + path,
-                body=None if body is None else json.dumps(body, default=str).encode(),
-                headers={"Accept": "application/json", "Content-Type": "application/json", **self._credentials()},
-                retries=False,
-                preload_content=not stream,
-                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
-            )
-        except (NewConnectionError, ConnectTimeoutError) as error:
-            raise BusyError(f"cannot reach the API server at {self.server}: {_one_line(error)}") from error
-        except SSLError as error:
-            if isinstance(error.args[0], ssl.SSLCertVerificationError):
-                raise BusyError(f"cannot trust the API server at {self.server}: {_one_line(error)}") from error
-            raise _lost(error) from error
-        except (HTTPError, OSError) as error:
-            raise _lost(error) from error
-        if response.status >= 400:
-            raise _error(response)
-        return response
-
-    def _credentials(self) -> dict[str, str]:
-        """Asked for anew each time: tokens expire in mid-wait."""
-        try:
-            settings = self._configuration.auth_settings()
-        except (config.ConfigException, OSError) as error:
-            raise BusyError(f"no credentials for the API server at {self.server}: {_one_line(error)}") from error
-        return {entry["key"]: entry["value"] for entry in settings.values() if entry["in"] == "header"}
 
 
 def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Cluster:
     """As the ServiceAccount of the pod that we are in, unless a kubeconfig or context is named; else by kubeconfig."""
-    configuration = client.Configuration()
-    is_named = bool(kubeconfig or context or environ.get("KUBECONFIG"))
-    try:
-        if not is_named and (ACCOUNT / "token").exists():
-            config.load_incluster_config(client_configuration=configuration)
-            return Cluster(configuration, (ACCOUNT / "namespace").read_text().strip())
-        file = kubeconfig or environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
-        config.load_kube_config(file, context or None, configuration, persist_config=False)
-        return Cluster(configuration, _namespace_of_context(file, context))
-    except (config.ConfigException, OSError, YAMLError, ValueError, KeyError, TypeError) as error:
-        raise RefusedError(f"no way to reach a cluster: {_one_line(error)}; name a file with --kubeconfig") from error
-
-
-def _namespace_of_context(file: str, name: str) -> str:
-    contexts, current = config.list_kube_config_contexts(file)
-    chosen = next((entry for entry in contexts if entry["name"] == name), current)
-    return str(chosen["context"].get("namespace") or "default")
-
-
-def _path(namespace: str, name: str = "") -> str:
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/disttests" + (f"/{name}" if name else "")
+    return Cluster(connection.connect(environ, kubeconfig=kubeconfig, context=context))
 
 
 def _json(response: Any) -> Body:
@@ -198,10 +148,13 @@ def _json(response: Any) -> Body:
 
 
 def _lines(response: Any) -> Iterator[bytes]:
+    """What has no end is the last line of a log, and no event of a watch."""
     rest = b""
     for part in response.stream(PART_BYTES):
         *lines, rest = (rest + part).split(b"\n")
-        yield from filter(None, lines)
+        yield from lines
+    if rest:
+        yield rest
 
 
 def _event(line: bytes) -> Event | None:
@@ -212,33 +165,3 @@ def _event(line: bytes) -> Event | None:
     except (ValueError, KeyError, TypeError):
         return None
     return Event(body=body, is_gone=kind == "DELETED") if kind in {"ADDED", "MODIFIED", "DELETED"} else None
-
-
-def _lost(error: Exception) -> LostError:
-    return LostError(f"the API server's answer was lost ({type(error).__name__}: {_one_line(error)})")
-
-
-def _error(response: Any) -> ClusterError:
-    """Codes and reasons of the API server, mapped."""
-    answer = {}
-    try:
-        answer = json.loads(response.data)
-        message = str(answer["message"])
-    except (ValueError, KeyError, TypeError, HTTPError):
-        message = f"the API server answered {response.status}"
-    finally:
-        response.close()
-    message = " ".join(message.split())
-    if response.status in BUSY:
-        return BusyError(message)
-    if response.status >= UNWILLING:
-        return LostError(message)
-    if response.status == 409 and answer.get("reason") == "AlreadyExists":
-        return ExistsError(message)
-    if response.status == 404:
-        return MissingError(message, str((answer.get("details") or {}).get("name", "")))
-    return RefusedError(message)
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())

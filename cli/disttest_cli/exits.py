@@ -6,6 +6,8 @@ from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.outcomes import Verdict
 
 SIGNALLED = 128  # and the number of the signal, as shells have it
+INTERRUPTED = SIGNALLED + 2  # SIGINT
+PIPE_CLOSED = SIGNALLED + 13  # SIGPIPE: who read the output has gone
 
 
 class Exit(IntEnum):

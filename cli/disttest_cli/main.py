@@ -1,12 +1,18 @@
-"""`disttest`: the command line."""
+"""`disttest`, also as `kubectl disttest`: the command line."""
 
-import argparse
+import difflib
 import importlib
+import os
 import sys
 from dataclasses import dataclass
-from types import ModuleType
+from pathlib import Path
+
+import click
 
 from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.exits import INTERRUPTED, PIPE_CLOSED
+
+PLUGIN = "kubectl-disttest"  # the program's name by which kubectl finds it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,50 +25,82 @@ class Command:
 
 
 COMMANDS = {
-    "run": Command(
-        module="disttest_cli.run_command", extra="runner", help="run DistTests on this machine, without a cluster"
-    ),
+    "run": Command(module="run", extra="runner", help="Run DistTests on this machine, without a cluster."),
     "apply": Command(
-        module="disttest_cli.apply_command",
-        extra="cli",
-        help="create the DistTest of a file on a cluster, and wait for its verdict",
+        module="apply", extra="cli", help="Create the DistTest of a file on a cluster, and follow it to its verdict."
     ),
 }
 
 
+class Commands(click.Group):
+    """Knows what each command is for without importing it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # type: ignore[explicit-override]  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(  # type: ignore[explicit-override]
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command:
+        if cmd_name in COMMANDS:
+            return _load(cmd_name, COMMANDS[cmd_name])
+        similar = difflib.get_close_matches(cmd_name, COMMANDS)
+        hint = f"; did you mean {similar[0]!r}?" if similar else "."
+        raise click.UsageError(f"No such command {cmd_name!r}{hint}", ctx)
+
+    def format_commands(  # type: ignore[explicit-override]
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def commands() -> None:
+    """Run torch's distributed test suites on a GPU cluster, and say whether it was the code, the node or the queue."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Exit codes: those of an agent, and those of `exits` for what is no verdict."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        options = _parser(arguments[:1]).parse_args(arguments)
-        return int(options.execute(options))
+        return _execute(sys.argv[1:] if arguments is None else arguments)
     except CommandError as error:
         print(f"disttest: {error}", file=sys.stderr)
         return error.code
-    except KeyboardInterrupt:
-        return 130
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
     except BrokenPipeError:
-        return 141
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return PIPE_CLOSED
 
 
-def _parser(asked_for: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="disttest", description="Run torch's distributed test suites and judge them.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, command in COMMANDS.items():
-        subparser = commands.add_parser(name, help=command.help)
-        if name in asked_for:
-            _module(name, command).configure(subparser)
-    return parser
-
-
-def _module(name: str, command: Command) -> ModuleType:
+def _execute(arguments: list[str]) -> int:
     try:
-        return importlib.import_module(command.module)
+        return int(commands.main(arguments or ["--help"], prog_name=_program(), standalone_mode=False) or 0)
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else _program()
+        raise UsageError(f"{' '.join(error.format_message().split())} See `{where} --help`.") from error
+    except click.ClickException as error:
+        raise UsageError(error.format_message()) from error
+    except click.exceptions.Exit as end:
+        return end.exit_code
+
+
+def _program() -> str:
+    return "kubectl disttest" if Path(sys.argv[0]).name == PLUGIN else "disttest"
+
+
+def _load(name: str, command: Command) -> click.Command:
+    try:
+        module = importlib.import_module(f"disttest_cli.commands.{command.module}")
     except ModuleNotFoundError as error:
         raise UsageError(
             f"`disttest {name}` needs the Python package {error.name!r}, which is not here: "
             f"install disttest[{command.extra}], or use the image that has it"
         ) from error
+    loaded: click.Command = module.command
+    return loaded
 
 
 if __name__ == "__main__":

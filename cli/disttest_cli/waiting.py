@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from disttest_cli import following
+from disttest_cli import following, resources
 from disttest_cli.cluster import Body, Cluster, ClusterError, RefusedError
 
 PATIENCE_SECONDS = (
@@ -114,14 +114,14 @@ def _states(cluster: Cluster, run: Run, deadline: float, trouble: Trouble, clock
     """
     while (left := deadline - clock.now()) > 0:
         try:
-            body = cluster.get(run.namespace, run.name)
+            body = cluster.get(resources.RUNS, run.namespace, run.name)
             trouble.over()
             if body is None or body["metadata"]["uid"] != run.uid:
                 raise DeletedError
             yield body
             seconds = max(1, int(min(WATCH_SECONDS, left)))
             version = str(body["metadata"]["resourceVersion"])
-            for event in cluster.watch(run.namespace, run.name, version=version, seconds=seconds):
+            for event in cluster.watch(resources.RUNS, run.namespace, run.name, version=version, seconds=seconds):
                 if event.is_gone or event.body["metadata"]["uid"] != run.uid:
                     raise DeletedError
                 yield event.body

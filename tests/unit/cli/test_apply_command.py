@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import apply_command, applying, waiting
+from disttest_cli import applying, waiting
 from disttest_cli.cluster import Cluster, RefusedError
+from disttest_cli.commands import apply as apply_command
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.main import main
 from disttest_cli.waiting import DeletedError, OverdueError, Run
@@ -130,7 +131,7 @@ class TestCreating:
         self, api: Cluster, server: Server, time: FakeTime
     ) -> None:
         server.answers = [(404, {"message": "the server could not find the requested resource", "details": {}})]
-        with pytest.raises(UsageError, match="kubectl apply -k manifests/crd"):
+        with pytest.raises(UsageError, match="kubectl apply -k manifests/base"):
             apply_command.create(api, order(), time.clock)
 
 

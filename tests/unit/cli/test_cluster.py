@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli import cluster
+from disttest_cli import cluster, resources
 from disttest_cli.cluster import BusyError, Cluster, ExistsError, LostError, RefusedError
 from tests.support.canned import NAMESPACE, Broken, Server, Watch
 
@@ -15,7 +15,7 @@ BODY = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}}
 
 def test_it_is_created_strictly_and_with_the_token(api: Cluster, server: Server) -> None:
     server.answers = [(201, BODY)]
-    assert api.create(NAMESPACE, MANIFEST) == BODY
+    assert api.create(resources.RUNS, NAMESPACE, MANIFEST) == BODY
     [request] = server.requests
     assert (request.method, request.path) == ("POST", f"{PATH}?fieldValidation=Strict")
     assert request.authorization == "Bearer t0ken"
@@ -46,7 +46,7 @@ def test_an_answer_says_whether_it_was_done(
 ) -> None:
     server.answers = [(status, answer)]
     with pytest.raises(error) as caught:
-        api.create(NAMESPACE, MANIFEST)
+        api.create(resources.RUNS, NAMESPACE, MANIFEST)
     assert type(caught.value) in {error, *error.__subclasses__()}
     assert "\n" not in str(caught.value)
     assert len(server.requests) == 1, "whether to try again is not for the client to say"
@@ -55,7 +55,7 @@ def test_an_answer_says_whether_it_was_done(
 def test_a_connection_that_breaks_off_may_have_done_it(api: Cluster, server: Server) -> None:
     server.answers = [Broken()]
     with pytest.raises(LostError, match="answer was lost"):
-        api.create(NAMESPACE, MANIFEST)
+        api.create(resources.RUNS, NAMESPACE, MANIFEST)
     assert len(server.requests) == 1
 
 
@@ -63,21 +63,21 @@ def test_an_api_server_that_is_not_there_is_named(server: Server, tmp_path: Path
     server.url = "http://127.0.0.1:9"
     api = cluster.connect({}, kubeconfig=server.kubeconfig(tmp_path))
     with pytest.raises(BusyError, match=r"^cannot reach the API server at http://127\.0\.0\.1:9: "):
-        api.create(NAMESPACE, MANIFEST)
+        api.create(resources.RUNS, NAMESPACE, MANIFEST)
 
 
 def test_a_run_that_is_gone_is_none_and_a_kind_that_is_not_served_is_an_error(api: Cluster, server: Server) -> None:
     server.answers = [(404, {"message": "not found", "details": {"name": "a", "kind": "disttests"}})]
-    assert api.get(NAMESPACE, "a") is None
+    assert api.get(resources.RUNS, NAMESPACE, "a") is None
     server.answers = [(404, b"404 page not found\n")]
     with pytest.raises(RefusedError, match="answered 404"):
-        api.get(NAMESPACE, "a")
+        api.get(resources.RUNS, NAMESPACE, "a")
 
 
 def test_a_watch_tells_of_one_object_and_ends_where_its_version_is_too_old(api: Cluster, server: Server) -> None:
     gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410}}
     server.answers = [Watch([{"type": "MODIFIED", "object": BODY}, {"type": "DELETED", "object": BODY}, gone])]
-    events = list(api.watch(NAMESPACE, "a", version="7", seconds=60))
+    events = list(api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60))
     assert [event.is_gone for event in events] == [False, True]
     assert server.requests[0].path == (
         f"{PATH}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=7&timeoutSeconds=60"
@@ -86,7 +86,7 @@ def test_a_watch_tells_of_one_object_and_ends_where_its_version_is_too_old(api: 
 
 def test_a_watch_that_breaks_off_gives_what_it_told_before(api: Cluster, server: Server) -> None:
     server.answers = [Watch([{"type": "MODIFIED", "object": BODY}], breaks_off=True)]
-    events = api.watch(NAMESPACE, "a", version="7", seconds=60)
+    events = api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60)
     assert next(events).body == BODY
     with pytest.raises(LostError, match="the watch broke off"):
         next(events)

@@ -1,45 +1,62 @@
 """`disttest apply`: the DistTest of a file, created on a cluster; with --wait until its verdict."""
 
-import argparse
-import os
 import signal
 import sys
 from dataclasses import dataclass
 
-from disttest_cli import applying, arguments, cluster, exits, following, manifests, waiting
+import click
+
+from disttest_cli import applying, connecting, exits, following, manifests, options, resources, waiting
 from disttest_cli.cluster import Body, BusyError, Cluster, ClusterError, ExistsError, LostError, RefusedError
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
 from disttest_cli.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
 
-UNKNOWN_KIND = "could not find the requested resource"
-INSTALL = "DistTests are not installed there: kubectl apply -k manifests/crd"
 
+@click.command("apply")
+@options.filename("YAML with one DistTest; - for standard input.")
+@click.option("--wait", is_flag=True, help="Follow the run until it has a verdict.")
+@click.option("--name", default=None, metavar="NAME", help="In place of the file's name or generateName.")
+@options.on_cluster
+@click.option(
+    "--timeout",
+    type=options.SECONDS,
+    metavar="SECONDS",
+    help="With --wait; default: what the run's own timeouts add up to, (1 + retries.infrastructure) x (queueSeconds + "
+    "joinSeconds + 3 minutes) + runSeconds + a minute a retry.",
+)
+def command(
+    *,
+    filename: str,
+    wait: bool,
+    name: str | None,
+    namespace: str,
+    context: str,
+    kubeconfig: str,
+    timeout: int | None,
+) -> int:
+    """Create the DistTest of a file and print its name; with --wait follow it to its verdict.
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Create the DistTest of a file and print its name; with --wait follow it to its verdict. In a pod this is the "
-        "pod's ServiceAccount, elsewhere a kubeconfig. A DistTest with a name that is there already, and was created "
-        "from the same spec, is taken for this one. Exit code: 0 passed (without --wait: created), 10 tests failed, "
-        "20 infrastructure or cancelled, 30 configuration; 2 wrong command or refused, 40 deleted before its verdict, "
-        "41 no verdict in time, 42 no API server; 130 and 143 ended by SIGINT and SIGTERM, the run goes on."
-    )
-    parser.add_argument(
-        "-f", "--filename", required=True, metavar="FILE", help="YAML with one DistTest; - for standard input"
-    )
-    parser.add_argument("--wait", action="store_true", help="follow the run until it has a verdict")
-    parser.add_argument("--name", metavar="NAME", help="in place of the file's name or generateName")
-    parser.add_argument("-n", "--namespace", default="", metavar="NAMESPACE", help="where the file does not say")
-    parser.add_argument("--context", default="", metavar="CONTEXT", help="of the kubeconfig; default: the current one")
-    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
-    parser.add_argument(
-        "--timeout",
-        type=arguments.seconds,
-        metavar="SECONDS",
-        help="with --wait; default: what the run's own timeouts add up to, (1 + retries.infrastructure) x "
-        "(queueSeconds + joinSeconds + 3 minutes) + runSeconds + a minute a retry",
-    )
-    parser.set_defaults(execute=execute)
+    In a pod this is done as the pod's ServiceAccount, elsewhere by a kubeconfig. A DistTest with a name that is there
+    already, and was created from the same spec, is taken for this one.
+
+    Exit code: 0 passed (without --wait: created), 10 tests failed, 20 infrastructure or cancelled, 30 configuration;
+    2 wrong command or refused, 40 deleted before its verdict, 41 no verdict in time, 42 no API server; 130 and 143
+    ended by SIGINT and SIGTERM, the run goes on.
+    """
+    if timeout and not wait:
+        raise UsageError("--timeout is for --wait: add it, or leave --timeout away")
+    manifest = applying.read(manifests.load(filename), filename)
+    server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    order = applying.order(manifest, name=name, namespace=namespace, default_namespace=server.namespace)
+    found = None
+    try:
+        with waiting.heeding_signals():
+            found = create(server, order, Clock())
+            return _follow(server, found, timeout, Clock()) if wait else _tell_name(found)
+    except ToldToEnd as told:
+        what = _goes_on(found.run) if found else "before it was known whether the DistTest is there"
+        raise CommandError(f"{signal.Signals(told.number).name}; {what}", exits.SIGNALLED + told.number) from told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,25 +66,6 @@ class Found:
     run: Run
     body: Body
     is_new: bool
-
-
-def execute(options: argparse.Namespace) -> int:
-    if options.timeout and not options.wait:
-        raise UsageError("--timeout is for --wait: add it, or leave --timeout away")
-    manifest = applying.read(manifests.load(options.filename), options.filename)
-    try:
-        server = cluster.connect(os.environ, kubeconfig=options.kubeconfig, context=options.context)
-    except ClusterError as error:
-        raise UsageError(str(error)) from error
-    order = applying.order(manifest, name=options.name, namespace=options.namespace, default_namespace=server.namespace)
-    found = None
-    try:
-        with waiting.heeding_signals():
-            found = create(server, order, Clock())
-            return _follow(server, found, options.timeout, Clock()) if options.wait else _tell_name(found)
-    except ToldToEnd as told:
-        what = _goes_on(found.run) if found else "before it was known whether the DistTest is there"
-        raise CommandError(f"{signal.Signals(told.number).name}; {what}", exits.SIGNALLED + told.number) from told
 
 
 def _tell_name(found: Found) -> int:
@@ -89,7 +87,7 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
                 raise UsageError(f"{error}; the DistTest may exist: kubectl get dt -n {order.namespace}") from error
             trouble = error
         except RefusedError as error:
-            hint = f"; {INSTALL}" if UNKNOWN_KIND in str(error) else ""
+            hint = f"; {connecting.INSTALL}" if connecting.UNKNOWN_KIND in str(error) else ""
             raise UsageError(f"{error}{hint}") from error
         if clock.now() + PAUSE_SECONDS > deadline:
             raise CommandError(str(trouble), Exit.UNREACHABLE) from trouble
@@ -101,11 +99,11 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
 
 def _create_or_join(server: Cluster, order: applying.Order) -> Found:
     try:
-        return _found(server.create(order.namespace, order.manifest), is_new=True)
+        return _found(server.create(resources.RUNS, order.namespace, order.manifest), is_new=True)
     except ExistsError as error:
         if not order.name:
             raise BusyError(str(error)) from error  # of the names that the API server made up, this one was taken
-        body = server.get(order.namespace, order.name)
+        body = server.get(resources.RUNS, order.namespace, order.name)
         if body is None:
             raise BusyError(f"{order.name} is being deleted") from error
         if not applying.is_of(order, body):

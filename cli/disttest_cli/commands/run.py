@@ -1,15 +1,16 @@
 """`disttest run`: the DistTests of a file on this machine, without a cluster."""
 
-import argparse
 import asyncio
 import dataclasses
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from disttest_cli import arguments, local, manifests, quarantine, table
+import click
+
+from disttest_cli import local, manifests, options, quarantine, table
 from disttest_cli.errors import UsageError
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.plan import UPSTREAM_ROOT, RunPlan, SuitePlan
@@ -19,38 +20,6 @@ from disttest_operator.core.run_plan import excess, run_plan, unknown_suites
 from disttest_runner import gpus
 
 ATTEMPT = 1
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Run every DistTest of a file, one after the other; its nodes are processes of this machine. "
-        "Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command."
-    )
-    parser.add_argument(
-        "-f", "--filename", required=True, metavar="F", help="YAML with DistTests; - for standard input"
-    )
-    parser.add_argument("--timeout", type=arguments.seconds, metavar="SECONDS", help="in place of timeouts.runSeconds")
-    parser.add_argument(
-        "--files",
-        action="append",
-        default=[],
-        metavar="NAME=DIR",
-        help="the folder that stands for a ConfigMap; may be repeated",
-    )
-    parser.add_argument(
-        "--root",
-        type=Path,
-        default=Path(UPSTREAM_ROOT),
-        metavar="DIR",
-        help=f"the folder that `files` of suites are relative to (default: {UPSTREAM_ROOT})",
-    )
-    parser.add_argument(
-        "--artifacts", type=Path, metavar="DIR", help="where to keep what is too large for the report; made if absent"
-    )
-    parser.add_argument(
-        "--report", type=Path, metavar="F", help="where to write the report (default: ./disttest-report-NAME.json)"
-    )
-    parser.set_defaults(execute=execute)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,23 +32,59 @@ class Places:
     artifacts: str
 
 
-def execute(options: argparse.Namespace) -> int:
-    """Everything is checked before anything is started; the worst exit code counts."""
-    documents = manifests.read(options.filename)
+@click.command("run")
+@options.filename("YAML with DistTests; - for standard input.")
+@click.option("--timeout", type=options.SECONDS, metavar="SECONDS", help="In place of timeouts.runSeconds.")
+@click.option("--files", multiple=True, metavar="NAME=DIR", help="The folder that stands for a ConfigMap; repeatable.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    default=UPSTREAM_ROOT,
+    show_default=True,
+    metavar="DIR",
+    help="The folder that `files` of suites are relative to.",
+)
+@click.option(
+    "--artifacts",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to keep what is too large for the report; made if absent.",
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where to write the report; default: ./disttest-report-NAME.json.",
+)
+def command(
+    *,
+    filename: str,
+    timeout: int | None,
+    files: tuple[str, ...],
+    root: Path,
+    artifacts: Path | None,
+    report: Path | None,
+) -> int:
+    """Run every DistTest of a file, one after the other; its nodes are processes of this machine.
+
+    Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command. The worst one counts.
+    """
+    # Everything is checked before anything is started.
+    documents = manifests.read(filename)
     tests = documents.tests
     places = Places(
-        folders=_folders(options.files),
+        folders=_folders(files),
         config_maps=documents.config_maps,
-        root=options.root.absolute(),
-        artifacts=_artifacts(options.artifacts),
+        root=root.absolute(),
+        artifacts=_artifacts(artifacts),
     )
-    if options.report and len(tests) > 1:
-        raise UsageError(f"--report names one file, but {options.filename} holds {len(tests)} DistTests: leave it away")
-    runs = [(test, _plan(test, places, options.timeout), _report_path(options.report, test)) for test in tests]
+    if report and len(tests) > 1:
+        raise UsageError(f"--report names one file, but {filename} holds {len(tests)} DistTests: leave it away")
+    runs = [(test, _plan(test, places, timeout), _report_path(report, test)) for test in tests]
     return max(_run(test, plan, path) for test, plan, path in runs)
 
 
-def _folders(pairs: list[str]) -> dict[str, str]:
+def _folders(pairs: Iterable[str]) -> dict[str, str]:
     folders = {}
     for pair in pairs:
         name, equals, folder = pair.partition("=")

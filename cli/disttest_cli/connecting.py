@@ -1,0 +1,36 @@
+"""The way of every command to a cluster: what goes wrong there is said in one line."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from disttest_cli import cluster
+from disttest_cli.cluster import BusyError, Cluster, ClusterError, ForbiddenError, LostError, MissingError
+from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.exits import Exit
+
+UNKNOWN_KIND = "could not find the requested resource"
+INSTALL = "DistTests are not installed there: kubectl apply -k manifests/base"
+
+
+def connect(*, kubeconfig: str, context: str) -> Cluster:
+    try:
+        return cluster.connect(os.environ, kubeconfig=kubeconfig, context=context)
+    except ClusterError as error:
+        raise UsageError(str(error)) from error
+
+
+@contextmanager
+def explaining() -> Iterator[None]:
+    """Around what is asked for once: a refusal says what to do, silence has the exit code that says try again."""
+    try:
+        yield
+    except (BusyError, LostError) as error:
+        raise CommandError(str(error), Exit.UNREACHABLE) from error
+    except ForbiddenError as error:
+        raise UsageError(f"{error}; ask an administrator for the ClusterRole disttest-view or disttest-edit") from error
+    except MissingError as error:
+        hint = f"; {INSTALL}" if UNKNOWN_KIND in str(error) or "answered 404" in str(error) else ""
+        raise UsageError(f"{error}{hint}") from error
+    except ClusterError as error:
+        raise UsageError(str(error)) from error

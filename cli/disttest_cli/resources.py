@@ -1,0 +1,34 @@
+"""Kinds of objects that the command line asks for, and their paths."""
+
+from dataclasses import dataclass
+
+from disttest_operator.core.model import GROUP, VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """`group` is empty for the core of the API."""
+
+    group: str
+    version: str
+    plural: str
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Of all objects, of those of a namespace, or of one."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        place = f"/namespaces/{namespace}" if namespace else ""
+        return f"{root}{place}/{self.plural}" + (f"/{name}" if name else "")
+
+
+RUNS = Resource(GROUP, VERSION, "disttests")
+SERIES = Resource(GROUP, VERSION, "disttestseries")
+CONFIG_MAPS = Resource("", "v1", "configmaps")
+EVENTS = Resource("", "v1", "events")
+NODES = Resource("", "v1", "nodes")
+PODS = Resource("", "v1", "pods")
+JOBS = Resource("batch", "v1", "jobs")
+CRON_JOBS = Resource("batch", "v1", "cronjobs")
+DEPLOYMENTS = Resource("apps", "v1", "deployments")
+LEASES = Resource("coordination.k8s.io", "v1", "leases")
+CUSTOM_RESOURCES = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews")

@@ -1,0 +1,88 @@
+"""The only home of rich: what people see, with colours on a terminal that wants them and plain text anywhere else."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from disttest_contract.outcomes import BAD, Outcome, Verdict
+
+PLAIN_COLUMNS = 1 << 16  # of what is no terminal: lines are cut by whoever reads them
+
+GOOD, BROKEN, WARNING, QUIET, STRONG = "green", "bold red", "yellow", "dim", "bold"
+
+# What is not here is nothing to worry about, and nothing to be glad of.
+STYLES: dict[str, str] = {
+    Verdict.PASSED.value: GOOD,
+    Verdict.TESTS_FAILED.value: BROKEN,
+    Verdict.HUNG.value: BROKEN,
+    Verdict.TIMED_OUT.value: BROKEN,
+    Verdict.ERRORED.value: BROKEN,
+    Verdict.INFRA_FAILED.value: WARNING,
+    Verdict.CANCELLED.value: WARNING,
+    Outcome.PASSED.value: GOOD,
+    **{outcome.value: BROKEN for outcome in BAD},
+    Outcome.SKIPPED.value: QUIET,
+    Outcome.NOT_RUN.value: WARNING,
+}
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """For standard output unless another stream is named.
+
+    NO_COLOR (with any value but none) and TERM=dumb turn colours off; nothing turns them on where no terminal is.
+    """
+    stream = stream or sys.stdout
+    is_terminal = stream.isatty()
+    return Console(
+        file=stream,
+        force_terminal=is_terminal,
+        no_color=bool(os.environ.get("NO_COLOR")),
+        width=None if is_terminal else PLAIN_COLUMNS,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+def styled(word: str) -> Text:
+    """A verdict or outcome in its colour; everything else as it is."""
+    return Text(harmless(word), style=STYLES.get(word, ""))
+
+
+def harmless(text: str) -> str:
+    """One line that a terminal shows as it is: what test code wrote could steer it otherwise."""
+    flat = " ".join(text.split())
+    return flat if flat.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in flat)
+
+
+def harmless_lines(text: str) -> list[str]:
+    """The same for a text of several lines; what indents a line stays."""
+    return [_harmless_line(line) for line in text.expandtabs(4).splitlines()]
+
+
+def _harmless_line(line: str) -> str:
+    return line if line.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
+
+
+def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = frozenset()) -> list[Text]:
+    """Columns as kubectl has them: the first row is their head, two spaces between them; `numbers` stand to the right.
+
+    Strings are made harmless.
+    """
+    cells = [[cell if isinstance(cell, Text) else Text(harmless(cell)) for cell in row] for row in rows]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
+    lines = []
+    for row in cells:
+        line = Text()
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            gap = " " * (width - cell.cell_len)
+            line.append("  " if place else "")
+            line.append_text(Text(gap) + cell if place in numbers else cell + Text(gap))
+        line.rstrip()
+        lines.append(line)
+    return lines
