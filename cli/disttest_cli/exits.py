@@ -20,3 +20,19 @@ class Exit(IntEnum):
 def of_verdict(verdict: str) -> int:
     """A verdict that only a newer operator knows is not green."""
     return EXIT_CODES[Verdict(verdict)] if verdict in set(Verdict) else ExitCode.CONFIGURATION
+
+
+# For people: every code that `disttest` ends with, but for other signals.
+MEANINGS: dict[int, str] = {
+    ExitCode.PASSED: "done; of a run: passed",
+    Exit.USAGE: "the command, the file or the name is wrong, or the API server refuses it",
+    ExitCode.TESTS_FAILED: "tests failed, hung or took too long",
+    ExitCode.INFRASTRUCTURE: "the infrastructure did not let the run come to a result, or it was cancelled",
+    ExitCode.CONFIGURATION: "the run could not be done as it is written",
+    Exit.DELETED: "the run was deleted before it had a verdict",
+    Exit.GOES_ON: "no verdict within the time; the run goes on",
+    Exit.UNREACHABLE: "the API server took nothing: worth trying again",
+    INTERRUPTED: "ended by SIGINT (Ctrl-C); a run on a cluster goes on",
+    PIPE_CLOSED: "who read the output has gone",
+    SIGNALLED + 15: "ended by SIGTERM; a run on a cluster goes on",
+}

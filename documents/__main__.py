@@ -1,0 +1,51 @@
+"""python -m documents [--check]"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from documents import api, command_line
+
+ROOT = Path(__file__).parents[1]
+DEFINITIONS = ("disttests.yaml", "disttestseries.yaml")
+
+
+def _definitions() -> list[dict[str, Any]]:
+    return [yaml.safe_load((ROOT / "manifests/crd" / name).read_text()) for name in DEFINITIONS]
+
+
+def schemas() -> list[dict[str, Any]]:
+    """Of the custom resources."""
+    return [one["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for one in _definitions()]
+
+
+def _api() -> str:
+    return api.page(_definitions())
+
+
+PAGES: dict[str, Callable[[], str]] = {"docs/api.md": _api, "docs/cli.md": command_line.page}
+
+
+def main() -> int:
+    stale = [name for name, page in PAGES.items() if not _is(name, page())]
+    if "--check" in sys.argv[1:]:
+        for name in stale:
+            print(f"{name} is not what the code says: run `python -m documents`", file=sys.stderr)
+        print(f"{len(PAGES)} pages are made from the code" if not stale else "documents are stale")
+        return 1 if stale else 0
+    for name in stale:
+        (ROOT / name).write_text(PAGES[name]())
+        print(f"wrote {name}")
+    return 0
+
+
+def _is(name: str, text: str) -> bool:
+    file = ROOT / name
+    return file.exists() and file.read_text() == text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
