@@ -1,0 +1,84 @@
+"""A report that test code has forged: every text in it is out for trouble, and so are its numbers."""
+
+import dataclasses
+from typing import Any
+
+from disttest_cli.formats.subject import Subject
+from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup
+from disttest_contract.diagnosis import Diagnosis
+from disttest_contract.measurement import Measurement
+from disttest_contract.outcomes import Outcome
+from tests.support.reports import FACTS, a_report, a_suite
+
+SCRIPT = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
+ESCAPES = "\x1b[2J\x1b[31mred\x1b]0;owned\x07 null\x00 back\x08\x7f\x9b31m"
+BIDI = "user\u202etxt.exe\u202c \u2066hidden\u2069 zero\u200bwidth\ufeff"
+QUOTES = "' onmouseover='document.title=1' \" style=\"background:url(https://example.invalid/x)\" ]]> --> {{ 7 * 7 }}"
+LONE = "half \ud800 a pair"
+NASTY = f"{SCRIPT} {ESCAPES} {BIDI} {QUOTES} {LONE}"
+
+
+def a_hostile_subject() -> Subject:
+    """Of what a report and a status may hold, all that is text."""
+    group = RankGroup(ranks=(0, 999), ending=RankEnding.FAILED, message=NASTY)
+    case = CaseResult(
+        id=f"t.py::{NASTY}",
+        outcome=Outcome.HUNG,
+        seconds=float("nan"),
+        at=float("inf"),
+        message=NASTY + "x" * 5000,
+        ranks=(0, -3, 70000),
+        nodes=(NASTY,),
+        by_rank=(group, dataclasses.replace(group, ranks=(1,), ending=RankEnding.PASSED)),
+        signal=NASTY,
+        exit_code=NASTY,  # type: ignore[arg-type]  # a reader takes what it finds
+        stacks={0: NASTY, 70000: NASTY},
+        diagnosis=Diagnosis(summary=NASTY, states={0: NASTY}, native={1: NASTY}, ras=NASTY, artifacts=NASTY),
+        earlier=(Earlier(outcome=Outcome.FAILED, seconds=-1.0, message=NASTY, ranks=(1,), nodes=(NASTY,)),),
+        measurements=tuple(_measurement(bus) for bus in (float("nan"), float("inf"), -1.0, 0.0, 1e300)),
+    )
+    facts = dataclasses.replace(FACTS, node_name=NASTY, gpus=(NASTY,), driver=NASTY, versions={NASTY: NASTY})
+    report = a_report(
+        a_suite(NASTY, [case, dataclasses.replace(case, at=-5.0, seconds=1e300)], message=NASTY),
+        namespace=NASTY,
+        name=NASTY,
+        uid=NASTY,
+        series=NASTY,
+        backend=NASTY,
+        node_names=(NASTY, NASTY),
+        versions={NASTY: NASTY},
+        message=NASTY,
+        started=-1e300,
+        joined=float("nan"),
+        first_case=float("inf"),
+        finished=1e300,
+        preflight=(facts, FACTS),
+        trimmed=NASTY,
+    )
+    return Subject(report=report, status=_status())
+
+
+def _measurement(bus: float) -> Measurement:
+    return Measurement(
+        collective=NASTY,
+        dtype=NASTY,
+        size_bytes=1 << 70,
+        ranks=-1,
+        iterations=0,
+        seconds=bus,
+        fastest_rank_seconds=bus,
+        slowest_rank_seconds=bus,
+        slowest_rank=70000,
+        alg_bytes_per_second=bus,
+        bus_bytes_per_second=bus,
+        wrong_elements=-1,
+    )
+
+
+def _status() -> dict[str, Any]:
+    attempt = {"number": NASTY, "verdict": NASTY, "reason": NASTY, "message": NASTY, "nodes": [NASTY]}
+    return {
+        "stepSeconds": {NASTY: 1.0, "queued": float("nan"), "ran": -3.0},
+        "attempts": [attempt | {"firstFailure": {"node": NASTY, "message": NASTY}, "startTime": NASTY}],
+        "suspectNodes": [{"name": NASTY, "reason": NASTY, "evidence": NASTY}],
+    }
