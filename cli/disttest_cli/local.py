@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disttest_contract import environment, frames
+from disttest_contract import environment, frames, progress
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import InvalidReportError, Report
 
@@ -102,7 +102,7 @@ async def _follow(
             line = raw.decode(errors="replace").rstrip("\n")
             if line.startswith(mark):
                 kept.append(line)
-            else:
+            elif not line.startswith(f"{progress.MARK} "):
                 show(line)
 
     async with asyncio.TaskGroup() as group:

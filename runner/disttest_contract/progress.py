@@ -1,8 +1,12 @@
 """How far a run is: lines in the leader's log, each of which says all there is to know at that moment.
 
-DISTTEST-PROGRESS <nonce> <JSON>
+DISTTEST-PROGRESS <seal> <JSON>
+
+The seal is made of the attempt's nonce and does not tell it: these lines can be read while code under test still runs,
+and the nonce itself vouches for the report.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +20,11 @@ FAILURES = 5  # the newest
 NODES = 4  # of a failure
 TEXT_BYTES = (256, 64, 0)  # of each text: the longest with which the line is short enough
 STEP_CHARACTERS = 16
+SEAL_CHARACTERS = 16
+
+
+def seal(nonce: str) -> str:
+    return hashlib.sha256(f"progress of {nonce}".encode()).hexdigest()[:SEAL_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +79,7 @@ class Progress:
         """Never longer than a line of the log may be."""
         for text_bytes in TEXT_BYTES:
             raw = json.dumps(self._to_json(text_bytes), separators=(",", ":"), ensure_ascii=True)
-            line = f"{MARK} {nonce} {raw}"
+            line = f"{MARK} {seal(nonce)} {raw}"
             if len(line) <= limits.FRAME_LINE_BYTES:
                 break
         return line
@@ -92,7 +101,7 @@ class Progress:
     @classmethod
     def read(cls, line: str, nonce: str) -> Self | None:
         """None for a line that is none of this attempt, or that cannot be understood."""
-        head = f"{MARK} {nonce} "
+        head = f"{MARK} {seal(nonce)} "
         if not line.startswith(head) or len(line) > limits.FRAME_LINE_BYTES:
             return None
         try:

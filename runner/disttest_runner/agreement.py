@@ -5,13 +5,13 @@ With thousands of nodes this is a third of what the leader does. Pure.
 
 from collections.abc import Mapping
 
-from disttest_contract.outcomes import BAD
+from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.report import CaseResult
 from disttest_runner.blame import End, Said
 from disttest_runner.step import Answers
 
 
-def agreed(case_id: str, answers: Answers, exits: Mapping[int, int]) -> CaseResult | None:
+def agreed(case_id: str, answers: Answers, exits: Mapping[int, int], at: float | None = None) -> CaseResult | None:
     """What the case came to if every rank of every node said the same, and nothing bad; else None."""
     if answers.end is not End.ALL or answers.early or answers.before_exit or exits:
         return None
@@ -23,4 +23,5 @@ def agreed(case_id: str, answers: Answers, exits: Mapping[int, int]) -> CaseResu
     if said.outcome is None or said.outcome in BAD:
         return None
     seconds = max(float(answer["seconds"]) for answer in each)
-    return CaseResult(id=case_id, outcome=said.outcome, seconds=seconds, message=said.message)
+    at = None if said.outcome is Outcome.NOT_RUN else at
+    return CaseResult(id=case_id, outcome=said.outcome, seconds=seconds, at=at, message=said.message)

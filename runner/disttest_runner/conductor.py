@@ -3,13 +3,24 @@
 import dataclasses
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from disttest_contract.outcomes import Reason
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import SuiteResult
-from disttest_runner import agreement, blame, collection, measurements, orders, sources, thresholds, verdicts
-from disttest_runner.blame import End, Evidence, Said, World
+from disttest_runner import (
+    agreement,
+    blame,
+    collection,
+    endings,
+    gathering,
+    measurements,
+    orders,
+    sources,
+    thresholds,
+    verdicts,
+)
+from disttest_runner.blame import End, Evidence, World
 from disttest_runner.diagnosis import leading
 from disttest_runner.step import Answers
 from disttest_runner.suite_run import SuiteRun
@@ -29,8 +40,9 @@ class BrokenSuiteError(Exception):
 
 @dataclass(slots=True)
 class Times:
-    """Seconds since the epoch."""
+    """Seconds since the epoch, but for `started`: when the leader began, by the clock that nobody sets."""
 
+    started: float = field(default_factory=time.monotonic)
     first_case: float | None = None
     last_case: float | None = None
 
@@ -39,6 +51,7 @@ class Times:
 class Observer:
     """Whoever wants to show how it goes."""
 
+    collected: Callable[[SuiteRun], None]  # for the first time
     announced: Callable[[SuiteRun, str], None]
     ended: Callable[[SuiteRun, int], None]  # the place of the case
     suite_ended: Callable[[SuiteResult], None]
@@ -53,11 +66,12 @@ class Conductor:
         board: Switchboard,
         open_store: Callable[[], tuple[str, int]],
         observer: Observer,
+        times: Times,
     ) -> None:
         self.plan, self.world, self.board = plan, world, board
         self.done: list[SuiteResult] = []
         self.generation = 0
-        self.times = Times()
+        self.times = times
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
         self._closer_look = leading.CloserLook(board, writes=bool(plan.artifacts))
@@ -144,12 +158,14 @@ class Conductor:
                 Reason.COLLECTION_DIFFERS,
                 f"started anew, all ranks collected other cases than before: {collection.difference(run.ids, ids)}",
             )
-        run.ids, run.digest, run.needs_gang = ids, digests[0], False
+        is_new, run.ids, run.digest, run.needs_gang = not run.digest, ids, digests[0], False
         if not ids:
             notes = [answer["note"] for answer in answers.by_node.values() if answer["note"]]
             raise BrokenSuiteError(
                 Reason.NOTHING_COLLECTED, f"the suite holds no cases: {notes[0] if notes else ADVICE}"
             )
+        if is_new:
+            self._observer.collected(run)
 
     async def _did_not_collect(self, answers: Answers) -> BrokenSuiteError:
         exits = self.board.exits
@@ -161,7 +177,7 @@ class Conductor:
             )
         silent = [node for node in range(self.plan.nodes) if node not in answers.by_node]
         names = ", ".join(self.world.node_names[node] for node in silent)
-        seen = (await self._ask_stacks()).seen
+        seen = leading.seen((await self._ask_stacks()).by_node.values())
         text = next((one.stack or one.silent for one in seen.values() if one.stack or one.silent), "")
         return BrokenSuiteError(
             Reason.COLLECTION_FAILED,
@@ -182,12 +198,13 @@ class Conductor:
         case_id = run.ids[number]
         self._observer.announced(run, case_id)
         self.times.first_case = self.times.first_case or time.time()
+        at = time.monotonic() - self.times.started
         answers = await self.board.ask(
             {"op": "run", "generation": self.generation, "case": number}, answer="done", seconds=self.plan.case_seconds
         )
-        result = agreement.agreed(case_id, answers, self.board.exits)
+        result = agreement.agreed(case_id, answers, self.board.exits, at)
         if result is None:
-            result = blame.judge_case(case_id, await self._evidence(answers), self.world)
+            result = endings.judge_case(case_id, await self._evidence(answers), self.world, at)
         if measured := measurements.gather(answers.by_node.values()):
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
@@ -201,38 +218,15 @@ class Conductor:
             run.amend(closer)
 
     async def _evidence(self, answers: Answers) -> Evidence:
-        said, slowest = dict(answers.early), 0.0
-        for node, answer in answers.by_node.items():
-            slowest = max(slowest, float(answer["seconds"]))
-            first = node * self.plan.ranks_per_node
-            if "all" in answer:
-                same = Said.read(answer["all"])
-                said.update(dict.fromkeys(range(first, first + self.plan.ranks_per_node), same))
-            else:
-                said.update({int(rank): Said.read(words) for rank, words in answer["ranks"].items()})
-        seconds = slowest if answers.end is End.ALL else answers.seconds
-        exits, failed_first = dict(self.board.exits), answers.before_exit
-        evidence = Evidence(
-            end=answers.end,
-            seconds=seconds,
-            said=said,
-            exits=exits,
-            exit_causes=dict(self.board.exit_causes),
-            failed_first=failed_first,
-        )
+        board = self.board
+        ranks = self.plan.ranks_per_node
+        evidence = gathering.evidence(answers, board.exits, board.exit_causes, ranks_per_node=ranks)
         if answers.end in (End.ALL, End.DIED):
             return evidence
-        more = await self._ask_stacks()
-        return dataclasses.replace(evidence, said={**said, **more.said}, seen=more.seen, exits=dict(self.board.exits))
+        return gathering.with_stacks(evidence, await self._ask_stacks(), board.exits)
 
-    async def _ask_stacks(self) -> Evidence:
-        """What unfinished ranks are doing, and what finished ones said. A node that does not answer is left out."""
-        answers = await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS)
-        said = {
-            int(rank): Said.read(words) for answer in answers.by_node.values() for rank, words in answer["said"].items()
-        }
-        seen = leading.seen(answers.by_node.values())
-        return Evidence(end=answers.end, seconds=answers.seconds, said=said, seen=seen)
+    async def _ask_stacks(self) -> Answers:
+        return await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS)
 
     def _blame_late_exits(self, run: SuiteRun) -> None:
         """A rank that ended after it had reported: the case before did it, whatever it said."""
@@ -244,7 +238,6 @@ class Conductor:
         if run.last is None:
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
         before = run.results[run.last]
-        evidence = Evidence(end=End.DIED, seconds=before.seconds, said={}, exits=exits)
-        result = blame.judge_case(before.id, evidence, self.world)
+        result = endings.judge_late_exits(before, exits, self.world)
         run.amend(dataclasses.replace(result, message=f"{message}, after this one had reported its result"))
         self._observer.ended(run, run.last)

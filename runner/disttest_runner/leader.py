@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 from disttest_contract.environment import AgentEnvironment
 from disttest_contract.outcomes import Counts, Reason, Verdict
+from disttest_contract.progress import Progress
 from disttest_contract.report import Report, SuiteResult
 from disttest_runner import door, orders, preflight, progress, sources, thresholds, verdicts
 from disttest_runner.blame import World
-from disttest_runner.conductor import Conductor, Observer
+from disttest_runner.conductor import Conductor, Observer, Times
 from disttest_runner.door import Stop
+from disttest_runner.headway import JOIN_SECONDS, Failures, Headway, Pace
 from disttest_runner.log import Log
 from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import InterruptedRunError, Switchboard
@@ -33,11 +35,18 @@ class Leader:
         self._log, self._termination = log, termination
         self.board = Switchboard(self.plan, environment.nonce, environment.silence_seconds, log.say)
         self._open_store = open_store
-        self._started = time.time()
+        self._started, self._times = time.time(), Times()
         self._joined: float | None = None
         self._conductor: Conductor | None = None
+        self._current = ""  # case in flight
         self._counts_before = Counts()  # of finished suites
         self._cases_before = 0
+        self._suite: SuiteRun | None = None  # that has been collected and has not ended
+        self._failures, self._has_ended = Failures(), False
+        now = asyncio.get_running_loop().time()
+        pace = Pace(started=now, ends=now + self.plan.join_seconds + self.plan.run_seconds)
+        self._headway = Headway(pace, self._progress, log.progress_line, environment.nonce)
+        self.board.on_joined = lambda: self._headway.change_now(JOIN_SECONDS)
         self._writer: asyncio.TimerHandle | None = None  # of what was noted on cases that have ended
 
     async def run(self) -> Report:
@@ -50,6 +59,8 @@ class Leader:
         except Exception as error:  # noqa: BLE001 - a fault of ours must end with a report as well
             self._log.say(traceback.format_exc())
             stop = Stop(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
+        self._suite, self._current, self._has_ended = None, "", True
+        self._headway.end()
         return self._report(stop)
 
     async def _run(self) -> None:
@@ -58,14 +69,14 @@ class Leader:
             f"{plan.namespace}/{plan.name} attempt {plan.attempt}: {plan.nodes} nodes x {plan.ranks_per_node} ranks, "
             f"{plan.backend}, suites {', '.join(suite.name for suite in plan.suites)}"
         )
-        self._termination.update(step="joining")
+        self._step("joining")
         self.board.pulse.start()  # whoever joins early must not take a leader that waits for a late pod for a lost one
         await self.board.wait_for_all(plan.join_seconds)
         _go_on_unless(door.check_gang(plan, self.board.joined) or preflight.check_hardware(plan, self.board.facts))
         self._joined = time.time()
         names = self._node_names()
         self._log.say(f"joined after {self._joined - self._started:.1f} s: {', '.join(names)}")
-        self._termination.update(step="collecting")
+        self._step("collecting")
         asyncio.get_running_loop().call_later(plan.run_seconds, self.board.interrupt, _run_deadline(plan.run_seconds))
         await self._check_nodes()
         gc.freeze()  # connections last as long as the run: the collector need not walk thousands of them
@@ -74,7 +85,8 @@ class Leader:
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
             self.board,
             self._open_store,
-            Observer(self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
+            Observer(self._on_collected, self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
+            self._times,
         )
         await self._conductor.run()
         if plan.thresholds:
@@ -89,6 +101,8 @@ class Leader:
         done[place] = sources.warned(after, self.plan.suites[place], self.board.versions.get(0, {}))
         for number in range(len(before.cases), len(after.cases)):
             self._log.say(progress.case_line(after.name, number + 1, len(after.cases), after.cases[number]))
+            self._failures.note(after.name, number, after.cases[number])
+        self._counts_before = Counts.sum(suite.counts for suite in done)
         self._log.say(progress.suite_line(after))
 
     async def _check_nodes(self) -> None:
@@ -105,14 +119,24 @@ class Leader:
 
     # --- what the conductor tells
 
+    def _on_collected(self, run: SuiteRun) -> None:
+        self._suite = run
+        self._headway.change_now()
+
     def _on_announced(self, run: SuiteRun, case_id: str) -> None:
+        is_first = self._termination.summary.step != "running"
         self._termination.update(
             step="running", current=f"{run.plan.name}: {case_id}", cases_total=self._cases_before + len(run.ids)
         )
+        self._current = case_id
+        self._headway.change_now() if is_first else self._headway.change()
 
     def _on_ended(self, run: SuiteRun, number: int) -> None:
         """What takes system calls waits until the next case is on its way; lines on cases that are well, a bit more."""
         result = run.results[number]
+        self._current = ""
+        self._failures.note(run.plan.name, number, result)
+        self._headway.change()
         self._log.note(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
         self._write_noted_within(0 if progress.is_bad(result) else NOTED_SECONDS)
         summary = self._termination.summary
@@ -140,7 +164,28 @@ class Leader:
     def _on_suite_ended(self, result: SuiteResult) -> None:
         self._counts_before = Counts.sum([self._counts_before, result.counts])
         self._cases_before += len(result.cases)
+        self._suite, self._current = None, ""
+        self._headway.change_now()
         self._log.say(progress.suite_line(result))
+
+    def _step(self, step: str) -> None:
+        self._termination.update(step=step)
+        self._headway.change_now()
+
+    def _progress(self) -> Progress:
+        run = self._suite
+        done, total, counts = (len(run.results), len(run.ids), run.counts) if run else (0, 0, Counts())
+        return Progress(
+            step="finished" if self._has_ended else self._termination.summary.step,
+            nodes_joined=len(self.board.joined),
+            suite=run.plan.name if run else "",
+            current_case=self._current,
+            cases_done=self._cases_before + done,
+            cases_total=self._cases_before + total,
+            suites_done=len(self._conductor.done) if self._conductor else 0,
+            counts=Counts.sum([self._counts_before, counts]),
+            failures=self._failures.newest(),
+        )
 
     # --- the end
 
@@ -173,6 +218,8 @@ class Leader:
             generations=conductor.generation if conductor else 0,
             suites=suites,
             at_fault=stop.at_fault if stop else (),
+            series=plan.series,
+            thresholds=plan.thresholds,
         )
 
 

@@ -10,6 +10,8 @@ from disttest_contract import limits
 # Shares of limits.LOG_BYTES; what is left belongs to the report.
 RANK_OUTPUT_BYTES = 1 << 20
 PROGRESS_BYTES = 1 << 20
+PROGRESS_LINE_BYTES = 384 << 10  # of these: lines for programs on how far the run is
+TEXT_BYTES = PROGRESS_BYTES - PROGRESS_LINE_BYTES  # lines for people
 REPORT_BYTES = limits.LOG_BYTES - RANK_OUTPUT_BYTES - PROGRESS_BYTES
 LINE_BYTES = 4096  # longer lines are folded: container runtimes would split them elsewhere
 
@@ -21,13 +23,14 @@ class Log:
         self._stream = stream or sys.stdout
         if isinstance(self._stream, io.TextIOWrapper):  # what a test wrote need not be encodable
             self._stream.reconfigure(errors="backslashreplace")
-        self._progress_left = PROGRESS_BYTES
+        self._progress_left = TEXT_BYTES
+        self._progress_lines_left = PROGRESS_LINE_BYTES
         self._output_left = RANK_OUTPUT_BYTES
         self._output_cut = 0
         self._noted: list[str] = []
 
     def say(self, text: str) -> None:
-        """A line of the runner's own, at most PROGRESS_BYTES of them."""
+        """A line of the runner's own, at most TEXT_BYTES of them."""
         self.note(text)
         self.write_noted()
 
@@ -37,8 +40,14 @@ class Log:
             return
         self._progress_left -= _bytes(text)
         if self._progress_left <= 0:
-            text = f"… more than {PROGRESS_BYTES} bytes of progress: the rest is in the report only"
+            text = f"… more than {TEXT_BYTES} bytes of progress: the rest is in the report only"
         self._noted.append(text)
+
+    def progress_line(self, line: str) -> None:
+        """How far the run is. Whoever writes these spaces them; beyond their share there are none."""
+        self._progress_lines_left -= _bytes(line)
+        if self._progress_lines_left > 0:
+            self._write([line])
 
     def write_noted(self) -> None:
         if self._noted:
@@ -71,7 +80,7 @@ class Log:
             self._stream.write("".join(f"{line}\n" for line in (*noted, *lines)))
             self._stream.flush()
         except (OSError, ValueError):  # nobody reads any more, or the stream was closed
-            self._progress_left = self._output_left = 0
+            self._progress_left = self._output_left = self._progress_lines_left = 0
 
 
 def _bytes(line: str) -> int:

@@ -8,6 +8,11 @@ from disttest_runner.blame import End, Said
 from disttest_runner.wire import Message
 
 
+def has_failed(done: Message) -> bool:
+    """Whether a rank of a node that has finished a case did so badly; ranks of other nodes may wait for it."""
+    return any(Said.read(words).outcome in BAD for words in done["ranks"].values())
+
+
 @dataclass(slots=True, kw_only=True)
 class Step:
     """One question to all agents, and what has come back."""

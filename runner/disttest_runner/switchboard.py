@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from disttest_contract.outcomes import BAD, Reason, Verdict
+from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.plan import RunPlan
 from disttest_contract.preflight import NodeFacts
 from disttest_runner import wire
 from disttest_runner.blame import End, Said
 from disttest_runner.door import Hello, RefusedError, Stop, check_hello
 from disttest_runner.pulse import Pulse
-from disttest_runner.step import Answers, Step
+from disttest_runner.step import Answers, Step, has_failed
 from disttest_runner.wire import Lines, Message, WireError
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
@@ -36,6 +36,7 @@ class Switchboard:
 
     def __init__(self, plan: RunPlan, nonce: str, silence_seconds: float, say: Callable[[str], None]) -> None:
         self.plan, self._nonce, self._say = plan, nonce, say
+        self.on_joined: Callable[[], None] = lambda: None
         self.joined: dict[int, Hello] = {}
         self.versions: dict[int, dict[str, str]] = {}
         self._clocks: dict[int, tuple[float, float]] = {}  # seconds: ahead of ours, round trip
@@ -93,6 +94,7 @@ class Switchboard:
         lines.send({"op": "welcome"})
         self._welcomed[index] = time.time()
         self.pulse.hear(index)
+        self.on_joined()
         if len(self.joined) == self.plan.nodes:
             self._all_here.set()
 
@@ -241,10 +243,5 @@ class Switchboard:
             step.by_node[index] = message
             if len(step.by_node) == self.plan.nodes:
                 self._settle(End.ALL)
-            elif "ranks" in message and step.answer == "done" and _has_failed(message):
+            elif "ranks" in message and step.answer == "done" and has_failed(message):
                 self._settle_soon(GRACE_SECONDS, End.GRACE)
-
-
-def _has_failed(done: Message) -> bool:
-    """Whether a rank of a node that has finished a case did so badly; ranks of other nodes may wait for it."""
-    return any(Said.read(words).outcome in BAD for words in done["ranks"].values())

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from disttest_cli.local import agent_environment, free_port
-from disttest_contract import frames
+from disttest_contract import frames, progress
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Outcome
 from disttest_contract.plan import RunPlan, SuitePlan
+from disttest_contract.progress import Progress
 from disttest_contract.report import CaseResult, Report, SuiteResult
 from disttest_contract.thresholds import Threshold
 
@@ -125,7 +126,12 @@ class Gang:
 
     @property
     def text(self) -> str:
-        return "\n".join(line for line in self.log if not line.startswith(frames.MARK))
+        return "\n".join(line for line in self.log if not line.startswith((frames.MARK, progress.MARK)))
+
+    @property
+    def progress(self) -> list[Progress]:
+        """How far the leader said that the run was, oldest first."""
+        return [found for line in list(self.log) if (found := Progress.read(line, self.nonce))]
 
     def wait(self, seconds: float = END_SECONDS) -> dict[int, int]:
         """Exit codes, once all agents have ended by themselves."""

@@ -174,6 +174,40 @@ def test_faults_outside_of_the_call_are_errors_of_the_rank_that_had_them(report:
     assert case(report, "test_teardown").ranks == (0,)
 
 
+def test_it_is_told_how_a_case_ended_for_each_rank_where_that_is_not_alike_and_well(report: Report) -> None:
+    def by_rank(name: str) -> list[tuple[tuple[int, ...], str]]:
+        return [(group.ranks, group.ending.value) for group in case(report, name).by_rank]
+
+    assert by_rank("test_first") == by_rank("test_skipped") == []
+    killed = case(report, "test_killed").by_rank
+    assert (killed[0].ranks, killed[0].ending, killed[0].message) == ((1,), "crashed", "was killed by SIGKILL")
+    assert {rank for group in killed for rank in group.ranks} == {0, 1, 2, 3}
+    assert by_rank("test_assert_everywhere") == [((0, 1, 2, 3), "failed")]
+    assert by_rank("test_setup") == [((3,), "errored"), ((0, 1, 2), "passed")]
+    assert "fixture broke" in case(report, "test_setup").by_rank[0].message
+    assert by_rank("test_skipped_on_one") == [((0,), "skipped"), ((1, 2, 3), "passed")]
+
+
+def test_it_is_told_when_each_case_began(report: Report) -> None:
+    began = [one.at or 0.0 for one in only_suite(report).cases]
+    assert began == sorted(began)
+    assert report.first_case is not None
+    assert abs(report.started + began[0] - report.first_case) < 0.5
+    assert began[-1] < report.finished - report.started
+
+
+def test_the_log_says_how_far_the_run_is_and_programs_can_read_it(gang: Gang, report: Report) -> None:
+    told = gang.progress
+    steps = list(dict.fromkeys(one.step for one in told))
+    assert steps == ["joining", "collecting", "running", "finished"]
+    last = told[-1]
+    assert (last.nodes_joined, last.suites_done, last.current_case) == (2, 1, "")
+    assert (last.cases_done, last.cases_total, last.counts) == (21, 21, report.counts)
+    assert [one.case for one in last.failures] == [one.id for _, one in report.failures][-5:]
+    assert any(one.current_case and one.cases_total == 21 for one in told)
+    assert len(told) < 8 + (report.finished - report.started) / 5, "more often than every 5 s"
+
+
 def test_reasons_are_kept(report: Report) -> None:
     assert case(report, "test_skipped").message == "not today"
     assert case(report, "test_xfailed").message == "known to fail"

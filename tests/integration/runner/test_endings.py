@@ -105,6 +105,8 @@ def test_agents_that_lose_their_leader_say_so(gang: Gang) -> None:
     assert last.current == "mine: test_it.py::test_long"
     assert last.first_failure.startswith("mine: test_it.py::test_bad failed")
     assert last.counts.total == 2
+    seen = gang.progress[-1]
+    assert (seen.step, seen.suite, seen.cases_total) == ("running", "mine", 4)
 
 
 @pytest.mark.soak

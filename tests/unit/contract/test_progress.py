@@ -4,7 +4,7 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome
-from disttest_contract.progress import FAILURES, MARK, Failure, Progress
+from disttest_contract.progress import FAILURES, MARK, Failure, Progress, seal
 
 NONCE = "0123456789abcdef"
 FAILURE = Failure(
@@ -25,6 +25,10 @@ PROGRESS = Progress(
 
 def test_what_is_written_comes_back() -> None:
     assert Progress.read(PROGRESS.to_line(NONCE), NONCE) == PROGRESS
+
+
+def test_a_line_does_not_tell_the_nonce_that_vouches_for_the_report() -> None:
+    assert NONCE not in PROGRESS.to_line(NONCE)
 
 
 def test_a_line_of_another_attempt_is_none_of_ours() -> None:
@@ -58,8 +62,8 @@ def test_a_line_is_one_line_and_short_whatever_names_and_messages_are(text: str)
     ],
 )
 def test_what_cannot_be_understood_says_nothing(rest: str) -> None:
-    assert Progress.read(f"{MARK} {NONCE} {rest}", NONCE) is None
+    assert Progress.read(f"{MARK} {seal(NONCE)} {rest}", NONCE) is None
 
 
 def test_unknown_keys_are_ignored_and_missing_numbers_are_zero() -> None:
-    assert Progress.read(f'{MARK} {NONCE} {{"step":"joining","mood":"fine"}}', NONCE) == Progress(step="joining")
+    assert Progress.read(f'{MARK} {seal(NONCE)} {{"step":"joining","mood":"fine"}}', NONCE) == Progress(step="joining")

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from disttest_runner import log
-from disttest_runner.log import LINE_BYTES, PROGRESS_BYTES, RANK_OUTPUT_BYTES, Log
+from disttest_runner.log import LINE_BYTES, PROGRESS_BYTES, PROGRESS_LINE_BYTES, RANK_OUTPUT_BYTES, Log
 
 MARGIN_BYTES = 2 * LINE_BYTES + 200  # the line that goes over it, and the one that says so
 
@@ -67,6 +67,16 @@ def test_a_reader_that_went_away_is_no_reason_to_stop() -> None:
     wire.close()
     written.say("nobody reads")
     written.report(["frame"])
+
+
+def test_lines_on_how_far_the_run_is_have_a_share_of_their_own() -> None:
+    wire = Wire()
+    written = Log(wire)
+    for _ in range(PROGRESS_LINE_BYTES // 1000 + 100):
+        written.progress_line("p" * 999)
+    assert PROGRESS_LINE_BYTES - 2000 < len(wire.written) <= PROGRESS_LINE_BYTES
+    written.say("for people")
+    assert wire.written.endswith(b"for people\n")
 
 
 def test_all_shares_fit_into_what_can_be_read_back() -> None:
