@@ -1,0 +1,190 @@
+"""Reports where they are kept: in ConfigMaps of a cluster, while the run is there and after it, and in files."""
+
+import base64
+import hashlib
+import sys
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from disttest_cli import following, resources
+from disttest_cli.errors import UsageError
+from disttest_cli.formats.subject import Subject
+from disttest_cli.terminal import harmless
+from disttest_contract import limits
+from disttest_contract.report import InvalidReportError, Report
+from disttest_operator.core.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
+
+if TYPE_CHECKING:
+    from disttest_cli.cluster import Body, Cluster
+
+STDIN = "-"
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP = 31  # zlib's word for a gzip with its header and checksum
+SENTENCE_BYTES = 600  # of what a status or a broken report says, in an error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """The ConfigMap of a report; empty where it is not known what it must hold."""
+
+    config_map: str
+    sha256: str = ""
+    uid: str = ""
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+
+def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> Subject:
+    """The report of a run, or of one of its attempts; that of a run which is gone if its series has kept it.
+
+    Raises CommandError with one line that says why there is none, and what to do.
+    """
+    from disttest_cli.connecting import explaining  # noqa: PLC0415  # files are read without a Kubernetes client
+
+    with explaining():
+        run = server.get(resources.RUNS, namespace, name)
+        place = _of_run(run, namespace, name, attempt) if run else _kept(server, namespace, name, attempt)
+        body = server.get(resources.CONFIG_MAPS, namespace, place.config_map)
+    if body is None:
+        if run is None:
+            raise _no_run(namespace, name)
+        raise UsageError(
+            f"the report of DistTest {name!r} was in the ConfigMap {place.config_map!r} of namespace {namespace!r}, "
+            f"which is gone; the status has the first failures: disttest describe {name} -n {namespace}"
+        )
+    return Subject(report=_unpack(body, place, namespace), status=place.status)
+
+
+def read_file(path: str) -> Report:
+    """A report from a file or from standard input (`-`), gzipped or not. Raises UsageError with one line."""
+    shown = "standard input" if path == STDIN else path
+    try:
+        raw = _bytes_of(path)
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror or error}") from error
+    try:
+        return Report.loads(_gunzip(raw) if raw.startswith(GZIP_MAGIC) else raw)
+    except (zlib.error, InvalidReportError) as error:
+        raise UsageError(
+            f"{shown} is no report: {_sentence(error)}; name a report.json, or the report.json.gz of a ConfigMap"
+        ) from error
+
+
+def _bytes_of(path: str) -> bytes:
+    """One byte more than a report may have tells that there is more."""
+    if path == STDIN:
+        return sys.stdin.buffer.read(limits.REPORT_BYTES + 1)
+    with Path(path).open("rb") as file:
+        return file.read(limits.REPORT_BYTES + 1)
+
+
+def _gunzip(packed: bytes) -> bytes:
+    """Unpacks no more than a report may have. Raises zlib.error for what is no gzip, or not the whole of it."""
+    machine = zlib.decompressobj(wbits=GZIP)
+    raw = machine.decompress(packed, limits.REPORT_BYTES + 1)
+    if not machine.eof and len(raw) <= limits.REPORT_BYTES:
+        raise zlib.error("the gzip ends too early")
+    return raw
+
+
+def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _Place:
+    status: Mapping[str, Any] = run.get("status") or {}
+    uid = str(run["metadata"]["uid"])
+    records: Sequence[Mapping[str, Any]] = status.get("attempts") or ()
+    if attempt and attempt != status.get("attempt"):
+        return _Place(config_map=_of_attempt(records, name, attempt, status), uid=uid)
+    if not status.get("verdict"):
+        phase = status.get("phase") or "no operator has looked at it yet"
+        others = _advice(records)
+        raise UsageError(
+            f"DistTest {name!r} has no report yet: it has not finished ({phase}); "
+            f"wait for it with `{following.follow_with(namespace, name)}`{others}"
+        )
+    report = status.get("report") or {}
+    if not report.get("configMap"):
+        raise UsageError(
+            f"DistTest {name!r} ended without a report: {status['verdict']} ({status.get('reason', '')}): "
+            f"{_sentence(status.get('message', ''))}; see `disttest describe {name} -n {namespace}` and "
+            f"`disttest logs {name} -n {namespace}`{_advice(records)}"
+        )
+    return _Place(config_map=str(report["configMap"]), sha256=str(report.get("sha256") or ""), uid=uid, status=status)
+
+
+def _of_attempt(records: Sequence[Mapping[str, Any]], name: str, attempt: int, status: Mapping[str, Any]) -> str:
+    record = next((one for one in records if one.get("number") == attempt), None)
+    if record is None:
+        last = int(status.get("attempt") or 0)
+        known = sorted({int(one.get("number") or 0) for one in records} | ({last} if last else set()))
+        words = f"known: {', '.join(map(str, known))}" if known else "it has not begun"
+        raise UsageError(f"DistTest {name!r} has no attempt {attempt}; {words}")
+    if not record.get("report"):
+        said = f"{record.get('verdict', '')} ({record.get('reason', '')}): {_sentence(record.get('message', ''))}"
+        raise UsageError(f"attempt {attempt} of DistTest {name!r} left no report: {said}{_advice(records)}")
+    return str(record["report"])
+
+
+def _advice(records: Sequence[Mapping[str, Any]]) -> str:
+    numbers = [str(one.get("number")) for one in records if one.get("report")]
+    return f"; --attempt {numbers[-1]} has a partial one" if numbers else ""
+
+
+def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _Place:
+    """Of a run that is gone: as the newest entry of a ledger says, else by the name that such a report has."""
+    ledgers = [ledger.get("status") or {} for ledger in server.list(resources.SERIES, namespace)]
+    entries = [run for ledger in ledgers for run in ledger.get("runs") or () if run.get("name") == name]
+    if attempt:
+        if not entries:
+            raise _no_run(namespace, name)
+        raise UsageError(f"DistTest {name!r} is gone, and with it the reports of its attempts: leave --attempt away")
+    entry = max(entries, key=lambda run: str(run.get("time", "")), default=None)
+    if entry is None:
+        return _Place(config_map=f"{name}-report")
+    if not entry.get("report"):
+        raise UsageError(
+            f"DistTest {name!r} is gone and its report was not kept: {entry.get('verdict', '')} "
+            f"({entry.get('reason', '')}) at {entry.get('time', '')} is all that its series knows; a series keeps the "
+            "newest reports (--kept-reports of the operator)"
+        )
+    return _Place(
+        config_map=str(entry["report"]), sha256=str(entry.get("reportSha256") or ""), uid=str(entry.get("uid") or "")
+    )
+
+
+def _no_run(namespace: str, name: str) -> UsageError:
+    return UsageError(
+        f"there is no DistTest {name!r} in namespace {namespace!r}, and no kept report of it: "
+        f"see `disttest list -n {namespace}`, or choose another namespace with -n"
+    )
+
+
+def _unpack(body: "Body", place: _Place, namespace: str) -> Report:
+    """The report of a ConfigMap, if it is the one that was put there."""
+    annotations = body["metadata"].get("annotations") or {}
+    wanted = place.sha256 or annotations.get(ANNOTATION_REPORT_SHA256)
+    try:
+        packed = base64.b64decode((body.get("binaryData") or {})[REPORT_KEY], validate=True)
+        raw = _gunzip(packed)
+        if wanted and hashlib.sha256(raw).hexdigest() != wanted:
+            raise InvalidReportError(f"its SHA-256 is not {wanted}")
+        report = Report.loads(raw)
+        if place.uid and report.uid != place.uid:
+            raise InvalidReportError(f"it is of another run, {report.name!r} with the uid {report.uid!r}")
+    except KeyError as error:
+        problem = f"it has no {REPORT_KEY} in its binaryData"
+        raise _damaged(place, namespace, problem) from error
+    except (ValueError, TypeError, zlib.error) as error:  # ValueError: no base64, or no report
+        raise _damaged(place, namespace, _sentence(error)) from error
+    return report
+
+
+def _damaged(place: _Place, namespace: str, problem: str) -> UsageError:
+    return UsageError(
+        f"ConfigMap {place.config_map!r} in namespace {namespace!r} holds no report that can be used: {problem}; "
+        "somebody may have changed it, run the test again"
+    )
+
+
+def _sentence(said: object) -> str:
+    return limits.cut(harmless(str(said)), SENTENCE_BYTES)
