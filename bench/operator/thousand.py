@@ -33,7 +33,8 @@ def expected(count: int) -> list[Expected]:
 
 
 def with_operator(count: int = RUNS) -> Measured:
-    with place.fresh() as where, subject.operator(where.kubeconfig, where.directory / "operator.log") as process:
+    log, flags = "operator.log", ("--kept-reports=0",)  # the minimal client keeps none either
+    with place.fresh() as where, subject.operator(where.kubeconfig, where.directory / log, *flags) as process:
         found = _measure(where, process.process.pid, count)
         found.told = subject.writes(process)
         _note_writes(found, where)

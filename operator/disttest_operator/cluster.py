@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -98,8 +98,9 @@ class KubernetesCluster:
             proxy=self._configuration.proxy or None,
         )
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
-        return await self._json("GET", _path(kind, namespace, name), missing_ok=True)
+    async def get(self, kind: Kind, namespace: str, name: str, *, only_metadata: bool = False) -> Body | None:
+        accept = METADATA if only_metadata else JSON
+        return await self._json("GET", _path(kind, namespace, name), accept=accept, missing_ok=True)
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
@@ -142,10 +143,14 @@ class KubernetesCluster:
         return await self._json("PUT", f"{path}?{_field_manager()}", manifest) or {}
 
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
-        guard = {"uid": body_meta["uid"], "resourceVersion": str(body_meta["resourceVersion"])}
         path = f"{_path(kind, body_meta['namespace'], body_meta['name'])}/status?{_field_manager()}"
-        patch = {"metadata": guard, "status": status}
+        patch = {"metadata": _guard(body_meta), "status": status}
         return await self._json("PATCH", path, patch, content_type=MERGE_PATCH, missing_ok=True)
+
+    async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
+        path = f"{_path(kind, body_meta['namespace'], body_meta['name'])}?{_field_manager()}"
+        patch = {"metadata": {**_guard(body_meta), "ownerReferences": list(owners)}}
+        await self._json("PATCH", path, patch, content_type=MERGE_PATCH, accept=METADATA, missing_ok=True)
 
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
         path = f"{_path(kind, name=name)}?{_field_manager()}"
@@ -232,6 +237,10 @@ def _path(kind: Kind, namespace: str = "", name: str = "") -> str:
     root = f"/apis/{kind.api_version}" if "/" in kind.api_version else f"/api/{kind.api_version}"
     middle = f"/namespaces/{namespace}" if namespace else ""
     return f"{root}{middle}/{kind.resource}" + (f"/{name}" if name else "")
+
+
+def _guard(body_meta: Mapping[str, Any]) -> dict[str, str]:
+    return {"uid": body_meta["uid"], "resourceVersion": str(body_meta["resourceVersion"])}
 
 
 def _field_manager() -> str:

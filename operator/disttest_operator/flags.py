@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from disttest_operator import readers
-from disttest_operator.core import schema, spec_schema
+from disttest_operator.core import ledger, schema, spec_schema
 from disttest_operator.core.model import Timeouts
 from disttest_operator.readers import Read
 
@@ -110,6 +110,13 @@ FLAGS = (
         read=readers.whole(0, 3650),
         value="N",
         meaning="a DistTestSeries without runs and CronJob is deleted so many days after its last run; 0: never",
+    ),
+    Flag(
+        name="kept-reports",
+        default="10",
+        read=readers.whole(0, ledger.RUNS),
+        value="N",
+        meaning="so many reports of a series stay when their runs go, the newest; 0: reports go with their runs",
     ),
     Flag(
         name="workers",

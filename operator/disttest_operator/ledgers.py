@@ -8,8 +8,10 @@ from datetime import datetime
 
 from disttest_operator.caches import Caches, Key
 from disttest_operator.core import actions, ledger, manifests
+from disttest_operator.core.keeping import fallen, forget, surplus
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import Body
+from disttest_operator.keeping import Keeping
 from disttest_operator.ports import (
     Cluster,
     ClusterError,
@@ -47,8 +49,11 @@ class _Book:
 class Ledgers:
     """The only writer of DistTestSeries."""
 
-    def __init__(self, cluster: Cluster, caches: Caches, clock: Callable[[], datetime], counts: Counts) -> None:
+    def __init__(
+        self, cluster: Cluster, caches: Caches, clock: Callable[[], datetime], *, counts: Counts, keeping: Keeping
+    ) -> None:
         self._counts = counts
+        self._keeping = keeping
         self._cluster = cluster
         self._caches = caches
         self._clock = clock
@@ -97,10 +102,10 @@ class Ledgers:
                 return
             try:
                 status = ledger.settle(status, self._finished(namespace, status))
-                taken = []
-                for wish in counted[: max(1, ledger.PENDING - len(status["pending"]))]:
-                    status = ledger.fold(status, wish.step.entry, wish.step.results, nodes=wish.test.spec.nodes)
-                    taken.append(wish)
+                taken = counted[: max(1, ledger.PENDING - len(status["pending"]))]
+                status = self._count(status, taken)
+                # None as a rule: they were given back when they were no longer among the newest.
+                await self._keeping.give_back(body, fallen(body.get("status") or {}, status))
                 await self._write(body, status)
             except ConflictError:
                 body = await self._open(namespace, series)
@@ -111,6 +116,17 @@ class Ledgers:
                     wish.is_done, wish.holds = True, wish.step.entry
                 return
         raise ClusterError(f"ledger {namespace}/{series}: {ATTEMPTS} writes in a row met another's; again later")
+
+    def _count(self, status: ledger.Status, wishes: list[_Wish]) -> ledger.Status:
+        for wish in wishes:
+            status = ledger.fold(
+                status,
+                wish.step.entry,
+                wish.step.results,
+                nodes=wish.test.spec.nodes,
+                keeps_reports=self._keeping.most > 0,
+            )
+        return status
 
     async def _choose(self, status: ledger.Status, wishes: list[_Wish]) -> list[_Wish]:
         """Those that must be counted; the others are done."""
@@ -134,13 +150,31 @@ class Ledgers:
         return uids
 
     async def _settle(self, body: Body) -> Body:
-        """What is not known to be finished is looked at: a run that is gone needs its entry no more."""
-        status, meta = body.get("status") or {}, body["metadata"]
-        uids = self._finished(meta["namespace"], status)
-        for entry in status.get("pending") or ():
-            if entry["uid"] not in uids and not await self._is_open(meta["namespace"], entry["name"], entry["uid"]):
-                uids.add(entry["uid"])
-        return await self._write(body, ledger.settle(status, uids)) if uids else body
+        """What is not known to be finished is looked at: a run that is gone needs its entry no more.
+
+        In the same write the reports that were given back are forgotten.
+        """
+        before, meta = body.get("status") or {}, body["metadata"]
+        status = ledger.settle(before, self._finished(meta["namespace"], before))
+        back = await self._give_back(body, status)
+        gone = set()
+        for entry in status["pending"]:
+            if not await self._is_open(meta["namespace"], entry["name"], entry["uid"]):
+                gone.add(entry["uid"])
+        status = forget(ledger.settle(status, gone), back)
+        is_news = back or len(status["pending"]) < len(before.get("pending") or ())
+        return await self._write(body, status) if is_news else body
+
+    async def _give_back(self, body: Body, status: ledger.Status) -> set[str]:
+        """Those that are no longer among the newest. Reports that cannot be had now keep no run from being settled."""
+        meta = body["metadata"]
+        try:
+            return await self._keeping.give_back(body, surplus(status, self._keeping.most))
+        except ConflictError:
+            raise
+        except ClusterError as error:
+            log.warning("series %s/%s: keeps more reports than it should: %s", meta["namespace"], meta["name"], error)
+            return set()
 
     def _cached(self, namespace: str, series: str) -> Body | None:
         """As the last write left it, or the watch told it: a write from an older state fails."""

@@ -131,6 +131,7 @@ class Operator:
             rules=rules,
             label_suspect_nodes=self._options.label_suspect_nodes,
             series_idle_days=self._options.series_idle_days,
+            kept_reports=self._options.kept_reports,
             instance=self._identity,
         )
         return Reconciler(

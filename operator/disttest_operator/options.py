@@ -30,6 +30,7 @@ class Options:
     gang_patience_seconds: int
     label_suspect_nodes: bool
     series_idle_days: int
+    kept_reports: int
     workers: int
     metrics_address: str
     metrics_certificates: str

@@ -7,7 +7,7 @@ ClusterError                 the API server could not be asked, or would not ans
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
@@ -107,7 +107,7 @@ class Cluster(Protocol):
     def server_time(self) -> datetime | None:
         """What the API server's clock said when it last answered a request of ours."""
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
+    async def get(self, kind: Kind, namespace: str, name: str, *, only_metadata: bool = False) -> Body | None:
         """None: there is none."""
 
     async def list(
@@ -128,6 +128,9 @@ class Cluster(Protocol):
 
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
         """Guarded by uid and resourceVersion of `body_meta`. None: the object is gone."""
+
+    async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
+        """Guarded in the same way; the object may be gone."""
 
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
         """Of an object without a namespace, which may be gone. None takes a label off."""

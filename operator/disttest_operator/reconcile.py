@@ -19,6 +19,7 @@ from disttest_operator.core.user_rules import UserRule
 from disttest_operator.expiry import Expiry
 from disttest_operator.hardware import HardwareSearch
 from disttest_operator.inquiries import Inquiries
+from disttest_operator.keeping import Keeping
 from disttest_operator.ledgers import Ledgers
 from disttest_operator.ports import Cluster, ClusterError, ConflictError, Counts, ExistsError, Kind, RefusedError
 from disttest_operator.statuses import Statuses
@@ -38,6 +39,7 @@ class Settings:
     rules: tuple[UserRule, ...] = ()  # tried in this order on attempts that went wrong
     label_suspect_nodes: bool = False
     series_idle_days: int = 0  # 0: ledgers stay for ever
+    kept_reports: int = 0  # of a series; 0: they go with their runs
     instance: str  # of this operator, named in events
 
 
@@ -60,7 +62,8 @@ class Reconciler:
         self._clock = clock
         self._statuses = Statuses(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
         self._counts = counts
-        self._ledgers = Ledgers(cluster, caches, clock, counts)
+        self._keeping = Keeping(cluster, caches, most=settings.kept_reports)
+        self._ledgers = Ledgers(cluster, caches, clock, counts=counts, keeping=self._keeping)
         self._expiry = Expiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
         self._inquiries = Inquiries(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
@@ -157,6 +160,9 @@ class Reconciler:
                 return await self._create(Kind.JOB, test, _job_manifest(test, step), seen)
             case actions.Fold():
                 return replace(seen, entry=await self._ledgers.fold(test, step))
+            case actions.KeepReport():
+                await self._keeping.keep(test)
+                return replace(seen, is_report_kept=True)
             case actions.WriteStatus(status=status):
                 await self._statuses.write(test, dict(status))
                 return seen

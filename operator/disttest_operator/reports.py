@@ -12,7 +12,7 @@ from disttest_operator.core import bodies, manifests, naming, packing
 from disttest_operator.core.actions import ReadReport
 from disttest_operator.core.evidence import LogUnreadable, ReportFound, ReportLost, Stored
 from disttest_operator.core.judgement import read_report, read_stored_report
-from disttest_operator.core.model import DistTest
+from disttest_operator.core.model import DistTest, Manifest
 from disttest_operator.core.views import Body
 from disttest_operator.ports import Cluster, ClusterError, Counts, ExistsError, Kind, RefusedError, Transport
 
@@ -54,22 +54,26 @@ async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound)
     packed = await _aside(len(found.raw), packing.pack, found)
     if packed is None:
         return Stored(problem="it is too large to be stored, even without its details")
-    manifest = manifests.build_report_config_map(test, name, packed.gz_bytes, packed.sha256)
-    stored = Stored(
-        config_map=name,
-        sha256=packed.sha256,
-        problem=f"left out for its size: {packed.trimmed}" if packed.trimmed else "",
-    )
+    problem = f"left out for its size: {packed.trimmed}" if packed.trimmed else ""
+    try:
+        for free in (name, naming.spare_report_config_map(test, name)):
+            manifest = manifests.build_report_config_map(test, free, packed.gz_bytes, packed.sha256)
+            if await _create(cluster, test, manifest, packed.sha256):
+                return Stored(config_map=free, sha256=packed.sha256, problem=problem)
+    except RefusedError as error:
+        return Stored(problem=f"it could not be stored: {error}")
+    return Stored(problem=f"ConfigMap {free!r} exists and is not the report of this run, as does {name!r}")
+
+
+async def _create(cluster: Cluster, test: DistTest, manifest: Manifest, sha256: str) -> bool:
+    """Whether it is there now; an operator before us may have made it."""
     try:
         await cluster.create(Kind.CONFIG_MAP, manifest)
     except ExistsError:
-        existing = await cluster.get(Kind.CONFIG_MAP, test.namespace, stored.config_map)
-        if existing and _is_ours(existing, test, packed.sha256):
-            return stored
-        return Stored(problem=f"ConfigMap {stored.config_map!r} exists and is not the report of this run")
-    except RefusedError as error:
-        return Stored(problem=f"it could not be stored: {error}")
-    return stored
+        name = manifest["metadata"]["name"]
+        existing = await cluster.get(Kind.CONFIG_MAP, test.namespace, name, only_metadata=True)
+        return existing is not None and _is_ours(existing, test, sha256)
+    return True
 
 
 async def _from_log(  # noqa: PLR0911  # every way to have no report has its own words
@@ -99,9 +103,15 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
 
 
 async def _from_config_map(cluster: Cluster, test: DistTest) -> ReportFound | None:
-    body = await cluster.get(Kind.CONFIG_MAP, test.namespace, naming.report_config_map(test))
-    if body is None or bodies.owner_uid(body) != test.uid:
-        return None
+    name = naming.report_config_map(test)
+    for taken in (name, naming.spare_report_config_map(test, name)):
+        body = await cluster.get(Kind.CONFIG_MAP, test.namespace, taken)
+        if body and bodies.owner_uid(body) == test.uid:
+            return await _unpack(body, test)
+    return None
+
+
+async def _unpack(body: Body, test: DistTest) -> ReportFound | None:
     try:
         packed = base64.b64decode((body.get("binaryData") or {}).get(naming.REPORT_KEY, ""), validate=True)
         raw = await asyncio.to_thread(zlib.decompressobj(wbits=31).decompress, packed, limits.REPORT_BYTES)

@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import itertools
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,8 @@ class FakeCluster:
         self.reads: list[str] = []
         self.logs: dict[str, str] = {}
         self.broken_logs = 0  # so many reads of a log fail
-        self.refuses: set[Kind] = set()
+        self.refuses: set[Kind] = set()  # to create
+        self.refuses_patches: set[Kind] = set()
         self.refuses_lists: set[Kind] = set()  # no right to
         self.refuses_in_status: set[str] = set()  # fields
         self.is_away = False  # no request is answered
@@ -51,10 +52,11 @@ class FakeCluster:
         self.objects[kind, meta.get("namespace", ""), meta["name"]] = stored
         return copy.deepcopy(stored)
 
-    async def get(self, kind: Kind, namespace: str, name: str) -> Body | None:
+    async def get(self, kind: Kind, namespace: str, name: str, *, only_metadata: bool = False) -> Body | None:
         self._answer()
         self.reads.append(f"get {kind.resource} {name}")
-        return copy.deepcopy(self.objects.get((kind, namespace, name)))
+        found = copy.deepcopy(self.objects.get((kind, namespace, name)))
+        return {"metadata": found["metadata"]} if found and only_metadata else found
 
     async def list(
         self,
@@ -111,12 +113,30 @@ class FakeCluster:
             return None
         if kind is Kind.RUN and (wrong := self.refuses_in_status & status.keys()):
             raise RefusedError(f"PATCH {kind.resource}: 422 {wrong} is invalid")
-        meta = before["metadata"]
-        if (meta["uid"], meta["resourceVersion"]) != (body_meta["uid"], body_meta["resourceVersion"]):
-            raise ConflictError(f"{kind.resource} {meta['name']} was changed")
+        _guard(kind, before, body_meta)
         merged = {**before.get("status", {}), **status}
         after = {**before, "status": {key: value for key, value in merged.items() if value is not None}}
-        return self._write(f"patch {kind.resource} {meta['name']}", kind, after)
+        return self._write(f"patch {kind.resource} {before['metadata']['name']}", kind, after)
+
+    async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
+        before = self.objects.get((kind, body_meta["namespace"], body_meta["name"]))
+        if before is None:
+            return
+        if kind in self.refuses_patches:
+            raise RefusedError(f"PATCH {kind.resource}: 403 forbidden")
+        _guard(kind, before, body_meta)
+        meta = before["metadata"] | {"ownerReferences": [dict(owner) for owner in owners]}
+        self._write(f"own {kind.resource} {meta['name']}", kind, before | {"metadata": meta})
+
+    def collect_garbage(self) -> None:
+        """As the garbage collector: what has no owner left goes; owners that are gone are no longer named."""
+        present = {body["metadata"]["uid"] for body in self.objects.values()}
+        for where, body in list(self.objects.items()):
+            owners = body["metadata"].get("ownerReferences") or []
+            if left := [owner for owner in owners if owner["uid"] in present]:
+                body["metadata"]["ownerReferences"] = left
+            elif owners:
+                del self.objects[where]
 
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
         body = self.objects.get((kind, "", name))
@@ -158,3 +178,9 @@ class FakeCluster:
         reached = len(self.done) + (0.5 if moment == "before" else 0.0)
         if self.cut is not None and reached == self.cut:
             raise PowerCut
+
+
+def _guard(kind: Kind, before: Body, body_meta: Mapping[str, Any]) -> None:
+    meta = before["metadata"]
+    if (meta["uid"], meta["resourceVersion"]) != (body_meta["uid"], body_meta["resourceVersion"]):
+        raise ConflictError(f"{kind.resource} {meta['name']} was changed")

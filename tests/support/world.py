@@ -33,6 +33,7 @@ class World:
         self.rules = known_signs.KNOWN
         self.report = REPORT
         self.series_idle_days = 0
+        self.kept_reports = 10
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()
 
@@ -44,7 +45,11 @@ class World:
             self.cluster,
             self.caches,
             settings=Settings(
-                policy=self.policy, rules=self.rules, series_idle_days=self.series_idle_days, instance="me"
+                policy=self.policy,
+                rules=self.rules,
+                series_idle_days=self.series_idle_days,
+                kept_reports=self.kept_reports,
+                instance="me",
             ),
             clock=self.clock,
             plan_later=lambda key, _: self.later.append(key),

@@ -97,6 +97,11 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeepReport:
+    """See to it that the report stays with the series when the run goes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
     status: Mapping[str, Any]
 
@@ -141,6 +146,7 @@ Step = (
     | CreateJob
     | WriteReport
     | Fold
+    | KeepReport
     | WriteStatus
     | EndAttempt
     | DeleteJob

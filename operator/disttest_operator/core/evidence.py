@@ -114,6 +114,7 @@ class Observed:
     taken: str = ""  # kind and name of an object in our way
     refused: str = ""  # what the API server said when it refused the Job or its Service
     stored: Stored | None = None  # the report
+    is_report_kept: bool = False  # by the series, if it is to be
     search: Search | None = None  # for signs of broken hardware
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_operator.core import blame, coverage, histograms, history, trend
+from disttest_operator.core import blame, coverage, histograms, history, keeping, trend
 from disttest_operator.core.results import NOTHING, Results
 
 RUNS = 30
@@ -55,7 +55,7 @@ def _is_whole(entry: Entry) -> bool:
     return has_all and bool(status.get("verdict") == entry["verdict"])
 
 
-def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int) -> Status:
+def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int, keeps_reports: bool = True) -> Status:
     """Count a run. Counting it again changes nothing."""
     if find_entry(ledger, entry["uid"]):
         return ledger
@@ -63,7 +63,8 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
     if any(run["uid"] == entry["uid"] for run in _list(ledger, "runs")):
         return {**ledger, "pending": pending}
     is_success = entry["verdict"] == Verdict.PASSED
-    runs = [*_list(ledger, "runs"), _run(entry, entry["status"], nodes)][-RUNS:]
+    run = _run(entry, entry["status"], nodes) | (keeping.listed(entry["status"]) if keeps_reports else {})
+    runs = [*_list(ledger, "runs"), run][-RUNS:]
     return {
         **ledger,
         "runCount": ledger.get("runCount", 0) + 1,

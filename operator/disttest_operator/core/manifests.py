@@ -14,15 +14,24 @@ SAFETY_SECONDS = 120  # by which the operator's own deadlines come first
 
 
 def owner(test: DistTest) -> Manifest:
+    return run_owner(test.name, test.uid)
+
+
+def run_owner(name: str, uid: str) -> Manifest:
     """blockOwnerDeletion: with foreground deletion the DistTest goes last, when its GPUs are free."""
     return {
         "apiVersion": API_VERSION,
         "kind": "DistTest",
-        "name": test.name,
-        "uid": test.uid,
+        "name": name,
+        "uid": uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }
+
+
+def series_owner(name: str, uid: str) -> Manifest:
+    """Of the reports that it keeps: an object goes when the last of its owners has gone."""
+    return {"apiVersion": API_VERSION, "kind": "DistTestSeries", "name": name, "uid": uid}
 
 
 def build_service(test: DistTest, attempt: int) -> Manifest:

@@ -49,6 +49,11 @@ def report_config_map(test: DistTest) -> str:
     return f"{test.name}-report"
 
 
+def spare_report_config_map(test: DistTest, name: str) -> str:
+    """Where `name` is taken, as by the report that a run of the same name has left to its series."""
+    return f"{name}-{test.uid[:8]}"
+
+
 def attempt_report_config_map(test: DistTest) -> str:
     """Of an attempt that is not the last."""
     return f"{test.name}-report-a{test.attempt}"

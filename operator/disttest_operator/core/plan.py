@@ -1,6 +1,8 @@
 """What to do next for a run. One step at a time: carry it out, look again, ask again."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from disttest_contract.outcomes import Verdict
 from disttest_contract.quarantine import NOTHING
@@ -36,7 +38,7 @@ def next_step(evidence: Evidence) -> Step:
     if test.is_deleting:
         return Done()
     if seen.entry and not test.is_finished:
-        return actions.WriteStatus(status=seen.entry["status"])
+        return _conclude(seen.entry["status"], is_report_kept=seen.is_report_kept)
     for job in seen.leftovers:
         if not job.is_deleting:
             return actions.DeleteJob(name=job.name, uid=job.uid)
@@ -45,6 +47,13 @@ def next_step(evidence: Evidence) -> Step:
     if seen.job is None and not seen.is_job_gone and not evidence.has_leader_ended:
         return _begin(evidence)
     return _read(evidence) or _judge(evidence)
+
+
+def _conclude(last: Mapping[str, Any], *, is_report_kept: bool) -> Step:
+    """Once the verdict shows anybody may delete the run: its report is the series' before that."""
+    if last.get("report") and not is_report_kept:
+        return actions.KeepReport()
+    return actions.WriteStatus(status=last)
 
 
 def _begin(evidence: Evidence) -> Step:

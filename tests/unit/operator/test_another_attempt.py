@@ -67,7 +67,7 @@ def test_a_lost_gang_is_followed_by_another_on_other_nodes() -> None:
 
 
 OURS = {Kind.JOB, Kind.SERVICE}
-WRITES = 22  # of such a run, events and deletions included
+WRITES = 23  # of such a run, events and deletions included
 
 
 @pytest.mark.parametrize("cut", [step / 2 for step in range(1, 2 * WRITES + 1)])

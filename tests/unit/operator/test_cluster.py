@@ -23,6 +23,7 @@ WRITES: dict[str, Call] = {
     "create": lambda cluster: cluster.create(Kind.SERVICE, SERVICE),
     "replace": lambda cluster: cluster.replace(Kind.SERVICE, SERVICE),
     "patch": lambda cluster: cluster.patch_status(Kind.RUN, META, {}),
+    "give to others": lambda cluster: cluster.patch_owners(Kind.CONFIG_MAP, META, []),
     "delete": lambda cluster: cluster.delete(Kind.JOB, "gpu-ci", "nightly-a1", uid="u"),
 }
 ALLOWED: dict[str, Call] = {

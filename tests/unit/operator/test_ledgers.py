@@ -8,6 +8,7 @@ import pytest
 from disttest_operator.caches import Caches
 from disttest_operator.core import actions, ledger, results
 from disttest_operator.core.model import Defaults, DistTest
+from disttest_operator.keeping import Keeping
 from disttest_operator.ledgers import Ledgers
 from disttest_operator.ports import Kind, Uncounted
 from tests.support.fake_cluster import FakeCluster
@@ -23,7 +24,8 @@ class Setting:
     def __init__(self, runs: int) -> None:
         self.cluster = FakeCluster()
         self.caches = Caches(Defaults(image="runner:1"))
-        self.ledgers = Ledgers(self.cluster, self.caches, lambda: at(20), Uncounted())
+        keeping = Keeping(self.cluster, self.caches, most=10)
+        self.ledgers = Ledgers(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=keeping)
         self.tests = [self._run(number) for number in range(runs)]
 
     def _run(self, number: int) -> DistTest:

@@ -32,6 +32,7 @@ WRONG = [
     ("gang-patience-seconds", "0", "write a whole number from 1 to 86400, not 0"),
     ("label-suspect-nodes", "some", "write true or false, not 'some'"),
     ("series-idle-days", "-1", "write a whole number from 0 to 3650, not '-1'"),
+    ("kept-reports", "31", "write a whole number from 0 to 30, not 31"),
     ("image-patience-seconds", "soon", "write a whole number from 0 to 86400, not 'soon'"),
     ("workers", "0", "write a whole number from 1 to 256, not 0"),
     ("workers", "257", "write a whole number from 1 to 256, not 257"),
