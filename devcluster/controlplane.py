@@ -41,7 +41,8 @@ def api_server(programs: Programs, audit_policy: str = "") -> tuple[str, ...]:
         f"--advertise-address={GATEWAY}",
         f"--service-cluster-ip-range={SERVICE_NETWORK}",
         "--authorization-mode=Node,RBAC",
-        "--enable-admission-plugins=NodeRestriction",  # beyond the default ones, of which PodSecurity is one
+        # Beyond the default ones, of which PodSecurity is one. The second is on in OpenShift: it asks for more rights.
+        "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
         "--allow-privileged=true",  # so that it is PodSecurity that refuses, with its message
         f"--token-auth-file={TOKENS}",
         "--client-ca-file=pki/ca.crt",

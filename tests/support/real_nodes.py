@@ -81,7 +81,8 @@ def execute(cluster: Cluster, namespace: str, pod: str, *command: str) -> str:
 
 def report_of(cluster: Cluster, run: str) -> dict[str, Any] | None:
     """The report that the operator stored; None where there is none."""
-    found = cluster.get("configmap", f"{run}-report", NAMESPACE)
+    stored = ((cluster.get("disttest", run, NAMESPACE) or {}).get("status") or {}).get("report")
+    found = cluster.get("configmap", stored["configMap"], NAMESPACE) if stored else None
     if found is None:
         return None
     report: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(found["binaryData"]["report.json.gz"])))

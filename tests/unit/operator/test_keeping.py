@@ -12,6 +12,7 @@ from disttest_operator.core.model import Defaults, DistTest
 from disttest_operator.keeping import Keeping
 from disttest_operator.ledgers import Ledgers
 from disttest_operator.ports import ClusterError, ConflictError, Kind, Uncounted
+from disttest_runner.compat import override
 from tests.support.fake_cluster import FakeCluster, PowerCut
 from tests.support.runs import UID, a_test, at
 from tests.support.world import World, live, run_body
@@ -40,8 +41,8 @@ class Series:
             self.delete(test)
         return test
 
-    def begin(self) -> DistTest:
-        name, uid = f"run-{self.count}", f"uid-of-{self.count}"
+    def begin(self, uid: str = "") -> DistTest:
+        name, uid = f"run-{self.count}", uid or f"uid-of-{self.count}"
         self.count += 1
         body = run_body()
         body["metadata"] |= {"name": name, "uid": uid}
@@ -56,7 +57,8 @@ class Series:
         self.settle()
 
     def count_in(self, test: DistTest, *, has_report: bool = True) -> dict[str, Any]:
-        status = {"completionTime": "2026-11-21T02:00:20Z", "verdict": "Passed", "reason": "r", "message": "m"}
+        status: dict[str, Any] = {"completionTime": "2026-11-21T02:00:20Z", "verdict": "Passed"}
+        status |= {"reason": "AllCasesPassed", "message": "good"}
         if has_report:
             name = naming.report_config_map(test)
             manifest = manifests.build_report_config_map(test, name, b"packed", SHA256)
@@ -232,6 +234,35 @@ def test_a_config_map_of_the_name_that_is_somebody_elses_is_left_alone(labels: d
     assert series.listed == ["run-1"]
 
 
+def test_a_report_that_was_deleted_by_hand_is_not_mistaken_for_that_of_a_later_run_of_the_name() -> None:
+    series = Series(most=1)
+    first = series.run()
+    del series.cluster.objects[Kind.CONFIG_MAP, "gpu-ci", "run-0-report"]
+    series.count = 0
+    again = series.begin(uid="another")
+    series.end(again)
+    assert again.name == first.name
+    assert [(run["uid"], "report" in run) for run in series.status["runs"]] == [(first.uid, False), ("another", True)]
+    series.delete(again)
+    assert series.reports == ["run-0"]
+
+
+def test_a_report_that_is_kept_or_was_never_kept_is_not_written_again() -> None:
+    series = Series(most=1)
+    first = series.run(is_gone=False)
+    asyncio.run(series.keeping.keep(first))
+    assert series.writes("own") == 1
+    series.cluster.refuses_patches = {Kind.CONFIG_MAP}
+    second = series.run(is_gone=False)
+    series.cluster.refuses_patches = set()
+    series.settle()
+    series.run()
+    assert [run.name for run in (first, second)] == ["run-0", "run-1"]
+    assert series.cluster.done.count("own configmaps run-0-report") == 2, "it was given back"
+    assert series.cluster.done.count("own configmaps run-1-report") == 0
+    assert series.listed == ["run-2"]
+
+
 def test_an_operator_without_the_right_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """One that was upgraded before its role: reports go with their runs, as they did."""
     series = Series(most=1)
@@ -266,6 +297,7 @@ class Broken(FakeCluster):
 
     error: Exception | None = None
 
+    @override
     async def patch_owners(self, *args: Any, **more: Any) -> None:
         if self.error:
             raise self.error

@@ -64,6 +64,9 @@ def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_run(cut: float) ->
     assert world.ledger["pending"] == []
     for kind in (Kind.JOB, Kind.SERVICE, Kind.CONFIG_MAP):
         assert len([key for key in world.cluster.objects if key[0] is kind]) == 1
+    [report] = [body for (kind, _, _), body in world.cluster.objects.items() if kind is Kind.CONFIG_MAP]
+    assert [owner["kind"] for owner in report["metadata"]["ownerReferences"]] == ["DistTest", "DistTestSeries"]
+    assert [run["report"] for run in world.ledger["runs"]] == [report["metadata"]["name"]]
 
 
 @pytest.mark.parametrize("cut", [step / 2 for step in range(1, 2 * WRITES + 1)])
