@@ -10,6 +10,7 @@ from disttest_contract.units import BYTES, BYTES_PER_SECOND
 
 COLUMNS = ("BANDWIDTH", "TYPE", "SIZE", "TIME", "ALGORITHM", "BUS", "WRONG", "SLOWEST RANK")
 THRESHOLD = "THRESHOLD"  # behind BUS, where there are any
+MISSED = "missed: "  # before a threshold that was not reached
 MAX_ROWS = 40
 NOTABLE = 1.1  # times the median: how slow the slowest rank must be to be shown
 
@@ -36,7 +37,7 @@ def _threshold(one: Standing) -> str:
     if one.threshold is None:
         return ""
     limit = _show(one.threshold.min_bus_bandwidth_bytes_per_second, BYTES_PER_SECOND, "B/s")
-    return limit if one.is_met else f"missed: {limit}"
+    return limit if one.is_met else f"{MISSED}{limit}"
 
 
 def _row(one: Standing, report: Report) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from disttest_cli import bandwidth
+from disttest_cli.formats import plain
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
@@ -39,7 +40,12 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     lines += _bandwidth(report, thresholds)
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(_harmless, lines)) + "\n"
+
+
+def _harmless(line: str) -> str:
+    """One line that a terminal shows and does not obey, whatever the tests have put there."""
+    return plain.visible(line).replace("\n", "\\n")
 
 
 def _rows(report: Report) -> list[tuple[str, ...]]:

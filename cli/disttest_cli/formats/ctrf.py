@@ -1,0 +1,203 @@
+"""CTRF, the Common Test Report Format: docs/reports.md says what becomes of what. Pure."""
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from disttest_cli.formats import names, plain, standing, telling
+from disttest_cli.formats.standing import Notice
+from disttest_cli.formats.subject import Subject
+from disttest_contract.case_result import CaseResult, Earlier
+from disttest_contract.outcomes import BAD, Outcome, Verdict
+from disttest_contract.report import Report, SuiteResult
+
+SPEC_VERSION = "1.0.0"  # as the examples of the specification have it; its text is a draft still
+TOOL = "disttest"
+SPACE = uuid.UUID("8d2ac7a1-6f4e-5d39-9b0e-4d6f9f1f6c55")  # of ids that are made from names; any will do, for ever
+STATUSES = ("passed", "failed", "skipped", "pending", "other")
+MOST = 32  # versions and nodes
+Json = dict[str, Any]
+
+STATUS: dict[Outcome, str] = {
+    Outcome.PASSED: "passed",
+    Outcome.FAILED: "failed",
+    Outcome.ERRORED: "failed",
+    Outcome.CRASHED: "failed",
+    Outcome.HUNG: "failed",
+    Outcome.SKIPPED: "skipped",
+    Outcome.NOT_RUN: "pending",  # it never started
+    Outcome.XFAILED: "other",  # failed, as the suite expects
+    Outcome.XPASSED: "other",  # passed, although the suite expects a failure
+}
+QUARANTINED = "other"  # it failed, and makes no run red
+
+
+def render(subject: Subject) -> str:
+    return json.dumps(document(subject), ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def document(subject: Subject) -> Json:
+    report = subject.report
+    limit_bytes = telling.body_limit(sum(suite.counts.bad for suite in report.suites))
+    tests = [_test(report, suite, case, limit_bytes) for suite in report.suites for case in suite.cases]
+    notices = [(suite.name, standing.of_suite(suite)) for suite in report.suites]
+    tests += [_notice(report, notice, name) for name, notice in notices if notice]
+    if notice := standing.of_run(report):
+        tests.append(_notice(report, notice, TOOL))
+    found: Json = {"reportFormat": "CTRF", "specVersion": SPEC_VERSION}
+    found["reportId"] = _id("report", report.uid, str(report.attempt))
+    if finished := plain.moment(report.finished):
+        found["timestamp"] = finished.strftime("%Y-%m-%dT%H:%M:%SZ")
+    found["generatedBy"] = TOOL
+    found["results"] = {
+        "tool": {"name": TOOL},
+        "summary": _summary(report, tests),
+        "tests": tests,
+        "environment": _environment(report),
+    }
+    return found
+
+
+def _summary(report: Report, tests: Sequence[Json]) -> Json:
+    counted = Counter(test["status"] for test in tests)
+    start = plain.milliseconds(report.started)
+    stop = max(start, plain.milliseconds(report.finished))
+    return {
+        "tests": len(tests),
+        **{status: counted[status] for status in STATUSES},
+        "flaky": sum(test.get("flaky", False) for test in tests),
+        "suites": len(report.suites),
+        "start": start,
+        "stop": stop,
+        "duration": stop - start,
+        "extra": _filled(
+            {
+                "verdict": report.verdict.value,
+                "reason": report.reason.value,
+                "message": plain.one_line(report.message),
+                "quarantined": report.counts.quarantined,
+                "trimmed": plain.one_line(report.trimmed),
+            }
+        ),
+    }
+
+
+def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int) -> Json:
+    known = names.split(case.id)
+    status = QUARANTINED if case.is_excused else STATUS[case.outcome]
+    test: Json = {
+        "id": _id("case", suite.name, case.id),
+        "name": known.name,
+        "status": status,
+        "duration": plain.milliseconds(case.seconds),
+        **_when(report, case),
+        "suite": [part for part in (names.suite_name(suite.name), known.file, *known.classes) if part],
+        "rawStatus": case.outcome.value,
+        "filePath": known.file,
+    }
+    if case.outcome is not Outcome.PASSED:
+        test["message"] = telling.case_title(case)
+    if case.outcome in BAD:
+        test["trace"] = telling.case_body(case, limit_bytes)
+    if case.earlier:
+        test |= _tries(case, limit_bytes)
+    test["extra"] = _extra(case)
+    return _filled(test, keep=frozenset({"name", "duration"}))
+
+
+def _when(report: Report, case: CaseResult) -> Json:
+    """Known since reports say when cases began."""
+    if case.at is None or not plain.seconds(report.started):
+        return {}
+    start = plain.milliseconds(report.started + plain.seconds(case.at))
+    return {"start": start, "stop": start + plain.milliseconds(case.seconds)}
+
+
+def _tries(case: CaseResult, limit_bytes: int) -> Json:
+    """Those before the last one, which is the test itself."""
+    tries = [_try(number, one, limit_bytes) for number, one in enumerate(case.earlier, start=1)]
+    return {"retries": len(tries), "retryAttempts": tries, "flaky": case.is_flaky}
+
+
+def _try(number: int, one: Earlier, limit_bytes: int) -> Json:
+    return {
+        "attempt": number,
+        "status": STATUS[one.outcome],
+        "duration": plain.milliseconds(one.seconds),
+        "message": telling.title(one.message, one.outcome.value),
+        "trace": plain.block(telling.earlier_body(number, one), limit_bytes),
+    }
+
+
+def _extra(case: CaseResult) -> Json:
+    return _filled(
+        {
+            "ranks": list(case.ranks),
+            "nodes": [plain.one_line(node) for node in case.nodes],
+            "signal": plain.one_line(case.signal),
+            "exitCode": case.exit_code if isinstance(case.exit_code, int) else None,
+            "quarantined": case.quarantined,
+            "measurements": len(case.measurements),
+        },
+        keep=frozenset({"exitCode"} if isinstance(case.exit_code, int) else ()),
+    )
+
+
+def _notice(report: Report, notice: Notice, suite: str) -> Json:
+    verdict = notice.verdict.value
+    return {
+        "id": _id("notice", suite, notice.name),
+        "name": notice.name,
+        "status": "failed" if notice.is_bad else "passed",
+        "duration": 0,
+        "start": plain.milliseconds(report.started),
+        "stop": plain.milliseconds(report.started),
+        "suite": [names.suite_name(suite)],
+        "message": standing.sentence(notice),
+        "rawStatus": verdict,
+        "extra": {"reason": notice.reason.value},
+    }
+
+
+def _environment(report: Report) -> Json:
+    kernels = sorted({plain.one_line(facts.kernel) for facts in report.preflight if facts.kernel})
+    gpus = sorted({plain.one_line(gpu) for facts in report.preflight for gpu in facts.gpus})
+    return _filled(
+        {
+            "reportName": plain.one_line(f"{report.namespace}/{report.name}"),
+            "appName": "torch",
+            "appVersion": plain.one_line(report.versions.get("torch", "")),
+            "testEnvironment": plain.one_line(report.series),
+            "osRelease": ", ".join(kernels[:MOST]),
+            "healthy": report.verdict is not Verdict.INFRA_FAILED,
+            "extra": _filled(
+                {
+                    "uid": plain.one_line(report.uid),
+                    "attempt": report.attempt,
+                    "backend": plain.one_line(report.backend),
+                    "nodes": report.nodes,
+                    "ranksPerNode": report.ranks_per_node,
+                    "nodeNames": [plain.one_line(name) for name in report.node_names],
+                    "gpus": gpus[:MOST],
+                    "versions": _versions(report.versions),
+                }
+            ),
+        },
+        keep=frozenset({"healthy"}),
+    )
+
+
+def _versions(versions: Mapping[str, str]) -> dict[str, str]:
+    return {plain.one_line(key): plain.one_line(value) for key, value in list(versions.items())[:MOST]}
+
+
+def _filled(values: Json, keep: frozenset[str] = frozenset()) -> Json:
+    """What is known."""
+    return {key: value for key, value in values.items() if value or key in keep}
+
+
+def _id(*parts: str) -> str:
+    """The same in every run: what a case is called, and nothing else."""
+    return str(uuid.uuid5(SPACE, plain.visible("\n".join(parts))))

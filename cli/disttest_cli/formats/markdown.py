@@ -1,0 +1,225 @@
+"""Markdown for GitHub's job summaries and comments, never larger than it is let to be. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from disttest_cli import bandwidth
+from disttest_cli.formats import environment, gfm, plain, standing, telling
+from disttest_cli.formats.subject import Subject
+from disttest_contract.case_result import CaseResult
+from disttest_contract.outcomes import Counts, Outcome, Verdict
+from disttest_contract.report import Report, SuiteResult
+
+SUMMARY_BYTES = 1024 << 10  # GitHub takes no more from one step
+MARGIN_BYTES = 8 << 10  # of that, for what else the step may write
+DEFAULT_BYTES = SUMMARY_BYTES - MARGIN_BYTES
+LEAST_BYTES = 4096  # in which there is room for the verdict and what was left out
+MESSAGE_BYTES = 1000
+SUITES, LISTED = 64, 40  # rows; flaky and known failures
+MOST_ATTEMPTS = 8
+SHARE = 0.4  # of the whole, for all that is not failures
+NOTE_BYTES = 400  # for what was left out
+DETAILED = 200  # failures that get their details if there is room
+LARGEST_BYTES, SMALLEST_BYTES = 16 << 10, 700  # of one failure's details
+SIGNS = {Verdict.PASSED: "✅", Verdict.INFRA_FAILED: "⚠️", Verdict.CANCELLED: "⚠️"}
+BAD_SIGN = "❌"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """`what` it is called where it is left out."""
+
+    what: str
+    text: str
+
+
+def render(subject: Subject, limit_bytes: int = DEFAULT_BYTES) -> str:
+    """Failures get what room the rest leaves them; what has no room is named at the end."""
+    report = subject.report
+    head = _head(subject)
+    above, below = _sections(subject)
+    kept, dropped = _choose([*above, *below], int((limit_bytes - gfm.size(head)) * SHARE) - NOTE_BYTES)
+    rest = sum(gfm.size(section.text) for section in kept)
+    failures = _failures(report, limit_bytes - gfm.size(head) - rest - NOTE_BYTES)
+    note = f"\n_Left out for size: {', '.join(section.what for section in dropped)}._\n" if dropped else ""
+    parts = [section.text for section in above if section in kept]
+    return "".join([head, *parts, failures, *(section.text for section in below if section in kept), note])
+
+
+def _choose(sections: Sequence[Section], room_bytes: int) -> tuple[list[Section], list[Section]]:
+    """In their order, those that fit."""
+    kept, dropped = [], []
+    for section in sections:
+        if not section.text:
+            continue
+        if gfm.size(section.text) <= room_bytes:
+            room_bytes -= gfm.size(section.text)
+            kept.append(section)
+        else:
+            dropped.append(section)
+    return kept, dropped
+
+
+def _sections(subject: Subject) -> tuple[list[Section], list[Section]]:
+    """Above the failures, and below them; the first ones matter most."""
+    report = subject.report
+    above = [
+        Section(what="suites", text=_suites(report)),
+        Section(what="earlier attempts", text=_attempts(subject)),
+    ]
+    below = [
+        Section(what="bandwidth", text=_bandwidth(report)),
+        Section(what="flaky cases", text=_flaky(report)),
+        Section(what="cases in quarantine", text=_quarantined(report)),
+        Section(what="environment", text=_environment(report)),
+    ]
+    return above, below
+
+
+def _head(subject: Subject) -> str:
+    report = subject.report
+    sign = SIGNS.get(report.verdict, BAD_SIGN)
+    name = gfm.code(f"{report.namespace}/{report.name}")
+    lines = [f"# {sign} {report.verdict.value} ({report.reason.value}): {name}\n"]
+    if report.message.strip():
+        lines.append(f"{gfm.code(report.message, MESSAGE_BYTES)}\n")
+    counts = report.counts
+    flaky = f", {counts.flaky} flaky" if counts.flaky else ""
+    known = f", {counts.quarantined} in quarantine" if counts.quarantined else ""
+    red = counts.bad - counts.quarantined
+    lines.append(
+        f"**{counts.total} cases**: {counts[Outcome.PASSED]} passed, {red} failed, {counts[Outcome.NOT_RUN]} not run, "
+        f"{_other(counts)} skipped or as expected{flaky}{known}; {_world(report)}; {_when(report)}.\n"
+    )
+    if report.trimmed:
+        lines.append(f"The report itself was too large to be kept whole; left out of it: {gfm.code(report.trimmed)}.\n")
+    return "\n".join(lines)
+
+
+def _world(report: Report) -> str:
+    series = f", series {gfm.code(report.series)}" if report.series else ""
+    size = f"{report.nodes} nodes x {report.ranks_per_node} ranks over {gfm.code(report.backend)}"
+    return f"{size}, attempt {report.attempt}{series}"
+
+
+def _when(report: Report) -> str:
+    moment = plain.moment(report.started)
+    began = f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "at an unknown time"
+    return f"{began}, {plain.seconds(report.finished - report.started):.1f} s"
+
+
+def _other(counts: Counts) -> int:
+    return counts.total - counts[Outcome.PASSED] - counts.bad - counts[Outcome.NOT_RUN]
+
+
+def _suites(report: Report) -> str:
+    if not report.suites:
+        return ""
+    rows = [_suite_row(suite) for suite in report.suites[:SUITES]]
+    more = len(report.suites) - len(rows)
+    rows += [[f"and {more} more", *[""] * 6]] if more > 0 else []
+    head = ("Suite", "Verdict", "Cases", "Passed", "Failed", "Not run", "Seconds")
+    text = f"\n## Suites\n\n{gfm.table(head, rows, numbers=frozenset(range(2, 7)))}"
+    for suite in report.suites[:SUITES]:
+        if notice := standing.of_suite(suite):
+            text += f"\n- {gfm.code(suite.name)}: {gfm.code(standing.sentence(notice), MESSAGE_BYTES)}\n"
+    return text
+
+
+def _suite_row(suite: SuiteResult) -> list[str]:
+    counts, sign = suite.counts, SIGNS.get(suite.verdict, BAD_SIGN)
+    numbers = (counts.total, counts[Outcome.PASSED], counts.bad - counts.quarantined, counts[Outcome.NOT_RUN])
+    shown = [str(number) for number in numbers]
+    return [gfm.cell(suite.name), f"{sign} {suite.verdict.value}", *shown, f"{plain.seconds(suite.seconds):.1f}"]
+
+
+def _attempts(subject: Subject) -> str:
+    """Those before the one of this report, as the operator has them."""
+    lines = []
+    for record in list(subject.status.get("attempts") or ())[-MOST_ATTEMPTS:]:
+        if record.get("number") != subject.report.attempt:
+            said = f"{record.get('verdict', '')} ({record.get('reason', '')}): {record.get('message', '')}"
+            lines.append(f"- Attempt {gfm.code(str(record.get('number', '?')))}: {gfm.code(said, MESSAGE_BYTES)}\n")
+    return "".join(["\n## Earlier attempts\n\n", *lines]) if lines else ""
+
+
+def _failures(report: Report, room_bytes: int) -> str:
+    """As many as there is room for: first with details, then by name, then by number."""
+    failures = report.failures
+    if not failures:
+        return ""
+    title = f"\n## Failures ({len(failures)})\n\n"
+    room_bytes -= gfm.size(title)
+    share = room_bytes * 4 // 5  # for details
+    limit = max(SMALLEST_BYTES, min(LARGEST_BYTES, share // min(len(failures), DETAILED)))
+    parts: list[str] = [title]
+    for suite, case in failures:
+        text = _details(suite, case, limit)
+        if gfm.size(text) > share:
+            break
+        share -= gfm.size(text)
+        room_bytes -= gfm.size(text)
+        parts.append(text)
+    shown = len(parts) - 1
+    for suite, case in failures[shown:]:
+        line = f"- {gfm.code(f'{suite}: {case.id}')}: {gfm.code(telling.ending(case))}\n"
+        if gfm.size(line) > room_bytes:
+            break
+        room_bytes -= gfm.size(line)
+        parts.append(line)
+    left_out = len(failures) - (len(parts) - 1)
+    if left_out:
+        parts.append(f"\n**{left_out} more failures are not shown here for size**: the report has them.\n")
+    return "".join(parts)
+
+
+def _details(suite: str, case: CaseResult, limit_bytes: int) -> str:
+    summary = f"{gfm.html_code(f'{suite}: {case.id}')} {gfm.html_code(telling.ending(case))}"
+    return gfm.details(summary, gfm.block(telling.case_body(case, limit_bytes), limit_bytes))
+
+
+def _flaky(report: Report) -> str:
+    cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
+    lines = [
+        f"- {gfm.code(f'{suite}: {case.id}')}: passed at try {len(case.earlier) + 1}; "
+        f"first {gfm.code(telling.title(case.earlier[0].message, case.earlier[0].outcome.value), MESSAGE_BYTES)}\n"
+        for suite, case in cases[:LISTED]
+    ]
+    return _list(f"Flaky ({len(cases)})", lines, len(cases))
+
+
+def _quarantined(report: Report) -> str:
+    cases = report.excused
+    lines = [
+        f"- {gfm.code(f'{suite}: {case.id}')}: {gfm.code(telling.ending(case))}\n" for suite, case in cases[:LISTED]
+    ]
+    return _list(f"In quarantine ({len(cases)})", lines, len(cases))
+
+
+def _list(title: str, lines: Sequence[str], count: int) -> str:
+    if not lines:
+        return ""
+    more = f"\nand {count - len(lines)} more: the report has them.\n" if count > len(lines) else ""
+    return "".join([f"\n## {title}\n\n", *lines, more])
+
+
+def _bandwidth(report: Report) -> str:
+    rows, note = bandwidth.rows(report, report.thresholds)
+    if not rows:
+        return ""
+    head, *body = rows
+    last = len(head) - 1
+    cells = [
+        [gfm.cell(text) if place in (0, 1, last) else _number(text) for place, text in enumerate(row)] for row in body
+    ]
+    table = gfm.table([text.capitalize() for text in head], cells, numbers=frozenset(range(2, last)))
+    return f"\n## Bandwidth\n\n{table}" + (f"\n{note}\n" if note else "")
+
+
+def _number(text: str) -> str:
+    return f"**{text}**" if text.startswith(bandwidth.MISSED) else text
+
+
+def _environment(report: Report) -> str:
+    lines = [f"- {name}: {gfm.code(value, MESSAGE_BYTES)}\n" for name, value in environment.facts(report)]
+    return "".join(["\n## Environment\n\n", *lines]) if lines else ""
