@@ -29,6 +29,7 @@ COMMANDS = {
     "apply": Command(
         module="apply", extra="cli", help="Create the DistTest of a file on a cluster, and follow it to its verdict."
     ),
+    "report": Command(module="report", extra="cli", help="Show the report of a run, as text, HTML, JUnit and more."),
 }
 
 
