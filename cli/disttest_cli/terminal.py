@@ -1,6 +1,7 @@
 """The only home of rich: what people see, with colours on a terminal that wants them and plain text anywhere else."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TextIO
@@ -29,6 +30,9 @@ STYLES: dict[str, str] = {
     Outcome.NOT_RUN.value: WARNING,
 }
 
+INDENT = "    "  # of what test code has said: it is shown as it is
+WORDS = re.compile(rf"\b(?:{'|'.join(Verdict)})\b|\b(?:{'|'.join(sorted(BAD))})(?= after )|\bmissed(?=: )")
+
 
 def console(stream: TextIO | None = None) -> Console:
     """For standard output unless another stream is named.
@@ -52,6 +56,15 @@ def console(stream: TextIO | None = None) -> Console:
 def styled(word: str) -> Text:
     """A verdict or outcome in its colour; everything else as it is."""
     return Text(harmless(word), style=STYLES.get(word, ""))
+
+
+def coloured(line: str) -> Text:
+    """A line of a report's text, which is harmless already, with its verdicts and bad endings in their colours."""
+    text = Text(line)
+    if not line.startswith(INDENT):
+        for found in WORDS.finditer(line):
+            text.stylize(STYLES.get(found.group(), BROKEN), *found.span())
+    return text
 
 
 def harmless(text: str) -> str:

@@ -1,21 +1,15 @@
 """`disttest report`: the report of a run, as people and other programs read it."""
 
-import re
 import sys
 from importlib import resources
 
 import click
-from rich.text import Text
 
 from disttest_cli import options, outputs, rendering, stored, terminal
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
 from disttest_cli.outputs import Output
-from disttest_contract.outcomes import BAD, Verdict
-
-INDENT = "    "  # of what test code has said: it keeps its colour
-WORDS = re.compile(rf"\b(?:{'|'.join(Verdict)})\b|\b(?:{'|'.join(sorted(BAD))})(?= after )|\bmissed(?=: )")
 
 
 @click.command("report")
@@ -106,18 +100,10 @@ def _deliver(output: Output, text: str) -> None:
     elif output.format == rendering.TEXT and sys.stdout.isatty():
         console = terminal.console()
         for line in text.splitlines():
-            console.print(_coloured(line))
+            console.print(terminal.coloured(line))
     else:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
-
-
-def _coloured(line: str) -> Text:
-    text = Text(line)
-    if not line.startswith(INDENT):
-        for found in WORDS.finditer(line):
-            text.stylize(terminal.STYLES.get(found.group(), terminal.BROKEN), *found.span())
-    return text
 
 
 def _print_schema() -> None:

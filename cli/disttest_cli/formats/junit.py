@@ -36,6 +36,7 @@ def render(subject: Subject) -> str:
     limit_bytes = telling.body_limit(sum(len(suite.cases) for suite in report.suites if suite.counts.bad))
     taken = Names(Counter())
     root = ET.Element("testsuites", name=names.suite_name(f"{report.namespace}/{report.name}"))
+    _stamp(root, report.started)
     for place, suite in enumerate(report.suites):
         root.append(_suite(report, suite, place, taken, limit_bytes))
     if notice := standing.of_run(report):
@@ -72,11 +73,16 @@ def _run(report: Report, notice: Notice) -> ET.Element:
 
 def _new_suite(report: Report, name: str, started: float) -> ET.Element:
     element = ET.Element("testsuite", name=name)
-    if moment := plain.moment(started):
-        element.set("timestamp", moment.strftime("%Y-%m-%dT%H:%M:%S"))
+    _stamp(element, started)
     if report.node_names:
         element.set("hostname", plain.one_line(report.node_names[0], PROPERTY_BYTES))
     return element
+
+
+def _stamp(element: ET.Element, seconds: float) -> None:
+    """UTC; the format has no time zones."""
+    if moment := plain.moment(seconds):
+        element.set("timestamp", moment.strftime("%Y-%m-%dT%H:%M:%S"))
 
 
 def _started(report: Report, suite: SuiteResult) -> float:

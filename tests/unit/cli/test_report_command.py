@@ -14,7 +14,6 @@ import jsonschema
 import pytest
 
 from disttest_cli import outputs, rendering, terminal
-from disttest_cli.commands import report as report_command
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.main import main
@@ -190,7 +189,7 @@ def test_without_o_it_is_text() -> None:
     ],
 )
 def test_verdicts_and_bad_endings_are_coloured_on_a_terminal(line: str, coloured: list[str]) -> None:
-    text = report_command._coloured(line)
+    text = terminal.coloured(line)
     assert [text.plain[span.start : span.end] for span in text.spans] == coloured
     assert text.plain == line
     assert all(verdict.value in terminal.STYLES for verdict in Verdict)
