@@ -178,6 +178,12 @@ def cluster_binary() -> None:
         raise SetupError("the development cluster's binary could not be built, see above")
 
 
+def browser() -> None:
+    """For tests of the HTML report: one on PATH, else Debian's in the cache."""
+    if subprocess.run([VENV / "bin" / "python", "-m", "devcluster.browser"], cwd=ROOT, check=False).returncode:
+        say("no headless browser, see above: the tests that open the HTML report will skip")
+
+
 def main() -> int:
     """Do what is asked; exit code 2 and one line if it cannot be done."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else "all"
@@ -185,7 +191,7 @@ def main() -> int:
         "venv": (virtual_environment,),
         "unit": (virtual_environment, prometheus),
         "monitoring": (prometheus, alertmanager),
-        "all": (system_packages, virtual_environment, prometheus, cluster_binary),
+        "all": (system_packages, virtual_environment, prometheus, browser, cluster_binary),
     }
     try:
         for step in steps[wanted]:

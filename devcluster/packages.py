@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devcluster import cache, locks
@@ -20,18 +20,27 @@ PROGRAM_FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
 COMPLETE = "complete"
 
 
-def unpacked(say: Say) -> Path:
+def unpacked(say: Say, packages: Sequence[str] = PACKAGES, needed_by: str = "real nodes and images") -> Path:
     """The directory that holds them, laid out as a root file system; made at the first call (50 MB of downloads)."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise ClusterError(f"real nodes and images need Debian or Ubuntu, for the packages {', '.join(PACKAGES)}")
-    key = hashlib.sha256("\0".join((*PACKAGES, _distribution())).encode()).hexdigest()[:16]
-    place = cache.root() / "packages" / key
+        raise ClusterError(f"{needed_by} need Debian or Ubuntu, for the packages {', '.join(packages)}")
+    place = home(packages)
     with locks.held(place.with_suffix(".lock"), "is unpacking these packages", say):
-        if not (place / COMPLETE).exists():
-            say(f"downloading and unpacking {', '.join(PACKAGES)} into {place}")
+        if not is_complete(place):
+            say(f"downloading and unpacking {', '.join(packages)} into {place}")
             shutil.rmtree(place, ignore_errors=True)
-            _unpack(place)
+            _unpack(place, packages)
     return place
+
+
+def home(packages: Sequence[str]) -> Path:
+    """Where they are, or would be. Packages of one release do not run on another, where libraries differ."""
+    key = hashlib.sha256("\0".join((*packages, _distribution())).encode()).hexdigest()[:16]
+    return cache.root() / "packages" / key
+
+
+def is_complete(place: Path) -> bool:
+    return (place / COMPLETE).exists()
 
 
 def environment(place: Path) -> Mapping[str, str]:
@@ -47,17 +56,16 @@ def environment(place: Path) -> Mapping[str, str]:
 
 
 def _distribution() -> str:
-    """Packages of one release do not run on another, where libraries differ."""
     file = Path("/etc/os-release")
     return file.read_text() if file.exists() else ""
 
 
-def _unpack(place: Path) -> None:
+def _unpack(place: Path, packages: Sequence[str]) -> None:
     if os.geteuid() == 0:
         _apt("update", "-q")
     # Only what this machine lacks: the rest of the libraries are the machine's own.
-    simulated = _apt("install", "--simulate", "--no-install-recommends", *PACKAGES)
-    wanted = {line.split()[1] for line in simulated.splitlines() if line.startswith("Inst ")} | set(PACKAGES)
+    simulated = _apt("install", "--simulate", "--no-install-recommends", *packages)
+    wanted = {line.split()[1] for line in simulated.splitlines() if line.startswith("Inst ")} | set(packages)
     with tempfile.TemporaryDirectory(dir=place.parent) as downloads:
         _apt("download", "-q", *sorted(wanted), directory=downloads)
         for archive in Path(downloads).glob("*.deb"):
