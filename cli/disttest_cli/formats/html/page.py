@@ -1,0 +1,166 @@
+"""The page: what is on it, and the template that it is poured into."""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from disttest_cli.formats.html import words
+from disttest_cli.formats.html.advice import advice
+from disttest_cli.formats.html.attempts import attempts, suspects
+from disttest_cli.formats.html.facts import environment
+from disttest_cli.formats.html.failures import Failures, failures
+from disttest_cli.formats.html.grid import SIGNS, grid
+from disttest_cli.formats.html.plots import bandwidth, speed
+from disttest_cli.formats.html.timeline import timeline
+from disttest_cli.formats.subject import Subject
+from disttest_contract.case_result import CaseResult
+from disttest_contract.outcomes import BAD, WORST_FIRST, Outcome, Verdict
+from disttest_contract.report import Report
+from disttest_contract.units import show_bytes
+
+ROWS = 30_000  # of the table of all cases
+CHUNK = 100  # rows that a browser lays out together, once they come into sight
+SLOWEST = 10
+PACKAGE = "disttest_cli.formats.html"
+TONES = {Verdict.PASSED: "good", Verdict.CANCELLED: "calm"}  # all others are bad
+Row = tuple[str, CaseResult]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A part of all cases; `kind` is an outcome, flaky or quarantined."""
+
+    kind: str
+    label: str
+    number: int
+    x: float = 0.0  # of its part of the bar, in percent; flaky and quarantined have none
+    width: float = 0.0
+
+
+def render(subject: Subject) -> str:
+    """One HTML document, complete in itself."""
+    report = subject.report
+    told = failures(report)
+    style, script = _asset("page.css"), _asset("page.js")
+    rows, left_out = all_cases(report)
+    page = _environment().get_template("page.html")
+    return page.render(
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704  # our own file
+        script=Markup(script),  # noqa: S704  # our own file
+        report=report,
+        tone=TONES.get(report.verdict, "bad"),
+        advice=advice(report.reason),
+        duration=words.duration(report.finished - report.started),
+        started=words.moment(report.started),
+        counts=counts(report),
+        told=told,
+        at_fault=_at_fault(report),
+        timeline=timeline(subject),
+        grid=grid(report),
+        bandwidth=bandwidth(report),
+        environment=environment(report),
+        attempts=attempts(subject),
+        suspects=suspects(subject),
+        slowest=slowest(report),
+        chunks=list(_chunks(rows, told)),
+        rows_left_out=left_out,
+    )
+
+
+def counts(report: Report) -> tuple[Count, ...]:
+    """Each outcome that occurred, the worst first; the bar shows them as parts of the whole."""
+    counted, found, x = report.counts, [], 0.0
+    for outcome in WORST_FIRST:
+        if number := counted[outcome]:
+            width = number / counted.total * 100
+            found.append(
+                Count(kind=outcome.value, label=label(outcome), number=number, x=round(x, 3), width=round(width, 3))
+            )
+            x += width
+    parts = (("flaky", counted.flaky), ("quarantined", counted.quarantined))
+    return (*found, *(Count(kind=kind, label=kind, number=number) for kind, number in parts if number))
+
+
+def label(outcome: str) -> str:
+    return "not run" if outcome == Outcome.NOT_RUN else outcome
+
+
+def all_cases(report: Report) -> tuple[list[Row], int]:
+    """In the order of the run; where they are too many, good ones are left out from the end."""
+    rows = [(suite.name, case) for suite in report.suites for case in suite.cases]
+    if len(rows) <= ROWS:
+        return rows, 0
+    room = max(0, ROWS - sum(case.outcome in BAD for _, case in rows))
+    kept: list[Row] = []
+    for row in rows:
+        is_bad = row[1].outcome in BAD
+        if is_bad or room > 0:
+            kept.append(row)
+            room -= not is_bad
+    return kept[:ROWS], len(rows) - len(kept[:ROWS])
+
+
+def slowest(report: Report) -> list[Row]:
+    rows = [(suite.name, case) for suite in report.suites for case in suite.cases if words.known(case.seconds)]
+    return sorted(rows, key=lambda row: -row[1].seconds)[:SLOWEST]
+
+
+def _chunks(rows: Sequence[Row], told: Failures) -> Iterator[list[tuple[str, CaseResult, int]]]:
+    """With the number of the place where each is told in full, or 0."""
+    places = told.places
+    for first in range(0, len(rows), CHUNK):
+        yield [(suite, case, places.get(id(case), 0)) for suite, case in rows[first : first + CHUNK]]
+
+
+def _at_fault(report: Report) -> list[str]:
+    names = dict(enumerate(report.node_names))
+    return [names.get(index, f"node index {index}") for index in report.at_fault]
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is fetched, and what runs is ours: a forged report that slips through has no script that may run."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    """Everything that a template shows is cleaned and escaped, without a word in the template."""
+    made = Environment(
+        loader=PackageLoader(PACKAGE, ""),
+        autoescape=True,
+        finalize=words.clean,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "seconds": words.duration,
+        "known": words.known,
+        "first_line": words.first_line,
+        "count": words.count,
+        "rank_list": words.rank_list,
+        "outcome": label,
+        "bytes": show_bytes,
+        "speed": speed,
+    }
+    made.globals |= {"where": words.where, "SIGNS": SIGNS, "BAD": BAD}
+    return made

@@ -1,0 +1,84 @@
+"""Texts and numbers of a report for a page. Pure. Reports can be forged: what cannot be seen is made visible."""
+
+import math
+import re
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from disttest_contract import limits, ranks
+
+# Control characters but for tab and line feed; what turns the direction of text or has no width; halves of characters.
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)
+PICTURES = 0x2400  # ␀ ␁ … of the characters below the space
+DELETE = 0x7F
+UNKNOWN = "unknown"
+RANKS_BYTES = 60
+MINUTE, HOUR = 60, 3600
+
+
+def clean(value: object) -> object:
+    """Of everything that goes into a page; what has been made here is left alone."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return UNSEEN.sub(_shown, value)
+    return value
+
+
+def _shown(match: re.Match[str]) -> str:
+    """␛ for an escape, ⟨U+202E⟩ for what has no picture."""
+    code = ord(match.group())
+    if code < ord(" "):
+        return chr(PICTURES + code)
+    return "␡" if code == DELETE else f"⟨U+{code:04X}⟩"
+
+
+def known(number: object) -> float | None:
+    """A number that can be drawn, of what may be none."""
+    if not isinstance(number, (int, float)) or not math.isfinite(number) or not 0 <= number < 1e12:
+        return None
+    return float(number)
+
+
+def duration(seconds: float | None) -> str:
+    """Three digits below a minute: 0.05 s, 12.4 s, 12 min 52 s, 3 h 05 min."""
+    seconds = known(seconds)
+    if seconds is None:
+        return UNKNOWN
+    if seconds < MINUTE:
+        return f"{seconds:.{2 if seconds < 10 else 1}f} s"
+    if seconds < HOUR:
+        return f"{int(seconds) // MINUTE} min {int(seconds) % MINUTE:02d} s"
+    return f"{int(seconds) // HOUR} h {int(seconds) % HOUR // MINUTE:02d} min"
+
+
+def moment(timestamp: float | None) -> str:
+    """In UTC: who reads it may be anywhere."""
+    seconds = known(timestamp)
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else UNKNOWN
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+
+
+def rank_list(some: tuple[int, ...]) -> str:
+    """Rank 9, or ranks 0-8,10 … where they are many."""
+    if not some:
+        return ""
+    return f"rank{'s' if len(some) > 1 else ''} {limits.cut(ranks.show(some), RANKS_BYTES)}"
+
+
+def where(some: tuple[int, ...], nodes: tuple[str, ...]) -> str:
+    """Rank 9 on gpu-node-23."""
+    shown = f"on {', '.join(nodes[:4])}{' …' if len(nodes) > 4 else ''}" if nodes else ""
+    return " ".join(part for part in (rank_list(some), shown) if part)
+
+
+def first_line(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "")
+
+
+def count(number: int, noun: str) -> str:
+    """1 case, 1,234 cases."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
