@@ -1,7 +1,7 @@
 """A real headless browser, one for all tests of a session, and pages that tell what they did."""
 
+import contextlib
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-unt
 from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
 from devcluster import browser as programs
+from devcluster.errors import ClusterError
 
 WIDE = {"width": 1280, "height": 900}
 
@@ -33,23 +34,33 @@ class Opened:
 Open = Callable[..., Opened]
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+@contextlib.contextmanager
+def started() -> Iterator[Browser]:
+    """The one that `make setup` got, else one of this machine. Raises ClusterError if there is none."""
     found = programs.find()
-    if found is None and shutil.which("apt-get") is None:
-        pytest.skip("no Chromium on PATH, and no apt-get by which `make setup` could get it")
     if found is None:
-        pytest.skip(
-            "no Chromium on PATH, and `make setup` could not get chromium-headless-shell: this release has none"
+        raise ClusterError(
+            "no Chromium on PATH, and `make setup` could get none: Debian has it as chromium-headless-shell"
         )
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
+        browser = playwright.chromium.launch(
             executable_path=found.program,
             env={**os.environ, **found.variables},
             chromium_sandbox=os.geteuid() != 0,  # its sandbox refuses root
         )
-        yield started
-        started.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    try:
+        with started() as one:
+            yield one
+    except ClusterError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture
@@ -77,6 +88,11 @@ def _listen(opened: Opened, own: str) -> None:
         if request.url != own:
             opened.requests.append(request.url)
 
+    def strike(request: Request) -> None:
+        if request.failure == "csp":  # the page's policy stopped it before it left
+            opened.requests.remove(request.url)
+
     opened.page.on("console", lambda message: opened.said.append(message.text))
     opened.page.on("pageerror", lambda error: opened.said.append(str(error)))
     opened.page.on("request", note)
+    opened.page.on("requestfailed", strike)

@@ -13,11 +13,12 @@ SINGLE_COLUMNS = 32  # up to so many ranks have a column each
 COLUMNS = 40  # of ranks that are alike
 LABEL_BYTES = 18
 UNTOLD = "untold"  # the report had no room for it
-WORST_FIRST = (
+WORST_FIRST: tuple[str, ...] = (
     RankEnding.CRASHED,
     RankEnding.ERRORED,
     RankEnding.FAILED,
     RankEnding.UNFINISHED,
+    UNTOLD,  # silence is no pass
     RankEnding.XPASSED,
     RankEnding.SKIPPED,
     RankEnding.XFAILED,
@@ -115,7 +116,7 @@ def alike(endings: Mapping[int, Endings]) -> dict[Endings, list[int]]:
 
 def worst(endings: Iterable[str]) -> str:
     seen = set(endings)
-    return next((ending.value for ending in WORST_FIRST if ending in seen), UNTOLD)
+    return next((str(ending) for ending in WORST_FIRST if ending in seen), UNTOLD)
 
 
 def _columns(endings: Mapping[int, Endings], report: Report) -> tuple[tuple[Column, ...], str]:

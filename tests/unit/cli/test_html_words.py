@@ -1,0 +1,70 @@
+import math
+
+import pytest
+from markupsafe import Markup
+
+from disttest_cli.formats.html import words
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain ünïcödé 漢字 🙂", "plain ünïcödé 漢字 🙂"),
+        ("tab\tand\nline", "tab\tand\nline"),
+        ("\x1b[31mred", "␛[31mred"),
+        ("null\x00 back\x08 return\r", "null␀ back␈ return␍"),
+        ("\x7f\x9b\x85", "␡⟨U+009B⟩⟨U+0085⟩"),
+        ("user\u202etxt.exe\u202c", "user⟨U+202E⟩txt.exe⟨U+202C⟩"),
+        ("\u2066a\u2069\u200b\ufeff\u2028", "⟨U+2066⟩a⟨U+2069⟩⟨U+200B⟩⟨U+FEFF⟩⟨U+2028⟩"),
+        ("half \ud800", "half ⟨U+D800⟩"),
+    ],
+)
+def test_what_cannot_be_seen_is_shown_and_the_rest_stays(text: str, shown: str) -> None:
+    assert words.clean(text) == shown
+    assert words.clean(shown) == shown
+
+
+@pytest.mark.parametrize("value", [7, 1.5, None, Markup("<b>\x07</b>")])
+def test_only_foreign_text_is_touched(value: object) -> None:
+    assert words.clean(value) is value
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.0, "0.00 s"),
+        (0.0512, "0.05 s"),
+        (12.44, "12.4 s"),
+        (300.02, "5 min 00 s"),
+        (771.7, "12 min 51 s"),
+        (11_100, "3 h 05 min"),
+        (-1.0, "unknown"),
+        (math.nan, "unknown"),
+        (math.inf, "unknown"),
+        (1e300, "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_durations_are_short_and_never_nonsense(seconds: float | None, shown: str) -> None:
+    assert words.duration(seconds) == shown
+
+
+def test_moments_are_in_utc_or_unknown() -> None:
+    assert words.moment(1_772_157_723.4) == "2026-02-27 02:02:03 UTC"
+    assert [words.moment(wrong) for wrong in (math.nan, -5.0, 1e300, 9e11, None)] == ["unknown"] * 5
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "shown"),
+    [
+        ((), (), ""),
+        ((9,), ("b",), "rank 9 on b"),
+        ((8, 9, 10), ("a", "b"), "ranks 8-10 on a, b"),
+        ((), tuple("abcdef"), "on a, b, c, d …"),
+        (tuple(range(0, 400, 2)), (), f"ranks {','.join(str(rank) for rank in range(0, 46, 2))}…"[:63] + "…"),
+    ],
+)
+def test_where_it_happened_is_said_in_few_words(ranks: tuple[int, ...], nodes: tuple[str, ...], shown: str) -> None:
+    said = words.where(ranks, nodes)
+    assert len(said.encode()) <= words.RANKS_BYTES + len("ranks ")
+    assert said == shown or (len(ranks) > 100 and said.startswith("ranks 0,2,4,") and said.endswith("…"))
