@@ -18,7 +18,6 @@ from tests.support.reports import a_subject
 
 FOLDER = Path(__file__).parents[2] / "docs/images"
 WIDTH = 1200
-COLOURS = 128  # a page has few, and a file with a palette is a third of the size
 Scheme = Literal["light", "dark"]
 # name -> colours of the page, what is at its top (empty: the beginning), height
 PICTURES: Mapping[str, tuple[Scheme, str, int]] = {
@@ -37,7 +36,7 @@ def take(page: Page, top: str, height: int) -> bytes:
         page.locator(top).evaluate("(element) => element.scrollIntoView()")
     picture = Image.open(io.BytesIO(page.screenshot(animations="disabled")))
     out = io.BytesIO()
-    picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    picture.convert("RGB").save(out, "PNG", optimize=True)  # without alpha, packed as well as can be
     return out.getvalue()
 
 

@@ -10,10 +10,9 @@ from disttest_contract import limits, ranks
 
 # Control characters but for tab and line feed; what turns the direction of text or has no width; halves of characters.
 UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-PICTURES = 0x2400  # ␀ ␁ … of the characters below the space
-DELETE = 0x7F
+BYTE, BASIC_PLANE = 0xFF, 0xFFFF
 UNKNOWN = "unknown"
 RANKS_BYTES = 60
 MINUTE, HOUR = 60, 3600
@@ -27,11 +26,11 @@ def clean(value: object) -> object:
 
 
 def _shown(match: re.Match[str]) -> str:
-    """␛ for an escape, ⟨U+202E⟩ for what has no picture."""
+    r"""\x1b for an escape, \u202e for what turns a line around: every font has these letters."""
     code = ord(match.group())
-    if code < ord(" "):
-        return chr(PICTURES + code)
-    return "␡" if code == DELETE else f"⟨U+{code:04X}⟩"
+    if code <= BYTE:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= BASIC_PLANE else f"\\U{code:08x}"
 
 
 def known(number: object) -> float | None:
