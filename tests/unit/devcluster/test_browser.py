@@ -1,0 +1,57 @@
+"""Which browser pages are tested with: one in the cache, one of the machine, or none."""
+
+from pathlib import Path
+
+import pytest
+
+from devcluster import browser, packages
+from devcluster.errors import ClusterError
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where it would be unpacked, and a PATH without anything."""
+    monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/own")
+    return packages.home(browser.PACKAGES)
+
+
+def unpack(place: Path) -> None:
+    for folder in ("usr/lib/x86_64-linux-gnu/pulseaudio", "usr/lib/chromium"):
+        (place / folder).mkdir(parents=True)
+    (place / "usr/lib/x86_64-linux-gnu/liba.so.1").touch()
+    (place / "usr/lib/x86_64-linux-gnu/pulseaudio/libb.so").touch()
+    (place / packages.COMPLETE).touch()
+
+
+def test_one_that_was_unpacked_has_libraries_and_fonts_of_its_own(place: Path) -> None:
+    unpack(place)
+    found = browser.find()
+    assert found is not None
+    assert found.program == place / browser.PROGRAM
+    libraries = place / "usr/lib/x86_64-linux-gnu"
+    assert found.variables["LD_LIBRARY_PATH"] == f"{libraries}:{libraries}/pulseaudio:/own"
+    assert f"<dir>{place}/usr/share/fonts</dir>" in Path(found.variables["FONTCONFIG_FILE"]).read_text()
+
+
+def test_one_that_was_not_unpacked_to_its_end_is_none(place: Path) -> None:
+    unpack(place)
+    (place / packages.COMPLETE).unlink()
+    assert browser.find() is None
+
+
+def test_one_on_path_will_do_as_it_is(place: Path, tmp_path: Path) -> None:
+    own = tmp_path / "bin/chromium"
+    own.parent.mkdir()
+    own.touch(mode=0o755)
+    assert browser.find() == browser.Browser(program=own, variables={})
+
+
+def test_without_one_and_without_apt_it_is_said_what_is_needed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(
+        ClusterError, match="tests of pages need Debian or Ubuntu, for the packages chromium-headless-shell"
+    ):
+        browser.get(print)
+    assert browser.main() == 1
+    assert capsys.readouterr().err.startswith("no browser: tests of pages need Debian or Ubuntu")
