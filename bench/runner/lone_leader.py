@@ -25,8 +25,7 @@ async def lead(environment: AgentEnvironment) -> None:
     leader.board.tell(agent.end_message(Stop(report.verdict, report.reason, report.message)))
     server.close()
     await leader.board.hang_up(5)
-    lines, _ = publish.frame(report, environment.nonce, REPORT_BYTES)
-    print("\n".join(lines))
+    print("\n".join(publish.frame(report, environment.nonce, REPORT_BYTES).lines))
 
 
 def main() -> None:

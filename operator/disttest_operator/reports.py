@@ -52,8 +52,6 @@ def _word(found: ReportFound | ReportLost | LogUnreadable) -> str:
 async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound) -> Stored:
     """Failing to store it must not keep the run from its verdict, but it is said."""
     packed = await _aside(len(found.raw), packing.pack, found)
-    if packed is None:
-        return Stored(problem="it is too large to be stored, even without its details")
     problem = f"left out for its size: {packed.trimmed}" if packed.trimmed else ""
     try:
         for free in (name, naming.spare_report_config_map(test, name)):

@@ -12,6 +12,7 @@ import re
 import zlib
 
 from disttest_contract import limits
+from disttest_contract.squeeze import LEVEL, squeeze
 
 MARK = "DISTTEST-REPORT"
 
@@ -26,7 +27,20 @@ class NoFrameError(FrameError):
 
 def encode(payload: bytes, nonce: str) -> list[str]:
     """The lines that carry `payload`."""
-    text = base64.b64encode(zlib.compress(payload, 9)).decode()
+    return _lines(zlib.compress(payload, LEVEL), payload, nonce)
+
+
+def encode_within(payload: bytes, nonce: str, limit_bytes: int) -> list[str] | None:
+    """The same, if they have no more bytes than that."""
+    packed = squeeze(payload, limit_bytes * 3 // 4)  # base64 takes 4 bytes for 3
+    if packed is None:
+        return None
+    lines = _lines(packed, payload, nonce)
+    return lines if sum(len(line) + 1 for line in lines) <= limit_bytes else None
+
+
+def _lines(packed: bytes, payload: bytes, nonce: str) -> list[str]:
+    text = base64.b64encode(packed).decode()
     size = limits.FRAME_LINE_BYTES - 128
     parts = [text[i : i + size] for i in range(0, len(text), size)]
     digest = hashlib.sha256(payload).hexdigest()

@@ -7,8 +7,11 @@ MOST = 1 << 16  # a gang of 512 nodes with 128 ranks each
 
 def show(ranks: Iterable[int]) -> str:
     """Each once, in order."""
+    ordered = sorted(set(ranks))
+    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:  # as mostly: hundreds without a gap
+        return f"{ordered[0]}-{ordered[-1]}"
     runs: list[tuple[int, int]] = []
-    for rank in sorted(set(ranks)):
+    for rank in ordered:
         first = runs.pop()[0] if runs and runs[-1][1] == rank - 1 else rank
         runs.append((first, rank))
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

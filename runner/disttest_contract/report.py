@@ -1,13 +1,15 @@
 """The report of one attempt: what every case, suite and step came to. Readers ignore what they do not know."""
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from disttest_contract import limits
+from disttest_contract import limits, trimming
 from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
-from disttest_contract.outcomes import Counts, Reason, Verdict
+from disttest_contract.left_out import NOTHING, LeftOut
+from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
 from disttest_contract.preflight import NodeFacts
 from disttest_contract.thresholds import Threshold
 
@@ -22,6 +24,7 @@ __all__ = [
     "Report",
     "SuiteResult",
     "judge_cases",
+    "judge_suites",
 ]
 
 
@@ -37,14 +40,23 @@ class SuiteResult:
     message: str = ""
     seconds: float
     cases: tuple[CaseResult, ...] = ()
+    left_out: LeftOut = NOTHING  # cases for which there was no room
 
     @property
     def counts(self) -> Counts:
-        return Counts.of(
+        """Of those that were left out too."""
+        here = Counts.of(
             (case.outcome for case in self.cases),
             flaky=sum(case.is_flaky for case in self.cases),
             quarantined=sum(case.is_excused for case in self.cases),
         )
+        return Counts.sum([here, self.left_out.counts])
+
+    @property
+    def excused(self) -> Mapping[Outcome, int]:
+        """How many cases in quarantine ended badly, by how."""
+        here = Counter(case.outcome for case in self.cases if case.is_excused)
+        return here + Counter(self.left_out.excused)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +67,7 @@ class SuiteResult:
             "seconds": round(self.seconds, 3),
             "counts": self.counts.to_json(),
             "cases": [case.to_json() for case in self.cases],
+            **({"leftOut": self.left_out.to_json()} if self.left_out.counts.total else {}),
         }
 
     @classmethod
@@ -66,7 +79,14 @@ class SuiteResult:
             message=str(data.get("message", "")),
             seconds=float(data["seconds"]),
             cases=tuple(CaseResult.from_json(case) for case in data["cases"]),
+            left_out=LeftOut.from_json(data["leftOut"]) if "leftOut" in data else NOTHING,
         )
+
+
+def judge_suites(suites: Iterable[SuiteResult]) -> tuple[Verdict, Reason]:
+    """What their cases come to, with those that were left out."""
+    seen = tuple(suites)
+    return judge(Counts.sum(suite.counts for suite in seen), sum((Counter(suite.excused) for suite in seen), Counter()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,14 +170,17 @@ class Report:
 
     def dumps(self) -> bytes:
         """Compact UTF-8."""
-        return json.dumps(self.to_json(), separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+        return trimming.dumps(self.to_json())
 
     @classmethod
     def loads(cls, raw: bytes) -> Self:
-        """Read what `dumps` wrote. Raises InvalidReportError for anything else; counts are taken from the cases."""
+        """Read what `dumps` wrote. Raises InvalidReportError for anything else; counts are taken from the cases.
+
+        Only a report that says that it was trimmed may count cases that are not in it.
+        """
         if len(raw) > limits.REPORT_BYTES:
             raise InvalidReportError(f"the report has {len(raw)} bytes, more than {limits.REPORT_BYTES}")
-        if (values := sum(map(raw.count, (b",", b"[", b"{")))) > limits.REPORT_VALUES:
+        if (values := trimming.values(raw)) > limits.REPORT_VALUES:
             raise InvalidReportError(f"the report has {values} commas and brackets, more than {limits.REPORT_VALUES}")
         try:
             data = json.loads(raw)
@@ -165,11 +188,14 @@ class Report:
                 raise InvalidReportError(f"the report is of schema {data['schema']!r}, this reader knows {SCHEMA}")
             if (cases := sum(len(suite["cases"]) for suite in data["suites"])) > limits.CASES:
                 raise InvalidReportError(f"the report has {cases} cases, more than {limits.CASES}: make several runs")
-            return cls._from_json(data)
+            report = cls._from_json(data)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, InvalidReportError):
                 raise
             raise InvalidReportError(f"the report cannot be read: {type(error).__name__}: {error}") from error
+        if not report.trimmed and any(suite.left_out.counts.total for suite in report.suites):
+            raise InvalidReportError("the report counts cases that are not in it, and does not say that it was cut")
+        return report
 
     @classmethod
     def _from_json(cls, data: Mapping[str, Any]) -> Self:

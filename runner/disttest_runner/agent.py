@@ -103,8 +103,10 @@ class Agent:
         """The log first: the termination message vouches for what is in it."""
         self.log.say_what_was_cut()
         self.log.say(f"verdict {report.verdict} ({report.reason}): {report.message}")
-        lines, digest = publish.frame(report, self.environment.nonce, REPORT_BYTES)
-        self.log.report(lines)
+        framed = publish.frame(report, self.environment.nonce, REPORT_BYTES)
+        if framed.trimmed:
+            self.log.say(f"warning: the report was too large; left out: {framed.trimmed}")
+        self.log.report(framed.lines)
         was_cut_short = report.verdict is Verdict.INFRA_FAILED
         self.termination.update(
             step="finished",
@@ -113,7 +115,7 @@ class Agent:
             reason=report.reason,
             message=report.message,
             counts=report.counts,
-            report_sha256=digest,
+            report_sha256=framed.sha256,
         )
 
     # --- following

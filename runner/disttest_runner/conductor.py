@@ -25,6 +25,7 @@ from disttest_runner.diagnosis import leading
 from disttest_runner.step import Answers
 from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import InterruptedRunError, Switchboard
+from disttest_runner.thrift import Thrift
 
 STACKS_SECONDS = 5.0
 ADVICE = "is the file named test_*.py, and do its functions begin with test_?"
@@ -71,6 +72,7 @@ class Conductor:
         self.plan, self.world, self.board = plan, world, board
         self.done: list[SuiteResult] = []
         self.generation = 0
+        self.thrift = Thrift()
         self.times = times
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
@@ -208,14 +210,14 @@ class Conductor:
         if measured := measurements.gather(answers.by_node.values()):
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
-        run.record(number, thresholds.judged(result, self.plan.thresholds))
+        run.record(number, self.thrift.kept(thresholds.judged(result, self.plan.thresholds)))
         # a rank could not undo what the case did to its process: the next case must not meet it
         stale = any(answer.get("stale") for answer in answers.by_node.values())
         run.needs_gang = blame.needs_new_gang(result) or stale  # being slow leaves no rank behind
         self._observer.ended(run, number)
         closer = await self._closer_look.at(run.plan.name, result)
         if closer is not result:
-            run.amend(closer)
+            run.amend(self.thrift.kept(closer))
 
     async def _evidence(self, answers: Answers) -> Evidence:
         board = self.board

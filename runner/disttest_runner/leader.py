@@ -220,6 +220,7 @@ class Leader:
             at_fault=stop.at_fault if stop else (),
             series=plan.series,
             thresholds=plan.thresholds,
+            trimmed=conductor.thrift.said if conductor else "",
         )
 
 

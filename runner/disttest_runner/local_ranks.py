@@ -10,8 +10,7 @@ from typing import Any
 
 from disttest_contract.outcomes import BAD
 from disttest_contract.plan import RunPlan
-from disttest_runner import gpus, measurements, processes
-from disttest_runner.blame import Said
+from disttest_runner import gpus, heard, processes
 from disttest_runner.diagnosis import witness
 from disttest_runner.diagnosis.details import Details
 from disttest_runner.diagnosis.witness import Witness
@@ -200,24 +199,23 @@ class LocalRanks:
         try:
             message = unpack(raw)
             if message["op"] == "collected" and self._case is None:
-                self._ids[str(message["digest"])] = message["ids"]
+                message = heard.collected(message)
+                self._ids[message["digest"]] = message["ids"]
                 self._said[rank] = message
                 self._collected()
             elif message["op"] == "done" and message["case"] == self._case:
-                Said.read([message["outcome"], ""])  # raises for what is no outcome
-                if "measured" in message:
-                    measurements.read(message["measured"])  # likewise
+                message = heard.done(message)
                 self._said[rank] = message
                 self._done(rank, message)
         except (WireError, KeyError, ValueError, TypeError) as error:
-            self._log.say(f"warning: rank {rank} sent something that is not a result ({error!r}); ignored")
+            self._log.say(f"warning: rank {rank} sent something that is not a result ({error!r:.200}); ignored")
 
     def _collected(self) -> None:
         if len(self._said) < self._expected:
             return
         digests: dict[str, list[int]] = {}
         for rank, message in self._said.items():
-            digests.setdefault(str(message["digest"]), []).append(rank)
+            digests.setdefault(message["digest"], []).append(rank)
         errors = {rank: message["error"] for rank, message in self._said.items() if message["error"]}
         ids = self._said[0]["ids"] if 0 in self._said else None
         note = next((message["note"] for message in self._said.values() if message["note"]), "")

@@ -14,11 +14,11 @@ from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult, Report
 from disttest_contract.thresholds import Threshold
+from disttest_contract.trimming import RULES
 from disttest_operator.core import bandwidth, run_plan, status
 from disttest_operator.core.classify import classify
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.model import DistTest
-from disttest_operator.core.packing import TRIMS
 from tests.support import openapi
 from tests.support.measured import GB, GIB, a_measured_case, a_measurement, a_threshold
 from tests.support.runs import a_report_of, a_spec, a_test, an_ended_pod, evidence, found
@@ -165,7 +165,7 @@ def test_a_stored_report_comes_to_the_same_however_short_it_had_to_be() -> None:
     """Another operator reads it from its ConfigMap when the log is gone."""
     report = measured(a_measurement())
     short = report.to_json()
-    for _, trim in TRIMS:
+    for _, trim in RULES:
         trim(short)
     kept = Report.loads(json.dumps(short).encode())
     assert bandwidth.missed(kept, WANTED) == bandwidth.missed(report, WANTED) == ""

@@ -121,3 +121,39 @@ def test_parts_that_this_reader_does_not_know_are_no_reason_to_refuse_a_report()
 def test_what_is_no_report_is_said_to_be_none(raw: bytes) -> None:
     with pytest.raises(InvalidReportError):
         read_report(raw, a_test(), None)
+
+
+def trimmed(*, counts: dict[str, int], **more: object) -> bytes:
+    """A report that passed, and counts more cases than it has."""
+    data = a_report().to_json()
+    data["trimmed"] = "cases that did not fail"
+    data["suites"][0]["leftOut"] = {"counts": counts, **more}
+    return json.dumps(data).encode()
+
+
+def read(raw: bytes) -> Report:
+    report = Report.loads(raw)
+    return read_report(report.dumps(), a_test(), announced(report)).report
+
+
+def test_cases_that_were_left_out_for_the_size_of_a_report_count() -> None:
+    report = read(trimmed(counts={"passed": 19_998}))
+    assert conclusion(report) == (Verdict.PASSED, Reason.ALL_CASES_PASSED)
+    assert report.counts.total == 20_000
+
+
+@pytest.mark.parametrize(
+    ("counts", "more", "why"),
+    [
+        ({"failed": 1}, {}, "its cases come to TestsFailed"),
+        ({"hung": 1}, {}, "its cases come to Hung"),
+        ({"failed": 1}, {"quarantined": {"failed": 1}}, "cannot be seen"),
+        ({"passed": 1}, {"flaky": 1}, "cannot be seen"),
+    ],
+    ids=["failed", "hung", "excused", "flaky"],
+)
+def test_a_pass_is_not_believed_that_leaves_out_what_would_have_to_be_seen(
+    counts: dict[str, int], more: dict[str, object], why: str
+) -> None:
+    with pytest.raises(InvalidReportError, match=why):
+        read(trimmed(counts=counts, **more))

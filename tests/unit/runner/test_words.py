@@ -124,21 +124,25 @@ def report_of(cases: int, stack_characters: int, message_characters: int) -> Rep
 
 def test_a_report_that_fits_is_whole() -> None:
     report = report_of(3, 1000, 600)
-    lines, digest = publish.frame(report, "nonce", 1 << 20)
+    framed = publish.frame(report, "nonce", 1 << 20)
+    lines, digest = framed.lines, framed.sha256
     assert Report.loads(frames.decode("\n".join(lines), "nonce")) == report
     assert len(digest) == 64
 
 
-@pytest.mark.parametrize(("limit", "left"), [(70_000, 600), (30_000, 256), (4_000, 0)])
-def test_a_report_that_does_not_fit_loses_stacks_then_words_but_no_case(limit: int, left: int) -> None:
-    lines, _ = publish.frame(report_of(100, 1000, 600), "nonce", limit)
-    read = Report.loads(frames.decode("\n".join(lines), "nonce"))
-    assert [case.id for case in read.suites[0].cases] == [f"case-{number}" for number in range(100)]
-    assert read.counts[Outcome.HUNG] == 100
-    assert "too large for the log" in read.message
-    assert sum(len(line) + 1 for line in lines) <= limit
+@pytest.mark.parametrize(("limit", "left"), [(70_000, 512), (18_000, 160), (4_000, 160)])
+def test_a_report_that_does_not_fit_loses_stacks_then_words_then_cases_and_says_so(limit: int, left: int) -> None:
+    framed = publish.frame(report_of(100, 1000, 600), "nonce", limit)
+    read = Report.loads(frames.decode("\n".join(framed.lines), "nonce"))
+    assert sum(len(line) + 1 for line in framed.lines) <= limit
+    assert framed.trimmed == read.trimmed != ""
+    kept = [case.id for case in read.suites[0].cases]
+    assert kept == [f"case-{number}" for number in range(100)][: len(kept)]
+    assert (len(kept) == 100) is (limit > 4_000)
+    assert kept
+    assert (read.counts.total, read.counts[Outcome.HUNG]) == (100, 100)
     assert not any(case.stacks for case in read.suites[0].cases)
-    assert {len(case.message.encode()) for case in read.suites[0].cases} == {left}
+    assert max(len(case.message.encode()) for case in read.suites[0].cases) <= left
 
 
 def test_the_shortest_report_still_knows_flaky_cases_and_tells_long_ids_apart() -> None:
@@ -148,7 +152,7 @@ def test_the_shortest_report_still_knows_flaky_cases_and_tells_long_ids_apart() 
         dataclasses.replace(case, id=noise(7, 5000) + str(number), outcome=Outcome.PASSED, earlier=(tried,))
         for number, case in enumerate(report.suites[0].cases)
     ]
-    lines, _ = publish.frame(dataclasses.replace(report, suites=(suite("s", *cases),)), "nonce", 1600)
+    lines = publish.frame(dataclasses.replace(report, suites=(suite("s", *cases),)), "nonce", 2600).lines
     read = Report.loads(frames.decode("\n".join(lines), "nonce"))
     assert read.counts.flaky == 2
     assert len({case.id for case in read.suites[0].cases}) == 2

@@ -1,0 +1,178 @@
+"""What is left out of a report that is too large: the same rules for the leader's log and for a ConfigMap.
+
+Each rule is applied on top of those before it, until the report fits; what tells least goes first. `trimmed` says in
+words what was done. Counts and verdict stay: cases that go are counted in `leftOut` of their suite. The last rule
+always comes to something that fits. Pure; on the JSON, which is what has a size.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from disttest_contract import last_resort, left_out, limits
+from disttest_contract.left_out import is_bad
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+STACK_BYTES = 1024
+RANK_MESSAGE_BYTES = 256
+RANKS = 16
+NODES = 8
+MEASUREMENTS = 256  # of the whole report
+SENTENCES = ("summary", "artifacts")  # of a diagnosis
+BY_RANK = "byRank"
+TRIMMED = "trimmed"
+BETWEEN = "; "
+
+
+def fit(report: Json, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:
+    """The report's bytes, what `pack` made of them, and what was left out. `pack` says None to what is too large.
+
+    The report is changed. Raises ValueError where `pack` refuses even a few hundred KiB.
+    """
+    said = str(report.pop(TRIMMED, ""))
+    raw = dumps(_with_words(report, said))
+    if (packed := _packed(report, raw, pack)) is not None:
+        return raw, packed, said
+    size = len(raw) - len(said.encode()) + (0 if said else len(f',"{TRIMMED}":""'))
+    for words, rule in RULES:
+        rule(report)
+        more = _joined(said, words)
+        raw = dumps(_with_words(report, more))
+        size, size_before = len(raw) - len(more.encode()), size
+        if size == size_before:
+            continue  # there was nothing of the kind
+        said = more
+        if (packed := _packed(report, raw, pack)) is not None:
+            return raw, packed, said
+    return _last_resort(report, said, pack)
+
+
+def _last_resort(report: Json, said: str, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:
+    """As many cases as there is room for, and of all else what has an upper bound."""
+    shortest = last_resort.Shortest(report)
+
+    def attempt(count: int) -> tuple[bytes, T, str] | None:
+        words = _joined(limits.cut(said, limits.MESSAGE_BYTES), last_resort.words(count))
+        short = shortest.with_cases(count)
+        raw = dumps(_with_words(short, words))
+        packed = _packed(short, raw, pack)
+        return None if packed is None else (raw, packed, words)
+
+    best, fits, too_many = attempt(0), 0, shortest.most + 1
+    if best is None:
+        raise ValueError("there is no room for a report, not even for one without cases")
+    while too_many - fits > 1:
+        count = (fits + too_many) // 2
+        found = attempt(count)
+        best, fits, too_many = (found, count, too_many) if found else (best, fits, count)
+    return best
+
+
+def dumps(report: Json) -> bytes:
+    """Compact UTF-8."""
+    return json.dumps(report, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+
+
+def _packed(report: Json, raw: bytes, pack: Callable[[bytes], T | None]) -> T | None:
+    """None as well where no reader would take it."""
+    cases = sum(len(suite["cases"]) for suite in report["suites"])
+    is_readable = len(raw) <= limits.REPORT_BYTES and values(raw) <= limits.REPORT_VALUES and cases <= limits.CASES
+    return pack(raw) if is_readable else None
+
+
+def values(raw: bytes) -> int:
+    return sum(map(raw.count, (b",", b"[", b"{")))
+
+
+def _with_words(report: Json, words: str) -> Json:
+    return {**report, TRIMMED: words} if words else report
+
+
+def _joined(said: str, words: str) -> str:
+    parts = said.split(BETWEEN) if said else []
+    if words.startswith(last_resort.HEAD):  # cut once more
+        parts = [part for part in parts if not part.startswith(last_resort.HEAD)]
+    return BETWEEN.join(parts if words in parts else [*parts, words])
+
+
+def _cases(report: Json) -> Iterator[Json]:
+    return (case for suite in report["suites"] for case in suite["cases"])
+
+
+def _cut_good_messages(report: Json) -> None:
+    for case in _cases(report):
+        if not is_bad(case):
+            case.pop("message", None)
+            for group in case.get(BY_RANK, ()):
+                group.pop("message", None)
+
+
+def _cut_stacks(report: Json) -> None:
+    for case in _cases(report):
+        if "stacks" in case:
+            case["stacks"] = {rank: limits.cut(text, STACK_BYTES) for rank, text in case["stacks"].items()}
+        if "diagnosis" in case:
+            case["diagnosis"] = {key: case["diagnosis"][key] for key in SENTENCES if key in case["diagnosis"]}
+
+
+def _cut_ranks(report: Json) -> None:
+    for case in _cases(report):
+        for one in (case, *case.get("earlier", ())):
+            if "ranks" in one:
+                one["ranks"] = one["ranks"][:RANKS]
+            if "nodes" in one:
+                one["nodes"] = one["nodes"][:NODES]
+        for group in case.get(BY_RANK, ()):
+            if "message" in group:
+                group["message"] = limits.cut_middle(group["message"], RANK_MESSAGE_BYTES)
+
+
+def _cut_messages(report: Json) -> None:
+    for case in _cases(report):
+        case.pop("stacks", None)
+        for group in case.get(BY_RANK, ()):
+            group.pop("message", None)
+        for one in (case, *case.get("earlier", ())):
+            if "message" in one:
+                one["message"] = limits.cut_middle(one["message"], limits.FAILURE_MESSAGE_BYTES)
+        if not case.get("quarantined"):  # a pattern must still fit it
+            case["id"] = limits.cut_id(case["id"])
+
+
+def _cut_measurements(report: Json) -> None:
+    """What thresholds are judged by stays: the slowest of each kind, and first what has a threshold."""
+    slowest: dict[tuple[str, str, int], Json] = {}
+    for case in _cases(report):
+        for one in case.get("measurements", ()):
+            key = (one["collective"], one["dtype"], one["sizeBytes"])
+            if key not in slowest or one["busBytesPerSecond"] < slowest[key]["busBytesPerSecond"]:
+                slowest[key] = one
+    asked = {(one["collective"], one["sizeBytes"]) for one in report.get("thresholds", ())}
+    ranked = sorted(slowest, key=lambda key: ((key[0], key[2]) not in asked, key))
+    kept = {id(slowest[key]) for key in ranked[:MEASUREMENTS]}
+    for case in _cases(report):
+        if left := [one for one in case.pop("measurements", ()) if id(one) in kept]:
+            case["measurements"] = left
+
+
+def _drop_good_cases(report: Json) -> None:
+    """But for those that tell more than that they passed."""
+    for suite in report["suites"]:
+        kept = [case for case in suite["cases"] if is_bad(case) or case.keys() & {"earlier", "measurements"}]
+        left_out.keep(suite, kept)
+
+
+# What is left out, in words, and how. `docs/runner.md` has the table.
+RULES: tuple[tuple[str, Callable[[Json], None]], ...] = (
+    ("messages of cases that did not fail", _cut_good_messages),
+    (f"stacks beyond {STACK_BYTES} bytes, and all of a diagnosis but its sentence", _cut_stacks),
+    (
+        f"ranks beyond {RANKS} and nodes beyond {NODES} of a case, messages of ranks beyond {RANK_MESSAGE_BYTES} bytes",
+        _cut_ranks,
+    ),
+    (f"stacks, messages of ranks, other messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes", _cut_messages),
+    ("measurements but the slowest of each collective, type and size", _cut_measurements),
+    ("cases that did not fail", _drop_good_cases),
+)

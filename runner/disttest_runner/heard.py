@@ -1,0 +1,29 @@
+"""What a rank has sent, checked and cut: test code shares the process that wrote it. Pure."""
+
+from typing import Any
+
+from disttest_contract import limits
+from disttest_runner import measurements
+from disttest_runner.blame import Said
+from disttest_runner.wire import Message
+
+DIGEST_CHARACTERS = 64
+
+
+def collected(message: Message) -> Message:
+    """Raises KeyError for what is not whole."""
+    digest = str(message["digest"])[:DIGEST_CHARACTERS]
+    return {**message, "digest": digest, "error": _end(message["error"]), "note": _end(message["note"])}
+
+
+def done(message: Message) -> Message:
+    """Raises KeyError, TypeError or ValueError for what is no outcome or no measurement."""
+    Said.read([message["outcome"], ""])
+    if "measured" in message:
+        measurements.read(message["measured"])
+    return {**message, "message": _end(message["message"])}
+
+
+def _end(text: Any) -> str:
+    """A rank cuts what it says, but need not; the end says what went wrong."""
+    return str(text)[-limits.MESSAGE_BYTES :]
