@@ -59,7 +59,7 @@ def _slowest(one: Measurement, report: Report) -> str:
     if one.slowdown < NOTABLE:
         return ""
     index = one.slowest_rank // report.ranks_per_node if report.ranks_per_node else 0
-    where = f" on {report.node_names[index]}" if index < len(report.node_names) else ""
+    where = f" on {report.node_names[index]}" if 0 <= index < len(report.node_names) else ""
     return f"{one.slowest_rank}{where}, {one.slowdown:.1f}x the median"
 
 

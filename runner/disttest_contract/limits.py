@@ -6,6 +6,7 @@ TERMINATION_MESSAGE_BYTES = 4096  # what a kubelet keeps of one container
 REPORT_BYTES = 64 << 20  # of the JSON, unpacked: a reader unpacks no more
 REPORT_VALUES = 1_500_000  # commas and brackets of that JSON: what is read takes memory by its values
 CASES = 100_000  # of a report
+NUMBER = 10**18  # of a report
 CONFIG_MAP_REPORT_BYTES = 900 << 10  # of the gzip in a ConfigMap of at most 1 MiB
 LOG_BYTES = 4 << 20  # of one container: only the newest file of a rotated log can be read back
 MESSAGE_BYTES = 4096  # of one case in the report

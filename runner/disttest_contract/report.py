@@ -183,7 +183,7 @@ class Report:
         if (values := trimming.values(raw)) > limits.REPORT_VALUES:
             raise InvalidReportError(f"the report has {values} commas and brackets, more than {limits.REPORT_VALUES}")
         try:
-            data = json.loads(raw)
+            data = json.loads(raw, parse_int=_integer, parse_float=_number, parse_constant=_number)
             if data["schema"] != SCHEMA:
                 raise InvalidReportError(f"the report is of schema {data['schema']!r}, this reader knows {SCHEMA}")
             if (cases := sum(len(suite["cases"]) for suite in data["suites"])) > limits.CASES:
@@ -226,6 +226,21 @@ class Report:
             thresholds=tuple(Threshold.from_json(one) for one in data.get("thresholds", ())),
             trimmed=str(data.get("trimmed", "")),
         )
+
+
+def _integer(text: str) -> int:
+    """Larger ones than there are in a report make trouble wherever they are shown or divided."""
+    value = int(text)
+    if abs(value) > limits.NUMBER:
+        raise ValueError(f"a number with {len(text)} digits")
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not abs(value) <= limits.NUMBER:  # also of what is no number
+        raise ValueError(f"{text:.20} is no number that a report has")
+    return value
 
 
 def _time(value: object) -> float | None:

@@ -130,6 +130,14 @@ def test_a_report_with_numbers_that_are_none_is_refused(path: tuple[str, ...]) -
         Report.loads(json.dumps(data).encode())
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "1e19", "1" + "0" * 19, "-1" + "0" * 4000])
+@pytest.mark.parametrize("key", ["seconds", "exitCode"])
+def test_a_number_that_no_report_has_is_refused_wherever_it_is(number: str, key: str) -> None:
+    raw = json.dumps(json.loads(REPORT.dumps()) | {key: "HERE"}).replace('"HERE"', number)
+    with pytest.raises(InvalidReportError):
+        Report.loads(raw.encode())
+
+
 def test_a_report_with_too_many_cases_is_refused() -> None:
     data = json.loads(REPORT.dumps())
     data["suites"][0]["cases"] = [{"id": "x", "outcome": "passed", "seconds": 0}] * (limits.CASES + 1)

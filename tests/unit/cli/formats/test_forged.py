@@ -1,0 +1,64 @@
+"""Reports that nobody meant to write: whatever can be read can be shown, in every format."""
+
+import json
+import random
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from disttest_cli import rendering
+from disttest_cli.formats import markdown
+from disttest_cli.formats.subject import Subject
+from disttest_contract import limits
+from disttest_contract.report import InvalidReportError, Report
+from tests.support import report_samples as samples
+
+NUMBERS = (-1, -(10**6), 0, 1, -limits.NUMBER, limits.NUMBER, 1e18, -1e18, 5e-324, 0.1)
+TEXTS = (*samples.NASTY, "Passed", "0-3", "9-1", "float32", "all_reduce")
+RAW: dict[str, Any] = json.loads(samples.each(trimmed="x", at_fault=(1,)).dumps())
+FORMATS = ("text", "json", "junit", "ctrf", "markdown")
+
+
+def forged(value: Any, dice: random.Random, share: float) -> Any:
+    """A part of its numbers and texts are others."""
+    if isinstance(value, dict):
+        return {key: one if key == "schema" else forged(one, dice, share) for key, one in value.items()}
+    if isinstance(value, list):
+        return [forged(one, dice, share) for one in value for _ in range(dice.choice((1, 1, 1, 1, 1, 0, 2)))]
+    if dice.random() > share or value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return dice.choice(TEXTS)
+    return dice.choice(NUMBERS)
+
+
+def readable(seed: int) -> Report | None:
+    dice = random.Random(seed)  # noqa: S311  # the same each time
+    try:
+        return Report.loads(json.dumps(forged(RAW, dice, dice.choice((0.005, 0.02)))).encode())
+    except InvalidReportError:
+        return None
+
+
+REPORTS = {seed: report for seed in range(300) if (report := readable(seed))}
+
+
+def test_some_of_them_can_be_read() -> None:
+    assert len(REPORTS) > 30
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_can_be_read_can_be_shown(name: str) -> None:
+    for report in REPORTS.values():
+        text = rendering.render(Subject(report=report), name, limit_bytes=markdown.LEAST_BYTES)
+        text.encode()
+        match name:
+            case "junit":
+                ET.fromstring(text)  # noqa: S314  # our own
+            case "json" | "ctrf":
+                json.loads(text, parse_constant=pytest.fail)
+            case "markdown":
+                assert len(text.encode()) <= markdown.LEAST_BYTES
+            case _:
+                assert not [one for one in set(text) if not (one.isprintable() or one in "\n\t")]
