@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from disttest_cli import rendering
 from disttest_cli.formats.html import page, render
 from disttest_cli.formats.html.facts import environment, odd
 from disttest_cli.formats.html.failures import SHOWN, failures, shared
@@ -36,6 +37,10 @@ def test_it_is_complete_in_itself() -> None:
     assert fetched == []
     assert [found["href"] for _, found in tags if not str(found.get("href", "#")).startswith("#")] == []
     assert [tag for tag, _ in tags if tag in ("link", "img", "iframe", "object", "base")] == []
+
+
+def test_it_is_the_format_html_of_the_command_line() -> None:
+    assert rendering.render(a_subject(), "html") == render(a_subject())
 
 
 def test_links_lead_somewhere_and_ids_are_there_once() -> None:
