@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -12,11 +12,13 @@ import aiohttp
 from kubernetes.aio import client as kube_client
 from kubernetes.aio import config as kube_config
 
-from disttest_operator import pages, requests, tracing
+from disttest_contract import limits
+from disttest_operator import answers, pages, requests, tracing
 from disttest_operator.core import naming
 from disttest_operator.core.model import Manifest
 from disttest_operator.core.views import Body
-from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
+from disttest_operator.ports import ClusterError, ConflictError, Kind, Page
+from disttest_operator.streams import Streams
 from disttest_operator.tracing import Observer
 
 TIMEOUT_SECONDS = 15
@@ -44,6 +46,7 @@ class KubernetesCluster:
         self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
         # Plain requests: the client's own models, retries and look-ups of proxies cost as much again as the request.
         self._session = self._new_session(limit=connections)
+        self._streams = Streams(self._new_session(), self._auth_headers)
         self._date = ""
         self.gap = asyncio.Event()
 
@@ -60,6 +63,7 @@ class KubernetesCluster:
 
     async def close(self) -> None:
         await self._session.close()
+        await self._streams.close()
 
     def fence(self, may_write: Callable[[], bool]) -> None:
         """From now on nothing but Leases and reviews is sent unless this says so at the last moment."""
@@ -176,6 +180,13 @@ class KubernetesCluster:
         raw = await self._request("GET", path, accept="*/*", missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
         return None if raw is None else raw.decode(errors="replace")
 
+    def follow_log(
+        self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int
+    ) -> AsyncGenerator[str, None]:
+        how = {"container": naming.CONTAINER, "follow": "true", "tailLines": tail_lines, "limitBytes": limit_bytes}
+        url = f"{self.server}{_path(Kind.POD, namespace, pod)}/log?{urlencode(how)}"
+        return self._streams.lines(url, prefix=prefix, limit_bytes=limits.FRAME_LINE_BYTES)
+
     async def _json(
         self, method: str, path: str, body: Manifest | None = None, **options: Any
     ) -> dict[str, Any] | None:
@@ -213,7 +224,7 @@ class KubernetesCluster:
             return raw
         if response.status == 404 and missing_ok:
             return None
-        raise _error(response.status, f"{method} {path}", raw)
+        raise answers.error(response.status, f"{method} {path}", raw)
 
     async def _auth_headers(self) -> dict[str, str]:
         settings = await self._configuration.auth_settings()
@@ -245,18 +256,3 @@ def _guard(body_meta: Mapping[str, Any]) -> dict[str, str]:
 
 def _field_manager() -> str:
     return urlencode({"fieldManager": naming.FIELD_MANAGER})
-
-
-def _error(status: int, request: str, raw: bytes) -> ClusterError:
-    """Map codes of the API server; 403 and 422 come from admission, quota, RBAC and validation."""
-    try:
-        answer = json.loads(raw)
-        words, reason = str(answer.get("message", "")), str(answer.get("reason", ""))
-    except (ValueError, AttributeError):
-        words, reason = raw[:300].decode(errors="replace"), ""
-    sentence = f"{request}: {status} {words}"
-    if status == 409:
-        return ExistsError(sentence) if reason == "AlreadyExists" else ConflictError(sentence)
-    if status in {400, 403, 404, 413, 422}:
-        return RefusedError(sentence)
-    return ClusterError(sentence)

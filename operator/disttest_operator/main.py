@@ -100,6 +100,7 @@ class Operator:
         for task in () if is_told else done:
             log.error("%s ended: %r; the process ends too", task.get_name(), _error_of(task))
         await self._end_workers(workers)
+        await reconciler.close()
         await elector.release()
         stop_watching.set()
         await asyncio.wait([watching], timeout=STOP_WATCH_SECONDS)

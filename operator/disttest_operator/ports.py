@@ -7,7 +7,7 @@ ClusterError                 the API server could not be asked, or would not ans
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
@@ -143,3 +143,11 @@ class Cluster(Protocol):
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
         """The log of the gang's container, from its beginning. None: there is no such pod any more."""
+
+    def follow_log(
+        self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int
+    ) -> AsyncGenerator[str, None]:
+        """Lines of that log that begin so, as they come; first those among its last ones. Longer ones are left out.
+
+        It ends with the container, after `limit_bytes`, and when nothing has come for long.
+        """

@@ -10,17 +10,19 @@ from datetime import datetime
 
 from disttest_operator import reports
 from disttest_operator.caches import Caches, Key
-from disttest_operator.core import actions, attempts, bodies, ledger, manifests, naming
+from disttest_operator.core import actions, bodies, manifests, naming, progress
 from disttest_operator.core.actions import Step
 from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
-from disttest_operator.core.model import Concurrency, DistTest, Manifest
+from disttest_operator.core.model import DistTest, Manifest
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.user_rules import UserRule
 from disttest_operator.expiry import Expiry
+from disttest_operator.followers import Followers
 from disttest_operator.hardware import HardwareSearch
 from disttest_operator.inquiries import Inquiries
 from disttest_operator.keeping import Keeping
 from disttest_operator.ledgers import Ledgers
+from disttest_operator.looks import Looks
 from disttest_operator.ports import Cluster, ClusterError, ConflictError, Counts, ExistsError, Kind, RefusedError
 from disttest_operator.statuses import Statuses
 from disttest_operator.suspects import SuspectLabels
@@ -67,6 +69,8 @@ class Reconciler:
         self._expiry = Expiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
         self._inquiries = Inquiries(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
+        self._followers = Followers(cluster, plan_later)
+        self._looks = Looks(caches, settings.policy, clock=clock, newest=self._followers.newest)
         self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -79,54 +83,19 @@ class Reconciler:
             return None
         seen = Observed()
         for _ in range(STEPS):
-            evidence = self._look(key, seen)
+            evidence = self._looks.at(key, seen)
             if evidence is None:
+                self._followers.follow(key, None)
                 return None
             step = await _next_step(evidence)
             if isinstance(step, actions.Done):
+                self._followers.follow(key, progress.target(evidence))
                 return step.requeue_seconds
             seen = await self._carry_out(step, evidence)
         raise ClusterError(f"{key.words}: not done after {STEPS} steps, the last of them {type(step).__name__}")
 
-    def _look(self, key: Key, seen: Observed) -> Evidence | None:
-        """What caches hold now, together with what was asked for in this reconcile."""
-        run = self._caches.run(key.namespace, key.name)
-        if run is None:
-            return None
-        test = run.test
-        series = self._caches.find_series(test.namespace, naming.series(test))
-        known = ledger.find_entry(series.status, test.uid) if series else None
-        jobs = self._caches.jobs(test)
-        test = attempts.with_lost_records(test, jobs.values())
-        mine = jobs.pop(naming.job(test, test.attempt), None)
-        seen = replace(
-            seen,
-            problems=run.problems,
-            job=mine or seen.job,
-            leftovers=tuple(jobs.values()),
-            older_run=self._older_run(test),
-            pods=self._caches.pods(test),
-            entry=seen.entry or known,
-        )
-        evidence = Evidence(test=test, seen=seen, policy=self._settings.policy, now=self._clock())
-        return replace(evidence, seen=replace(seen, has_older_rival=self._has_older_rival(evidence)))
-
-    def _older_run(self, test: DistTest) -> str:
-        """The first of its series, if the run is to wait for that, and may."""
-        if test.spec.concurrency_policy is not Concurrency.WAIT or test.is_finished or test.has_begun:
-            return ""
-        first = self._caches.open_runs(test.namespace, naming.series(test))[0].test
-        return "" if first.uid == test.uid else first.name
-
-    def _has_older_rival(self, evidence: Evidence) -> bool:
-        """Whether one of our runs that came first waits with half a gang as well."""
-        if evidence.half_since is None:
-            return False
-        mine = (evidence.test.created, evidence.test.uid)
-        return any(
-            (other.created, other.uid) < mine and self._caches.has_half_a_gang(other)
-            for other in self._caches.all_open()
-        )
+    async def close(self) -> None:
+        await self._followers.close()
 
     async def _carry_out(self, step: Step, evidence: Evidence) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
         """Do it, and add what was learned."""
@@ -165,6 +134,10 @@ class Reconciler:
                 return replace(seen, is_report_kept=True)
             case actions.WriteStatus(status=status):
                 await self._statuses.write(test, dict(status))
+                return seen
+            case actions.WriteProgress(progress=how_far):
+                if not await self._statuses.write_progress(test, how_far):
+                    self._followers.mute(Key(kind=Kind.RUN, namespace=test.namespace, name=test.name))
                 return seen
             case actions.EndAttempt(status=status):
                 await self._statuses.write(test, dict(status))

@@ -1,7 +1,7 @@
 """Writing the status of a run: guarded, once, with the events that follow from it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -38,6 +38,31 @@ class Statuses:
 
     async def write(self, test: DistTest, status: dict[str, Any]) -> None:
         """Events follow only if the write succeeded. After a conflict the newest state is in the cache."""
+        body = await self._write(test, status)
+        if body is None:
+            return
+        if status.get("verdict"):
+            words = (status["verdict"], status["reason"], status["message"])
+            log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
+            self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
+            self._wake_those_who_wait(test)
+        await self._announce(test, body)
+
+    async def write_progress(self, test: DistTest, progress: Mapping[str, Any]) -> bool:
+        """False: this cluster does not take it, and will not take the next one either."""
+        where = f"{test.namespace}/{test.name}"
+        try:
+            body = await self._write(test, {"progress": dict(progress)})
+        except RefusedError as error:
+            log.warning("%s: goes on without progress in its status: %s", where, error)
+            return False
+        is_kept = body is None or bool((body.get("status") or {}).get("progress"))
+        if not is_kept:
+            log.warning("%s: goes on without progress in its status: apply the newer manifests/crd", where)
+        return is_kept
+
+    async def _write(self, test: DistTest, status: dict[str, Any]) -> Body | None:
+        """None: somebody was faster."""
         meta = {
             "namespace": test.namespace,
             "name": test.name,
@@ -52,16 +77,11 @@ class Statuses:
                 self._caches.put(Kind.RUN, live, self._clock())
             if live is None or live["metadata"]["resourceVersion"] == test.resource_version:
                 raise
-            return
+            return None
         if body is None:
             raise ConflictError(f"{test.namespace}/{test.name} is gone")
         self._caches.put(Kind.RUN, body, self._clock())
-        if status.get("verdict"):
-            words = (status["verdict"], status["reason"], status["message"])
-            log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
-            self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
-            self._wake_those_who_wait(test)
-        await self._announce(test, body)
+        return body
 
     def _wake_those_who_wait(self, test: DistTest) -> None:
         for run in self._caches.open_runs(test.namespace, naming.series(test)):

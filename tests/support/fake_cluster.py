@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,9 @@ class FakeCluster:
         self.refuses_patches: set[Kind] = set()
         self.refuses_lists: set[Kind] = set()  # no right to
         self.refuses_in_status: set[str] = set()  # fields
+        self.prunes_in_status: set[str] = set()  # fields of a newer CRD
+        self.statuses_refused: list[set[str]] = []  # fields that were sent for an older version
+        self.statuses: list[Mapping[str, Any]] = []  # patches of runs, as they were sent
         self.is_away = False  # no request is answered
         self.cut: float | None = None
         self.gap = asyncio.Event()
@@ -113,9 +116,15 @@ class FakeCluster:
             return None
         if kind is Kind.RUN and (wrong := self.refuses_in_status & status.keys()):
             raise RefusedError(f"PATCH {kind.resource}: 422 {wrong} is invalid")
-        _guard(kind, before, body_meta)
-        merged = {**before.get("status", {}), **status}
-        after = {**before, "status": {key: value for key, value in merged.items() if value is not None}}
+        try:
+            _guard(kind, before, body_meta)
+        except ConflictError:
+            self.statuses_refused.append(set(status))
+            raise
+        if kind is Kind.RUN:
+            self.statuses.append(copy.deepcopy(dict(status)))
+        known = {key: value for key, value in status.items() if key not in self.prunes_in_status}
+        after = {**before, "status": merged(before.get("status", {}), known)}
         return self._write(f"patch {kind.resource} {before['metadata']['name']}", kind, after)
 
     async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
@@ -163,6 +172,16 @@ class FakeCluster:
             raise ClusterError("GET log: 502 no route to the node")
         return self.logs.get(pod)
 
+    async def follow_log(
+        self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int
+    ) -> AsyncGenerator[str, None]:
+        self.reads.append(f"follow {pod}")
+        for line in self.logs.get(pod, "").splitlines()[-tail_lines:]:
+            if line.startswith(prefix):
+                yield line
+        assert limit_bytes
+        assert namespace
+
     def _answer(self) -> None:
         if self.is_away:
             raise ClusterError("no answer")
@@ -184,3 +203,15 @@ def _guard(kind: Kind, before: Body, body_meta: Mapping[str, Any]) -> None:
     meta = before["metadata"]
     if (meta["uid"], meta["resourceVersion"]) != (body_meta["uid"], body_meta["resourceVersion"]):
         raise ConflictError(f"{kind.resource} {meta['name']} was changed")
+
+
+def merged(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """As a merge patch: objects are merged, everything else is replaced, null takes out."""
+    after = dict(before)
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            inner = after.get(key)
+            after[key] = merged(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            after[key] = value
+    return {key: value for key, value in after.items() if value is not None}

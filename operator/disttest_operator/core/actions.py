@@ -107,6 +107,13 @@ class WriteStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteProgress:
+    """Nothing depends on it: where it cannot be written the run goes on without."""
+
+    progress: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EndAttempt:
     """By this status; the run goes on with another gang, of which nothing is known yet."""
 
@@ -148,6 +155,7 @@ Step = (
     | Fold
     | KeepReport
     | WriteStatus
+    | WriteProgress
     | EndAttempt
     | DeleteJob
     | DeleteRun

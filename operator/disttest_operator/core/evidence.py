@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from disttest_contract.progress import Progress
 from disttest_contract.quarantine import NOTHING, Lists
 from disttest_contract.report import Report
 from disttest_operator.core import attempts
@@ -93,6 +94,15 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressSeen:
+    """What the leader said last in the log of the attempt with this nonce, and how far apart it may be written."""
+
+    told: Progress
+    nonce: str
+    spacing_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """What caches hold and what was asked for. None: not asked yet."""
 
@@ -108,6 +118,7 @@ class Observed:
     nodes: tuple[NodeView, ...] | None = None
     events: tuple[EventView, ...] | None = None
     report: ReportFound | ReportLost | LogUnreadable | None = None
+    progress: ProgressSeen | None = None
     has_service: bool = False
     has_listed_pods: bool = False
     is_job_gone: bool = False  # a live read said so, or we deleted it just now

@@ -1,24 +1,22 @@
 """The ledger of a series: exact totals, the last runs, and the runs that are counted but may not know it yet."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_operator.core import blame, coverage, histograms, history, keeping, trend
+from disttest_operator.core import blame, coverage, histograms, history, keeping, shortening, trend
 from disttest_operator.core.results import NOTHING, Results
 
 RUNS = 30
 PENDING = 16
-ENTRY_BYTES = 96 << 10  # of one terminal status: 20 failures with all that they usually say take a third of it
 PENDING_BYTES = 256 << 10  # of all entries: etcd takes objects of at most 1.5 MiB
-LONG = ("failures", "bandwidth", "attempts")  # of a terminal status: left out, in this order, of one that is too large
-MESSAGE_BYTES = 2048
 RETRIES = 64  # reasons
 SUITES = 160  # by outcome that is the 1,440 pairs which the schema allows
 QUEUES = 8  # of the histogram of waits
 KINDS = 16  # of verdicts and steps: more than there are
+
+NO_STATUS: Mapping[str, Any] = MappingProxyType({})
 
 Status = Mapping[str, Any]  # of a DistTestSeries
 Entry = Mapping[str, Any]  # one element of its `pending`
@@ -28,9 +26,9 @@ class LedgerFullError(RuntimeError):
     """So many runs are counted whose own status is not written that another must wait."""
 
 
-def make_entry(*, uid: str, name: str, status: Mapping[str, Any]) -> Entry:
-    """What a terminal status needs to be written again, word by word."""
-    status = _shorten(status)
+def make_entry(*, uid: str, name: str, status: Mapping[str, Any], before: Mapping[str, Any] = NO_STATUS) -> Entry:
+    """What a terminal status needs to be written again, word by word, over the one that is there."""
+    status = shortening.finished(status, before)
     return {
         "uid": uid,
         "name": name,
@@ -90,37 +88,14 @@ def settle(ledger: Status, uids: Iterable[str]) -> Status:
     return {**ledger, "pending": kept}
 
 
-def _shorten(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Numbers stay, whatever their size: the totals are made of them."""
-    missing = []
-    for key in LONG:
-        if key in status and _size(status) > ENTRY_BYTES:
-            status = {name: value for name, value in status.items() if name != key}
-            missing.append(key)
-    if _size(status) > ENTRY_BYTES:
-        suites = [{**suite, "message": ""} for suite in status.get("suites") or ()]
-        status = {**status, "suites": suites}
-        missing.append("messages of suites")
-    if missing:
-        words = f"(too long for the status, see the report: {', '.join(missing)})"
-        status = {**status, "message": f"{limits.cut(status['message'], MESSAGE_BYTES)} {words}"}
-    return status
-
-
 def _append(pending: Sequence[Entry], entry: Entry) -> list[dict[str, Any]]:
     """An entry always fits into an empty list, so that no run waits for ever."""
-    size_bytes = sum(map(_size, pending))
-    if len(pending) >= PENDING or (pending and size_bytes + _size(entry) > PENDING_BYTES):
+    size_bytes = sum(map(shortening.size, pending))
+    if len(pending) >= PENDING or (pending and size_bytes + shortening.size(entry) > PENDING_BYTES):
         raise LedgerFullError(
             f"{len(pending)} runs of the series, {size_bytes} bytes, wait for their status to be written"
         )
     return [*map(dict, pending), dict(entry)]
-
-
-def _size(value: Mapping[str, Any]) -> int:
-    """Bytes, at least as many as the API server makes of it: it spells out `<`, `>` and `&`."""
-    text = json.dumps(value)
-    return len(text) + 5 * sum(map(text.count, "<>&"))
 
 
 def _run(entry: Entry, status: Mapping[str, Any], nodes: int) -> dict[str, Any]:

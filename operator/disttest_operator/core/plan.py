@@ -14,6 +14,7 @@ from disttest_operator.core import (
     ledger,
     manifests,
     naming,
+    progress,
     record,
     results,
     status,
@@ -38,7 +39,7 @@ def next_step(evidence: Evidence) -> Step:
     if test.is_deleting:
         return Done()
     if seen.entry and not test.is_finished:
-        return _conclude(seen.entry["status"], is_report_kept=seen.is_report_kept)
+        return _conclude(status.terminal(seen.entry), is_report_kept=seen.is_report_kept)
     for job in seen.leftovers:
         if not job.is_deleting:
             return actions.DeleteJob(name=job.name, uid=job.uid)
@@ -149,6 +150,8 @@ def _judge(evidence: Evidence) -> Step:
     wanted = status.going_on(evidence)
     if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
         return actions.WriteStatus(status=wanted)
+    if how_far := progress.due(evidence):
+        return actions.WriteProgress(progress=how_far)
     return Done(requeue_seconds=_look_again(evidence))
 
 
@@ -167,7 +170,7 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
     if goes_on:
         return actions.EndAttempt(status=status.between_attempts(evidence, ending))
     last = status.finished(evidence, ending)
-    entry = ledger.make_entry(uid=test.uid, name=test.name, status=last)
+    entry = ledger.make_entry(uid=test.uid, name=test.name, status=last, before=test.status)
     return actions.Fold(series=naming.series(test), entry=entry, results=results.of(evidence, last))
 
 
@@ -210,6 +213,8 @@ def _look_again(evidence: Evidence) -> float | None:
     if evidence.first_loss:
         moments.append(evidence.first_loss + timedelta(seconds=policy.leader_patience_seconds))
     moments += _moments_of_pods(evidence)
+    if progress_due := progress.due_at(evidence):
+        moments.append(progress_due)
     if isinstance(seen.report, LogUnreadable):
         moments.append(now + timedelta(seconds=LOG_AGAIN_SECONDS))
     if seen.job and not evidence.has_whole_gang and not seen.job.is_suspended:

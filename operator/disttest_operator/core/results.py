@@ -54,8 +54,7 @@ class Trouble:
     @property
     def message(self) -> str:
         """Harmless, short and on one line."""
-        words = " ".join(self.told[:MESSAGE_CHARACTERS].split())
-        return limits.cut(harmless(words), MESSAGE_BYTES)
+        return shown_text(self.told, MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +108,12 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
 def shown_id(case_id: str) -> str:
     """Short before it is made harmless, which may make it long again; still its own, by the checksums."""
     return limits.cut_id(harmless(limits.cut_id(case_id)))
+
+
+def shown_text(text: str, limit_bytes: int) -> str:
+    """Harmless, short and on one line."""
+    words = " ".join(text[:MESSAGE_CHARACTERS].split())
+    return limits.cut(harmless(words), limit_bytes)
 
 
 def harmless(text: str) -> str:

@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
-from disttest_operator.core import attempts, bodies, capacity, conditions, details, naming, record, waiting
+from disttest_operator.core import attempts, bodies, capacity, conditions, details, naming, record, shortening, waiting
 from disttest_operator.core.conditions import State, Type
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.model import Phase
 from disttest_operator.core.rule import Ending
 
 ORDER = tuple(Phase)
+WITHOUT_PROGRESS: Mapping[str, Any] = MappingProxyType({"progress": None})  # a merge takes it out
 SAID_ALREADY = frozenset({"message", "cases", "charged"})  # of the last attempt, by the status itself
 REPORTED = frozenset({"cases", "suites", "failures", "bandwidth", "stepSeconds"})
 
@@ -26,6 +28,7 @@ def going_on(evidence: Evidence) -> dict[str, Any]:
         "reason": "",
         "message": "" if evidence.has_whole_gang else waiting.why_waiting(evidence)[: conditions.MESSAGE_BYTES],
         "conditions": _merge(evidence, (*_suspended(evidence), _gang_ready(evidence))),
+        **({} if evidence.has_whole_gang or evidence.has_leader_ended else WITHOUT_PROGRESS),
     }
 
 
@@ -37,7 +40,7 @@ def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     if (stored := evidence.seen.stored) and stored.config_map:
         made["report"] = stored.config_map
     gang_ready = State(type=Type.GANG_READY, is_true=False, reason=ending.reason.value, message=message)
-    return _common(evidence) | {
+    status = _common(evidence) | {
         "phase": Phase.QUEUED.value,
         "reason": "",
         "message": message,
@@ -48,6 +51,12 @@ def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
         "retries": record.retries(evidence, ending),
         "conditions": _merge(evidence, (gang_ready,)),
     }
+    return shortening.between_attempts({**status, **WITHOUT_PROGRESS}, test.status)
+
+
+def terminal(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """As its entry in the ledger has it, and without what was said while the run went on."""
+    return {**entry["status"], **WITHOUT_PROGRESS}
 
 
 def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import yaml
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult, Report, SuiteResult
-from disttest_operator.core import ledger, results
+from disttest_operator.core import ledger, results, shortening
 from tests.support import openapi
 from tests.support.runs import a_report_of, evidence, found
 from tests.support.series import Nights
@@ -136,4 +136,4 @@ def test_the_worst_ledger_fits_into_an_object(character: str) -> None:
             waiting += 1
     assert waiting < 5, "at least one always fits"
     assert refusals(series.ledger) == []
-    assert ledger._size(series.ledger) < 1 << 20
+    assert shortening.size(series.ledger) < 1 << 20

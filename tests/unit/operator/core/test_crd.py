@@ -271,7 +271,7 @@ def test_the_ledger_has_room_for_what_is_listed() -> None:
     [
         (
             "disttests",
-            "Series Verdict Phase Nodes GPUs Passed Failed Duration Age Reason Attempts Report",
+            "Series Verdict Phase Nodes GPUs Passed Failed Duration Age Reason Attempts Current Report",
         ),
         ("disttestseries", "Runs Last Verdict LastSuccess PassRate Streak Flaky Age"),
     ],
