@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from disttest_contract.progress import MARK, Progress
+from disttest_contract.progress import MARK, Progress, seal
 from disttest_operator.core import progress
 from disttest_operator.core.evidence import ProgressSeen
 from disttest_operator.core.progress import Target
@@ -18,8 +18,9 @@ from disttest_operator.items import Key
 from disttest_operator.ports import Cluster, ClusterError, RefusedError
 
 STREAMS = 256  # at once: each is a connection here, one at the API server and one at a kubelet
-TAIL_LINES = 200  # a line says all, and there is one every few seconds
+TAIL_LINES = 1000  # a line says all; the last one may be minutes old, and ranks may write much
 LOG_BYTES = 16 << 20  # of one connection; an agent keeps its log below a quarter of it
+LAST_STEP = "finished"  # what comes after it is the report, which is read when the leader has ended
 JITTER = 0.2
 
 log = logging.getLogger(__name__)
@@ -45,18 +46,20 @@ class _Follow:
 
 
 class Followers:
-    """Asked by reconciles only, hence idle where this operator is not the active one."""
+    """Asked by reconciles only, hence idle where this operator does not act. `note` is told how many are followed."""
 
     def __init__(
         self,
         cluster: Cluster,
         plan_later: Callable[[Key, float], None],
         *,
+        note: Callable[[int], None],
         most: int = STREAMS,
         pace: Pace | None = None,
     ) -> None:
         self._cluster = cluster
         self._plan_later = plan_later
+        self._note_followed = note
         self._most = most
         self._pace = pace or Pace()
         self._follows: dict[Key, _Follow] = {}
@@ -108,17 +111,18 @@ class Followers:
 
     def _use_room(self) -> None:
         """Who came first is followed first."""
-        room = self._most - self.followed
+        followed = self.followed
         for follow in self._follows.values():
             if follow.task or follow.is_muted:
                 continue
-            if not room:
+            if followed >= self._most:
                 self._say_lack()
-                return
-            room -= 1
+                break
+            followed += 1
             follow.task = asyncio.create_task(self._run(follow), name=f"log of {follow.key.words}")
             self._tasks.add(follow.task)
             follow.task.add_done_callback(self._tasks.discard)
+        self._note_followed(followed)
 
     async def _run(self, follow: _Follow) -> None:
         try:
@@ -136,7 +140,8 @@ class Followers:
                 await asyncio.sleep(pace.opening_seconds)
             begun = loop.time()
             try:
-                await self._read(follow)
+                if await self._has_read_all(follow):
+                    return
             except RefusedError as error:
                 self._say_refusal(follow, error)
                 pause_seconds = pace.longest_pause_seconds
@@ -147,24 +152,31 @@ class Followers:
             await asyncio.sleep(pause_seconds * (1 + random.uniform(-JITTER, JITTER)))  # noqa: S311  # spreads load only
             pause_seconds = min(2 * pause_seconds, pace.longest_pause_seconds)
 
-    async def _read(self, follow: _Follow) -> None:
+    async def _has_read_all(self, follow: _Follow) -> bool:
+        """Whether the leader has said that there is no more to come."""
         target = follow.target
         lines = self._cluster.follow_log(
             target.namespace,
             target.pod,
-            prefix=f"{MARK} {target.nonce} ",
+            prefix=f"{MARK} {seal(target.nonce)} ",
             tail_lines=TAIL_LINES,
             limit_bytes=LOG_BYTES,
         )
         async with aclosing(lines):
             async for line in lines:
-                told = Progress.read(line, target.nonce)
-                if told is None or told == follow.told:
-                    continue
-                follow.told = told
-                if follow.look is None:
-                    loop = asyncio.get_running_loop()
-                    follow.look = loop.call_later(self._pace.look_seconds, self._look, follow)
+                if told := Progress.read(line, target.nonce):
+                    self._note(follow, told)
+                    if told.step == LAST_STEP:
+                        return True
+        return False
+
+    def _note(self, follow: _Follow, told: Progress) -> None:
+        if told == follow.told:
+            return
+        follow.told = told
+        if follow.look is None:
+            loop = asyncio.get_running_loop()
+            follow.look = loop.call_later(self._pace.look_seconds, self._look, follow)
 
     def _look(self, follow: _Follow) -> None:
         """It says whether the status is to be written now, or when."""

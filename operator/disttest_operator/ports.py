@@ -70,6 +70,11 @@ class Counts(Protocol):
     def count_report(self, transport: Transport, outcome: str) -> None:
         """A report was asked for: found, missing, invalid or unreadable."""
 
+    def count_progress(self) -> None:
+        """Of a run, written into its status."""
+
+    def note_followed(self, logs: int) -> None: ...
+
 
 class Uncounted:
     """Tells nobody."""
@@ -77,6 +82,10 @@ class Uncounted:
     def count_ledger_write(self, result: LedgerWrite) -> None: ...
 
     def count_report(self, transport: Transport, outcome: str) -> None: ...
+
+    def count_progress(self) -> None: ...
+
+    def note_followed(self, logs: int) -> None: ...
 
 
 class ClusterError(Exception):

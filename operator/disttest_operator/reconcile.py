@@ -69,7 +69,7 @@ class Reconciler:
         self._expiry = Expiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
         self._inquiries = Inquiries(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
-        self._followers = Followers(cluster, plan_later)
+        self._followers = Followers(cluster, plan_later, note=counts.note_followed)
         self._looks = Looks(caches, settings.policy, clock=clock, newest=self._followers.newest)
         self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
 
@@ -136,6 +136,7 @@ class Reconciler:
                 await self._statuses.write(test, dict(status))
                 return seen
             case actions.WriteProgress(progress=how_far):
+                self._counts.count_progress()
                 if not await self._statuses.write_progress(test, how_far):
                     self._followers.mute(Key(kind=Kind.RUN, namespace=test.namespace, name=test.name))
                 return seen

@@ -12,7 +12,7 @@ from disttest_operator.core.lines import Lines
 from disttest_operator.ports import ClusterError
 
 ANSWER_SECONDS = 15  # until the first byte of an answer
-SILENCE_SECONDS = 120  # after which the connection is taken for dead
+SILENCE_SECONDS = 300  # after which the connection is taken for dead: a leader has nothing to say while a case lasts
 NO_END: Final = aiohttp.ClientTimeout(total=None)
 ERROR_BYTES = 4096  # of an answer that is an error
 

@@ -63,6 +63,12 @@ class Metrics:
     def count_report(self, transport: Transport, outcome: str) -> None:
         self._own.ingested.labels(transport.value, outcome).inc()
 
+    def count_progress(self) -> None:
+        self._own.progress_writes.inc()
+
+    def note_followed(self, logs: int) -> None:
+        self._own.followed_logs.set(logs)
+
     def note_event(self, kind: Kind) -> None:
         self._own.last_event.labels(kind.resource).set_to_current_time()
 

@@ -292,6 +292,14 @@ API_REQUESTS = _own.counter(
 API_DURATION = _own.histogram(
     "api_request_duration_seconds", "verb", bound="14 a verb", meaning="how long they took, watches excluded"
 )
+PROGRESS_WRITES = _own.counter(
+    "progress_writes",
+    bound="1",
+    meaning="writes of `status.progress`: every 10 s at most for one run, 5 a second for all",
+)
+FOLLOWED_LOGS = _own.gauge(
+    "followed_logs", bound="1", meaning="leaders' logs that are followed for it, 256 at most; each is a connection"
+)
 LAST_EVENT = _own.gauge(
     "last_event_timestamp_seconds", "resource", bound="5", meaning="when a watch last told something"
 )

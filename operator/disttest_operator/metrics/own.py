@@ -45,6 +45,8 @@ class Own:
         self.healed = self._counter(families.HEALED)
         self.ledger_writes = self._counter(families.LEDGER_WRITES)
         self.ingested = self._counter(families.INGESTED)
+        self.progress_writes = self._counter(families.PROGRESS_WRITES)
+        self.followed_logs = self._gauge(families.FOLLOWED_LOGS)
         self.scrapes = self._counter(families.SCRAPES)
         self.certificate_end = self._gauge(families.CERTIFICATE_END)
         self.certificate_refusals = self._counter(families.CERTIFICATE_REFUSALS)

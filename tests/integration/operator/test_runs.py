@@ -3,13 +3,16 @@
 import base64
 import gzip
 import hashlib
+import itertools
 import json
+from datetime import datetime
 
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
 from tests.support.cluster import Cluster
 from tests.support.operator import (
     OperatorProcess,
+    Status,
     config_map,
     disttest,
     finished,
@@ -23,6 +26,15 @@ import time
 
 def test_slow():
     time.sleep(120)
+"""
+
+STEADY = """
+import time
+import pytest
+
+@pytest.mark.parametrize("number", range(7))
+def test_steady(number):
+    time.sleep(1.7)
 """
 
 
@@ -76,6 +88,43 @@ def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
         if event["regarding"].get("kind") == "DistTest"
     ]
     assert sorted(events) == ["Created", "GangReady", "Passed"]
+
+
+def test_how_far_a_run_is_moves_in_its_status_every_ten_seconds_and_is_gone_at_the_end(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    cluster.apply(config_map(namespace, "steady", STEADY))
+    suites = [{"name": "steady", "configMap": {"name": "steady"}}]
+    before = operator.metrics()
+    cluster.apply(disttest(namespace, "steady", nodes=1, suites=suites))
+    seen: dict[str, Status] = {}  # by the time at which it was written
+    shown: list[str] = []
+
+    def probe() -> Status | None:
+        status: Status = (cluster.get("disttest", "steady", namespace) or {}).get("status") or {}
+        if how_far := status.get("progress"):
+            seen[how_far["time"]] = how_far
+            if how_far.get("currentCase") and not shown:
+                shown.append(cluster.kubectl("get", "dt", "steady", "-n", namespace, "-o", "wide"))
+        return status if status.get("verdict") else None
+
+    status = cluster.wait_until("the run is finished", probe, 90)
+    assert (status["verdict"], status["cases"]["passed"]) == ("Passed", 7), status
+    assert "progress" not in status
+    times = sorted(map(datetime.fromisoformat, seen))
+    assert all((later - earlier).total_seconds() >= 10 for earlier, later in itertools.pairwise(times)), times
+    counts = [seen[time]["casesDone"] for time in sorted(seen)]
+    assert len(counts) > 1, "it moved"
+    assert counts == sorted(counts)
+    assert counts[-1] > 0
+    last = seen[max(seen)]
+    assert (last["step"], last["suite"], last["casesTotal"], last["nodesJoined"]) == ("running", "steady", 7, 1)
+    assert last["cases"]["passed"] == last["casesDone"]
+    assert last["currentCase"] == f"test_own.py::test_steady[{last['casesDone']}]"
+    assert any("test_own.py::test_steady[" in text and "CURRENT" in text for text in shown)
+    metrics, writes = operator.metrics(), "disttest_progress_writes_total"
+    assert metrics[writes] - before[writes] == len(seen), "no other write was made"
+    cluster.wait_until("its log is let go", lambda: operator.metrics()["disttest_followed_logs"] == 0, 10)
 
 
 def test_a_failed_case_of_own_files_is_red_and_named(

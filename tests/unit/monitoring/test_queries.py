@@ -17,7 +17,11 @@ CHOSEN = Chosen(namespace="gpu-ci", series="nightly-2x8")
 QUERIES = tuple(queries(CHOSEN))
 
 # Families that no dashboard draws, and why.
-NOT_DRAWN = {"last_run_verdict": "disttest:verdict:code is made from it, and tells flaky cases too"}
+NOT_DRAWN = {
+    "last_run_verdict": "disttest:verdict:code is made from it, and tells flaky cases too",
+    "progress_writes": "bounded, and nothing depends on it: for who asks why a run shows no progress",
+    "followed_logs": "the same",
+}
 # What the rules record, with the labels that it has.
 RECORDED = {
     "disttest:verdict:code": families.SERIES,

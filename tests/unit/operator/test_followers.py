@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import pytest
 
-from disttest_contract.progress import Progress
+from disttest_contract.progress import MARK, Progress, seal
 from disttest_operator.core.progress import Target
 from disttest_operator.followers import LOG_BYTES, TAIL_LINES, Followers, Pace
 from disttest_operator.items import Key
@@ -69,11 +69,13 @@ def play(
 ) -> list[Key]:
     """The keys that were planned for a look."""
     looks: list[Key] = []
+    counts: list[int] = []
 
     async def scenario() -> None:
-        followers = Followers(logs, lambda key, _: looks.append(key), most=most, pace=pace)
+        followers = Followers(logs, lambda key, _: looks.append(key), note=counts.append, most=most, pace=pace)
         await scene(followers, looks)
         await followers.close()
+        assert max(counts, default=0) <= most
         assert logs.open == 0, "every connection is closed"
 
     asyncio.run(scenario())
@@ -110,11 +112,11 @@ def test_the_newest_line_is_kept_and_a_look_is_planned() -> None:
 
     assert set(play(logs, scene)) == {a_key()}
     assert logs.opened == ["leader-0"]
-    assert logs.asked == [(f"DISTTEST-PROGRESS {NONCE} ", TAIL_LINES, LOG_BYTES)]
+    assert logs.asked == [(a_line(1).partition("{")[0], TAIL_LINES, LOG_BYTES)]
 
 
 def test_lines_that_say_nothing_new_or_nothing_at_all_plan_no_look() -> None:
-    others = [a_line(9, "beef"), f"DISTTEST-PROGRESS {NONCE} {{", f"DISTTEST-PROGRESS {NONCE} []", "x" * 5000]
+    others = [a_line(9, "beef"), f"{MARK} {seal(NONCE)} {{", f"{MARK} {seal(NONCE)} []", "x" * 5000]
     logs = Logs(leader_0=[[a_line(1), *others, a_line(1), a_line(1)]])
 
     async def scene(followers: Followers, _: list[Key]) -> None:
@@ -203,6 +205,20 @@ def test_when_the_run_ends_its_log_is_let_go() -> None:
         assert followers.followed == 0
 
     play(logs, scene)
+
+
+def test_after_the_last_step_the_report_is_not_read_here() -> None:
+    last = Progress(step="finished", cases_done=9).to_line(NONCE)
+    logs = Logs(leader_0=[[a_line(1), last, a_line(2)], [a_line(3)]])
+
+    async def scene(followers: Followers, _: list[Key]) -> None:
+        followers.follow(a_key(), a_target())
+        await until(lambda: done(followers) == 9 and logs.open == 0)
+        await a_while()
+        assert done(followers) == 9
+
+    play(logs, scene)
+    assert logs.opened == ["leader-0"]
 
 
 def test_another_attempt_is_followed_anew_and_the_old_words_are_forgotten() -> None:
