@@ -17,7 +17,7 @@ from disttest_operator.core.progress import Target
 from disttest_operator.items import Key
 from disttest_operator.ports import Cluster, ClusterError, RefusedError
 
-STREAMS = 256  # at once: each is a connection here, one at the API server and one at a kubelet
+STREAMS = 128  # at once: each takes 0.3 MiB here, a connection at the API server and one at a kubelet
 TAIL_LINES = 1000  # a line says all; the last one may be minutes old, and ranks may write much
 LOG_BYTES = 16 << 20  # of one connection; an agent keeps its log below a quarter of it
 LAST_STEP = "finished"  # what comes after it is the report, which is read when the leader has ended

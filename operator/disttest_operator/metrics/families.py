@@ -298,7 +298,7 @@ PROGRESS_WRITES = _own.counter(
     meaning="writes of `status.progress`: every 10 s at most for one run, 5 a second for all",
 )
 FOLLOWED_LOGS = _own.gauge(
-    "followed_logs", bound="1", meaning="leaders' logs that are followed for it, 256 at most; each is a connection"
+    "followed_logs", bound="1", meaning="leaders' logs that are followed for it, 128 at most; each is a connection"
 )
 LAST_EVENT = _own.gauge(
     "last_event_timestamp_seconds", "resource", bound="5", meaning="when a watch last told something"

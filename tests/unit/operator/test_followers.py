@@ -9,7 +9,7 @@ import pytest
 
 from disttest_contract.progress import MARK, Progress, seal
 from disttest_operator.core.progress import Target
-from disttest_operator.followers import LOG_BYTES, TAIL_LINES, Followers, Pace
+from disttest_operator.followers import LOG_BYTES, STREAMS, TAIL_LINES, Followers, Pace
 from disttest_operator.items import Key
 from disttest_operator.ports import ClusterError, Kind, RefusedError
 from tests.support.fake_cluster import FakeCluster
@@ -65,7 +65,7 @@ class Logs(FakeCluster):
 
 
 def play(
-    logs: Logs, scene: Callable[[Followers, list[Key]], Awaitable[None]], *, most: int = 256, pace: Pace = AT_ONCE
+    logs: Logs, scene: Callable[[Followers, list[Key]], Awaitable[None]], *, most: int = STREAMS, pace: Pace = AT_ONCE
 ) -> list[Key]:
     """The keys that were planned for a look."""
     looks: list[Key] = []
