@@ -26,6 +26,10 @@ def test_sleepy():
 """
 
 
+def follows(operator: OperatorProcess) -> bool:
+    return operator.metrics()["disttest_followed_logs"] == 1
+
+
 def is_rid_of_dying_namespaces(cluster: Cluster) -> bool:
     """Whether nothing is left there that an operator would hear of when it goes."""
     listed = json.loads(cluster.kubectl("get", "disttests,disttestseries", "--all-namespaces", "-o", "json"))
@@ -48,6 +52,8 @@ def test_a_standby_finishes_the_run_of_a_killed_operator_and_counts_it_once(
             assert not [name for name in second.metrics() if name.startswith("disttest_active_runs")]
             sleepy_run(cluster, namespace, "orphan", 4)
             reaches_phase(cluster, namespace, "orphan", "Running")
+            cluster.wait_until("its log is followed", functools.partial(follows, first), 10)
+            assert second.metrics()["disttest_followed_logs"] == 0, "by who acts only"
             first.kill()
             killed = time.monotonic()
             cluster.wait_until("the second is active", functools.partial(leads, second), TAKE_OVER_SECONDS)
@@ -88,10 +94,13 @@ def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
     with start_operator(log="leaving.log") as leaving:
         cluster.wait_until("it is active", functools.partial(leads, leaving), 25)
         with start_operator(log="coming.log") as coming:
+            sleepy_run(cluster, namespace, "handed-over", 60)
+            cluster.wait_until("its log is followed", functools.partial(follows, leaving), 30)
             took_seconds = leaving.stop()
             stopped = time.monotonic()
             cluster.wait_until("the other is active", functools.partial(leads, coming), 8)
             print(f"stopped in {took_seconds:.1f} s, taken over {time.monotonic() - stopped:.1f} s later")
+            cluster.wait_until("its log is followed again", functools.partial(follows, coming), 10)
 
 
 def test_an_idle_operator_sends_nothing_but_its_lease_and_watches(
