@@ -8,6 +8,7 @@ from typing import Any, Self
 from disttest_contract.thresholds import Threshold
 
 SCHEMA = 1
+OPTIONAL = ("thresholds", "repeat", "until_fail")  # not written where they say nothing
 UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: what a suite's files are relative to
 
 
@@ -19,8 +20,9 @@ class InvalidPlanError(ValueError):
 class SuitePlan:
     """One suite with one source: a suite of the runner, a directory of test files, or files below a root.
 
-    `files` are globs relative to `root`, `select` is an expression of pytest's -k, `env` holds (name, value),
-    `quarantine` patterns of cases that are known to fail.
+    `files` are globs relative to `root`, or names of the only files in `directory` that hold cases; `select` is an
+    expression of pytest's -k, `env` holds (name, value), `quarantine` patterns of cases that are known to fail. `cases`
+    are ids: where there are any, no other case runs, and one that does not exist breaks the suite.
     """
 
     name: str
@@ -31,11 +33,12 @@ class SuitePlan:
     select: str = ""
     env: tuple[tuple[str, str], ...] = ()
     quarantine: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Without a quarantine that is empty, as it is nearly always."""
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "quarantine"}
-        return fields | ({"quarantine": self.quarantine} if self.quarantine else {})
+        """Without lists that came later and are empty, as they are nearly always: older runners do not know them."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in fields.items() if value or name not in ("quarantine", "cases")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,8 @@ class RunPlan:
     """One attempt of one run. Seconds are whole; `series` may be empty.
 
     `flaky_retries` says how often a case that ended badly is tried again, `artifacts` is a directory for what is too
-    large for the report, or empty; `thresholds` is what measured bandwidths must reach.
+    large for the report, or empty; `thresholds` is what measured bandwidths must reach. `repeat` says how often the
+    cases of each suite run, 0 for until somebody ends the run; with `until_fail` the first that ends badly is the last.
     """
 
     namespace: str
@@ -62,6 +66,8 @@ class RunPlan:
     flaky_retries: int = 0
     artifacts: str = ""
     thresholds: tuple[Threshold, ...] = ()
+    repeat: int = 1
+    until_fail: bool = False
 
     @property
     def world_size(self) -> int:
@@ -71,11 +77,13 @@ class RunPlan:
         """One line."""
         fields = {
             "schema": SCHEMA,
-            **{name: getattr(self, name) for name in self.__slots__ if name not in ("suites", "thresholds")},
+            **{name: getattr(self, name) for name in self.__slots__ if name not in ("suites", *OPTIONAL)},
             "suites": [suite.to_json() for suite in self.suites],
         }
         if self.thresholds:
             fields["thresholds"] = [one.to_json() for one in self.thresholds]
+        if self.repeat != 1 or self.until_fail:
+            fields |= {"repeat": self.repeat, "until_fail": self.until_fail}
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
@@ -101,6 +109,8 @@ class RunPlan:
             flaky_retries=_value(data, "flaky_retries", int),
             artifacts=_value(data, "artifacts", str),
             thresholds=tuple(_threshold(entry) for entry in _value({"thresholds": [], **data}, "thresholds", list)),
+            repeat=_value({"repeat": 1, **data}, "repeat", int),
+            until_fail=_value({"until_fail": False, **data}, "until_fail", bool),
         )
 
 
@@ -116,8 +126,8 @@ def _suite(entry: object) -> SuitePlan:
         raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
     strings = {key: _value(entry, key, str) for key in ("name", "builtin", "directory", "root", "select")}
     files, env = _value(entry, "files", list), _value(entry, "env", list)
-    quarantine = _value({"quarantine": [], **entry}, "quarantine", list)
-    for key, patterns in (("files", files), ("quarantine", quarantine)):
+    quarantine, cases = (_value({key: [], **entry}, key, list) for key in ("quarantine", "cases"))
+    for key, patterns in (("files", files), ("quarantine", quarantine), ("cases", cases)):
         if not all(isinstance(pattern, str) for pattern in patterns):
             raise InvalidPlanError(f"the plan's {key!r} are {patterns!r}, expected strings")
     if not all(
@@ -129,6 +139,7 @@ def _suite(entry: object) -> SuitePlan:
         files=tuple(files),
         env=tuple((name, value) for name, value in env),
         quarantine=tuple(quarantine),
+        cases=tuple(cases),
     )
 
 

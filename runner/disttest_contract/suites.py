@@ -15,6 +15,18 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
         "replicate-compile": "disttest_runner.suites.replicate_compile",
     }
 )
+# What each of them checks, in one line.
+SUMMARIES: Mapping[str, str] = MappingProxyType(
+    {
+        "c10d-spawn": "torch's own cases of torch.distributed, unmodified, from the installed torch",
+        "collectives": "every collective with every type, element by element, and how fast it is",
+        "data-parallel": "DTensor, FSDP2 and replicate train as DDP and as one process on all data",
+        "fsdp-exec-order": "FSDP1 notices ranks that gather parameters in another order",
+        "fully-shard-autograd": "FSDP2 trains as the whole model, whatever of its outputs is used",
+        "pipeline-schedules": "pipelines of every schedule give outputs and gradients of the whole model",
+        "replicate-compile": "compiled DDP and replicate give the gradients of eager ones",
+    }
+)
 MEASURING = "collectives"  # the one that times what thresholds are about
 
 

@@ -182,6 +182,7 @@ class Agent:
                 root=suite.root,
                 files=suite.files,
                 select=suite.select,
+                cases=suite.cases,
             )
             for local in range(plan.ranks_per_node)
         ]

@@ -22,6 +22,7 @@ from disttest_runner import (
 )
 from disttest_runner.blame import End, Evidence, World
 from disttest_runner.diagnosis import leading
+from disttest_runner.repetition import Repetition
 from disttest_runner.step import Answers
 from disttest_runner.suite_run import SuiteRun
 from disttest_runner.switchboard import InterruptedRunError, Switchboard
@@ -82,7 +83,7 @@ class Conductor:
         """Raises InterruptedRunError; `done` then holds all suites all the same, with what is known of each."""
         try:
             for index, suite in enumerate(self.plan.suites):
-                self._current = SuiteRun(suite, index, time.monotonic())
+                self._current = SuiteRun(suite, index, time.monotonic(), repetition=Repetition.of(self.plan))
                 result = await self._suite(self._current)
                 self._finish_suite(sources.warned(result, suite, self.board.versions.get(0, {})))
         except InterruptedRunError as interrupted:
@@ -94,7 +95,7 @@ class Conductor:
                         name=run.plan.name,
                         verdict=stop.verdict,
                         reason=stop.reason,
-                        message=stop.message,
+                        message=f"{run.note()}{stop.message}",
                         seconds=time.monotonic() - run.started,
                         cases=(*run.results, *run.unrun(stop.message)),
                     )
@@ -112,7 +113,8 @@ class Conductor:
         name = run.plan.name
         try:
             await self._start(run)
-            for number in range(len(run.ids)):
+            for number in run.turns():
+                run.let_go_of_good(number)
                 await self._case(run, number)
             self._blame_late_exits(run)
         except BrokenSuiteError as broken:
@@ -120,7 +122,8 @@ class Conductor:
             seconds = time.monotonic() - run.started
             return verdicts.broken(name, broken.reason, str(broken), seconds=seconds, cases=cases)
         await self._rerun(run)
-        return verdicts.finished(run.plan, seconds=time.monotonic() - run.started, cases=tuple(run.results))
+        cases = (*run.results, *run.unrun("a case before it ended badly: the run ends there"))
+        return verdicts.finished(run.plan, seconds=time.monotonic() - run.started, cases=cases, note=run.note())
 
     async def _rerun(self, run: SuiteRun) -> None:
         """Cases that ended badly get another try in a generation of their own; passing then is flaky, not red."""
@@ -147,7 +150,8 @@ class Conductor:
         if errors:
             rank = min(errors)
             where = blame.name_ranks(sorted(errors), self.world)
-            raise BrokenSuiteError(Reason.COLLECTION_FAILED, f"collecting failed on {where}:\n{errors[rank]}")
+            gap = "\n" if "\n" in errors[rank].strip() else " "
+            raise BrokenSuiteError(Reason.COLLECTION_FAILED, f"collecting failed on {where}:{gap}{errors[rank]}")
         digests = {
             rank: d for answer in answers.by_node.values() for d, ranks in answer["digests"].items() for rank in ranks
         }
@@ -161,6 +165,8 @@ class Conductor:
                 f"started anew, all ranks collected other cases than before: {collection.difference(run.ids, ids)}",
             )
         is_new, run.ids, run.digest, run.needs_gang = not run.digest, ids, digests[0], False
+        if too_many := run.repetition.excess(len(ids)):
+            raise BrokenSuiteError(Reason.INVALID_SPEC, too_many)
         if not ids:
             notes = [answer["note"] for answer in answers.by_node.values() if answer["note"]]
             raise BrokenSuiteError(
@@ -197,7 +203,7 @@ class Conductor:
         self._blame_late_exits(run)
         if run.needs_gang:
             await self._start(run)
-        case_id = run.ids[number]
+        case_id = run.turn_id(number)
         self._observer.announced(run, case_id)
         self.times.first_case = self.times.first_case or time.time()
         at = time.monotonic() - self.times.started
@@ -239,7 +245,7 @@ class Conductor:
         message = f"{who} {blame.how_it_ended(exits[min(exits)])} between two cases"
         if run.last is None:
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
-        before = run.results[run.last]
+        before = run.result(run.last)
         result = endings.judge_late_exits(before, exits, self.world)
         run.amend(dataclasses.replace(result, message=f"{message}, after this one had reported its result"))
         self._observer.ended(run, run.last)

@@ -77,7 +77,7 @@ class Leader:
         names = self._node_names()
         self._log.say(f"joined after {self._joined - self._started:.1f} s: {', '.join(names)}")
         self._step("collecting")
-        asyncio.get_running_loop().call_later(plan.run_seconds, self.board.interrupt, _run_deadline(plan.run_seconds))
+        asyncio.get_running_loop().call_later(plan.run_seconds, self._on_deadline)
         await self._check_nodes()
         gc.freeze()  # connections last as long as the run: the collector need not walk thousands of them
         self._conductor = Conductor(
@@ -89,7 +89,7 @@ class Leader:
             self._times,
         )
         await self._conductor.run()
-        if plan.thresholds:
+        if plan.thresholds and not any(suite.cases for suite in plan.suites):
             self._add_unmeasured(self._conductor.done)
 
     def _add_unmeasured(self, done: list[SuiteResult]) -> None:
@@ -117,6 +117,10 @@ class Leader:
         joined = self.board.joined
         return tuple(joined[index].node_name if index in joined else "" for index in range(self.plan.nodes))
 
+    def _on_deadline(self) -> None:
+        if self._suite is None or not self._suite.let_be_enough():
+            self.board.interrupt(_run_deadline(self.plan.run_seconds))
+
     # --- what the conductor tells
 
     def _on_collected(self, run: SuiteRun) -> None:
@@ -126,18 +130,18 @@ class Leader:
     def _on_announced(self, run: SuiteRun, case_id: str) -> None:
         is_first = self._termination.summary.step != "running"
         self._termination.update(
-            step="running", current=f"{run.plan.name}: {case_id}", cases_total=self._cases_before + len(run.ids)
+            step="running", current=f"{run.plan.name}: {case_id}", cases_total=self._cases_before + run.total
         )
         self._current = case_id
         self._headway.change_now() if is_first else self._headway.change()
 
     def _on_ended(self, run: SuiteRun, number: int) -> None:
         """What takes system calls waits until the next case is on its way; lines on cases that are well, a bit more."""
-        result = run.results[number]
+        result = run.result(number)
         self._current = ""
         self._failures.note(run.plan.name, number, result)
         self._headway.change()
-        self._log.note(progress.case_line(run.plan.name, number + 1, len(run.ids), result))
+        self._log.note(progress.case_line(run.plan.name, number + 1, run.total, result))
         self._write_noted_within(0 if progress.is_bad(result) else NOTED_SECONDS)
         summary = self._termination.summary
         changes: dict[str, object] = {
@@ -174,7 +178,7 @@ class Leader:
 
     def _progress(self) -> Progress:
         run = self._suite
-        done, total, counts = (len(run.results), len(run.ids), run.counts) if run else (0, 0, Counts())
+        done, total, counts = (run.done, run.total, run.counts) if run else (0, 0, Counts())
         return Progress(
             step="finished" if self._has_ended else self._termination.summary.step,
             nodes_joined=len(self.board.joined),

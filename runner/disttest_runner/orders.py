@@ -26,13 +26,15 @@ class RankOrder:
     root: str = ""
     files: tuple[str, ...] = ()
     select: str = ""
+    cases: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        return cls(**{name: data[name] for name in cls.__slots__ if name != "files"}, files=tuple(data["files"]))
+        lists: dict[str, Any] = {name: tuple(data[name]) for name in ("files", "cases")}
+        return cls(**{name: data[name] for name in cls.__slots__ if name not in lists}, **lists)
 
 
 MIN_COLLECT_SECONDS = 60.0  # to import, fork and collect
@@ -58,7 +60,7 @@ OF_SUITE = {
 
 def preload(suite: SuitePlan) -> tuple[str, ...]:
     """The modules that are worth importing before ranks are forked for a suite."""
-    return sources.modules_to_preload(suite) if suite.files else OF_SUITE.get(suite.builtin, ())
+    return sources.modules_to_preload(suite) if suite.root else OF_SUITE.get(suite.builtin, ())
 
 
 def environment(plan: RunPlan, suite: SuitePlan) -> dict[str, str]:

@@ -47,9 +47,9 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
         watcher.enter_case()
 
     tidy = Tidy(generation, show_stacks_on_signal)
-    lock_step = LockStep(channel, enter_case, tidy.why_stale)
+    lock_step = LockStep(channel, enter_case, tidy.why_stale, order.cases)
     upstream.install(generation)
-    plugins = [lock_step, tidy, Fixtures(generation), *([upstream.SinglesOnce(order.rank)] if order.files else [])]
+    plugins = [lock_step, tidy, Fixtures(generation), *([upstream.SinglesOnce(order.rank)] if order.root else [])]
     with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
         try:
             code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order)], plugins=plugins))

@@ -3,14 +3,14 @@
 import gc
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
-from disttest_runner import lean
+from disttest_runner import chosen, lean
 from disttest_runner.blame import IDLE
 from disttest_runner.gang import Gang
 from disttest_runner.measurements import Sample
@@ -37,12 +37,17 @@ def digest(ids: Iterable[str]) -> str:
 
 
 class LockStep:
-    """Cases are announced by their place in the collected order."""
+    """Cases are announced by their place in the collected order; what lies beyond it is another repetition."""
 
     def __init__(
-        self, channel: Channel, enter_case: Callable[[int], None], why_stale: Callable[[], str] = lambda: ""
+        self,
+        channel: Channel,
+        enter_case: Callable[[int], None],
+        why_stale: Callable[[], str] = lambda: "",
+        wanted: Sequence[str] = (),
     ) -> None:
         self.channel = channel
+        self._wanted = wanted  # ids of the only cases that shall run; all if empty
         self._enter_case, self._why_stale = enter_case, why_stale
         self.has_collected = False
         self._collection_problems: list[str] = []
@@ -77,6 +82,8 @@ class LockStep:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if self._wanted:
+            self._choose(session)
         items = session.items
         ids = [item.nodeid for item in items]
         problems = "\n".join(self._collection_problems)
@@ -89,13 +96,21 @@ class LockStep:
             self._run(session, message["case"])
         return True
 
+    def _choose(self, session: pytest.Session) -> None:
+        collected = [item.nodeid for item in session.items]
+        if problem := chosen.missing(collected, self._wanted):
+            self._collection_problems.append(problem)
+        wanted = frozenset(self._wanted)
+        session.items = [item for item in session.items if item.nodeid in wanted]
+
     def _run(self, session: pytest.Session, number: int) -> None:
-        items = session.items
+        items, place = session.items, number % len(session.items)
         self._outcome, self._message = None, ""
         self._enter_case(number)
         started = time.perf_counter()
-        following = items[number + 1] if number + 1 < len(items) else None
-        session.config.hook.pytest_runtest_protocol(item=items[number], nextitem=following)
+        following = items[place + 1] if place + 1 < len(items) else None
+        items[place].stash.setdefault(MEASURED, []).clear()  # of an earlier repetition
+        session.config.hook.pytest_runtest_protocol(item=items[place], nextitem=following)
         if self._outcome is None:
             self._outcome, self._message = Outcome.ERRORED, "pytest reported nothing about this case"
         done = {
@@ -105,7 +120,7 @@ class LockStep:
             "seconds": time.perf_counter() - started,
             "message": self._message[-limits.MESSAGE_BYTES :],
         }
-        if measured := items[number].stash.get(MEASURED, None):
+        if measured := items[place].stash.get(MEASURED, None):
             done["measured"] = [sample.to_wire() for sample in measured]
         if stale := self._why_stale():
             done["stale"] = stale

@@ -30,11 +30,12 @@ def pytest_arguments(order: "RankOrder") -> list[str]:
     """The root is the folder itself, so that ids are the same wherever it lies."""
     if order.builtin:
         return [*_select(order.select), *_builtin(order.builtin)]
-    if order.files:
+    if order.root:
         return _files(Path(order.root), order.files, order.select)
     folder = Path(order.directory)
+    targets = [str(folder / name) for name in order.files] or [str(folder)]
     own = next((folder / name for name in CONFIGURATIONS if (folder / name).is_file()), Path(os.devnull))
-    return [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), *_select(order.select), str(folder)]
+    return [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), *_select(order.select), *targets]
 
 
 def _builtin(name: str) -> list[str]:
@@ -130,7 +131,7 @@ def _line(file: Path) -> str:
 
 def warned(result: SuiteResult, suite: SuitePlan, versions: Mapping[str, str]) -> SuiteResult:
     """The result of a suite, with a warning if its files are of another torch."""
-    if not suite.files:
+    if not suite.root:
         return result
     warning = mismatch(
         tree_revision(Path(suite.root)), torch=versions.get("torch", ""), git=versions.get("torch_git", "")

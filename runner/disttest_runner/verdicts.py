@@ -9,10 +9,10 @@ from disttest_runner import quarantine
 from disttest_runner.door import Stop
 
 
-def finished(plan: SuitePlan, *, seconds: float, cases: tuple[CaseResult, ...]) -> SuiteResult:
-    """A suite whose cases all had their turn."""
+def finished(plan: SuitePlan, *, seconds: float, cases: tuple[CaseResult, ...], note: str = "") -> SuiteResult:
+    """A suite whose cases all had their turn. `note` is on their repetitions: of these the list cannot tell."""
     verdict, reason = judge_cases(cases)
-    parts = (describe(reason, cases), quarantine.advice(plan.quarantine, cases))
+    parts = (f"{note}{describe(reason, cases)}", "" if note else quarantine.advice(plan.quarantine, cases))
     message = "; ".join(part for part in parts if part)
     return SuiteResult(name=plan.name, verdict=verdict, reason=reason, message=message, seconds=seconds, cases=cases)
 

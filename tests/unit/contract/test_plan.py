@@ -1,5 +1,6 @@
 """The plan and the environment through which an agent learns what to do."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -25,6 +26,7 @@ PLAN = RunPlan(
         SuitePlan(name="mine", directory="/suites/mine"),
         SuitePlan(name="c10d", root="/opt/pytorch", files=("test/distributed/test_c10d_*.py",), select="not gloo"),
         SuitePlan(name="known", builtin="collectives", quarantine=("t.py::test_x[a/b-1]", "t.py::C::*")),
+        SuitePlan(name="one", directory="/here", files=("test_it.py",), cases=("test_it.py::test_a[x#2]",)),
     ),
     join_seconds=300,
     case_seconds=300,
@@ -57,7 +59,17 @@ def test_a_plan_comes_back_from_its_json() -> None:
 
 def test_a_plan_without_quarantine_says_nothing_of_it() -> None:
     suites = json.loads(PLAN.to_json())["suites"]
-    assert ["quarantine" in suite for suite in suites] == [False, False, False, True]
+    assert ["quarantine" in suite for suite in suites] == [False, False, False, True, False]
+    assert ["cases" in suite for suite in suites] == [False, False, False, False, True]
+
+
+def test_repetitions_are_written_only_where_there_are_some() -> None:
+    assert "repeat" not in json.loads(PLAN.to_json())
+    for repeat, until_fail in ((50, False), (0, True), (1, True)):
+        plan = dataclasses.replace(PLAN, repeat=repeat, until_fail=until_fail)
+        assert RunPlan.from_json(plan.to_json()) == plan
+    with pytest.raises(InvalidPlanError, match="'repeat' is 'often'"):
+        RunPlan.from_json(json.dumps(json.loads(PLAN.to_json()) | {"repeat": "often"}))
 
 
 def test_a_plan_of_an_operator_that_knows_no_thresholds_has_none() -> None:

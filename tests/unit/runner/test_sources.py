@@ -15,7 +15,7 @@ COMMIT = "b7d1a8f3c2e94d5f60718293a4b5c6d7e8f90a1b"
 
 def order(**changes: object) -> RankOrder:
     words = ("backend", "store_host", "builtin", "directory")
-    numbers = set(RankOrder.__slots__) - {*words, "root", "files", "select"}
+    numbers = set(RankOrder.__slots__) - {*words, "root", "files", "select", "cases"}
     known: dict[str, object] = dict.fromkeys(words, "") | dict.fromkeys(numbers, 1)
     return RankOrder(**(known | changes))  # type: ignore[arg-type]  # of many types
 
