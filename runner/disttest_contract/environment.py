@@ -19,6 +19,8 @@ TERMINATION_LOG = "DISTTEST_TERMINATION_LOG"  # path of the termination message 
 
 SILENCE_SECONDS = "DISTTEST_SILENCE_SECONDS"  # after which agent or leader count as lost; optional
 
+LOG_IS_KEPT = "DISTTEST_LOG_IS_KEPT"  # "no": somebody reads it as it is written, so nothing in it need last; optional
+
 SILENCE_SECONDS_DEFAULT = 25.0  # as long as the kernel needs for a node that lost power
 TERMINATION_LOG_DEFAULT = "/dev/termination-log"
 LEADER_PORT = 29400
@@ -44,6 +46,7 @@ class AgentEnvironment:
     leader_port: int
     termination_log: str
     silence_seconds: float = SILENCE_SECONDS_DEFAULT
+    log_is_kept: bool = True
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
@@ -77,6 +80,7 @@ class AgentEnvironment:
             leader_port=int(port),
             termination_log=environ.get(TERMINATION_LOG) or TERMINATION_LOG_DEFAULT,
             silence_seconds=float(silence),
+            log_is_kept=environ.get(LOG_IS_KEPT) != "no",
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from disttest_contract.thresholds import Threshold
 
 SCHEMA = 1
+FOR_EVER = 0  # in place of a number of repetitions
 OPTIONAL = ("thresholds", "repeat", "until_fail")  # not written where they say nothing
 UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: what a suite's files are relative to
 
@@ -47,7 +48,7 @@ class RunPlan:
 
     `flaky_retries` says how often a case that ended badly is tried again, `artifacts` is a directory for what is too
     large for the report, or empty; `thresholds` is what measured bandwidths must reach. `repeat` says how often the
-    cases of each suite run, 0 for until somebody ends the run; with `until_fail` the first that ends badly is the last.
+    cases of each suite run, or FOR_EVER; with `until_fail` the first that ends badly is the last.
     """
 
     namespace: str

@@ -37,7 +37,7 @@ TERMINATED = Stop(
 class Agent:
     def __init__(self, environment: AgentEnvironment, zygote: Zygote) -> None:
         self.environment, self.plan = environment, environment.plan
-        self.log = Log()
+        self.log = Log(is_kept=environment.log_is_kept)
         summary = Summary(
             uid=self.plan.uid, attempt=self.plan.attempt, node_index=environment.node_index, step="starting"
         )

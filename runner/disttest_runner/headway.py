@@ -8,6 +8,7 @@ for the pace, unless less than half is left of what is due to the rest of the ru
 
 import asyncio
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from disttest_contract.report import CaseResult
 from disttest_runner.log import PROGRESS_LINE_BYTES
 
 LINE_SECONDS = 5.0
+LIVE_SECONDS = 0.2
 JOIN_SECONDS = 1.0  # for the line on an agent that joins: hundreds do so together
 MESSAGE_CHARACTERS = 128  # of a failure: with five of them a line is mostly that
 
@@ -29,11 +31,17 @@ class Pace:
     ends: float
     left_bytes: int = PROGRESS_LINE_BYTES
     due: float = 0.0
+    line_seconds: float = LINE_SECONDS
+
+    @classmethod
+    def unbounded(cls, now: float) -> "Pace":
+        """For whoever draws what it reads at once, of a log that is not kept."""
+        return cls(started=now, ends=now, left_bytes=sys.maxsize, line_seconds=LIVE_SECONDS)
 
     def spend(self, size_bytes: int, now: float) -> None:
         self.left_bytes -= size_bytes
         seconds = max(0.0, self.ends - now)
-        self.due = now + max(LINE_SECONDS, seconds * size_bytes / max(1, self.left_bytes))
+        self.due = now + max(self.line_seconds, seconds * size_bytes / max(1, self.left_bytes))
 
     def urgent(self, now: float) -> float:
         """When a line may come that should be seen at once."""

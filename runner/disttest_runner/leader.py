@@ -44,7 +44,8 @@ class Leader:
         self._suite: SuiteRun | None = None  # that has been collected and has not ended
         self._failures, self._has_ended = Failures(), False
         now = asyncio.get_running_loop().time()
-        pace = Pace(started=now, ends=now + self.plan.join_seconds + self.plan.run_seconds)
+        ends = now + self.plan.join_seconds + self.plan.run_seconds
+        pace = Pace(started=now, ends=ends) if environment.log_is_kept else Pace.unbounded(now)
         self._headway = Headway(pace, self._progress, log.progress_line, environment.nonce)
         self.board.on_joined = lambda: self._headway.change_now(JOIN_SECONDS)
         self._writer: asyncio.TimerHandle | None = None  # of what was noted on cases that have ended

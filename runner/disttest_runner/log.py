@@ -19,13 +19,14 @@ LINE_BYTES = 4096  # longer lines are folded: container runtimes would split the
 class Log:
     """Whole lines. A reader that went away is no reason to stop."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, *, is_kept: bool = True) -> None:
+        """Nothing is dropped of a log that is not kept: whoever reads it has read it."""
         self._stream = stream or sys.stdout
         if isinstance(self._stream, io.TextIOWrapper):  # what a test wrote need not be encodable
             self._stream.reconfigure(errors="backslashreplace")
-        self._progress_left = TEXT_BYTES
-        self._progress_lines_left = PROGRESS_LINE_BYTES
-        self._output_left = RANK_OUTPUT_BYTES
+        self._progress_left = TEXT_BYTES if is_kept else sys.maxsize
+        self._progress_lines_left = PROGRESS_LINE_BYTES if is_kept else sys.maxsize
+        self._output_left = RANK_OUTPUT_BYTES if is_kept else sys.maxsize
         self._output_cut = 0
         self._noted: list[str] = []
 

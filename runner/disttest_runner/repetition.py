@@ -6,9 +6,8 @@ Every turn of a case has a number of its own: that of its place, and the number 
 from dataclasses import dataclass
 
 from disttest_contract import limits
-from disttest_contract.plan import RunPlan
+from disttest_contract.plan import FOR_EVER, RunPlan
 
-FOR_EVER = 0
 KEPT_CASES = 10_000  # results of repetitions that were all well, of which nobody reads more
 
 

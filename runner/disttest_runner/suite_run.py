@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from disttest_contract.outcomes import BAD, Counts, Outcome
-from disttest_contract.plan import SuitePlan
+from disttest_contract.plan import FOR_EVER, SuitePlan
 from disttest_contract.quarantine import Matcher
 from disttest_contract.report import CaseResult, Earlier
 from disttest_runner.blame import needs_new_gang
-from disttest_runner.repetition import FOR_EVER, KEPT_CASES, Repetition, turn_id
+from disttest_runner.repetition import KEPT_CASES, Repetition, turn_id
 
 # More cases than these that ended badly are no chance events: another try would cost time and teach nothing.
 MAX_RERUN = 50

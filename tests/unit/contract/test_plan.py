@@ -101,6 +101,10 @@ def test_unknown_keys_of_a_plan_are_ignored() -> None:
         ({"suites": [{**SUITE, "env": [["X", 1]]}]}, "env"),
         ({"suites": [{**SUITE, "quarantine": "t.py::test_x"}]}, "quarantine"),
         ({"suites": [{**SUITE, "quarantine": [["x"]]}]}, "quarantine"),
+        ({"suites": [{**SUITE, "cases": "t.py::test_x"}]}, "cases"),
+        ({"suites": [{**SUITE, "cases": [1]}]}, "cases"),
+        ({"repeat": True}, "repeat"),
+        ({"until_fail": 1}, "until_fail"),
         ({"thresholds": {}}, "thresholds"),
         ({"thresholds": [[]]}, "thresholds"),
         ({"thresholds": [{}]}, "thresholds"),
@@ -126,6 +130,11 @@ def test_an_agent_reads_who_it_is() -> None:
     me = AgentEnvironment.read(ENVIRON)
     assert (me.node_index, me.leader_host, me.leader_port, me.plan) == (1, "nightly-0.nightly", 29400, PLAN)
     assert me.termination_log == environment.TERMINATION_LOG_DEFAULT
+
+
+@pytest.mark.parametrize(("value", "is_kept"), [("", True), ("yes", True), ("no", False)])
+def test_a_log_is_kept_unless_somebody_says_otherwise(value: str, *, is_kept: bool) -> None:
+    assert AgentEnvironment.read({**ENVIRON, environment.LOG_IS_KEPT: value}).log_is_kept is is_kept
 
 
 @pytest.mark.parametrize("name", sorted(ENVIRON))

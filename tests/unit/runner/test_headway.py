@@ -9,7 +9,7 @@ from disttest_contract.outcomes import Outcome
 from disttest_contract.progress import Progress
 from disttest_contract.report import CaseResult
 from disttest_runner.compat import override
-from disttest_runner.headway import JOIN_SECONDS, LINE_SECONDS, Failures, Headway, Pace, gist
+from disttest_runner.headway import JOIN_SECONDS, LINE_SECONDS, LIVE_SECONDS, Failures, Headway, Pace, gist
 from disttest_runner.log import PROGRESS_LINE_BYTES
 
 NONCE = "00ff"
@@ -157,3 +157,11 @@ def test_the_newest_failures_are_told_and_those_that_passed_later_are_not() -> N
 )
 def test_of_a_message_the_line_is_told_that_says_most(message: str, line: str) -> None:
     assert gist(message) == line
+
+
+def test_of_a_log_that_is_not_kept_lines_come_often_however_long_the_run_may_be() -> None:
+    pace = Pace.unbounded(now=7.0)
+    for _ in range(1000):
+        pace.spend(4096, 10 * DAY)
+    assert pace.due == 10 * DAY + LIVE_SECONDS
+    assert pace.urgent(11 * DAY) == 11 * DAY

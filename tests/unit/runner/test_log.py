@@ -94,3 +94,14 @@ def test_a_noted_line_is_written_before_the_next_one_of_anybody() -> None:
     written.write_noted()
     written.write_noted()
     assert wire.written.splitlines() == [b"case 1 passed", b"[rank 0] case 2 prints", b"case 2 passed"]
+
+
+def test_nothing_is_dropped_of_a_log_that_somebody_reads_as_it_is_written() -> None:
+    wire = Wire()
+    written = Log(wire, is_kept=False)
+    for _ in range(3 * PROGRESS_BYTES // 1000):
+        written.say("p" * 999)
+        written.rank_output("rank 0", b"r" * 990)
+        written.progress_line("l" * 999)
+    written.say_what_was_cut()
+    assert len(wire.written) == 3 * (3 * PROGRESS_BYTES // 1000) * 1000

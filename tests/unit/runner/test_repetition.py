@@ -7,10 +7,10 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
-from disttest_contract.plan import SuitePlan
+from disttest_contract.plan import FOR_EVER, SuitePlan
 from disttest_contract.report import CaseResult
 from disttest_runner import repetition, verdicts
-from disttest_runner.repetition import FOR_EVER, KEPT_CASES, Repetition
+from disttest_runner.repetition import KEPT_CASES, Repetition
 from disttest_runner.suite_run import SuiteRun
 
 CASES = ("t.py::test_a", "t.py::test_b")
