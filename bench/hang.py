@@ -53,7 +53,7 @@ def after_deadline(absent: str) -> float:
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as folder:
         (Path(folder) / "test_it.py").write_text(SUITE.format(absent=absent))
         environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": ""}
-        done = asyncio.run(local.run(plan(folder), lambda _: None, environ=environ))
+        done = asyncio.run(local.run(plan(folder), local.Reader(line=lambda _: None), environ=environ))
     report = done.report
     if report is None or report.first_case is None or report.last_case is None:
         raise SystemExit(f"bench: the hang left no report: {done.problem}")

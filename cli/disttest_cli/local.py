@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disttest_contract import environment, frames, progress
+from disttest_contract import environment, frames
 from disttest_contract.plan import RunPlan
+from disttest_contract.progress import Progress
 from disttest_contract.report import InvalidReportError, Report
 
 LOOPBACK = "127.0.0.1"
@@ -29,22 +30,37 @@ class LocalRun:
     exit_code: int
     report: Report | None = None
     problem: str = ""
+    is_interrupted: bool = False
     agent_exit_codes: list[int] = field(default_factory=list)
 
 
-async def run(plan: RunPlan, show: Callable[[str], None], *, environ: Mapping[str, str] | None = None) -> LocalRun:
-    """Start the agents, show what they say, and come back when none of them is left. SIGINT and SIGTERM end them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who hears what agents say, line by line, and from the leader how far the run is."""
+
+    line: Callable[[str], None]
+    progress: Callable[[Progress], None] = lambda _: None
+
+
+async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
+    """Start the agents and come back when none of them is left. SIGINT and SIGTERM end them."""
     nonce = secrets.token_hex(16)
     with tempfile.TemporaryDirectory(prefix="disttest-") as folder:
-        own = {"TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": compiled_code(os.environ if environ is None else environ)}
-        agents = [
-            await _start(own | agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder)), environ)
-            for leader in (f"{LOOPBACK}:{free_port()}",)
-            for index in range(plan.nodes)
-        ]
+        own = {
+            environment.LOG_IS_KEPT: "no",
+            "TMPDIR": folder,
+            "TORCHINDUCTOR_CACHE_DIR": compiled_code(os.environ if environ is None else environ),
+        }
+        leader = f"{LOOPBACK}:{free_port()}"
+        agents: list[asyncio.subprocess.Process] = []
         interrupted = _end_on_signal(agents)
         try:
-            return await _follow(agents, nonce, show, interrupted)
+            for index in range(plan.nodes):
+                theirs = agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder))
+                agents.append(await _start(own | theirs, environ))
+            if interrupted.is_set():
+                agents[0].terminate()
+            return await _follow(agents, nonce, reader, interrupted)
         finally:
             await _stop(agents)
 
@@ -91,19 +107,23 @@ async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> a
 
 
 async def _follow(
-    agents: list[asyncio.subprocess.Process], nonce: str, show: Callable[[str], None], interrupted: asyncio.Event
+    agents: list[asyncio.subprocess.Process], nonce: str, reader: Reader, interrupted: asyncio.Event
 ) -> LocalRun:
     kept: list[str] = []
     mark = f"{frames.MARK} {nonce} "
 
+    def take(line: str) -> None:
+        if line.startswith(mark):
+            kept.append(line)
+        elif progress := Progress.read(line, nonce):
+            reader.progress(progress)
+        else:
+            reader.line(line)
+
     async def read(agent: asyncio.subprocess.Process) -> None:
         assert agent.stdout is not None  # noqa: S101 - narrows for mypy: it was started with a pipe
         async for raw in agent.stdout:
-            line = raw.decode(errors="replace").rstrip("\n")
-            if line.startswith(mark):
-                kept.append(line)
-            elif not line.startswith(f"{progress.MARK} "):
-                show(line)
+            take(raw.decode(errors="replace").rstrip("\n"))
 
     async with asyncio.TaskGroup() as group:
         for agent in agents:
@@ -114,12 +134,13 @@ async def _follow(
                 for agent in agents[1:]:
                     await agent.wait()
         await _stop(agents)
-    result = LocalRun(code, agent_exit_codes=[agent.returncode or 0 for agent in agents])
+    codes = [agent.returncode or 0 for agent in agents]
+    result = LocalRun(code, is_interrupted=interrupted.is_set(), agent_exit_codes=codes)
     try:
         result.report = Report.loads(frames.decode("\n".join(kept), nonce))
     except (frames.FrameError, InvalidReportError) as error:
         result.problem = str(error)
-    if interrupted.is_set():
+    if result.is_interrupted:
         result.problem = result.problem or "interrupted"
     return result
 

@@ -25,7 +25,9 @@ class Command:
 
 
 COMMANDS = {
-    "run": Command(module="run", extra="runner", help="Run DistTests on this machine, without a cluster."),
+    "run": Command(
+        module="run", extra="runner", help="Run suites, test files or DistTests on this machine, without a cluster."
+    ),
     "apply": Command(
         module="apply", extra="cli", help="Create the DistTest of a file on a cluster, and follow it to its verdict."
     ),

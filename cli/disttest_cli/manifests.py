@@ -34,7 +34,7 @@ def read(filename: str) -> Documents:
         if isinstance(document, dict) and document.get("kind") == "ConfigMap":
             config_maps[_key_of_config_map(document, filename, number)] = document
         else:
-            tests.append(_parse(document, filename, number))
+            tests.append(parse_test(document, f"{filename}, document {number}"))
     if not tests:
         raise UsageError(f"{filename} holds no DistTest")
     return Documents(tests=tuple(tests), config_maps=config_maps)
@@ -64,8 +64,9 @@ def load(filename: str) -> list[Any]:
         raise UsageError(f"{filename} is not YAML: {' '.join(str(error).split())}") from error
 
 
-def _parse(document: Any, filename: str, number: int) -> DistTest:
+def parse_test(document: Any, where: str) -> DistTest:
+    """`where` begins the sentence on what is wrong."""
     try:
         return parse.parse(document, Defaults(image=NO_IMAGE))
     except parse.InvalidSpecError as error:
-        raise UsageError(f"{filename}, document {number}: {'; '.join(error.problems)}") from error
+        raise UsageError(f"{where}: {'; '.join(error.problems)}") from error

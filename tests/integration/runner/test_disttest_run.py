@@ -105,16 +105,25 @@ def test_a_run_leaves_no_temporary_files(start: Start, tmp_path: Path, environ: 
     assert list(temporary.iterdir()) == []
 
 
-def test_a_red_run_ends_with_10_and_several_documents_run_in_order(start: Start, tmp_path: Path) -> None:
+TWO = MINE + "---\n" + (HEAD + SPEC).format(name="again")
+
+
+def test_a_red_run_ends_with_10_and_those_behind_it_run_if_that_is_wanted(start: Start, tmp_path: Path) -> None:
     source = "def test_a(gang): assert gang.rank != 1, 'one is odd'\n"
-    two = MINE + "---\n" + (HEAD + SPEC).format(name="again")
-    code, output = finish(start(two, files(tmp_path, source)))
+    code, output = finish(start(TWO, files(tmp_path, source), "--keep-going"))
     assert code == 10, output
     assert output.index("default/mine") < output.index("default/again")
     assert "mine: test_it.py::test_a: failed after" in output
     assert "AssertionError: one is odd" in output
     for name in ("mine", "again"):
         assert Report.loads((tmp_path / f"disttest-report-{name}.json").read_bytes()).name == name
+
+
+def test_a_red_run_is_the_last_otherwise(start: Start, tmp_path: Path) -> None:
+    code, output = finish(start(TWO, files(tmp_path, "def test_a(): assert False\n")))
+    assert code == 10, output
+    assert "disttest: not run, since mine did not pass: again; --keep-going runs them all the same" in output
+    assert not (tmp_path / "disttest-report-again.json").exists()
 
 
 def test_the_environment_of_the_spec_reaches_the_ranks_and_a_report_may_be_replaced(
@@ -201,14 +210,6 @@ def test_files_are_found_below_the_root_and_cases_are_chosen(start: Start, tmp_p
     assert code == 0, output
     report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
     assert [case.id for suite in report.suites for case in suite.cases] == ["test/deep/test_it.py::test_a"]
-
-
-def test_one_case_of_a_built_in_suite_can_be_chosen(start: Start, tmp_path: Path) -> None:
-    text = MINE.replace("configMap: {name: files}", "builtin: collectives, select: test_barrier")
-    code, output = finish(start(text))
-    assert code == 0, output
-    report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
-    assert report.counts.total == 1
 
 
 def test_artifacts_have_a_folder_or_a_line_that_says_that_they_are_not_kept(start: Start, tmp_path: Path) -> None:
@@ -310,6 +311,12 @@ WRONG = {
     "list without a name": ("kind: ConfigMap\n---\n" + MINE, [], "a ConfigMap needs metadata.name"),
     "too much": (MINE.replace("}}]", f"}}, env: [{LONG}]}}]"), ["--files=files=."], "make several DistTests"),
     "timeout": (MINE, ["--timeout=soon"], "not a whole number"),
+    "path too": (MINE, ["."], "-f and PATH exclude each other"),
+    "ranks too": (MINE, ["--ranks=2"], "--ranks is for --suite and PATH"),
+    "no such suite": (MINE, ["--suite=yours"], "test.yaml has no suite 'yours'; its suites: mine"),
+    "until keep": (MINE, ["--until-fail", "--keep-going"], "--until-fail and --keep-going exclude each other"),
+    "until two": (TWO, ["--files=files=.", "--until-fail"], "would never come to the second of 2 DistTests"),
+    "repeat never": (MINE, ["--repeat=0"], "0 is not in the range x>=1"),
     "report taken": (MINE, ["--files=files=.", "--report=test.yaml"], "is not a report"),
     "report nowhere": (MINE, ["--files=files=.", "--report=no/such/folder.json"], "cannot be written"),
     "report twice": (MINE + "---\n" + MINE, ["--files=files=.", "--report=x.json"], "leave it away"),
@@ -326,5 +333,5 @@ def test_bad_input_is_one_line_and_2(name: str, start: Start, tmp_path: Path) ->
     assert "Traceback" not in output
     last = output.strip().splitlines()[-1]
     assert last.startswith("disttest")
-    assert name == "timeout" or output.count("\n") == 1  # argparse shows the usage before its line
+    assert output.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["test.yaml"]

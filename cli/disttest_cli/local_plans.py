@@ -1,0 +1,124 @@
+"""What the agents on this machine are told: the plan of a DistTest, with this machine in the cluster's place."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from disttest_cli import manifests, quarantine, run_request
+from disttest_cli.errors import UsageError
+from disttest_cli.made_tests import Folder
+from disttest_cli.run_request import Request
+from disttest_contract import suites
+from disttest_contract.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
+from disttest_operator.core.model import Backend, DistTest, Suite
+from disttest_operator.core.run_plan import excess, run_plan, unknown_suites
+from disttest_runner import gpus
+
+ATTEMPT = 1
+NO_END_SECONDS = 10 * 365 * 86400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where this machine has what a cluster would mount."""
+
+    folders: Mapping[str, Folder] = field(default_factory=dict)  # ConfigMap -> folder
+    config_maps: manifests.ConfigMaps = field(default_factory=dict)
+    root: Path = Path(UPSTREAM_ROOT)
+    artifacts: str = ""
+
+
+def make(test: DistTest, places: Places, request: Request, timeout_seconds: int | None) -> RunPlan:
+    """Placement is not looked at: all nodes are this machine."""
+    unknown = unknown_suites(test.spec)
+    if unknown:
+        raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {manifests.known_suites()}")
+    if test.spec.backend is Backend.NCCL:
+        _check_gpus(test)
+    folders = {name: str(folder.path) for name, folder in places.folders.items()}
+    plan = run_plan(test, ATTEMPT, quarantine.find(test, places.config_maps, folders))
+    chosen = _chosen(test, request)
+    if wrong := run_request.of_one_suite(request, [suite.name for suite in chosen]):
+        raise UsageError(f"{test.name}: {wrong}")
+    planned = {suite.name: suite for suite in plan.suites}
+    measures = any(suite.builtin == suites.MEASURING for suite in chosen)
+    plan = dataclasses.replace(
+        plan,
+        suites=tuple(_only(_here(test, suite, planned[suite.name], places), request) for suite in chosen),
+        thresholds=plan.thresholds if measures else (),
+        spread=False,
+        run_seconds=timeout_seconds or (NO_END_SECONDS if request.times == FOR_EVER else plan.run_seconds),
+        artifacts=places.artifacts,
+        repeat=request.times,
+        until_fail=request.until_fail,
+    )
+    if problem := excess(plan):
+        raise UsageError(f"{test.name}: {problem}")
+    return plan
+
+
+def _chosen(test: DistTest, request: Request) -> list[Suite]:
+    """With -f those of the file that were named, else all: there is nothing in it that was not."""
+    if not request.filename or not request.suites:
+        return list(test.spec.suites)
+    return [suite for suite in test.spec.suites if suite.name in request.suites]
+
+
+def of_file(documents: manifests.Documents, request: Request) -> tuple[DistTest, ...]:
+    """The DistTests of a file that have one of the suites that were named."""
+    known = {suite.name for test in documents.tests for suite in test.spec.suites}
+    for name in request.suites:
+        if name not in known:
+            raise UsageError(f"{request.filename} has no suite {name!r}; its suites: {', '.join(sorted(known))}")
+    tests = tuple(test for test in documents.tests if _chosen(test, request))
+    if len(tests) > 1 and request.times == FOR_EVER:
+        raise UsageError(
+            f"--until-fail would never come to the second of {len(tests)} DistTests of {request.filename}: "
+            "say --repeat N as well, or use a file with one"
+        )
+    return tests
+
+
+def _only(planned: SuitePlan, request: Request) -> SuitePlan:
+    """The cases that were chosen, of those that the file chooses; ids stand for themselves."""
+    if request.cases:
+        return dataclasses.replace(planned, select="", cases=request.cases)
+    if request.select:
+        both = f"({planned.select}) and ({request.select})" if planned.select else request.select
+        return dataclasses.replace(planned, select=both)
+    return planned
+
+
+def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: Places) -> SuitePlan:
+    """The suite with its files from this machine."""
+    if suite.config_map:
+        if suite.config_map not in places.folders:
+            raise UsageError(
+                f"{test.name}: suite {suite.name!r} takes its files from the ConfigMap {suite.config_map!r}, "
+                f"which is not here: say --files {suite.config_map}=DIR"
+            )
+        folder = places.folders[suite.config_map]
+        return dataclasses.replace(planned, directory=str(folder.path), files=folder.files)
+    if suite.files:
+        if not places.root.is_dir():
+            raise UsageError(
+                f"{test.name}: suite {suite.name!r} takes its files from below {places.root}, "
+                "which is no folder here: say --root DIR"
+            )
+        return dataclasses.replace(planned, root=str(places.root))
+    return planned
+
+
+def _check_gpus(test: DistTest) -> None:
+    spec, here = test.spec, len(gpus.look().products)
+    if spec.nodes > 1:
+        raise UsageError(
+            f"{test.name}: {spec.nodes} nodes over NCCL would share the GPUs of this machine: "
+            "set `nodes: 1`, or `gpusPerNode: 0` to run on the CPU"
+        )
+    if here < spec.ranks_per_node:
+        raise UsageError(
+            f"{test.name}: backend nccl needs a GPU for each of {spec.ranks_per_node} ranks, this machine has {here}: "
+            "set `gpusPerNode: 0` (and leave `backend` away) to run on the CPU over gloo"
+        )

@@ -1,0 +1,151 @@
+"""One DistTest after the other on this machine: shown while it runs, then its table, its report and its exit code."""
+
+import asyncio
+import os
+import shlex
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from disttest_cli import live, local, table, terminal
+from disttest_cli.errors import UsageError
+from disttest_cli.live import Gang, LiveView
+from disttest_contract.exits import EXIT_CODES, ExitCode
+from disttest_contract.outcomes import Verdict
+from disttest_contract.plan import RunPlan
+from disttest_contract.report import InvalidReportError, Report
+from disttest_operator.core.model import DistTest
+
+LAST_LINES = 40  # shown where there is no report to say what went wrong
+WARNING = "warning: "  # how lines of the runner begin that are worth reading while a run goes on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTest:
+    test: DistTest
+    plan: RunPlan
+    report: Path
+
+
+def run(tests: Sequence[LocalTest], *, keeps_going: bool, shows_all: bool) -> int:
+    """The worst exit code. Ends after the first that did not pass, unless it is to keep going; at Ctrl-C always."""
+    codes = []
+    for number, one in enumerate(tests, start=1):
+        code, is_interrupted = _run(one, shows_all=shows_all)
+        codes.append(code)
+        left = [other.plan.name for other in tests[number:]]
+        if left and (is_interrupted or (code and not keeps_going)):
+            advice = "" if is_interrupted else "; --keep-going runs them all the same"
+            _warn(f"not run, since {one.plan.name} did not pass: {', '.join(left)}{advice}")
+            break
+    return max(codes)
+
+
+def report_path(chosen: Path | None, test: DistTest) -> Path:
+    """Refuse early what must not be overwritten, or cannot be written."""
+    path = chosen or Path(f"disttest-report-{test.name}.json")
+    if path.exists():
+        try:
+            Report.loads(path.read_bytes())
+        except (OSError, InvalidReportError) as error:
+            raise UsageError(f"{path} exists and is not a report: name another file with --report ({error})") from error
+    folder = path.parent
+    if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise UsageError(f"{path} cannot be written: name another file with --report")
+    return path
+
+
+def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
+    environ = {**os.environ, **dict(one.test.spec.env)}
+    _prepare_artifacts(one.test, one.plan)
+    console = terminal.console()
+    result = asyncio.run(_watched(one.plan, console, environ, shows_all=shows_all))
+    if result.report is None:
+        _warn(f"{one.plan.name}: {terminal.harmless(result.problem)}; the leader ended with {result.exit_code}")
+        is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # without a report nothing is green
+        return (result.exit_code if is_known else ExitCode.INFRASTRUCTURE), result.is_interrupted
+    show_report(console, result.report, one)
+    return EXIT_CODES[result.report.verdict], result.is_interrupted
+
+
+async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, shows_all: bool) -> local.LocalRun:
+    """The view ends before the loop does: up to then signals are the run's, and the terminal is left as it was."""
+    if not live.fits(console):
+        return await local.run(plan, local.Reader(line=_print), environ=environ)
+    gang = Gang(nodes=plan.nodes, ranks_per_node=plan.ranks_per_node, suites=len(plan.suites))
+    with LiveView(console, gang) as view:
+        lines = Lines(view, shows_all=shows_all)
+        result = await local.run(plan, local.Reader(line=lines.take, progress=view.feed), environ=environ)
+    if result.report is None:
+        for line in lines.last:
+            _print(line)
+    return result
+
+
+@dataclass(slots=True)
+class Lines:
+    """What agents and ranks write: beside a view only warnings, unless all of it is wanted."""
+
+    view: LiveView
+    shows_all: bool
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=LAST_LINES))
+
+    def take(self, line: str) -> None:
+        if self.shows_all:
+            for one in terminal.harmless_lines(line):
+                self.view.say(Text(one))
+        elif line.startswith(WARNING):
+            self.view.say(line)
+        else:
+            self.last.append(line)
+
+
+def _print(line: str) -> None:
+    for one in terminal.harmless_lines(line) or [""]:
+        print(one, flush=True)
+
+
+def show_report(console: Console, report: Report, one: LocalTest) -> None:
+    lines = [
+        harmless
+        for line in table.render_report(report, one.plan.thresholds).splitlines()
+        for harmless in terminal.harmless_lines(line) or [""]
+    ]
+    console.print()
+    for line in lines[:-1]:
+        console.print(Text(line))
+    console.print(Text(lines[-1], style=terminal.STYLES.get(report.verdict.value, "")))
+    try:
+        one.report.write_bytes(report.dumps())
+    except OSError as error:
+        _warn(f"the report cannot be written to {one.report}: {error.strerror}")
+        return
+    console.print(Text(f"report: {terminal.harmless(str(one.report))}"))
+    if console.is_terminal:
+        file = terminal.harmless(shlex.quote(str(one.report)))
+        console.print(Text(f"as a page: disttest report -f {file} -o html=report.html", style=terminal.QUIET))
+        if report.verdict is not Verdict.PASSED:
+            console.print(Text("what ranks wrote: run again with --verbose", style=terminal.QUIET))
+
+
+def _prepare_artifacts(test: DistTest, plan: RunPlan) -> None:
+    claim = test.spec.artifacts.persistent_volume_claim
+    if plan.artifacts:
+        try:
+            Path(plan.artifacts).mkdir(exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--artifacts {plan.artifacts} cannot be made: {error.strerror}") from error
+    elif claim:
+        _warn(
+            f"{test.name}: the claim {claim!r} is not here, what is too large for the report is not kept: "
+            "say --artifacts DIR to keep it"
+        )
+
+
+def _warn(line: str) -> None:
+    print(f"disttest: {line}", file=sys.stderr, flush=True)

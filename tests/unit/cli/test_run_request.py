@@ -1,0 +1,274 @@
+"""`disttest run`: which options go together, what they make, and what becomes of GPUs."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from disttest_cli import local_plans, made_tests, manifests, run_request
+from disttest_cli.errors import UsageError
+from disttest_cli.local_plans import NO_END_SECONDS, Places
+from disttest_cli.made_tests import Folder
+from disttest_cli.run_request import Request
+from disttest_contract.plan import FOR_EVER
+from disttest_contract.suites import BUILTIN, SUMMARIES
+from disttest_operator.core.model import Backend
+
+MINE = Path("tests/test_mine.py")
+
+FORBIDDEN = {
+    "nothing": (Request(), "say what to run: --suite NAME, a PATH with test files of your own, or -f FILE"),
+    "file and path": (Request(filename="f", paths=(MINE,)), "-f and PATH exclude each other"),
+    "file and ranks": (Request(filename="f", ranks=2), "--ranks is for --suite and PATH"),
+    "file and nodes": (Request(filename="f", nodes=2), "--nodes is for --suite and PATH"),
+    "file and backend": (Request(filename="f", backend="gloo"), "--backend is for --suite and PATH"),
+    "files without file": (Request(suites=("a",), files=("a=b",)), "--files is for the ConfigMaps that a file names"),
+    "case as path": (
+        Request(paths=(Path("tests/test_mine.py::test_a[x::y]"),)),
+        "write tests/test_mine.py --case test_mine.py::test_a[x::y]",
+    ),
+    "case and select": (Request(suites=("a",), cases=("c",), select="d"), "--case and --select exclude each other"),
+    "until and keep": (
+        Request(suites=("a",), until_fail=True, keep_going=True),
+        "--until-fail and --keep-going exclude each other",
+    ),
+}
+ALLOWED = {
+    "file": Request(filename="f", suites=("a",), select="b", files=("a=b",), keep_going=True),
+    "suites": Request(suites=("a", "b"), ranks=4, nodes=2, backend="gloo", select="x", repeat=3, keep_going=True),
+    "path and suite": Request(paths=(MINE,), suites=("a",)),
+    "hunt": Request(suites=("a",), cases=("c", "d"), until_fail=True, repeat=50),
+}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_options_that_exclude_each_other_are_one_sentence(name: str) -> None:
+    request, words = FORBIDDEN[name]
+    said = run_request.problem(request)
+    assert words in said
+    assert name == "nothing" or "\n" not in said
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_options_that_go_together(name: str) -> None:
+    assert run_request.problem(ALLOWED[name]) == ""
+
+
+def test_who_says_nothing_is_shown_every_suite_in_a_line() -> None:
+    said = run_request.problem(Request())
+    assert SUMMARIES.keys() == BUILTIN.keys()
+    assert all(f"\n  {name} " in said for name in BUILTIN)
+    assert all(len(line) <= 100 for line in said.splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    ("request_", "times"),
+    [
+        (Request(), 1),
+        (Request(repeat=7), 7),
+        (Request(until_fail=True), FOR_EVER),
+        (Request(until_fail=True, repeat=7), 7),
+        (Request(until_fail=True, repeat=1), 1),
+    ],
+)
+def test_how_often_cases_run(request_: Request, times: int) -> None:
+    assert request_.times == times
+
+
+@pytest.mark.parametrize(
+    ("request_", "names", "words"),
+    [
+        (Request(cases=("c",)), ["a"], ""),
+        (Request(until_fail=True), ["a"], ""),
+        (Request(repeat=3), ["a", "b"], ""),
+        (
+            Request(cases=("c",)),
+            ["a", "b"],
+            "--case names cases of one suite, but there are 2 (a, b): say --suite NAME",
+        ),
+        (Request(until_fail=True), list("abcdef"), "of one suite, but there are 6 (a, b, c, d, …)"),
+    ],
+)
+def test_what_is_for_one_suite(request_: Request, names: list[str], words: str) -> None:
+    said = run_request.of_one_suite(request_, names)
+    assert (words in said) if words else (said == "")
+
+
+NCCL, GLOO = Backend.NCCL, Backend.GLOO
+SHAPES = {
+    "no GPU": (Request(), 0, (GLOO, 1, 2, "this machine has no GPU")),
+    "no GPU, ranks": (Request(ranks=4), 0, (GLOO, 1, 4, "this machine has no GPU")),
+    "no GPU, nodes": (Request(nodes=4), 0, (GLOO, 4, 4, "this machine has no GPU")),
+    "no GPU, nodes and ranks": (Request(nodes=2, ranks=6), 0, (GLOO, 2, 6, "this machine has no GPU")),
+    "all GPUs": (Request(), 8, (NCCL, 1, 8, "this machine has 8 GPUs")),
+    "one GPU": (Request(), 1, (NCCL, 1, 1, "this machine has 1 GPU")),
+    "some GPUs": (Request(ranks=4), 8, (NCCL, 1, 4, "this machine has 8 GPUs")),
+    "GPUs asked for": (Request(backend="nccl", ranks=2, nodes=1), 2, (NCCL, 1, 2, "this machine has 2 GPUs")),
+    "CPU asked for": (Request(backend="gloo"), 8, (GLOO, 1, 2, "--backend gloo")),
+    "CPU asked for, more ranks": (Request(backend="gloo", ranks=16, nodes=2), 8, (GLOO, 2, 16, "--backend gloo")),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_gpus_are_taken_where_there_are_some_and_it_is_said_why(name: str) -> None:
+    request, gpus, expected = SHAPES[name]
+    shape = made_tests.shape(request, gpus)
+    assert (shape.backend, shape.nodes, shape.ranks, shape.why) == expected
+
+
+def test_what_was_taken_is_one_line() -> None:
+    assert made_tests.shape(Request(), 0).described() == "2 ranks on the CPU over gloo: this machine has no GPU"
+    assert made_tests.shape(Request(), 1).described() == "1 rank on GPUs over NCCL: this machine has 1 GPU"
+    of_two = made_tests.shape(Request(nodes=2, ranks=4, backend="gloo"), 1)
+    assert of_two.described() == "4 ranks of 2 nodes on the CPU over gloo: --backend gloo"
+
+
+@pytest.mark.parametrize(
+    ("request_", "gpus", "words"),
+    [
+        (
+            Request(ranks=4),
+            2,
+            "NCCL needs a GPU for each of 4 ranks, this machine has 2 GPUs: say --ranks 2, or --backend gloo to run",
+        ),
+        (Request(backend="nccl"), 0, "NCCL needs a GPU for each of the ranks, this machine has no GPU: --backend gloo"),
+        (Request(nodes=2), 8, "--nodes 2 would share the GPUs of this machine: leave it away, or say --backend gloo"),
+        (Request(nodes=2, backend="nccl"), 0, "--nodes 2 would share the GPUs"),
+        (Request(nodes=2, ranks=3), 0, "--ranks 3 cannot be shared by --nodes 2: write a multiple of 2"),
+    ],
+)
+def test_too_few_gpus_are_an_error_that_names_both_ways_out(request_: Request, gpus: int, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        made_tests.shape(request_, gpus)
+    assert words in str(caught.value)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("tests/test_one.py", "tests/test_two.py", "Other Tests/test_one.py", "2nd/collectives.py"):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+    return tmp_path
+
+
+def make(request: Request, gpus: int = 0) -> made_tests.Made:
+    return made_tests.make(request, made_tests.shape(request, gpus))
+
+
+def paths(tree: Path, *names: str) -> tuple[Path, ...]:
+    return tuple(tree / name for name in names)
+
+
+def test_suites_are_a_test_of_their_own_that_the_api_server_would_take() -> None:
+    made = make(Request(suites=("collectives", "collectives", "data-parallel"), ranks=4), gpus=4)
+    spec = made.test.spec
+    assert (made.test.name, [suite.builtin for suite in spec.suites]) == ("local", ["collectives", "data-parallel"])
+    assert (spec.nodes, spec.gpus_per_node, spec.ranks_per_node, spec.backend) == (1, 4, 4, NCCL)
+    assert make(Request(suites=("collectives",))).test.name == "collectives"
+
+
+@pytest.mark.parametrize(
+    ("names", "suites"),
+    [
+        (["tests/test_one.py"], {"test-one": Folder(Path("tests"), ("test_one.py",))}),
+        (["tests/test_one.py"] * 2, {"test-one": Folder(Path("tests"), ("test_one.py",))}),
+        (["tests"], {"tests": Folder(Path("tests"))}),
+        (["tests", "tests/test_one.py"], {"tests": Folder(Path("tests"))}),
+        (
+            ["tests/test_two.py", "tests/test_one.py"],
+            {"tests": Folder(Path("tests"), ("test_two.py", "test_one.py"))},
+        ),
+        (
+            ["tests/test_one.py", "Other Tests/test_one.py"],
+            {
+                "test-one": Folder(Path("tests"), ("test_one.py",)),
+                "test-one-2": Folder(Path("Other Tests"), ("test_one.py",)),
+            },
+        ),
+        (["2nd"], {"suite-2nd": Folder(Path("2nd"))}),
+        (["2nd/collectives.py"], {"collectives-2": Folder(Path("2nd"), ("collectives.py",))}),
+    ],
+)
+def test_paths_are_suites_by_folder(tree: Path, names: list[str], suites: dict[str, Folder]) -> None:
+    made = make(Request(paths=paths(tree, *names)))
+    assert made.folders == {name: Folder(tree / folder.path, folder.files) for name, folder in suites.items()}
+    assert [suite.name for suite in made.test.spec.suites] == list(suites)
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Request(suites=("colectives",)), "suite 'colectives' is unknown; the suites are\n  c10d-spawn "),
+        (Request(paths=(Path("no/where.py"),)), "no/where.py does not exist: write a test file, or a folder"),
+    ],
+)
+def test_what_cannot_be_run_is_said(request_: Request, words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        make(request_)
+    assert words in str(caught.value)
+
+
+def test_the_plan_of_a_path_has_its_folder_and_its_files(tree: Path) -> None:
+    request = Request(paths=paths(tree, "tests/test_one.py"), cases=("test_one.py::test_a",), until_fail=True)
+    made = make(request)
+    plan = local_plans.make(made.test, Places(folders=made.folders), request, None)
+    [suite] = plan.suites
+    assert (suite.directory, suite.files, suite.cases) == (str(tree / "tests"), ("test_one.py",), request.cases)
+    assert (plan.repeat, plan.until_fail, plan.run_seconds) == (FOR_EVER, True, NO_END_SECONDS)
+    assert local_plans.make(made.test, Places(folders=made.folders), request, 60).run_seconds == 60
+
+
+SPEC = {
+    "nodes": 1,
+    "gpusPerNode": 0,
+    "suites": [{"name": "fast", "builtin": "collectives", "select": "bandwidth"}, {"name": "fsdp-exec-order"}],
+    "thresholds": [{"collective": "all_reduce", "sizeBytes": 8, "minBusBandwidthBytesPerSecond": 1}],
+}
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> manifests.Documents:
+    bodies = [
+        {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": {"name": name}, "spec": spec}
+        for name, spec in (("one", SPEC), ("two", {"gpusPerNode": 0, "suites": [{"name": "fsdp-exec-order"}]}))
+    ]
+    file = tmp_path / "f.yaml"
+    file.write_text(yaml.safe_dump_all(bodies))
+    return manifests.read(str(file))
+
+
+def test_suites_of_a_file_can_be_chosen_and_thresholds_go_with_the_suite_that_measures(
+    documents: manifests.Documents,
+) -> None:
+    request = Request(filename="f", suites=("fsdp-exec-order",))
+    tests = local_plans.of_file(documents, request)
+    assert [test.name for test in tests] == ["one", "two"]
+    plan = local_plans.make(tests[0], Places(), request, None)
+    assert ([suite.name for suite in plan.suites], plan.thresholds) == (["fsdp-exec-order"], ())
+    request = Request(filename="f", suites=("fast",), select="all_reduce")
+    [one] = local_plans.of_file(documents, request)
+    plan = local_plans.make(one, Places(), request, None)
+    assert plan.suites[0].select == "(bandwidth) and (all_reduce)"
+    assert len(plan.thresholds) == 1
+    request = Request(filename="f", suites=("fast",), cases=("x",))
+    assert local_plans.make(one, Places(), request, None).suites[0].select == "", "an id stands for itself"
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (Request(filename="f", suites=("slow",)), "f has no suite 'slow'; its suites: fast, fsdp-exec-order"),
+        (Request(filename="f", suites=("fsdp-exec-order",), until_fail=True), "the second of 2 DistTests of f"),
+        (Request(filename="f", cases=("x",)), "one: --case names cases of one suite, but there are 2"),
+        (Request(filename="f", until_fail=True, repeat=2), "one: --until-fail repeats the cases of one suite"),
+    ],
+)
+def test_what_a_file_cannot_do(documents: manifests.Documents, request_: Request, words: str) -> None:
+    def plans() -> None:
+        for test in local_plans.of_file(documents, request_):
+            local_plans.make(test, Places(), request_, None)
+
+    with pytest.raises(UsageError) as caught:
+        plans()
+    assert words in str(caught.value)
