@@ -310,7 +310,7 @@ WRONG = {
     "only a list": (LISTED + LINES, [], "holds no DistTest"),
     "list without a name": ("kind: ConfigMap\n---\n" + MINE, [], "a ConfigMap needs metadata.name"),
     "too much": (MINE.replace("}}]", f"}}, env: [{LONG}]}}]"), ["--files=files=."], "make several DistTests"),
-    "timeout": (MINE, ["--timeout=soon"], "not a whole number"),
+    "timeout": (MINE, ["--timeout=soon"], "'soon' is not a valid integer"),
     "path too": (MINE, ["."], "-f and PATH exclude each other"),
     "ranks too": (MINE, ["--ranks=2"], "--ranks is for --suite and PATH"),
     "no such suite": (MINE, ["--suite=yours"], "test.yaml has no suite 'yours'; its suites: mine"),
