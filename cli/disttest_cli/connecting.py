@@ -8,6 +8,7 @@ from disttest_cli import cluster
 from disttest_cli.cluster import BusyError, Cluster, ClusterError, ForbiddenError, LostError, MissingError
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
+from disttest_operator.core.model import GROUP
 
 UNKNOWN_KIND = "could not find the requested resource"
 INSTALL = "DistTests are not installed there: kubectl apply -k manifests/base"
@@ -20,6 +21,17 @@ def connect(*, kubeconfig: str, context: str) -> Cluster:
         raise UsageError(str(error)) from error
 
 
+def advice(error: ForbiddenError) -> str:
+    """Whom to ask for what. Who is not known at all needs no role."""
+    if GROUP in str(error):
+        return "ask an administrator for the ClusterRole disttest-view or disttest-edit"
+    if "forbidden" in str(error):
+        return (
+            "ask an administrator for the ClusterRole view or edit, which have disttest-view and disttest-edit in them"
+        )
+    return "log in again, or name another user with --kubeconfig or --context"
+
+
 @contextmanager
 def explaining() -> Iterator[None]:
     """Around what is asked for once: a refusal says what to do, silence has the exit code that says try again."""
@@ -28,7 +40,7 @@ def explaining() -> Iterator[None]:
     except (BusyError, LostError) as error:
         raise CommandError(str(error), Exit.UNREACHABLE) from error
     except ForbiddenError as error:
-        raise UsageError(f"{error}; ask an administrator for the ClusterRole disttest-view or disttest-edit") from error
+        raise UsageError(f"{error}; {advice(error)}") from error
     except MissingError as error:
         hint = f"; {INSTALL}" if UNKNOWN_KIND in str(error) or "answered 404" in str(error) else ""
         raise UsageError(f"{error}{hint}") from error

@@ -38,7 +38,7 @@ def ending(status: Mapping[str, Any]) -> list[str]:
     lines = [_failure(entry) for entry in (status.get("failures") or ())[:MAX_FAILURES]]
     counts = Counts.from_json(status.get("cases") or {})
     if counts.total:
-        lines.append(f"cases: {_counted(counts)}")
+        lines.append(f"cases: {counted(counts)}")
     if report := status.get("report"):
         lines.append(f"report: ConfigMap {report.get('configMap', '')}")
     lines.append(f"{status['verdict']} ({status.get('reason', '')}): {one_line(status.get('message'))}")
@@ -53,7 +53,7 @@ def one_line(text: Any) -> str:
     return limits.cut(" ".join(str(text or "").split()), LINE_BYTES)
 
 
-def _counted(counts: Counts) -> str:
+def counted(counts: Counts) -> str:
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in OUTCOMES if counts[outcome]]
     marks = [f"{number} {mark}" for number, mark in _marks(counts) if number]
     return f"{counts.total}: {', '.join(parts)}" + (f" ({', '.join(marks)})" if marks else "")

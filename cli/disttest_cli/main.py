@@ -32,6 +32,10 @@ COMMANDS = {
         module="apply", extra="cli", help="Create the DistTest of a file on a cluster, and follow it to its verdict."
     ),
     "report": Command(module="report", extra="cli", help="Show the report of a run, as text, HTML, JUnit and more."),
+    "list": Command(module="list", extra="cli", help="List the DistTests of a namespace, newest first."),
+    "describe": Command(
+        module="describe", extra="cli", help="Show on one screen what a DistTest came to: why, where, and what to do."
+    ),
 }
 
 

@@ -22,12 +22,12 @@ def on_cluster(command: Function) -> Function:
 
 
 def output(*formats: str, default: str = "") -> Callable[[Function], Function]:
-    """-o: argument `output`; `default` is what stands there when it is not given."""
+    """-o: argument `output`; None when it is not given and there is no default."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(formats),
-        default=default,
+        default=default or None,
         show_default=bool(default),
         metavar="|".join(formats),
         help="Output format.",

@@ -3,13 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
 from disttest_contract.outcomes import BAD, Outcome, Verdict
+
+Line = Text  # with its styles
 
 PLAIN_COLUMNS = 1 << 16  # of what is no terminal: lines are cut by whoever reads them
 
@@ -75,11 +77,12 @@ def harmless(text: str) -> str:
 
 def harmless_lines(text: str) -> list[str]:
     """The same for a text of several lines; what indents a line stays."""
-    return [_harmless_line(line) for line in text.expandtabs(4).splitlines()]
+    return [harmless_line(one) for one in text.expandtabs(4).splitlines()]
 
 
-def _harmless_line(line: str) -> str:
-    return line if line.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in line)
+def harmless_line(text: str) -> str:
+    """The same for one line of which every space counts."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = frozenset()) -> list[Text]:
@@ -99,3 +102,22 @@ def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = fro
         line.rstrip()
         lines.append(line)
     return lines
+
+
+def line(*parts: str | Text | tuple[str, str]) -> Line:
+    """Of words, words with a style, and lines; strings are made harmless, spaces at their ends stay."""
+    made = Line()
+    for part in parts:
+        if isinstance(part, Text):
+            made.append_text(part)
+        else:
+            words, style = part if isinstance(part, tuple) else (part, "")
+            made.append(harmless_line(words), style=style)
+    return made
+
+
+def show(lines: Iterable[Line]) -> None:
+    """To standard output."""
+    out = console()
+    for one in lines:
+        out.print(one)

@@ -22,6 +22,11 @@ def show_speeds(one: float, other: float) -> tuple[str, str]:
     return shown
 
 
+def show_speed(bytes_per_second: float) -> str:
+    """400.0 GB/s."""
+    return _speed(bytes_per_second, DIGITS[0])
+
+
 def _speed(bytes_per_second: float, digits: int) -> str:
     size, unit = next(((size, unit) for size, unit in BYTES_PER_SECOND if bytes_per_second >= size), (1.0, "B/s"))
     return f"{bytes_per_second / size:.{digits}f} {unit}"

@@ -1,0 +1,71 @@
+"""`disttest describe NAME`: what a run came to, on one screen."""
+
+import sys
+from datetime import UTC, datetime
+
+import click
+
+from disttest_cli import (
+    connecting,
+    description,
+    details,
+    lenient,
+    options,
+    printing,
+    resources,
+    runs,
+    stored,
+    terminal,
+)
+from disttest_cli.cluster import Body, Cluster
+from disttest_cli.description import Seen
+from disttest_cli.errors import UsageError
+from disttest_contract.report import Report
+
+
+@click.command("describe")
+@click.argument("name")
+@options.output("json", "yaml", "name")
+@options.on_cluster
+def command(*, name: str, output: str | None, namespace: str, context: str, kubeconfig: str) -> int:
+    """Show what the DistTest NAME came to and why, where it ran, and what to do about it.
+
+    Below that: attempts, pods, suites, the first failures, bandwidth beside its thresholds, the slowest cases, events,
+    and commands to go on with. Of a run that goes on: how far it is, the case in flight, what it waits for. What the
+    user may not see is left out, and said at the end. With -o the object as kubectl prints it.
+
+    Exit code: 0, whatever the verdict; 2 wrong command, no such DistTest, or no rights; 42 no API server.
+    """
+    with connecting.explaining():
+        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+        body = runs.find(server, namespace or server.namespace, name)
+        if output:
+            sys.stdout.write(printing.one(body, output))
+            return 0
+        seen = look(server, body, datetime.now(UTC))
+    terminal.show([*description.summary(seen), *details.all_of(seen)])
+    return 0
+
+
+def look(server: Cluster, body: Body, now: datetime) -> Seen:
+    """The run and what belongs to it, as far as the user may see it."""
+    pods, no_pods = runs.if_allowed(lambda: runs.pods(server, body))
+    events, no_events = runs.if_allowed(lambda: _events(server, body))
+    report, no_report = _report(server, body)
+    notes = [f"{what}: {why}" for what, why in (("pods", no_pods), ("events", no_events), ("report", no_report)) if why]
+    return Seen(body=body, now=now, pods=pods, events=events, report=report, notes=notes)
+
+
+def _report(server: Cluster, body: Body) -> tuple[Report | None, str]:
+    if not lenient.mapping(lenient.status(body).get("report")):
+        return None, ""
+    try:
+        return stored.find(server, lenient.text(lenient.metadata(body).get("namespace")), lenient.name(body)).report, ""
+    except UsageError as error:
+        return None, str(error)
+
+
+def _events(server: Cluster, body: Body) -> list[Body]:
+    metadata = lenient.metadata(body)
+    namespace, uid = lenient.text(metadata.get("namespace")), lenient.text(metadata.get("uid"))
+    return server.list(resources.EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")

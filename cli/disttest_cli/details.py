@@ -1,0 +1,209 @@
+"""The lower part of what is said about a run: tables of its parts. No I/O."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from disttest_cli import following, lenient, runs, spans, terminal
+from disttest_cli.cluster import Body
+from disttest_cli.description import Seen, heading
+from disttest_cli.terminal import Line
+from disttest_contract import units
+from disttest_contract.outcomes import BAD, Counts, Outcome, Verdict
+from disttest_contract.report import Report
+
+SHOWN_FAILURES = 20
+SHOWN_SLOW = 5
+SHOWN_EVENTS = 8
+SHOWN_PODS = 16
+SHOWN_BANDWIDTHS = 10
+MESSAGE_LINES = 4
+LINE_CHARACTERS = 300
+SLOW_SECONDS = 0.1  # a case that took less is not worth a line
+
+
+def all_of(seen: Seen) -> list[Line]:
+    status = seen.status
+    return [
+        *_attempts(status),
+        *_pods(seen.pods),
+        *_suites(status),
+        *_failures(status),
+        *_bandwidth(status),
+        *(_slowest(seen.report) if seen.report else []),
+        *_events(seen),
+        *_further(seen),
+    ]
+
+
+def _attempts(status: Mapping[str, Any]) -> list[Line]:
+    """Only where there was more than one, or the only one says more than the run."""
+    records = lenient.rows(status.get("attempts"))
+    if not records or (len(records) == 1 and not lenient.mapping(records[0].get("firstFailure"))):
+        return []
+    rows: list[list[str | Line]] = [["ATTEMPT", "VERDICT", "REASON", "NODES", "ENDED FIRST"]]
+    for record in records:
+        nodes = lenient.texts(record.get("nodes"))
+        more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
+        rows.append(
+            [
+                lenient.text(record.get("number")),
+                terminal.styled(lenient.text(record.get("verdict"))),
+                lenient.text(record.get("reason")),
+                ", ".join(nodes[:4]) + more,
+                _first_failure(lenient.mapping(record.get("firstFailure"))),
+            ]
+        )
+    return [Line(), *terminal.table(rows)]
+
+
+def _first_failure(first: Mapping[str, Any]) -> str:
+    signal, code = lenient.text(first.get("signal")), lenient.text(first.get("exitCode"))
+    how = f"signal {signal}" if signal else f"exit code {code}" if code else ""
+    where = f"{lenient.text(first.get('pod'))} on {lenient.text(first.get('node'))}" if first.get("pod") else ""
+    rank = f"rank {lenient.text(first.get('rank'))}" if "rank" in first else ""
+    case = f"in {lenient.text(first.get('case'))}" if first.get("case") else ""
+    return following.one_line(", ".join(part for part in (rank, where, how, case) if part))
+
+
+def _pods(pods: Sequence[Body]) -> list[Line]:
+    newest = max(map(runs.attempt_of, pods), default=0)
+    shown = [pod for pod in pods if runs.attempt_of(pod) == newest]
+    if not shown:
+        return []
+    rows: list[list[str | Line]] = [["INDEX", "POD", "NODE", "STATE"]]
+    for pod in shown[:SHOWN_PODS]:
+        node = lenient.text(lenient.spec(pod).get("nodeName"))
+        rows.append([str(runs.node_index(pod)), lenient.name(pod), node, _pod_state(pod)])
+    more = len(shown) - SHOWN_PODS
+    return [Line(), *terminal.table(rows), *([terminal.line(f"and {more} more pods")] if more > 0 else [])]
+
+
+def _pod_state(pod: Body) -> str:
+    """The phase, or what its container says beyond that."""
+    status = lenient.status(pod)
+    phase = lenient.text(status.get("phase"))
+    for container in lenient.rows(status.get("containerStatuses")):
+        state = lenient.mapping(container.get("state"))
+        ended, waiting = lenient.mapping(state.get("terminated")), lenient.mapping(state.get("waiting"))
+        if ended:
+            return f"{lenient.text(ended.get('reason')) or phase}, exit code {lenient.text(ended.get('exitCode'))}"
+        if waiting:
+            return lenient.text(waiting.get("reason")) or phase
+    return phase
+
+
+def _suites(status: Mapping[str, Any]) -> list[Line]:
+    suites = lenient.rows(status.get("suites"))
+    if not suites:
+        return []
+    head: list[str | Line] = ["SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "TOOK"]
+    rows = [head]
+    for suite in suites:
+        counts = Counts.from_json(lenient.mapping(suite.get("cases")))
+        passed, not_run, red = counts[Outcome.PASSED], counts[Outcome.NOT_RUN], counts.bad - counts.quarantined
+        numbers = (counts.total, passed, red, not_run, counts.total - passed - red - not_run)
+        took = spans.span(lenient.number(suite.get("seconds")))
+        verdict = terminal.styled(lenient.text(suite.get("verdict")))
+        rows.append([lenient.text(suite.get("name")), verdict, *map(str, numbers), took])
+    lines = [Line(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
+    broken = [suite for suite in suites if suite.get("verdict") == Verdict.ERRORED.value]
+    told = [f"{lenient.text(suite.get('name'))}: {following.one_line(suite.get('message'))}" for suite in broken]
+    return [*lines, *map(terminal.line, told)]
+
+
+def _failures(status: Mapping[str, Any]) -> list[Line]:
+    """Of a run that goes on: the newest so far."""
+    is_over = bool(status.get("verdict"))
+    failures = lenient.rows(status.get("failures") or lenient.mapping(status.get("progress")).get("failures"))
+    if not failures:
+        return []
+    lines = heading("Failures" if is_over else "Failures so far")
+    for failure in failures[:SHOWN_FAILURES]:
+        lines += _failure(failure)
+    counts = Counts.from_json(lenient.mapping(status.get("cases")))
+    if (more := counts.bad + counts.flaky - len(failures)) > 0 and is_over:
+        lines.append(terminal.line(f"  and {more} more: the report has them all"))
+    return lines
+
+
+def _failure(failure: Mapping[str, Any]) -> list[Line]:
+    outcome = lenient.text(failure.get("outcome"))
+    mark = next((f" ({mark})" for mark in ("flaky", "quarantined") if failure.get(mark) is True), "")
+    ranks, nodes = lenient.rank_words(failure.get("ranks")), ", ".join(lenient.texts(failure.get("nodes"))[:4])
+    where = (f", {'rank' if ranks.isdecimal() else 'ranks'} {ranks}" if ranks else "") + (
+        f" on {nodes}" if nodes else ""
+    )
+    took = spans.span(lenient.number(failure.get("seconds")))
+    case = following.one_line(f"{lenient.text(failure.get('suite'))}: {lenient.text(failure.get('case'))}")
+    style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
+    head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
+    said = terminal.harmless_lines(lenient.text(failure.get("message")))[:MESSAGE_LINES]
+    return [head, *(terminal.line(f"      {one[:LINE_CHARACTERS]}") for one in said if one.strip())]
+
+
+def _bandwidth(status: Mapping[str, Any]) -> list[Line]:
+    measured = lenient.rows(status.get("bandwidth"))
+    if not measured:
+        return []
+    rows: list[list[str | Line]] = [["BANDWIDTH", "TYPE", "SIZE", "BUS", "THRESHOLD"]]
+    for row in measured[:SHOWN_BANDWIDTHS]:
+        bus, threshold = lenient.number(row.get("busBytesPerSecond")), lenient.number(row.get("threshold"))
+        limit = units.show_speed(threshold) if threshold else ""
+        missed = row.get("ok") is False
+        rows.append(
+            [
+                lenient.text(row.get("collective")),
+                lenient.text(row.get("dtype")) or "any",
+                units.show_bytes(lenient.count(row.get("sizeBytes"))),
+                units.show_speed(bus) if bus is not None else "nothing",
+                terminal.line((f"missed: {limit}" if missed else limit, terminal.BROKEN if missed else "")),
+            ]
+        )
+    return [Line(), *terminal.table(rows, numbers=frozenset({2, 3}))]
+
+
+def _slowest(report: Report) -> list[Line]:
+    cases = [(case.seconds, suite.name, case) for suite in report.suites for case in suite.cases]
+    slow = sorted((one for one in cases if one[0] >= SLOW_SECONDS), key=lambda one: -one[0])[:SHOWN_SLOW]
+    if not slow:
+        return []
+    rows: list[list[str | Line]] = [["SLOWEST", "OUTCOME", "SUITE", "CASE"]]
+    for seconds, suite, case in slow:
+        rows.append([spans.span(seconds), terminal.styled(case.outcome.value), suite, following.one_line(case.id)])
+    return [Line(), *terminal.table(rows, numbers=frozenset({0}))]
+
+
+def _events(seen: Seen) -> list[Line]:
+    timed = [(_event_time(event), event) for event in lenient.rows(list(seen.events))]
+    known = sorted(((at, event) for at, event in timed if at), key=lambda one: one[0])[-SHOWN_EVENTS:]
+    if not known:
+        return []
+    rows: list[list[str | Line]] = [["EVENT", "TYPE", "REASON", "MESSAGE"]]
+    for at, event in known:
+        kind = lenient.text(event.get("type"))
+        style = terminal.WARNING if kind == "Warning" else ""
+        reason, message = lenient.text(event.get("reason")), following.one_line(event.get("message"))
+        rows.append([spans.since(at, seen.now), terminal.line((kind, style)), reason, message])
+    return [Line(), *terminal.table(rows)]
+
+
+def _event_time(event: Mapping[str, Any]) -> Any:
+    for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
+        if at := lenient.moment(event.get(key)):
+            return at
+    return None
+
+
+def _further(seen: Seen) -> list[Line]:
+    """Where to go on."""
+    status, where = seen.status, f"{seen.name} -n {seen.namespace}"
+    lines = []
+    stored = lenient.text(lenient.mapping(status.get("report")).get("configMap"))
+    if stored:
+        lines += [terminal.line(f"  disttest report {where} -o html      # of ConfigMap {stored}")]
+    if status.get("verdict"):
+        lines += [terminal.line(f"  disttest logs {where} --failed")] if status["verdict"] != "Passed" else []
+    else:
+        lines += [terminal.line(f"  disttest logs {where} --follow")]
+    notes = [terminal.line((f"  {terminal.harmless(note)}", terminal.QUIET)) for note in seen.notes]
+    return [*(heading("Go on") if lines else []), *lines, *(heading("Not shown") if notes else []), *notes]

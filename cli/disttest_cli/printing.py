@@ -1,0 +1,39 @@
+"""Objects as kubectl prints them with -o json, yaml and name."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from disttest_cli import lenient
+from disttest_cli.cluster import Body
+from disttest_operator.core.model import API_VERSION, GROUP
+
+KIND = "DistTest"
+NAME = f"disttest.{GROUP}"
+
+
+def document(value: Any, output: str) -> str:
+    """One document, with an end of line. Control characters are escaped in both."""
+    if output == "json":
+        return json.dumps(value, indent=4, default=str) + "\n"
+    return str(yaml.safe_dump(value, sort_keys=True, default_flow_style=False))
+
+
+def one(body: Body, output: str) -> str:
+    return f"{NAME}/{lenient.name(body)}\n" if output == "name" else document(_shown(body), output)
+
+
+def several(bodies: Sequence[Body], output: str) -> str:
+    """A List, or a name a line."""
+    if output == "name":
+        return "".join(one(body, output) for body in bodies)
+    items = [_shown(body) for body in bodies]
+    return document({"apiVersion": "v1", "items": items, "kind": "List", "metadata": {"resourceVersion": ""}}, output)
+
+
+def _shown(body: Body) -> Body:
+    """As kubectl does: who wrote which field is nobody's concern."""
+    metadata = {key: value for key, value in lenient.metadata(body).items() if key != "managedFields"}
+    return {"apiVersion": API_VERSION, "kind": KIND, **body, "metadata": metadata}

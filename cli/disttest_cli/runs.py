@@ -1,0 +1,88 @@
+"""DistTests and what belongs to them, as commands ask for them."""
+
+import contextlib
+import difflib
+from collections.abc import Callable
+
+from disttest_cli import lenient, resources
+from disttest_cli.cluster import Body, Cluster, ClusterError, RefusedError
+from disttest_cli.errors import UsageError
+from disttest_operator.core import naming, schema
+from disttest_operator.core.spec_schema import RANKS_WITHOUT_GPUS
+
+KINDS = ("disttest.disttest.dev", "disttests.disttest.dev", "disttests", "disttest", "dt")  # as kubectl writes names
+NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # what an object may be called, and no path
+GPUS_PER_NODE = 8  # where a spec says nothing
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+def bare_name(name: str) -> str:
+    """Of `disttest.disttest.dev/NAME`, which is what -o name prints."""
+    kind, slash, bare = name.partition("/")
+    return bare if slash and kind in KINDS else name
+
+
+def find(server: Cluster, namespace: str, name: str) -> Body:
+    """The DistTest of that name; one that is not there ends the command, with the names that are like it."""
+    name = bare_name(name)
+    if not schema.matches(NAME, name):
+        raise UsageError(f"{name!r} is no name of a DistTest: `disttest list -n {namespace}` shows them")
+    body = server.get(resources.RUNS, namespace, name)
+    if body is not None:
+        return body
+    with contextlib.suppress(ClusterError):
+        there = [lenient.name(body) for body in server.list(resources.RUNS, namespace)]
+        if similar := difflib.get_close_matches(name, there, n=3):
+            raise UsageError(
+                f"no DistTest {name!r} in namespace {namespace}; did you mean {', '.join(map(repr, similar))}?"
+            )
+    raise UsageError(f"no DistTest {name!r} in namespace {namespace}: `disttest list -A` shows those of all namespaces")
+
+
+def pods(server: Cluster, body: Body, attempt: int | None = None) -> list[Body]:
+    """Of a run, in the order of their node indexes; of one attempt, if it is named."""
+    metadata = lenient.metadata(body)
+    selector = f"{naming.LABEL_UID}={metadata.get('uid')}"
+    if attempt is not None:
+        selector += f",{naming.LABEL_ATTEMPT}={attempt}"
+    found = server.list(resources.PODS, lenient.text(metadata.get("namespace")), label_selector=selector)
+    return sorted(found, key=lambda pod: (attempt_of(pod), node_index(pod), lenient.name(pod)))
+
+
+def attempt_of(pod: Body) -> int:
+    return _whole(lenient.mapping(lenient.metadata(pod).get("labels")).get(naming.LABEL_ATTEMPT))
+
+
+def node_index(pod: Body) -> int:
+    metadata = lenient.metadata(pod)
+    marks = {**lenient.mapping(metadata.get("labels")), **lenient.mapping(metadata.get("annotations"))}
+    return _whole(marks.get(INDEX))
+
+
+def ranks_per_node(body: Body) -> int:
+    spec = lenient.spec(body)
+    gpus = spec.get("gpusPerNode")
+    given = lenient.count(spec.get("ranksPerNode")) or (GPUS_PER_NODE if gpus is None else lenient.count(gpus))
+    return given or RANKS_WITHOUT_GPUS
+
+
+def nodes(body: Body) -> int:
+    return lenient.count(lenient.spec(body).get("nodes")) or 1
+
+
+def backend(body: Body) -> str:
+    spec = lenient.spec(body)
+    return lenient.text(spec.get("backend")) or ("gloo" if spec.get("gpusPerNode") == 0 else "nccl")
+
+
+def if_allowed(ask: Callable[[], list[Body]]) -> tuple[list[Body], str]:
+    """What was asked for beside the matter itself, and why it is empty if it had to be left out."""
+    try:
+        return ask(), ""
+    except RefusedError as error:
+        return [], str(error)
+
+
+def _whole(value: object) -> int:
+    digits = str(value)
+    return int(digits) if digits.isascii() and digits.isdecimal() else 0

@@ -1,0 +1,158 @@
+"""`disttest list`: its table, its order, and what it asks the API server for."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from disttest_cli import listing, spans
+from disttest_cli.main import main
+from tests.support import bodies, golden
+from tests.support.bodies import NOW
+from tests.support.canned import NAMESPACE, Server
+
+RUNS = [
+    bodies.failed(),
+    bodies.passed(),
+    bodies.going_on(),
+    bodies.waiting(),
+    bodies.a_run("new", created=1, series=""),
+]
+
+
+def run(server: Server, folder: Path, *arguments: str) -> int:
+    return main(["list", "--kubeconfig", server.kubeconfig(folder), *arguments])
+
+
+def made(*, wide: bool = False, namespaces: bool = False) -> str:
+    lines = listing.table(listing.newest_first(RUNS), now=NOW, wide=wide, namespaces=namespaces)
+    return "".join(f"{line.plain}\n" for line in lines)
+
+
+def test_the_table_has_the_newest_first_and_says_how_far_runs_are(*, updates_golden: bool) -> None:
+    golden.check(made(), "list.txt", updates=updates_golden)
+
+
+def test_the_wide_table_says_why_and_what_is_in_flight_without_what_steers_a_terminal(*, updates_golden: bool) -> None:
+    text = made(wide=True, namespaces=True)
+    assert "\x1b" not in text
+    golden.check(text, "list-wide.txt", updates=updates_golden)
+
+
+def test_a_verdict_and_a_failure_have_their_colours() -> None:
+    lines = listing.table([bodies.failed(), bodies.passed()], now=NOW, wide=False, namespaces=False)
+    styles = [[(line.plain[span.start : span.end].strip(), span.style) for span in line.spans] for line in lines]
+    assert styles == [[], [("TestsFailed", "bold red"), ("2", "bold red")], [("Passed", "green")]]
+
+
+def test_filters_are_the_api_servers(server: Server, tmp_path: Path) -> None:
+    server.answers = [(200, {"items": []})]
+    assert run(server, tmp_path, "-l", "team=a,tier!=b", "--series", "n", "--verdict", "passed", "-n", "x") == 0
+    address = urlsplit(server.requests[0].path)
+    assert address.path == "/apis/disttest.dev/v1alpha1/namespaces/x/disttests"
+    query = parse_qs(address.query)
+    assert query["labelSelector"] == ["team=a,tier!=b"]
+    assert query["fieldSelector"] == ["status.series=n,status.verdict=Passed"]
+
+
+def test_large_lists_come_in_pages(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.answers = [
+        (200, {"items": [bodies.passed("a")], "metadata": {"continue": "next"}}),
+        (200, {"items": [bodies.passed("b", created=5)], "metadata": {}}),
+    ]
+    assert run(server, tmp_path, "-A", "-o", "name") == 0
+    assert capsys.readouterr().out.splitlines() == ["disttest.disttest.dev/b", "disttest.disttest.dev/a"]
+    assert [urlsplit(request.path).path for request in server.requests] == ["/apis/disttest.dev/v1alpha1/disttests"] * 2
+    assert "continue=next" in server.requests[1].path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), f"No DistTests in namespace {NAMESPACE}."),
+        (("-A",), "No DistTests in any namespace."),
+        (("--verdict", "Hung"), f"No DistTests that match in namespace {NAMESPACE}."),
+    ],
+    ids=repr,
+)
+def test_that_there_are_none_is_said_beside_the_output(
+    arguments: tuple[str, ...], words: str, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answers = [(200, {"items": []})]
+    assert run(server, tmp_path, *arguments) == 0
+    assert capsys.readouterr() == ("", f"{words}\n")
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_objects_are_printed_as_kubectl_does(
+    output: str, read: object, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answers = [(200, {"items": [bodies.failed()]})]
+    assert run(server, tmp_path, "-o", output) == 0
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    printed = read(text)  # type: ignore[operator]
+    assert (printed["kind"], printed["apiVersion"], printed["metadata"]) == ("List", "v1", {"resourceVersion": ""})
+    expected = bodies.failed()
+    del expected["metadata"]["managedFields"]
+    assert printed["items"] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [
+        (
+            (403, {"message": 'disttests.disttest.dev is forbidden: User "u" cannot list'}),
+            2,
+            "ask an administrator for the ClusterRole disttest-view or disttest-edit",
+        ),
+        ((401, {"message": "Unauthorized"}), 2, "Unauthorized; log in again, or name another user"),
+        ((404, b"404 page not found"), 2, "DistTests are not installed there: kubectl apply -k manifests/base"),
+        ((503, {"message": "later"}), 42, "later"),
+    ],
+    ids=["no rights", "unknown", "not installed", "busy"],
+)
+def test_what_goes_wrong_is_one_line(
+    answer: tuple[int, object],
+    code: int,
+    words: str,
+    server: Server,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server.answers = [answer]
+    assert run(server, tmp_path) == code
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_an_api_server_that_is_not_there_has_a_code_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = Server(url="http://127.0.0.1:1")
+    assert run(nowhere, tmp_path) == 42
+    assert re.fullmatch(r"disttest: cannot reach the API server at http://127.0.0.1:1: .*\n", capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (None, ""),
+        (0, "0s"),
+        (0.44, "0.4s"),
+        (9.96, "10s"),
+        (12.4, "12s"),
+        (119, "119s"),
+        (120, "2m"),
+        (185, "3m5s"),
+        (3599, "59m59s"),
+        (7810, "2h10m"),
+        (100 * 3600, "4d4h"),
+    ],
+)
+def test_spans_have_two_units_at_most(seconds: float | None, words: str) -> None:
+    assert spans.span(seconds) == words
