@@ -36,6 +36,9 @@ COMMANDS = {
     "describe": Command(
         module="describe", extra="cli", help="Show on one screen what a DistTest came to: why, where, and what to do."
     ),
+    "logs": Command(
+        module="logs", extra="cli", help="Print what the pods of a DistTest wrote, by rank, node or blame."
+    ),
 }
 
 
@@ -53,6 +56,14 @@ class Commands(click.Group):
         similar = difflib.get_close_matches(cmd_name, COMMANDS)
         hint = f"; did you mean {similar[0]!r}?" if similar else "."
         raise click.UsageError(f"No such command {cmd_name!r}{hint}", ctx)
+
+    def invoke(self, ctx: click.Context) -> object:  # type: ignore[explicit-override]
+        """Click would end the program itself when who reads the output has gone, with the code of a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            raise click.exceptions.Exit(PIPE_CLOSED) from error
 
     def format_commands(  # type: ignore[explicit-override]
         self,
@@ -77,9 +88,6 @@ def main(arguments: list[str] | None = None) -> int:
         return error.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-        return PIPE_CLOSED
 
 
 def _execute(arguments: list[str]) -> int:

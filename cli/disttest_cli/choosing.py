@@ -1,0 +1,81 @@
+"""Whose log is meant: nodes, ranks, or those that a run blames. No I/O."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from disttest_cli import following, lenient, runs
+from disttest_cli.cluster import Body
+from disttest_contract import ranks
+from disttest_contract.report import Report
+
+MOST_BLAMED = 8  # ranks: that a case failed on all 512 of them is seen on the first ones
+LEADER = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The log of a node, or what one rank of it wrote; `why` is what it is blamed for."""
+
+    node: int
+    rank: int | None = None
+    why: str = ""
+
+
+def of_nodes(nodes: Iterable[int]) -> list[Part]:
+    return [Part(node=node) for node in dict.fromkeys(nodes)]
+
+
+def of_ranks(numbers: Iterable[int], per_node: int) -> list[Part]:
+    return [Part(node=rank // max(1, per_node), rank=rank) for rank in dict.fromkeys(numbers)]
+
+
+def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None) -> list[Part]:
+    """Each rank once, for the first case that it is blamed for; nodes of which no rank is blamed, whole."""
+    per_node = runs.ranks_per_node(body)
+    ranked: dict[int, Part] = {}
+    for failure in _failures(body, attempt, report):
+        why = following.one_line(f"{lenient.text(failure.get('outcome'))} in {lenient.text(failure.get('case'))}")
+        for rank in _ranks(failure.get("ranks")):
+            ranked.setdefault(rank, Part(node=rank // per_node, rank=rank, why=why))
+    parts = list(ranked.values())
+    nodes = {part.node for part in parts}
+    return parts + [part for part in _first(body, attempt, pods, per_node) if part.node not in nodes]
+
+
+def _failures(body: Body, attempt: int, report: Report | None) -> list[Mapping[str, Any]]:
+    """Those that make the run red, or what there is; of an attempt that is over only its report has them."""
+    status = lenient.status(body)
+    if lenient.count(status.get("attempt")) in (0, attempt):
+        found = lenient.rows(status.get("failures") or lenient.mapping(status.get("progress")).get("failures"))
+        if found:
+            red = [row for row in found if not row.get("flaky") and not row.get("quarantined")]
+            return red or found
+    failures = report.failures if report else []
+    return [{"outcome": case.outcome.value, "case": case.id, "ranks": list(case.ranks)} for _, case in failures]
+
+
+def _ranks(value: Any) -> tuple[int, ...]:
+    try:
+        return ranks.read(lenient.rank_words(value))
+    except ValueError:
+        return ()
+
+
+def _first(body: Body, attempt: int, pods: Sequence[Body], per_node: int) -> list[Part]:
+    """The pod, or the rank, that ended first."""
+    records = lenient.rows(lenient.status(body).get("attempts"))
+    record = next((row for row in records if lenient.count(row.get("number")) == attempt), {})
+    first = lenient.mapping(lenient.mapping(record).get("firstFailure"))
+    why = f"ended first, {lenient.text(record.get('reason'))}".rstrip(", ")
+    pod = next((pod for pod in pods if lenient.name(pod) == first.get("pod")), None)
+    if pod is not None:
+        return [Part(node=runs.node_index(pod), why=why)]
+    rank = first.get("rank")
+    return [Part(node=rank // per_node, rank=rank, why=why)] if isinstance(rank, int) and rank >= 0 else []
+
+
+def header(part: Part, pod: Body | None) -> str:
+    where = f" ({lenient.name(pod)} on {lenient.text(lenient.spec(pod).get('nodeName'))})" if pod else ""
+    who = f"node {part.node}" if part.rank is None else f"rank {part.rank} of node {part.node}"
+    return f"==> {who}{where}{f': {part.why}' if part.why else ''} <=="

@@ -1,0 +1,150 @@
+"""`disttest logs NAME`: what the pods of a run wrote, and what the report has where they are gone."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from disttest_cli import choosing, connecting, lenient, options, pod_logs, runs, stored
+from disttest_cli.choosing import Part
+from disttest_cli.cluster import Body, Cluster
+from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.logs import Output, keeping, of_report, of_status
+from disttest_cli.waiting import Clock
+from disttest_contract.report import Report
+
+
+@click.command("logs")
+@click.argument("name")
+@click.option("--rank", "ranks", type=click.IntRange(min=0), multiple=True, metavar="R", help="What rank R wrote.")
+@click.option(
+    "--node", "nodes", type=click.IntRange(min=0), multiple=True, metavar="I", help="The log of node index I, whole."
+)
+@click.option("--all", "all_nodes", is_flag=True, help="The logs of all nodes, one after the other.")
+@click.option("--failed", is_flag=True, help="What those ranks and nodes wrote that the run blames, the first 8.")
+@click.option(
+    "--attempt", type=click.IntRange(min=1), metavar="N", help="Of an earlier gang of the run; default: the newest."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on until the pod ends; waits for one that has not begun.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each.")
+@click.option("--raw", is_flag=True, help="Also the lines for programs: progress, and the report in its frames.")
+@options.on_cluster
+def command(
+    *,
+    name: str,
+    ranks: tuple[int, ...],
+    nodes: tuple[int, ...],
+    all_nodes: bool,
+    failed: bool,
+    attempt: int | None,
+    follow: bool,
+    tail: int | None,
+    raw: bool,
+    namespace: str,
+    context: str,
+    kubeconfig: str,
+) -> int:
+    """Print what the pods of the DistTest NAME wrote; without options the leader's log (node index 0).
+
+    --rank and --node may be given several times. What a rank wrote has `[rank R]` in front; where several pods are
+    printed every line has `[node I]` in front of that. On a terminal control characters are made visible; into a
+    pipe or file lines go as they are. Pods never start twice, so there is no --previous: an earlier gang is another
+    --attempt. If the pods are gone, what the report has about these ranks is printed: messages and stacks.
+
+    Exit code: 0; 2 wrong command, no such DistTest, no rights, or nothing is left of what was asked for; 42 no API
+    server.
+    """
+    if sum((bool(ranks), bool(nodes), all_nodes, failed)) > 1:
+        raise UsageError("--rank, --node, --all and --failed say each whose log is meant: choose one of them")
+    if follow and (failed or all_nodes or len(ranks) + len(nodes) > 1):
+        raise UsageError("--follow is for one pod: name it with --node or --rank")
+    with connecting.explaining():
+        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+        body = runs.find(server, namespace or server.namespace, name)
+        gang = _gang(server, body, attempt, follow=follow)
+        report = None if gang.pods and not failed else _report(server, body, gang.attempt)
+        if failed:
+            parts = choosing.blamed(body, gang.attempt, gang.pods, report)
+        else:
+            every = [runs.node_index(pod) for pod in gang.pods]
+            whole = choosing.of_nodes(nodes or (every if all_nodes else (choosing.LEADER,)))
+            parts = choosing.of_ranks(ranks, runs.ranks_per_node(body)) if ranks else whole
+        _check(body, parts)
+        if failed and not parts:
+            raise UsageError(f"{lenient.name(body)} blames nobody: see `disttest describe {lenient.name(body)}`")
+        if not gang.pods:
+            return _without_pods(body, gang.attempt, parts, report)
+        if follow:
+            pod_logs.follow(server, gang.pod(parts[0].node), keeping(parts[0].rank, raw=raw), tail, Clock(), Output())
+            return 0
+        _print(server, gang, parts, tail=tail, raw=raw, headers=failed)
+    return 0
+
+
+def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> pod_logs.Gang:
+    if follow:
+        return pod_logs.wait_for(server, body, attempt, Clock(), _warn)
+    return pod_logs.find(server, body, attempt)
+
+
+def _report(server: Cluster, body: Body, attempt: int) -> Report | None:
+    """Of the attempt, if it left one that can be read."""
+    namespace, name = lenient.text(lenient.metadata(body).get("namespace")), lenient.name(body)
+    try:
+        return stored.find(server, namespace, name, attempt=attempt).report
+    except CommandError:
+        return None
+
+
+def _check(body: Body, parts: Sequence[Part]) -> None:
+    count, per_node = runs.nodes(body), runs.ranks_per_node(body)
+    for part in parts:
+        if part.node >= count and part.rank is not None:
+            raise UsageError(
+                f"rank {part.rank}: the run has {count * per_node} ranks, from 0 to {count * per_node - 1}"
+            )
+        if part.node >= count:
+            raise UsageError(f"node index {part.node}: the run has {count} nodes, from 0 to {count - 1}")
+
+
+def _print(
+    server: Cluster, gang: pod_logs.Gang, parts: Sequence[Part], *, tail: int | None, raw: bool, headers: bool
+) -> None:
+    output, logs = Output(), pod_logs.Logs(server)
+    shown = parts[: choosing.MOST_BLAMED] if headers else parts
+    is_several = len({part.node for part in shown}) > 1
+    for part in shown:
+        pod = gang.pod(part.node)
+        if headers:
+            output.text(choosing.header(part, pod))
+        for line in logs.lines(pod, keeping(part.rank, raw=raw), tail):
+            output.line(line, f"[node {part.node}] " if is_several else "")
+    if parts[len(shown) :]:
+        rest = ", ".join(f"--rank {part.rank}" for part in parts[len(shown) : 2 * len(shown)] if part.rank is not None)
+        _warn(f"and {len(parts) - len(shown)} more are blamed: {rest} …")
+
+
+def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Report | None) -> int:
+    name = lenient.name(body)
+    ranks = [part.rank for part in parts if part.rank is not None]
+    status = lenient.status(body)
+    lines = list(of_report(report, ranks) if report else of_status(status) if status.get("verdict") else ())
+    if not status.get("verdict") and not lines:
+        message = (
+            lenient.text(status.get("message")) or lenient.text(status.get("phase")) or "nobody has looked at it yet"
+        )
+        raise UsageError(f"{name} has no pods yet ({message}); wait for them with --follow")
+    if not lines:
+        raise UsageError(
+            f"the pods of attempt {attempt} of {name} are gone, and its report has nothing about these ranks"
+        )
+    source = "its report" if report else "its status"
+    _warn(f"the pods of attempt {attempt} of {name} are gone, and their logs with them; this is what {source} has")
+    output = Output()
+    for line in lines:
+        output.text(line)
+    return 0
+
+
+def _warn(words: str) -> None:
+    print(f"disttest: {words}", file=sys.stderr, flush=True)

@@ -1,0 +1,82 @@
+"""Lines of logs: which are for people, whose they are, and what a report has of those that are gone."""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from disttest_cli import lenient, terminal
+from disttest_contract import frames, progress
+from disttest_contract.report import CaseResult, Report
+
+MACHINE = tuple(f"{mark} ".encode() for mark in (frames.MARK, progress.MARK))  # lines for programs begin so
+Keep = Callable[[bytes], bool]
+
+
+def keeping(rank: int | None, *, raw: bool) -> Keep:
+    """What a rank wrote has its prefix; of a node everything but the lines for programs."""
+    if rank is not None:
+        own = f"[rank {rank}] ".encode()
+        return lambda line: line.startswith(own)
+    return lambda line: raw or not line.startswith(MACHINE)
+
+
+def chosen(lines: Iterable[bytes], keep: Keep, tail: int | None) -> Iterable[bytes]:
+    """The last ones of those that are kept."""
+    kept = (line for line in lines if keep(line))
+    return kept if tail is None else deque(kept, maxlen=tail)
+
+
+class Output:
+    """Standard output: as it is into a pipe or file; on a terminal so that nothing in it steers that."""
+
+    def __init__(self) -> None:
+        self._is_terminal = sys.stdout.isatty()
+
+    def line(self, raw: bytes, prefix: str = "") -> None:
+        """Flushed: who follows wants to see it."""
+        if self._is_terminal:
+            shown = terminal.harmless_lines(raw.decode(errors="replace")) or [""]
+            sys.stdout.write("".join(f"{prefix}{one}\n" for one in shown))
+            sys.stdout.flush()
+            return
+        sys.stdout.flush()
+        sys.stdout.buffer.write(prefix.encode() + raw + b"\n")
+        sys.stdout.buffer.flush()
+
+    def text(self, words: str) -> None:
+        """Of our own, or from a report: harmless anywhere."""
+        self.line(terminal.harmless_line(words).encode())
+
+
+def of_report(report: Report, ranks: Iterable[int]) -> Iterator[str]:
+    """What is known about these ranks, or about all, of each case that ended badly."""
+    wanted = tuple(ranks)
+    for suite, case in (*report.failures, *report.excused):
+        parts = [(rank, _said(case, rank)) for rank in wanted or _ranks(case)]
+        parts = [(rank, words) for rank, words in parts if words]
+        if parts:
+            yield f"==> {case.outcome.value} in {suite}: {case.id} <=="
+        for rank, words in parts:
+            yield from (f"[rank {rank}] {one}" if rank >= 0 else one for one in words.splitlines())
+
+
+def of_status(status: Mapping[str, Any]) -> Iterator[str]:
+    """The same, where there is no report."""
+    for row in lenient.rows(status.get("failures")):
+        where = lenient.rank_words(row.get("ranks"))
+        case = f"{lenient.text(row.get('suite'))}: {lenient.text(row.get('case'))}"
+        yield f"==> {lenient.text(row.get('outcome'))} in {case}{f', ranks {where}' if where else ''} <=="
+        yield from lenient.text(row.get("message")).splitlines()
+
+
+def _ranks(case: CaseResult) -> tuple[int, ...]:
+    """-1 where nobody is blamed: what is said is about all."""
+    return tuple(dict.fromkeys((*case.ranks, *case.stacks))) or (-1,)
+
+
+def _said(case: CaseResult, rank: int) -> str:
+    """Its own words, else those about the case if it is to blame; and where it stood."""
+    own = next((group.message for group in case.by_rank if rank in group.ranks and group.message), "")
+    about = own or (case.message if rank in case.ranks or rank < 0 else "")
+    return "\n".join(part for part in (about, case.stacks.get(rank, "")) if part)

@@ -1,0 +1,128 @@
+"""The pods of an attempt and their logs, as the API server has them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from disttest_cli import lenient, resources, runs
+from disttest_cli.cluster import Body, BusyError, Cluster, LostError, RefusedError
+from disttest_cli.errors import UsageError
+from disttest_cli.logs import Keep, Output, chosen
+from disttest_cli.waiting import PAUSE_SECONDS, Clock, Say
+from disttest_operator.core import naming
+
+OPTIONS = {"container": naming.CONTAINER}
+STARTING = "waiting to start"  # in the API server's words about a container without a log
+OVER = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """Pods of one attempt, by node index."""
+
+    run: str
+    attempt: int
+    pods: tuple[Body, ...]
+
+    def pod(self, node: int) -> Body:
+        """The newest of that index."""
+        found = [pod for pod in self.pods if runs.node_index(pod) == node]
+        if not found:
+            there = ", ".join(str(runs.node_index(pod)) for pod in self.pods[:16])
+            raise UsageError(
+                f"attempt {self.attempt} of {self.run} has no pod of node index {node} any more; there: {there}"
+            )
+        return max(found, key=lambda pod: lenient.text(lenient.metadata(pod).get("creationTimestamp")))
+
+
+def find(server: Cluster, body: Body, attempt: int | None) -> Gang:
+    """Of the attempt that is named; else of the newest that has pods, else of the one that the status speaks of."""
+    status = lenient.status(body)
+    newest = lenient.count(status.get("attempt"))
+    if attempt and newest and attempt > newest:
+        raise UsageError(f"{lenient.name(body)} has no attempt {attempt}: {newest} is the newest")
+    wanted = attempt or newest
+    pods = runs.pods(server, body, wanted or None)
+    number = wanted or max(map(runs.attempt_of, pods), default=1)
+    gang = tuple(pod for pod in pods if runs.attempt_of(pod) == number)
+    return Gang(run=lenient.name(body), attempt=number, pods=gang)
+
+
+def wait_for(server: Cluster, body: Body, attempt: int | None, clock: Clock, say: Say) -> Gang:
+    """Until there are pods; a run that ends without any has none to follow."""
+    is_told = False
+    while True:
+        gang = find(server, body, attempt)
+        if gang.pods or lenient.status(body).get("verdict"):
+            return gang
+        if not is_told:
+            say(f"{gang.run} has no pods yet; waiting for them")
+        is_told = True
+        clock.sleep(PAUSE_SECONDS)
+        namespace = lenient.text(lenient.metadata(body).get("namespace"))
+        body = server.get(resources.RUNS, namespace, gang.run) or _deleted(gang.run)
+
+
+def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: Clock, output: Output) -> None:
+    """What is in the log, the last lines of it if `tail` says so, and what comes until the pod ends.
+
+    A log only grows, so whoever has counted its lines can go on where a connection broke.
+    """
+    seen = 0
+    if tail is not None:
+        before = list(_log(server, pod, clock))
+        seen = len(before)
+        for line in chosen(before, keep, tail):
+            output.line(line)
+    while True:
+        try:
+            for number, line in enumerate(_log(server, pod, clock, follow=True)):
+                if number >= seen:
+                    seen += 1
+                    if keep(line):
+                        output.line(line)
+        except (BusyError, LostError):
+            pass
+        if _is_over(server, pod):
+            return
+        clock.sleep(PAUSE_SECONDS)
+
+
+@dataclass(slots=True)
+class Logs:
+    """Each log is asked for once, however many of its ranks are looked at."""
+
+    server: Cluster
+    _read: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def lines(self, pod: Body, keep: Keep, tail: int | None) -> Iterable[bytes]:
+        name = lenient.name(pod)
+        if name not in self._read:
+            self._read[name] = list(self.server.log(_namespace(pod), name, OPTIONS))
+        return chosen(self._read[name], keep, tail)
+
+
+def _log(server: Cluster, pod: Body, clock: Clock, *, follow: bool = False) -> Iterable[bytes]:
+    """Waits for a container that is being made."""
+    while True:
+        try:
+            yield from server.log(_namespace(pod), lenient.name(pod), OPTIONS, follow=follow)
+        except RefusedError as error:
+            if STARTING not in str(error) or _is_over(server, pod):
+                raise
+        else:
+            return
+        clock.sleep(PAUSE_SECONDS)
+
+
+def _is_over(server: Cluster, pod: Body) -> bool:
+    """Also when it cannot be asked for: there is nothing to follow then."""
+    there = server.get(resources.PODS, _namespace(pod), lenient.name(pod))
+    return there is None or lenient.status(there).get("phase") in OVER
+
+
+def _namespace(pod: Body) -> str:
+    return lenient.text(lenient.metadata(pod).get("namespace"))
+
+
+def _deleted(name: str) -> Body:
+    raise UsageError(f"{name} was deleted before it had pods")
