@@ -39,6 +39,9 @@ COMMANDS = {
     "logs": Command(
         module="logs", extra="cli", help="Print what the pods of a DistTest wrote, by rank, node or blame."
     ),
+    "plan": Command(
+        module="plan", extra="cli", help="Print the Service and Job that would be made of a file, without a cluster."
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from disttest_operator.core import parse
 from disttest_operator.core.model import Defaults, DistTest
 
 NO_IMAGE = "none"  # nothing is pulled: the runner is this installation
+DEFAULTS = Defaults(image=NO_IMAGE)
 
 ConfigMaps = Mapping[tuple[str, str], Mapping[str, Any]]  # (namespace, name) -> body
 
@@ -26,15 +27,20 @@ class Documents:
     config_maps: ConfigMaps = field(default_factory=dict)
 
 
-def read(filename: str) -> Documents:
-    """Raises UsageError with one line for the first document that is wrong, and where."""
+def read(filename: str, *, defaults: Defaults = DEFAULTS, namespace: str = "") -> Documents:
+    """Raises UsageError with one line for the first document that is wrong, and where.
+
+    `namespace` is for documents that name none; another one than theirs is refused.
+    """
     tests, config_maps = [], {}
     documents = [document for document in load(filename) if document is not None]
     for number, document in enumerate(documents, start=1):
+        if namespace:
+            _place(document, namespace, f"{filename}, document {number}")
         if isinstance(document, dict) and document.get("kind") == "ConfigMap":
             config_maps[_key_of_config_map(document, filename, number)] = document
         else:
-            tests.append(parse_test(document, f"{filename}, document {number}"))
+            tests.append(parse_test(document, f"{filename}, document {number}", defaults))
     if not tests:
         raise UsageError(f"{filename} holds no DistTest")
     return Documents(tests=tuple(tests), config_maps=config_maps)
@@ -64,9 +70,17 @@ def load(filename: str) -> list[Any]:
         raise UsageError(f"{filename} is not YAML: {' '.join(str(error).split())}") from error
 
 
-def parse_test(document: Any, where: str) -> DistTest:
+def _place(document: Any, namespace: str, where: str) -> None:
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    if isinstance(metadata, dict) and metadata.setdefault("namespace", namespace) != namespace:
+        raise UsageError(
+            f"{where} says namespace {metadata['namespace']!r} and --namespace says {namespace!r}: leave one away"
+        )
+
+
+def parse_test(document: Any, where: str, defaults: Defaults = DEFAULTS) -> DistTest:
     """`where` begins the sentence on what is wrong."""
     try:
-        return parse.parse(document, Defaults(image=NO_IMAGE))
+        return parse.parse(document, defaults)
     except parse.InvalidSpecError as error:
         raise UsageError(f"{where}: {'; '.join(error.problems)}") from error

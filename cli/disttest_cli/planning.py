@@ -1,0 +1,101 @@
+"""What the operator would make of a DistTest: the objects of its first attempt. No I/O."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from disttest_cli import applying, quarantine, spans
+from disttest_cli.errors import UsageError
+from disttest_cli.manifests import ConfigMaps
+from disttest_contract import suites
+from disttest_contract.quarantine import NOTHING
+from disttest_operator.core import manifests, run_plan
+from disttest_operator.core.model import DistTest, Manifest
+
+ATTEMPT = 1
+UID = "00000000-0000-0000-0000-000000000000"  # the API server gives each object one
+NONCE = "made-anew-for-each-attempt"
+YAML_WIDTH = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`remarks` are for people: what it comes to, and what must be there."""
+
+    test: DistTest
+    objects: tuple[Manifest, ...]
+    remarks: tuple[str, ...]
+
+
+def make(test: DistTest, config_maps: ConfigMaps) -> Plan:
+    """Raises UsageError for what the operator would refuse."""
+    if unknown := run_plan.unknown_suites(test.spec):
+        raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {suites.known()}")
+    test = dataclasses.replace(test, uid=UID)
+    wanted = test.spec.quarantine.config_map
+    is_here = (test.namespace, wanted) in config_maps
+    lists = quarantine.find(test, config_maps, {}) if is_here else NOTHING
+    if problem := run_plan.excess(run_plan.run_plan(test, ATTEMPT, lists)):
+        raise UsageError(f"{test.name}: {problem}")
+    remarks = [*_sizes(test), *_needs(test, config_maps)]
+    if wanted and not is_here:
+        remarks.append(f"planned without its quarantine: ConfigMap {wanted} is not in the file")
+    objects = (manifests.build_service(test, ATTEMPT), manifests.build_job(test, ATTEMPT, NONCE, quarantine=lists))
+    return Plan(test=test, objects=objects, remarks=tuple(remarks))
+
+
+def as_yaml(plans: Iterable[Plan]) -> str:
+    """A stream that `kubectl apply --dry-run=server -f -` takes; what is for people stands in comments."""
+    parts = []
+    for plan in plans:
+        parts += [f"# {remark}\n" for remark in plan.remarks]
+        for manifest in plan.objects:
+            plain = json.loads(json.dumps(manifest))  # no object twice, which YAML would write as an alias
+            parts.append(f"---\n{yaml.safe_dump(plain, sort_keys=False, width=YAML_WIDTH)}")
+    return "".join(parts)
+
+
+def as_json(plans: Iterable[Plan]) -> str:
+    items: list[Any] = [manifest for plan in plans for manifest in plan.objects]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=4) + "\n"
+
+
+def _sizes(test: DistTest) -> Iterator[str]:
+    spec, timeouts, retries = test.spec, test.spec.timeouts, test.spec.retries
+    seconds = applying.budget_seconds(
+        {
+            "timeouts": {
+                "queueSeconds": timeouts.queue_seconds,
+                "joinSeconds": timeouts.join_seconds,
+                "runSeconds": timeouts.run_seconds,
+            },
+            "retries": {"infrastructure": retries.infrastructure},
+        }
+    )
+    many = "node" if spec.nodes == 1 else "nodes"
+    gpus = f", {spec.gpus} {spec.gpu_resource}" if spec.gpus else ", no GPUs"
+    yield (
+        f"DistTest {test.namespace}/{test.name}, attempt {ATTEMPT}: {spec.nodes} {many} x {spec.ranks_per_node} ranks "
+        f"over {spec.backend.value}{gpus}"
+    )
+    more = f", in up to {1 + retries.infrastructure} attempts" if retries.infrastructure else ""
+    yield f"a verdict within {spans.span(seconds)} by its timeouts{more}"
+
+
+def _needs(test: DistTest, config_maps: ConfigMaps) -> Iterator[str]:
+    """What must be in the namespace, or the run ends with ReferenceMissing."""
+    spec = test.spec
+    maps = [suite.config_map for suite in spec.suites if suite.config_map] + [spec.quarantine.config_map]
+    wanted = [
+        *(f"ConfigMap {name}" for name in dict.fromkeys(maps) if name and (test.namespace, name) not in config_maps),
+        f"PersistentVolumeClaim {spec.artifacts.persistent_volume_claim}"
+        * bool(spec.artifacts.persistent_volume_claim),
+        f"ServiceAccount {spec.template.service_account_name}" * bool(spec.template.service_account_name),
+        f"LocalQueue {spec.queue_name}" * bool(spec.queue_name),
+    ]
+    if named := [one for one in wanted if one]:
+        yield f"must be in namespace {test.namespace}: {', '.join(named)}"
