@@ -71,6 +71,10 @@ class Cluster:
             raise LostError("the API server's answer holds no object")
         return made
 
+    def review(self, resource: Resource, manifest: Manifest) -> Body:
+        """A question that is asked by creating an object, which is not kept."""
+        return _json(self._server.request("POST", resource.path(), manifest))
+
     def get(self, resource: Resource, namespace: str, name: str) -> Body | None:
         """None if there is none of that name."""
         try:

@@ -42,6 +42,7 @@ COMMANDS = {
     "plan": Command(
         module="plan", extra="cli", help="Print the Service and Job that would be made of a file, without a cluster."
     ),
+    "doctor": Command(module="doctor", extra="cli", help="Check whether a cluster is ready for DistTests."),
 }
 
 
