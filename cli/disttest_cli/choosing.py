@@ -7,10 +7,12 @@ from typing import Any
 from disttest_cli import following, lenient, runs
 from disttest_cli.cluster import Body
 from disttest_contract import ranks
+from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
 
 MOST_BLAMED = 8  # ranks: that a case failed on all 512 of them is seen on the first ones
 LEADER = 0
+BY_CASES = frozenset({Verdict.PASSED.value, Verdict.TESTS_FAILED.value, Verdict.HUNG.value, Verdict.TIMED_OUT.value})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,10 @@ def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None
             ranked.setdefault(rank, Part(node=rank // per_node, rank=rank, why=why))
     parts = list(ranked.values())
     nodes = {part.node for part in parts}
-    return parts + [part for part in _first(body, attempt, pods, per_node) if part.node not in nodes]
+    record = _record(body, attempt)
+    if parts and record.get("verdict") in BY_CASES:
+        return parts  # every agent ends badly then: who did so first says nothing
+    return parts + [part for part in _first(record, pods, per_node) if part.node not in nodes]
 
 
 def _failures(body: Body, attempt: int, report: Report | None) -> list[Mapping[str, Any]]:
@@ -62,11 +67,14 @@ def _ranks(value: Any) -> tuple[int, ...]:
         return ()
 
 
-def _first(body: Body, attempt: int, pods: Sequence[Body], per_node: int) -> list[Part]:
-    """The pod, or the rank, that ended first."""
+def _record(body: Body, attempt: int) -> Mapping[str, Any]:
     records = lenient.rows(lenient.status(body).get("attempts"))
-    record = next((row for row in records if lenient.count(row.get("number")) == attempt), {})
-    first = lenient.mapping(lenient.mapping(record).get("firstFailure"))
+    return next((row for row in records if lenient.count(row.get("number")) == attempt), {})
+
+
+def _first(record: Mapping[str, Any], pods: Sequence[Body], per_node: int) -> list[Part]:
+    """The pod, or the rank, that ended first."""
+    first = lenient.mapping(record.get("firstFailure"))
     why = f"ended first, {lenient.text(record.get('reason'))}".rstrip(", ")
     pod = next((pod for pod in pods if lenient.name(pod) == first.get("pod")), None)
     if pod is not None:

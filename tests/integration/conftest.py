@@ -1,4 +1,4 @@
-"""An operator with exactly the rights of manifests/rbac."""
+"""An operator with exactly the rights of manifests/rbac, for the tests that ask for one."""
 
 import contextlib
 from collections.abc import Iterator
