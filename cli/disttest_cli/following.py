@@ -5,6 +5,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome
+from disttest_contract.progress import Progress
 
 NOBODY = "created; no operator has looked at it yet"
 LINE_BYTES = 500
@@ -31,6 +32,17 @@ def headline(status: Mapping[str, Any]) -> str:
     place = f"{phase}, attempt {attempt}" if attempt > 1 else str(phase)
     message = one_line(status.get("message"))
     return f"{place}: {message}" if message else place
+
+
+def far(progress: Progress) -> str:
+    """How far the run is, in one line; nothing as long as there is nothing to count."""
+    if not progress.cases_total:
+        return f"{progress.nodes_joined} nodes have joined" if progress.nodes_joined else ""
+    red = progress.counts.bad - progress.counts.quarantined
+    parts = [f"{progress.cases_done}/{progress.cases_total} cases", f"{progress.counts[Outcome.PASSED]} passed"]
+    parts += [f"{red} failed"] if red else []
+    case = f"; in flight: {progress.suite}: {progress.current_case}" if progress.current_case else ""
+    return one_line(", ".join(parts) + case)
 
 
 def ending(status: Mapping[str, Any]) -> list[str]:

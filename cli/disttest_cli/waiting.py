@@ -2,13 +2,13 @@
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from disttest_cli import following, resources
+from disttest_cli import resources
 from disttest_cli.cluster import Body, Cluster, ClusterError, RefusedError
 
 PATIENCE_SECONDS = (
@@ -18,6 +18,7 @@ PAUSE_SECONDS = 3
 WATCH_SECONDS = 60  # of one watch: what a dead connection hides is seen this late at most
 
 Say = Callable[[str], None]
+See = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +94,13 @@ class Trouble:
         self._told = str(error)
 
 
-def wait(cluster: Cluster, run: Run, *, seconds: float, say: Say, warn: Say, clock: Clock) -> dict[str, Any]:
-    """The status with its verdict; what happens until then is said, a line each time."""
-    told = ""
+def wait(cluster: Cluster, run: Run, *, seconds: float, see: See, warn: Say, clock: Clock) -> dict[str, Any]:
+    """The status with its verdict; every one before that is seen, also such as say nothing new."""
     for body in _states(cluster, run, clock.now() + seconds, Trouble(warn), clock):
         status: dict[str, Any] = body.get("status") or {}
         if status.get("verdict"):
             return status
-        headline = following.headline(status)
-        if headline != told:
-            say(headline)
-        told = headline
+        see(status)
     raise OverdueError
 
 

@@ -3,10 +3,25 @@
 import signal
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from disttest_cli import applying, connecting, exits, following, manifests, options, resources, waiting
+from disttest_cli import (
+    applying,
+    connecting,
+    exits,
+    following,
+    lenient,
+    live,
+    manifests,
+    options,
+    resources,
+    runs,
+    telling,
+    terminal,
+    waiting,
+)
 from disttest_cli.cluster import Body, BusyError, Cluster, ClusterError, ExistsError, LostError, RefusedError
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
@@ -36,6 +51,10 @@ def command(
     timeout: int | None,
 ) -> int:
     """Create the DistTest of a file and print its name; with --wait follow it to its verdict.
+
+    At a terminal --wait shows the phase, who has joined, how far the run is and the case in flight at its foot, and
+    failures above that as they come. Elsewhere it prints a line when the phase changes, one for each failure, and how
+    far the run is every half a minute.
 
     In a pod this is done as the pod's ServiceAccount, elsewhere by a kubeconfig. A DistTest with a name that is there
     already, and was created from the same spec, is taken for this one.
@@ -127,18 +146,35 @@ def _follow(server: Cluster, found: Found, timeout_seconds: int | None, clock: C
     how = "created" if found.is_new else f"is there since {metadata['creationTimestamp']}, from the same spec"
     _say(f"{run.name}: {how}, in namespace {run.namespace}; waiting for its verdict, {seconds} s at most")
     try:
-        status = waiting.wait(
-            server, run, seconds=seconds, say=lambda line: _say(f"{run.name}: {line}"), warn=_warn, clock=clock
-        )
+        status = _watch(server, found, seconds, clock)
     except waiting.DeletedError as error:
         raise CommandError(f"{run.name} was deleted before it had a verdict", Exit.DELETED) from error
     except waiting.OverdueError as error:
         raise CommandError(f"no verdict within {seconds} s; {_goes_on(run)}", Exit.GOES_ON) from error
     except RefusedError as error:
         raise UsageError(f"{error}; {_goes_on(run)}") from error
-    for line in following.ending(status):
+    code = exits.of_verdict(status["verdict"])
+    *lines, verdict = following.ending(status)
+    see = [f"see: disttest describe {run.name} -n {run.namespace}"] if code else []
+    for line in (*lines, *see, verdict):
         _say(f"{run.name}: {line}")
-    return exits.of_verdict(status["verdict"])
+    return code
+
+
+def _watch(server: Cluster, found: Found, seconds: int, clock: Clock) -> dict[str, Any]:
+    """Until the verdict: at the foot of a terminal, or in lines."""
+    run, out = found.run, terminal.console()
+    if not live.fits(out):
+        lines = telling.Lines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
+        return waiting.wait(server, run, seconds=seconds, see=lines.see, warn=_warn, clock=clock)
+    with live.LiveView(out, _gang(found.body)) as view:
+        told = telling.Live(view=view)
+        return waiting.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
+
+
+def _gang(body: Body) -> live.Gang:
+    suites = len(lenient.rows(lenient.spec(body).get("suites")))
+    return live.Gang(nodes=runs.nodes(body), ranks_per_node=runs.ranks_per_node(body), suites=suites)
 
 
 def _goes_on(run: Run) -> str:
@@ -146,7 +182,7 @@ def _goes_on(run: Run) -> str:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    print(terminal.harmless_line(line), flush=True)
 
 
 def _warn(line: str) -> None:

@@ -1,7 +1,12 @@
 """`disttest apply` against canned answers: what is tried again, what never is, what is said, and how it ends."""
 
+import contextlib
 import json
+import os
+import pty
 import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,9 @@ from disttest_cli.cluster import Cluster, RefusedError
 from disttest_cli.commands import apply as apply_command
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.main import main
+from disttest_cli.telling import Lines
 from disttest_cli.waiting import DeletedError, OverdueError, Run
+from tests.support import bodies
 from tests.support.canned import NAMESPACE, Broken, FakeTime, Server, Signal, Watch
 
 SPEC = {"suites": [{"name": "collectives"}]}
@@ -138,8 +145,9 @@ class TestCreating:
 def wait(api: Cluster, time: FakeTime, *, seconds: float = 1000) -> tuple[dict[str, Any], list[str]]:
     """The status, and what was said; warnings begin with `!`."""
     said: list[str] = []
+    lines = Lines(say=said.append, now=time.clock.now)
     status = waiting.wait(
-        api, RUN, seconds=seconds, say=said.append, warn=lambda line: said.append(f"!{line}"), clock=time.clock
+        api, RUN, seconds=seconds, see=lines.see, warn=lambda line: said.append(f"!{line}"), clock=time.clock
     )
     return status, said
 
@@ -198,7 +206,7 @@ class TestWaiting:
         server.answers = [BUSY] * 500
         said: list[str] = []
         with pytest.raises(OverdueError):
-            waiting.wait(api, RUN, seconds=1000, say=said.append, warn=said.append, clock=time.clock)
+            waiting.wait(api, RUN, seconds=1000, see=lambda _: None, warn=said.append, clock=time.clock)
         assert said == ["later; trying again"]
         assert time.seconds == 1000
 
@@ -236,6 +244,13 @@ class TestWaiting:
         assert limits == ["7", "4", "1"]
 
 
+def _parts(descriptor: int) -> Iterator[bytes]:
+    """Until nobody has the other end."""
+    with contextlib.suppress(OSError):
+        while part := os.read(descriptor, 4096):
+            yield part
+
+
 class TestCommand:
     def run(self, server: Server, folder: Path, *arguments: str) -> int:
         file = folder / "run.yaml"
@@ -264,8 +279,28 @@ class TestCommand:
         assert capsys.readouterr().out.splitlines() == [
             "n-1: created, in namespace gpu-ci; waiting for its verdict, 11820 s at most",
             "n-1: created; no operator has looked at it yet",
+            *(["n-1: see: disttest describe n-1 -n gpu-ci"] if code else []),
             f"n-1: {verdict} (Because): of that",
         ]
+
+    def test_at_a_terminal_failures_stand_above_the_foot_which_goes_at_the_end(
+        self, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        running = bodies.going_on()["status"]
+        server.answers = [CREATED, (200, body()), Watch([modified(**running), modified(**PASSED)])]
+        main_end, end = pty.openpty()
+        written: list[bytes] = []
+        reader = threading.Thread(target=lambda: written.extend(_parts(main_end)))
+        reader.start()
+        monkeypatch.setenv("TERM", "xterm")
+        with os.fdopen(end, "w") as stream:
+            monkeypatch.setattr("sys.stdout", stream)
+            assert self.run(server, tmp_path, "--wait") == 0
+        reader.join()
+        os.close(main_end)
+        text = b"".join(written).decode()
+        assert text.index("correctness.py::test_all_reduce") < text.index("n-1: Passed (AllCasesPassed)")
+        assert "\x1b]0;" not in text, "a case's name must not set the title"
 
     def test_the_same_command_again_waits_for_the_same_run(
         self, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
