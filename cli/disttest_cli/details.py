@@ -200,7 +200,7 @@ def _further(seen: Seen) -> list[Line]:
     lines = []
     stored = lenient.text(lenient.mapping(status.get("report")).get("configMap"))
     if stored:
-        lines += [terminal.line(f"  disttest report {where} -o html      # of ConfigMap {stored}")]
+        lines += [terminal.line(f"  disttest report {where} -o html={seen.name}.html      # of ConfigMap {stored}")]
     if status.get("verdict"):
         lines += [terminal.line(f"  disttest logs {where} --failed")] if status["verdict"] != "Passed" else []
     else:

@@ -31,7 +31,6 @@ COMMANDS = {
     "apply": Command(
         module="apply", extra="cli", help="Create the DistTest of a file on a cluster, and follow it to its verdict."
     ),
-    "report": Command(module="report", extra="cli", help="Show the report of a run, as text, HTML, JUnit and more."),
     "list": Command(module="list", extra="cli", help="List the DistTests of a namespace, newest first."),
     "describe": Command(
         module="describe", extra="cli", help="Show on one screen what a DistTest came to: why, where, and what to do."
@@ -39,6 +38,7 @@ COMMANDS = {
     "logs": Command(
         module="logs", extra="cli", help="Print what the pods of a DistTest wrote, by rank, node or blame."
     ),
+    "report": Command(module="report", extra="cli", help="Show the report of a run, as text, HTML, JUnit and more."),
     "plan": Command(
         module="plan", extra="cli", help="Print the Service and Job that would be made of a file, without a cluster."
     ),

@@ -20,7 +20,8 @@ WIDE = "wide"
 @click.option(
     "--verdict",
     type=click.Choice([verdict.value for verdict in Verdict], case_sensitive=False),
-    help="Only runs that came to this.",
+    metavar="VERDICT",
+    help=f"Only runs that came to this: {', '.join(Verdict)}.",
 )
 @options.output(WIDE, "json", "yaml", "name")
 @options.on_cluster

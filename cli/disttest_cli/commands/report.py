@@ -33,7 +33,7 @@ from disttest_cli.outputs import Output
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of reports, and nothing else.")
 @options.on_cluster
-def command(  # noqa: PLR0913  # an argument for each option
+def command(  # an argument for each option
     *,
     name: str | None,
     filename: str | None,

@@ -143,6 +143,10 @@ def test_logs_are_those_of_the_leader_a_rank_or_who_is_to_blame(shell: Shell) ->
     assert not [line for line in blamed if not line.startswith("[rank 3] ")]
 
 
+def test_the_report_is_there_too(shell: Shell) -> None:
+    assert "rank 3 is never right" in "\n".join(shell.lines("report", "night", "-o", "markdown"))
+
+
 def test_following_a_pod_that_has_ended_ends_too(shell: Shell) -> None:
     assert shell.lines("logs", "night", "--node", "1", "--tail", "1", "--follow")
 
