@@ -83,3 +83,20 @@ def test_the_document_has_every_exit_code() -> None:
     rows = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
     codes = {int(code) for row in rows for code in row.split(", ") if code.isdecimal()}
     assert codes == {*EXIT_CODES.values(), *Exit, exits.SIGNALLED + 2, exits.SIGNALLED + 15}
+
+
+@pytest.mark.parametrize(
+    ("message", "lines"),
+    [
+        (
+            "rank 1:\n\n>   assert a\nE   AssertionError: no\nE     b\nfile.py:7: AssertionError",
+            ["AssertionError: no", "b"],
+        ),
+        ("killed by SIGSEGV\n\n  in sleep", ["killed by SIGSEGV", "  in sleep"]),
+        ("Else it would be marked", ["Else it would be marked"]),
+        ("", []),
+    ],
+    ids=["pytest", "other", "no mark", "nothing"],
+)
+def test_the_gist_of_a_message_is_what_pytest_marks(message: str, lines: list[str]) -> None:
+    assert following.gist(message) == lines
