@@ -26,7 +26,7 @@ def of_verdict(verdict: str) -> int:
 MEANINGS: dict[int, str] = {
     ExitCode.PASSED: "done; of a run: passed",
     Exit.USAGE: "the command, the file or the name is wrong, or the API server refuses it",
-    ExitCode.TESTS_FAILED: "tests failed, hung or took too long",
+    ExitCode.TESTS_FAILED: "tests failed, hung or took too long; of `compare`: something got worse",
     ExitCode.INFRASTRUCTURE: "the infrastructure did not let the run come to a result, or it was cancelled",
     ExitCode.CONFIGURATION: "the run could not be done as it is written",
     Exit.DELETED: "the run was deleted before it had a verdict",

@@ -43,6 +43,12 @@ COMMANDS = {
         module="plan", extra="cli", help="Print the Service and Job that would be made of a file, without a cluster."
     ),
     "doctor": Command(module="doctor", extra="cli", help="Check whether a cluster is ready for DistTests."),
+    "compare": Command(
+        module="compare", extra="cli", help="Say what changed from one run to another, or from the last good night."
+    ),
+    "history": Command(
+        module="history", extra="cli", help="Show the nights of a series, and which cases fail or flip."
+    ),
 }
 
 

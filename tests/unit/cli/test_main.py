@@ -31,8 +31,8 @@ def test_help_needs_neither_torch_nor_the_kubernetes_client() -> None:
 
 @pytest.mark.parametrize(
     ("command", "imported"),
-    [("run", "0 disttest_runner"), ("apply", "0 kubernetes"), ("report", "0")],
-    ids=["run", "apply", "report"],
+    [("run", "0 disttest_runner"), ("apply", "0 kubernetes"), ("report", "0"), ("compare", "0")],
+    ids=["run", "apply", "report", "compare"],
 )
 def test_a_command_imports_only_what_it_needs_itself(command: str, imported: str) -> None:
     assert ended(command, "--help") == (imported, "")

@@ -1,0 +1,92 @@
+"""`disttest history`: the nights of a series, as its ledger has them."""
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from disttest_cli import connecting, lenient, options, printing, references, series_text, terminal
+from disttest_cli.cluster import Body
+from disttest_cli.errors import UsageError
+from disttest_cli.nights import Series
+
+WIDE = "wide"
+LIMIT = 30  # a ledger has no more nights
+LEFT_OUT = ("pending", "totals")  # of a ledger: the operator's own, and sums for metrics
+
+
+@click.command("history")
+@click.argument("name", required=False, default="", metavar="[SERIES]")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, metavar="N", help="Rows at most."
+)
+@click.option("-A", "--all-namespaces", is_flag=True, help="Without SERIES: those of all namespaces.")
+@options.output(WIDE, "json", "yaml", "name")
+@options.on_cluster
+def command(
+    *,
+    name: str,
+    limit: int,
+    all_namespaces: bool,
+    output: str | None,
+    namespace: str,
+    context: str,
+    kubeconfig: str,
+) -> int:
+    """Show the last nights of SERIES, the newest first; without SERIES list the series there are.
+
+    Below the nights: how the series fares, cases that fail now and since when, cases that flip between good and bad
+    with a letter for each of the last runs, and nodes that runs blamed. REPORT says `kept` where `disttest compare`
+    and `disttest report` find the report after the run is gone. With -o json or yaml what the ledger says of all that,
+    runs oldest first; --limit keeps the newest.
+
+    Exit code: 0; 2 wrong command, no such series, or no rights; 42 no API server.
+    """
+    if name and all_namespaces:
+        raise UsageError("-A lists series: leave it away, or leave SERIES away")
+    with connecting.explaining():
+        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+        where = "" if all_namespaces else namespace or server.namespace
+        if not name:
+            return _list(references.every_series(server, where)[:limit], where, output)
+        series = references.series(server, where, name)
+    if output in ("json", "yaml"):
+        sys.stdout.write(printing.document(_document(series, limit), output))
+    elif output == "name":
+        print(f"{references.KIND}/{terminal.harmless(series.name)}")
+    else:
+        terminal.show(series_text.page(series, limit=limit, wide=output == WIDE))
+    return 0
+
+
+def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
+    if output in ("json", "yaml"):
+        items = [{"namespace": lenient.text(lenient.metadata(body).get("namespace")), **_head(body)} for body in bodies]
+        sys.stdout.write(printing.document({"series": items}, output))
+    elif output == "name":
+        for body in bodies:
+            print(f"{references.KIND}/{terminal.harmless(lenient.name(body))}")
+    elif bodies:
+        terminal.show(series_text.series_table(bodies, now=datetime.now(UTC), namespaces=not namespace))
+    else:
+        place = f"in namespace {namespace}" if namespace else "in any namespace"
+        print(f"No series {place}: {references.FIRST_SERIES}.", file=sys.stderr)
+    return 0
+
+
+def _head(body: Body) -> dict[str, Any]:
+    """What is not a list of many."""
+    status = lenient.status(body)
+    plain = {key: value for key, value in status.items() if not isinstance(value, list | dict)}
+    return {"name": lenient.name(body), **plain}
+
+
+def _document(series: Series, limit: int) -> dict[str, Any]:
+    status = {key: value for key, value in series.status.items() if key not in LEFT_OUT}
+    return {
+        "namespace": series.namespace,
+        "name": series.name,
+        **status,
+        "runs": lenient.rows(series.status.get("runs"))[-limit:],
+    }
