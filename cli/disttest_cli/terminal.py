@@ -36,6 +36,13 @@ INDENT = "    "  # of what test code has said: it is shown as it is
 WORDS = re.compile(rf"\b(?:{'|'.join(Verdict)})\b|\b(?:{'|'.join(sorted(BAD))})(?= after )|\bmissed(?=: )")
 
 
+class _Console(Console):
+    """Who read the output and has gone is for `main` to deal with, as for all other output."""
+
+    def on_broken_pipe(self) -> None:  # type: ignore[explicit-override]  # typing has it since Python 3.12
+        raise BrokenPipeError
+
+
 def console(stream: TextIO | None = None) -> Console:
     """For standard output unless another stream is named.
 
@@ -43,7 +50,7 @@ def console(stream: TextIO | None = None) -> Console:
     """
     stream = stream or sys.stdout
     is_terminal = stream.isatty()
-    return Console(
+    return _Console(
         file=stream,
         force_terminal=is_terminal,
         no_color=bool(os.environ.get("NO_COLOR")),

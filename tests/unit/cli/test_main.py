@@ -1,9 +1,13 @@
 """One command line for installations that have different parts."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.support.runs import a_report
 
 PROGRAM = """
 import sys
@@ -47,3 +51,20 @@ def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(command: s
         f"disttest: `disttest {command}` needs the Python package {absent!r}, which is not here: "
         f"install disttest[{extra}], or use the image that has it\n"
     )
+
+
+def test_who_stops_reading_ends_the_command_as_a_shell_expects(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_bytes(a_report().dumps())
+    read, write = os.pipe()
+    os.close(read)
+    arguments = ["compare", str(tmp_path / "a.json"), str(tmp_path / "b.json")]
+    with os.fdopen(write, "wb", buffering=0) as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "disttest_cli.main", *arguments],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
