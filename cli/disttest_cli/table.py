@@ -38,6 +38,8 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     lines += _flaky(report)
     lines += _quarantined(report)
     lines += _bandwidth(report, thresholds)
+    if report.trimmed:
+        lines += ["", f"left out of the report for its size: {report.trimmed}"]
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(map(_harmless, lines)) + "\n"

@@ -7,6 +7,7 @@ from typing import Any
 from disttest_cli.formats.subject import Subject
 from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup
 from disttest_contract.diagnosis import Diagnosis
+from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from disttest_contract.preflight import NodeFacts
 from disttest_contract.report import Report, SuiteResult
@@ -38,6 +39,9 @@ EACH = (
     report_cases.QUARANTINED,
     MEASURED,
 )
+LEFT_OUT = LeftOut(
+    by_outcome={Outcome.PASSED: 900, Outcome.FAILED: 40, Outcome.HUNG: 5}, excused={Outcome.FAILED: 3}, flaky=2
+)
 NASTY = (
     "a]]>b <script>alert(1)</script> & \"quotes\" 'too'",
     "\x1b[31mred\x1b[0m \x07 \x00 \x85 \x9b",
@@ -61,6 +65,12 @@ def each(**changes: Any) -> Report:
 def without_cases(name: str, verdict: Verdict, reason: Reason, message: str) -> SuiteResult:
     """A suite that came to nothing."""
     return SuiteResult(name=name, verdict=verdict, reason=reason, message=message, seconds=0)
+
+
+def trimmed(left_out: LeftOut = LEFT_OUT) -> Report:
+    """A suite of which most cases were left out."""
+    suite = dataclasses.replace(a_suite("things", [PASSED, report_cases.FAILED]), left_out=left_out)
+    return a_report(suite, trimmed="good cases; failed cases")
 
 
 def lost() -> Report:

@@ -54,8 +54,8 @@ def _suite(report: Report, suite: SuiteResult, place: int, taken: Names, limit_b
     details = {"verdict": suite.verdict.value, "reason": suite.reason.value, "message": suite.message}
     _add_properties(element, _facts(report) | {f"suite.{key}": value for key, value in details.items()})
     cases = [_case(suite, case, taken, limit_bytes) for case in suite.cases]
-    if notice := standing.of_suite(suite):
-        cases.append(_notice(names.suite_name(suite.name), notice, taken))
+    notices = standing.of_left_out(suite), standing.of_suite(suite)
+    cases += [_notice(names.suite_name(suite.name), notice, taken) for notice in notices if notice]
     element.extend(cases)
     _sum_up(element, cases, suite.seconds)
     return element
@@ -154,9 +154,11 @@ def _add_earlier(element: ET.Element, case: CaseResult, limit_bytes: int) -> Non
 
 def _notice(class_name: str, notice: Notice, taken: Names) -> ET.Element:
     element = _new_case(class_name, taken.own(class_name, notice.name), 0.0)
+    sentence = standing.sentence(notice)
     if notice.is_bad:
-        sentence = standing.sentence(notice)
         _add(element, "error", sentence, kind=notice.reason.value, text=_body(sentence, notice.message))
+    elif notice.name == standing.LEFT_OUT:
+        _add(element, "skipped", notice.message, kind=notice.name, text=notice.message)
     return element
 
 

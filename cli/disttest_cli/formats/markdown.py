@@ -145,13 +145,13 @@ def _attempts(subject: Subject) -> str:
 
 def _failures(report: Report, room_bytes: int) -> str:
     """As many as there is room for: first with details, then by name, then by number."""
-    failures = report.failures
-    if not failures:
+    failures, count = report.failures, sum(map(standing.red, report.suites))
+    if not count:
         return ""
-    title = f"\n## Failures ({len(failures)})\n\n"
+    title = f"\n## Failures ({count})\n\n"
     room_bytes -= gfm.size(title)
     share = room_bytes * 4 // 5  # for details
-    limit = max(SMALLEST_BYTES, min(LARGEST_BYTES, share // min(len(failures), DETAILED)))
+    limit = max(SMALLEST_BYTES, min(LARGEST_BYTES, share // max(1, min(len(failures), DETAILED))))
     parts: list[str] = [title]
     for suite, case in failures:
         text = _details(suite, case, limit)
@@ -167,9 +167,10 @@ def _failures(report: Report, room_bytes: int) -> str:
             break
         room_bytes -= gfm.size(line)
         parts.append(line)
-    left_out = len(failures) - (len(parts) - 1)
-    if left_out:
+    if left_out := len(failures) - (len(parts) - 1):
         parts.append(f"\n**{left_out} more failures are not shown here for size**: the report has them.\n")
+    if lost := count - len(failures):
+        parts.append(f"\n**{lost} more failures are not in the report for its size.**\n")
     return "".join(parts)
 
 

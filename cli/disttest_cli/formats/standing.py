@@ -13,6 +13,8 @@ from disttest_contract.report import Report, SuiteResult
 
 ABOUT_CASES = frozenset({Verdict.TESTS_FAILED, Verdict.HUNG})  # red cases say these themselves
 
+LEFT_OUT = "left out"
+
 
 class Standing(StrEnum):
     GOOD = "good"
@@ -50,9 +52,30 @@ def of_case(case: CaseResult) -> Standing:
     return Standing.SKIPPED if case.is_excused else STANDINGS[case.outcome]
 
 
+def red(suite: SuiteResult) -> int:
+    """How many of its cases make it red, with those that the report has left out."""
+    return suite.counts.bad - suite.counts.quarantined
+
+
+def of_left_out(suite: SuiteResult) -> Notice | None:
+    """For the cases that the report has left out for its size: bad if some of them are red."""
+    counts = suite.left_out.counts
+    if not counts.total:
+        return None
+    said = ", ".join(f"{count} {outcome.value}" for outcome, count in suite.left_out.by_outcome.items() if count)
+    known = f"; {counts.quarantined} of them in quarantine" if counts.quarantined else ""
+    return Notice(
+        name=LEFT_OUT,
+        message=f"{counts.total} cases are not listed for the report's size: {said}{known}",
+        reason=suite.reason,
+        verdict=suite.verdict,
+        is_bad=counts.bad > counts.quarantined,
+    )
+
+
 def of_suite(suite: SuiteResult) -> Notice | None:
     """If the suite is red and its cases are not, or not for that."""
-    if suite.verdict is Verdict.PASSED or (suite.verdict in ABOUT_CASES and any(case.is_red for case in suite.cases)):
+    if suite.verdict is Verdict.PASSED or (suite.verdict in ABOUT_CASES and red(suite)):
         return None
     return Notice(name="suite", message=suite.message, reason=suite.reason, verdict=suite.verdict)
 
@@ -68,10 +91,10 @@ def of_run(report: Report) -> Notice | None:
         is_bad=report.verdict is not Verdict.PASSED,
     )
     if not notice.is_bad:
-        return None if said or any(suite.cases for suite in report.suites) else notice
+        return None if said or report.counts.total else notice
     if any(_says(one, report) for one in said):
         return None
-    return None if report.verdict in ABOUT_CASES and any(True for _ in report.failures) else notice
+    return None if report.verdict in ABOUT_CASES and any(map(red, report.suites)) else notice
 
 
 def _says(one: Notice, report: Report) -> bool:

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from disttest_contract.case_result import RankEnding
+from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import SCHEMA, InvalidReportError, Report
 from tests.support import report_cases
@@ -49,6 +50,8 @@ def full() -> Report:
     hung = dataclasses.replace(report_cases.HUNG, quarantined=True)
     suite = a_suite("things", [*samples.EACH, crashed, hung])
     facts = dataclasses.replace(OTHER_FACTS, cuda_error="no CUDA", shares_gpus=True)
+    left_out = LeftOut(by_outcome={Outcome.PASSED: 3, Outcome.FAILED: 2}, excused={Outcome.FAILED: 1}, flaky=1)
+    suite = dataclasses.replace(suite, left_out=left_out)
     return a_report(suite, at_fault=(1,), trimmed="stacks", attempt=2, preflight=(facts,))
 
 
@@ -106,6 +109,7 @@ def test_its_version_is_that_of_reports() -> None:
         many(2000),
         samples.lost(),
         samples.nothing(),
+        samples.trimmed(),
         *map(samples.generated, range(30)),
     ],
     ids=lambda report: report.verdict.value,
@@ -129,7 +133,7 @@ def test_the_full_report_is_full() -> None:
     for value in values(full()):
         known = {field.name for field in dataclasses.fields(value) if getattr(value, field.name) != default(field)}
         set_somewhere.setdefault(type(value), set()).update(known)
-    assert len(set_somewhere) == 9, "kinds of dataclasses in a report"
+    assert len(set_somewhere) == 10, "kinds of dataclasses in a report"
     for kind, known in set_somewhere.items():
         assert {field.name for field in dataclasses.fields(kind)} == known, kind
 

@@ -125,3 +125,12 @@ def test_known_failures_have_a_column_of_their_own_and_a_line_each_at_the_end() 
     many = tuple(dataclasses.replace(known, id=f"c{n}") for n in range(30))
     text = render_report(dataclasses.replace(REPORT, suites=(dataclasses.replace(RED, cases=many),)))
     assert "and 10 more in quarantine: the report has them all" in text
+
+
+def test_what_the_report_has_left_out_is_said_and_nothing_steers_the_terminal() -> None:
+    case = dataclasses.replace(CRASH, id="t.py::test[\x1b[31m\n]", message="\x1b[2J\rgone")
+    report = dataclasses.replace(REPORT, suites=(dataclasses.replace(RED, cases=(case,)),), trimmed="good\x07 cases")
+    text = render_report(report)
+    assert "left out of the report for its size: good\\x07 cases" in text
+    assert "t.py::test[\\x1b[31m\\n]: crashed" in text
+    assert not [one for one in set(text) if not (one.isprintable() or one == "\n")]

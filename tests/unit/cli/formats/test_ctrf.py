@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from disttest_cli.formats import ctrf
+from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import Report
 from tests.support import report_samples as samples
@@ -83,6 +84,7 @@ CHECKER = jsonschema.Draft202012Validator(SPECIFICATION, format_checker=jsonsche
 REPORTS = {
     "each": samples.each(),
     "lost": samples.lost(),
+    "trimmed": samples.trimmed(),
     "nothing": samples.nothing(),
     "hostile": samples.hostile(),
     "night": a_night(),
@@ -170,6 +172,13 @@ def test_a_run_that_is_not_green_never_looks_green(verdict: Verdict) -> None:
         report = a_report(*suites, verdict=verdict, reason=Reason.TERMINATED, message="ended")
         assert document(report)["results"]["summary"]["failed"] == 1
         assert by_name(report)["run"]["message"] == f"{verdict.value} (Terminated): ended"
+
+
+def test_cases_that_the_report_has_left_out_are_told_of() -> None:
+    entry = by_name(samples.trimmed())["left out"]
+    assert entry["status"] == "failed"
+    assert "945 cases are not listed for the report's size: 900 passed, 40 failed, 5 hung" in entry["message"]
+    assert by_name(samples.trimmed(LeftOut(by_outcome={Outcome.PASSED: 1})))["left out"]["status"] == "other"
 
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)

@@ -1,5 +1,6 @@
 """JUnit: what becomes of each outcome, that nothing red looks green, and that other readers can read it."""
 
+import dataclasses
 import time
 from collections import Counter
 from xml.etree import ElementTree as ET
@@ -9,6 +10,7 @@ import pytest
 from junitparser import xunit2
 
 from disttest_cli.formats import junit
+from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import Report
 from tests.support import report_samples as samples
@@ -20,6 +22,7 @@ RESULTS = {"failure", "error", "skipped"}
 REPORTS = {
     "each": samples.each(),
     "lost": samples.lost(),
+    "trimmed": samples.trimmed(),
     "nothing": samples.nothing(),
     "hostile": samples.hostile(),
     "night": a_night(),
@@ -148,6 +151,29 @@ def test_a_suite_that_could_not_be_collected_is_an_error_among_green_ones() -> N
     assert root.get("errors") == "2"
     [error] = [part for part in root.iter("error") if part.get("type") == "CollectionFailed"]
     assert error.get("message") == "Errored (CollectionFailed): no module x"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "tag", "errors"),
+    [
+        (samples.LEFT_OUT, "error", "1"),
+        (LeftOut(by_outcome={Outcome.PASSED: 9}), "skipped", "0"),
+        (LeftOut(by_outcome={Outcome.HUNG: 9}, excused={Outcome.HUNG: 9}), "skipped", "0"),
+    ],
+    ids=["red", "good", "known"],
+)
+def test_cases_that_the_report_has_left_out_are_told_of(left_out: LeftOut, tag: str, errors: str) -> None:
+    report = samples.trimmed(left_out)
+    part = cases(report)["left out"].find(tag)
+    assert part is not None
+    assert f"{left_out.counts.total} cases are not listed for the report's size: " in part.get("message", "")
+    assert rendered(report).get("errors") == errors
+
+
+def test_a_suite_whose_red_cases_were_all_left_out_is_red() -> None:
+    suite = dataclasses.replace(a_suite("s", [FAILED]), cases=(), left_out=LeftOut(by_outcome={Outcome.FAILED: 1}))
+    root = rendered(a_report(suite, trimmed="failed cases"))
+    assert (root.get("tests"), root.get("errors")) == ("1", "1")
 
 
 def test_a_good_night_is_all_green() -> None:

@@ -73,6 +73,13 @@ def test_what_the_report_lost_is_said() -> None:
     assert "left out of it: `stacks`" in rendered(samples.each(trimmed="stacks"))
 
 
+def test_failures_that_are_not_in_the_report_are_counted() -> None:
+    text = rendered(samples.trimmed())
+    assert "## Failures (43)" in text
+    assert "**42 more failures are not in the report for its size.**" in text
+    assert "**947 cases**: 901 passed, 43 failed" in text
+
+
 def test_a_missed_threshold_stands_out() -> None:
     assert "**missed: 70.0 GB/s**" in rendered(a_night())
 
