@@ -13,6 +13,7 @@ from disttest_cli.formats.html.facts import environment, odd
 from disttest_cli.formats.html.failures import SHOWN, failures, shared
 from disttest_cli.formats.subject import Subject
 from disttest_contract.case_result import CaseResult
+from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from tests.support.hostile import a_hostile_subject
 from tests.support.reports import FACTS, OTHER_FACTS, STATUS, a_good_night, a_night, a_report, a_subject, a_suite, many
@@ -81,6 +82,17 @@ def test_what_was_left_out_is_said_before_all_else() -> None:
     assert "Left out of this report for its size:" in html
     assert html.index("ends of stacks") < html.index("<h1")
     assert "Left out of this report" not in render(a_subject())
+
+
+def test_cases_that_a_report_counts_but_does_not_have_are_told_of() -> None:
+    left_out = LeftOut(by_outcome={Outcome.PASSED: 70, Outcome.FAILED: 9}, excused={Outcome.FAILED: 2})
+    night = a_night()
+    suite = dataclasses.replace(night.suites[0], left_out=left_out)
+    html = render(Subject(report=dataclasses.replace(night, suites=(suite, *night.suites[1:]), trimmed="cases")))
+    assert "<b>479</b> cases" in html
+    assert "79 cases are counted above, but not in this report" in html
+    assert "7 more failures, for which this report had no room" in html
+    assert 'aria-live="polite">400 cases</p>' in html
 
 
 def test_attempts_before_and_suspect_nodes_are_told_where_the_status_has_them() -> None:

@@ -70,7 +70,10 @@ def render(subject: Subject) -> str:
         suspects=suspects(subject),
         slowest=slowest(report),
         chunks=list(_chunks(rows, told)),
+        rows=len(rows),
         rows_left_out=left_out,
+        missing=sum(suite.left_out.counts.total for suite in report.suites),
+        red_missing=sum(suite.left_out.counts.bad - suite.left_out.counts.quarantined for suite in report.suites),
     )
 
 
