@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from disttest_cli import cluster
-from disttest_cli.cluster import BusyError, Cluster, ClusterError, ForbiddenError, LostError, MissingError
+from disttest_cli.cluster import BusyError, Cluster, ClusterError, ForbiddenError, LostError, MissingError, RefusedError
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
 from disttest_operator.core.model import GROUP
@@ -21,7 +21,7 @@ def connect(*, kubeconfig: str, context: str) -> Cluster:
         raise UsageError(str(error)) from error
 
 
-def advice(error: ForbiddenError) -> str:
+def advice(error: RefusedError) -> str:
     """Whom to ask for what. Who is not known at all needs no role."""
     if GROUP in str(error):
         return "ask an administrator for the ClusterRole disttest-view or disttest-edit"

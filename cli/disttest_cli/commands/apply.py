@@ -22,7 +22,16 @@ from disttest_cli import (
     terminal,
     waiting,
 )
-from disttest_cli.cluster import Body, BusyError, Cluster, ClusterError, ExistsError, LostError, RefusedError
+from disttest_cli.cluster import (
+    Body,
+    BusyError,
+    Cluster,
+    ClusterError,
+    ExistsError,
+    ForbiddenError,
+    LostError,
+    RefusedError,
+)
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
 from disttest_cli.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
@@ -106,14 +115,21 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
                 raise UsageError(f"{error}; the DistTest may exist: kubectl get dt -n {order.namespace}") from error
             trouble = error
         except RefusedError as error:
-            hint = f"; {connecting.INSTALL}" if connecting.UNKNOWN_KIND in str(error) else ""
-            raise UsageError(f"{error}{hint}") from error
+            raise UsageError(f"{error}{_hint(error)}") from error
         if clock.now() + PAUSE_SECONDS > deadline:
             raise CommandError(str(trouble), Exit.UNREACHABLE) from trouble
         if str(trouble) != told:
             _warn(f"{trouble}; trying again for {PATIENCE_SECONDS} s")
         told = str(trouble)
         clock.sleep(PAUSE_SECONDS)
+
+
+def _hint(error: RefusedError) -> str:
+    """What to do about a refusal that does not say it itself."""
+    if connecting.UNKNOWN_KIND in str(error):
+        return f"; {connecting.INSTALL}"
+    is_about_rights = isinstance(error, ForbiddenError) and "forbidden" in str(error)
+    return f"; {connecting.advice(error)}" if is_about_rights else ""
 
 
 def _create_or_join(server: Cluster, order: applying.Order) -> Found:

@@ -100,6 +100,13 @@ class TestCreating:
             apply_command.create(api, order(name), time.clock)
         assert len(server.requests) == 1
 
+    def test_who_has_no_right_is_told_whom_to_ask(self, api: Cluster, server: Server, time: FakeTime) -> None:
+        server.answers = [(403, {"message": 'disttests.disttest.dev is forbidden: User "u" cannot create it'})]
+        with pytest.raises(
+            UsageError, match="; ask an administrator for the ClusterRole disttest-view or disttest-edit"
+        ):
+            apply_command.create(api, order(), time.clock)
+
     @pytest.mark.parametrize("answer", [Broken(), (201, b"not JSON"), (500, {"message": "no"}), (504, b"")], ids=repr)
     def test_an_answer_that_leaves_it_open_is_not_tried_again_where_the_server_makes_the_name(
         self, answer: Any, api: Cluster, server: Server, time: FakeTime

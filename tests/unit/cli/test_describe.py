@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import advice, description, details
+from disttest_cli import advice, description, details, listing
 from disttest_cli.description import Seen
 from disttest_cli.main import main
 from disttest_contract.outcomes import Outcome, Reason
@@ -109,6 +109,7 @@ def test_an_odd_status_is_shown_as_far_as_it_goes(name: str) -> None:
         body = with_other(seen.body, path, other)
         text = screen(Seen(body=body, now=NOW, pods=[*seen.pods, body], events=[*seen.events, body]))
         assert text, (path, other)
+        assert len(listing.table([body], now=NOW, wide=True, namespaces=True)) == 2, (path, other)
 
 
 def answers(report: bytes = b"") -> list[Any]:
