@@ -1,7 +1,7 @@
 # One-line verbs. `make help` lists them.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
-CODE := runner operator cli devcluster monitoring tests bench bootstrap.py demo.py demo_monitoring.py
+CODE := runner operator cli devcluster documents monitoring tests bench bootstrap.py demo.py demo_monitoring.py
 PARALLEL := --numprocesses auto --maxprocesses 8
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.
@@ -49,7 +49,7 @@ gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are 
 soak: setup ## what takes minutes: compiled suites whole, oldest and newest torch, 200 deletions, a real Kueue (an hour; 2.5 GB more the first time)
 	@$(BIN)/python -m pytest -m soak tests/soak tests/integration
 
-check: ## format, lint, types, import rules, manifests render
+check: ## format, lint, types, import rules, manifests render, documents are those of the code
 	@$(PYTHON) bootstrap.py all
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
@@ -57,6 +57,7 @@ check: ## format, lint, types, import rules, manifests render
 	@$(BIN)/lint-imports
 	@for d in base overlays/dev overlays/e2e overlays/namespaced overlays/monitoring overlays/nightly monitoring/rules monitoring/dashboards; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
 	@echo "manifests render"
+	@$(BIN)/python -m documents --check
 
 format: ## format the code and apply safe fixes
 	@$(BIN)/ruff check --fix -q $(CODE); $(BIN)/ruff format $(CODE)

@@ -9,7 +9,8 @@ Schema = Mapping[str, Any]
 HEAD = """# API reference
 
 Made from `manifests/crd` by `python -m documents`: every field with its type, bounds and meaning, as `kubectl explain`
-has them. How they work together is told in [runs.md](runs.md); where results are read, in [reports.md](reports.md).
+has them. How they work together is told in [disttests.md](disttests.md), how results are read in
+[reports.md](reports.md).
 """
 # Of Kubernetes itself, or said by the type already.
 LEFT_OUT = frozenset({"apiVersion", "kind", "metadata"})

@@ -1,5 +1,6 @@
 """docs/cli.md: every command with its options, from the parser. Pure, but for importing the commands."""
 
+import inspect
 from collections.abc import Iterator
 
 import click
@@ -15,6 +16,8 @@ Made from the parser by `python -m documents`. `disttest` is also found by kubec
 Colours are for terminals only; `NO_COLOR=1` turns them off. What is wrong is said in one line on standard error.
 Completion: `eval "$(_DISTTEST_COMPLETE=bash_source disttest)"`, also with `zsh_source`; fish: `fish_source | source`.
 """
+
+AS_IT_IS = "\b"  # click's mark of a paragraph
 
 
 def page() -> str:
@@ -55,17 +58,24 @@ def _command(name: str, command: click.Command, parent: click.Context) -> Iterat
     yield f"{context.command_path} {' '.join(command.collect_usage_pieces(context))}"
     yield "```"
     yield ""
-    for paragraph in (command.help or "").split("\n\n"):
-        yield " ".join(paragraph.replace("\b", "").split())
-        yield ""
+    for text in (command.help, command.epilog):
+        yield from _paragraphs(inspect.cleandoc(text or ""))
     yield "| option | meaning |"
     yield "|---|---|"
     for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record:
-            option, meaning = record
+        option, meaning = parameter.get_help_record(context) or ("", "")
+        if meaning:
             yield f"| `{_cell(option)}` | {_cell(meaning)} |"
     yield ""
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """What click does not wrap again are examples."""
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith(AS_IT_IS):
+            yield from ("```", *paragraph.removeprefix(AS_IT_IS).strip("\n").splitlines(), "```", "")
+        elif paragraph:
+            yield from (" ".join(paragraph.split()), "")
 
 
 def _cell(text: str) -> str:

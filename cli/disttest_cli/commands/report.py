@@ -12,7 +12,15 @@ from disttest_cli.formats.subject import Subject
 from disttest_cli.outputs import Output
 
 
-@click.command("report")
+EXAMPLES = """\b
+Examples:
+  disttest report nightly-2x8-x7k2p
+  disttest report nightly-2x8-x7k2p -o junit=junit.xml -o html=report.html
+  disttest report -f report.json -o markdown >> "$GITHUB_STEP_SUMMARY"
+"""
+
+
+@click.command("report", epilog=EXAMPLES)
 @click.argument("name", required=False)
 @click.option("-f", "--filename", metavar="FILE", help="A report in a file, .json or .json.gz, - for standard input.")
 @click.option(
@@ -45,12 +53,7 @@ def command(  # an argument for each option
     context: str,
     kubeconfig: str,
 ) -> int:
-    r"""Show the report of a run, also of one that is gone if its series has kept it, or turn it into another format.
-
-    \b
-    disttest report nightly-2x8-x7k2p
-    disttest report nightly-2x8-x7k2p -o junit=junit.xml -o html=report.html
-    disttest report -f report.json -o markdown >> "$GITHUB_STEP_SUMMARY"
+    """Show the report of a run, also of one that is gone if its series has kept it, or turn it into another format.
 
     Exit code: 0 whatever the verdict, if there is a report; 2 wrong command, or no report; 42 no API server.
     """
