@@ -11,7 +11,6 @@ from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
 from disttest_cli.outputs import Output
 
-
 EXAMPLES = """\b
 Examples:
   disttest report nightly-2x8-x7k2p
