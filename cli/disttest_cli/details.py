@@ -137,7 +137,7 @@ def _failure(failure: Mapping[str, Any]) -> list[Line]:
     case = following.one_line(f"{lenient.text(failure.get('suite'))}: {lenient.text(failure.get('case'))}")
     style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
     head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
-    said = following.gist(lenient.text(failure.get("message")))[:MESSAGE_LINES]
+    said = following.gist_of(lenient.text(failure.get("message")))[:MESSAGE_LINES]
     return [head, *(terminal.line(f"      {terminal.harmless_line(one[:LINE_CHARACTERS])}") for one in said)]
 
 

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from disttest_contract import limits
+from disttest_contract import gist, limits
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.progress import Progress
 
 NOBODY = "created; no operator has looked at it yet"
 LINE_BYTES = 500
 MAX_FAILURES = 20
-PYTEST_MARK = "E  "
 OUTCOMES = (  # in the order in which they are told; those that are 0 are not
     Outcome.PASSED,
     Outcome.FAILED,
@@ -62,11 +61,10 @@ def follow_with(namespace: str, name: str) -> str:
     return f"kubectl wait -n {namespace} --for=condition=Finished --timeout=-1s disttest/{name}"
 
 
-def gist(message: str) -> list[str]:
+def gist_of(message: str) -> list[str]:
     """What of a failure's message says what was wrong: pytest marks such lines; else all of it."""
     lines = [line.rstrip() for line in message.expandtabs(4).splitlines() if line.strip()]
-    marked = [line.removeprefix(PYTEST_MARK).strip() for line in lines if line.startswith(PYTEST_MARK)]
-    return marked or lines
+    return gist.marked(message) or lines
 
 
 def one_line(text: Any) -> str:
@@ -89,5 +87,5 @@ def _failure(entry: Mapping[str, Any]) -> str:
     ranks = ", ".join(str(rank) for rank in entry.get("ranks") or ())
     nodes = ", ".join(str(node) for node in entry.get("nodes") or ())
     where = (f" rank {ranks}" if ranks else "") + (f" on {nodes}" if nodes else "")
-    message = " ".join(gist(str(entry.get("message") or "")))
+    message = " ".join(gist_of(str(entry.get("message") or "")))
     return one_line(f"{how}: {entry.get('suite', '')}: {entry.get('case', '')}{where}: {message}")

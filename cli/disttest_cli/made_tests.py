@@ -8,7 +8,7 @@ from typing import Any
 
 from disttest_cli import manifests
 from disttest_cli.errors import UsageError
-from disttest_cli.run_request import Request, listing
+from disttest_cli.run_request import Request
 from disttest_contract import suites
 from disttest_operator.core.model import API_VERSION, Backend, DistTest
 
@@ -74,7 +74,7 @@ def make(request: Request, of_shape: Shape) -> Made:
     """Built-in suites first, then the paths."""
     for name in request.suites:
         if name not in suites.BUILTIN:
-            raise UsageError(f"suite {name!r} is unknown; the suites are\n{listing()}")
+            raise UsageError(f"suite {name!r} is unknown; known: {', '.join(sorted(suites.BUILTIN))}")
     folders = _named(_folders(request.paths), taken=request.suites)
     names = [*dict.fromkeys(request.suites), *folders]
     entries: list[dict[str, Any]] = [{"name": name} for name in dict.fromkeys(request.suites)]

@@ -73,7 +73,10 @@ def listing() -> str:
     return "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in sorted(suites.SUMMARIES.items()))
 
 
-WHAT = f"--suite NAME, a PATH with test files of your own, or -f FILE with DistTests. The suites are\n{listing()}"
+WHAT = (
+    "--suite NAME, a PATH with test files of your own, or -f FILE with DistTests; "
+    f"suites: {', '.join(sorted(suites.SUMMARIES))}"
+)
 
 
 def of_one_suite(request: Request, names: Sequence[str]) -> str:

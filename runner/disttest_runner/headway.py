@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from disttest_contract import gist
 from disttest_contract.progress import FAILURES, Failure, Progress
 from disttest_contract.ranks import show
 from disttest_contract.report import CaseResult
@@ -75,15 +76,14 @@ def _failure(suite: str, result: CaseResult) -> Failure:
         outcome=result.outcome,
         ranks=show(result.ranks),
         nodes=result.nodes,
-        message=gist(result.message),
+        message=gist_of(result.message),
     )
 
 
-def gist(message: str) -> str:
-    """The line that says most: pytest marks errors with an E; else the first."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    marked = next((line[1:].strip() for line in lines if line.startswith("E ")), "")
-    return (marked or next(iter(lines), ""))[:MESSAGE_CHARACTERS]
+def gist_of(message: str) -> str:
+    """The line that says most: ranks and nodes stand beside it."""
+    lines = gist.marked(message) or [line.strip() for line in message.splitlines() if line.strip()]
+    return next(iter(lines), "")[:MESSAGE_CHARACTERS]
 
 
 class Headway:

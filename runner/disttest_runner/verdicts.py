@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from disttest_contract import gist
 from disttest_contract.outcomes import VERDICTS_WORST_FIRST, Counts, Outcome, Reason, Verdict
 from disttest_contract.plan import SuitePlan
 from disttest_contract.report import CaseResult, SuiteResult, judge_cases
@@ -42,9 +43,9 @@ def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
             return f"{counts[Outcome.PASSED]} of {counts.total} cases passed{note}{known}"
         case _:
             first = next(case for case in cases if case.is_red and case.outcome in _BAD_FOR[reason])
-            line = first.message.strip().splitlines()[0] if first.message.strip() else ""
             red = counts.bad - counts.quarantined
-            return f"{red} of {counts.total} cases ended badly{known}; first {first.id}: {line}"
+            what = gist.who_and_what(first.message)
+            return f"{red} of {counts.total} cases ended badly{known}; first {first.id}: {what}"
 
 
 _BAD_FOR = {

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from disttest_contract import limits
+from disttest_contract import gist, limits
 from disttest_contract.outcomes import BAD
 from disttest_contract.report import CaseResult, Report
 from disttest_operator.core import bandwidth
@@ -49,7 +49,9 @@ def _failures(report: Report) -> list[Mapping[str, Any]]:
 
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
     told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
-    message = f"{told.outcome.value} at first: {told.message}" if case.is_flaky else case.message
+    message = gist.short(told.message[: limits.MESSAGE_BYTES])
+    if case.is_flaky:
+        message = f"{told.outcome.value} at first: {message}"
     failure = {
         "case": limits.cut_id(case.id),
         "suite": limits.cut(suite, SUITE_NAME_BYTES),

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from disttest_contract import limits
+from disttest_contract import gist, limits
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.report import CaseResult, Report
 from disttest_operator.core import measured, record
@@ -54,7 +54,7 @@ class Trouble:
     @property
     def message(self) -> str:
         """Harmless, short and on one line."""
-        return shown_text(self.told, MESSAGE_BYTES)
+        return shown_text(gist.short(self.told[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,4 +99,4 @@ def test_the_document_has_every_exit_code() -> None:
     ids=["pytest", "other", "no mark", "nothing"],
 )
 def test_the_gist_of_a_message_is_what_pytest_marks(message: str, lines: list[str]) -> None:
-    assert following.gist(message) == lines
+    assert following.gist_of(message) == lines

@@ -54,11 +54,13 @@ def test_options_that_go_together(name: str) -> None:
     assert run_request.problem(ALLOWED[name]) == ""
 
 
-def test_who_says_nothing_is_shown_every_suite_in_a_line() -> None:
-    said = run_request.problem(Request())
+def test_who_says_nothing_is_told_what_can_be_said_and_help_tells_every_suite_in_a_line() -> None:
+    said, listing = run_request.problem(Request()), run_request.listing()
     assert SUMMARIES.keys() == BUILTIN.keys()
-    assert all(f"\n  {name} " in said for name in BUILTIN)
-    assert all(len(line) <= 100 for line in said.splitlines()[1:])
+    assert "\n" not in said
+    assert all(name in said for name in BUILTIN)
+    assert [line.split()[0] for line in listing.splitlines()] == sorted(BUILTIN)
+    assert all(len(line) <= 100 for line in listing.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_paths_are_suites_by_folder(tree: Path, names: list[str], suites: dict[s
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (Request(suites=("colectives",)), "suite 'colectives' is unknown; the suites are\n  c10d-spawn "),
+        (Request(suites=("colectives",)), "suite 'colectives' is unknown; known: c10d-spawn, collectives, "),
         (Request(paths=(Path("no/where.py"),)), "no/where.py does not exist: write a test file, or a folder"),
     ],
 )

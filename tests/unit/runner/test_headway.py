@@ -9,7 +9,7 @@ from disttest_contract.outcomes import Outcome
 from disttest_contract.progress import Progress
 from disttest_contract.report import CaseResult
 from disttest_runner.compat import override
-from disttest_runner.headway import JOIN_SECONDS, LINE_SECONDS, LIVE_SECONDS, Failures, Headway, Pace, gist
+from disttest_runner.headway import JOIN_SECONDS, LINE_SECONDS, LIVE_SECONDS, Failures, Headway, Pace, gist_of
 from disttest_runner.log import PROGRESS_LINE_BYTES
 
 NONCE = "00ff"
@@ -156,7 +156,7 @@ def test_the_newest_failures_are_told_and_those_that_passed_later_are_not() -> N
     ],
 )
 def test_of_a_message_the_line_is_told_that_says_most(message: str, line: str) -> None:
-    assert gist(message) == line
+    assert gist_of(message) == line
 
 
 def test_of_a_log_that_is_not_kept_lines_come_often_however_long_the_run_may_be() -> None:
