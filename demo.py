@@ -4,28 +4,21 @@ Everything lives below one process in its own namespaces and ends with this one.
 a scrape of the metrics, is copied into the cache.
 """
 
-import base64
 import contextlib
-import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from devcluster import access, build, cache, images
 from devcluster.errors import ClusterError
 from devcluster.lifecycle import Cluster
 from devcluster.settings import Settings
-from disttest_cli.table import render_report
-from disttest_contract.frames import MARK
-from disttest_contract.report import Report
 
 ROOT = Path(__file__).resolve().parent
 SAMPLE = ROOT / "manifests" / "samples" / "cpu-all.yaml"
@@ -39,7 +32,6 @@ import os, ssl, sys, urllib.request
 asked = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["TOKEN"]})
 print(urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_context()).read().decode())
 """
-STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 OPERATOR_SECONDS = 60
 RUN_SECONDS = 1800
 HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
@@ -83,63 +75,31 @@ class Demo:
             raise DemoError(f"the operator did not become ready: {error}\n{pods[-3000:]}") from error
         self.let_scrape()
 
-    def apply(self, sample: Path = SAMPLE) -> str:
-        """Apply a sample; returns its name."""
-        say(f"$ kubectl apply -f {sample.relative_to(ROOT)}")
-        applied = json.loads(self.kubectl("apply", "-o", "json", "-f", str(sample)))
-        return str(applied["metadata"]["name"])
+    def disttest(self, *arguments: str) -> int:
+        """The command line, as a user has it; returns its exit code."""
+        say(f"$ disttest {' '.join(arguments)}")
+        program = [sys.executable, "-m", "disttest_cli.main", *arguments]
+        return subprocess.run(program, env=self.environment, cwd=ROOT, timeout=RUN_SECONDS, check=False).returncode
 
-    def follow(self, name: str) -> dict[str, Any]:
-        """Show phases and the leader's log until the run is finished."""
-        deadline = time.monotonic() + RUN_SECONDS
-        shown, log = "", None
-        while time.monotonic() < deadline:
-            test: dict[str, Any] = json.loads(self.kubectl("get", "disttest", name, "-o", "json"))
-            status = test.get("status", {})
-            line = f"{status.get('phase', 'not seen yet')}: {status.get('message', '')}".rstrip(": ")
-            if line != shown:
-                say(f"  {line}")
-                shown = line
-            if status.get("phase") == "Running" and log is None:
-                log = threading.Thread(target=self.show_log, args=(name,), daemon=True)
-                log.start()
-            if status.get("verdict"):
-                if log:
-                    log.join(timeout=5)
-                return test
-            time.sleep(0.3)
-        raise DemoError(f"no verdict after {RUN_SECONDS} s; see: kubectl describe disttest {name}")
+    def run(self, sample: Path = SAMPLE) -> int:
+        """From apply to verdict; returns the exit code that stands for it."""
+        return self.disttest("apply", "-f", str(sample.relative_to(ROOT)), "--wait")
 
-    def show_log(self, name: str) -> None:
-        """The leader's progress as it comes, without the framed report at its end."""
-        leader = f"disttest.dev/name={name},batch.kubernetes.io/job-completion-index=0"
-        command = [*self.program, "logs", "-f", "--tail=-1", "-l", leader]
-        with subprocess.Popen(command, env=self.environment, stdout=subprocess.PIPE, text=True) as process:
-            for line in process.stdout or ():
-                if not line.startswith(MARK):
-                    say(f"  | {line.rstrip()}")
-
-    def show_results(self, test: dict[str, Any]) -> None:
+    def show_results(self, name: str) -> None:
         """The table, and where report and metrics are."""
-        status = test["status"]
+        html, raw = self.results / "report.html", self.results / "report.json"
         say("")
-        if "report" in status:
-            report = self.report(status["report"]["configMap"])
-            say(render_report(report))
-        say("$ kubectl get disttest,disttestseries")
-        say(self.kubectl("get", "disttest,disttestseries"))
-        taken = status.get("stepSeconds", {})
-        steps = ", ".join(f"{step} {taken[step]} s" for step in STEPS if step in taken)
-        say(f"verdict   {status['verdict']} ({status['reason']}): {status['message']}")
-        say(f"timing    {status.get('durationSeconds', '?')} s from apply to verdict; {steps}")
-        if "report" in status:
-            say(f"report    ConfigMap {status['report']['configMap']}; a copy is {self.results / 'report.json'}")
+        self.disttest("report", name)
+        self.disttest("report", name, "-o", f"json={raw}", "-o", f"html={html}")
+        self.disttest("describe", name)
+        self.disttest("list", "-o", "wide")
         metrics = self.scrape()
         (self.results / "metrics.txt").write_text(metrics)
         say(f"metrics   {self.metrics_url()} for who may; a copy is {self.results / 'metrics.txt'}. Some of them:")
         for line in metrics.splitlines():
             if line.startswith(("disttest_runs_total", "disttest_cases_total")) and not line.endswith(" 0.0"):
                 say(f"          {line}")
+        say(f"report    open {html} in a browser")
 
     def let_scrape(self) -> None:
         """A ServiceAccount that may, as for a Prometheus."""
@@ -163,13 +123,6 @@ class Demo:
             raise DemoError(f"the metrics cannot be read: {done.stderr.strip()[-500:]}")
         return done.stdout
 
-    def report(self, config_map: str) -> Report:
-        """Read the report as any user can, and keep a copy."""
-        data = json.loads(self.kubectl("get", "configmap", config_map, "-o", "json"))["binaryData"]
-        raw = gzip.decompress(base64.b64decode(data["report.json.gz"]))
-        (self.results / "report.json").write_bytes(raw)
-        return Report.loads(raw)
-
 
 def say(text: str) -> None:
     print(text, flush=True)
@@ -187,7 +140,8 @@ def hold(demo: Demo) -> None:
     say("")
     say("The cluster stays until Ctrl-C. In a second terminal:")
     say(f"  export KUBECONFIG={demo.cluster.kubeconfig}")
-    say("  kubectl create -f my-disttest.yaml; kubectl get dt -w; kubectl delete dt NAME --cascade=foreground")
+    say(f"  export PATH={Path(sys.executable).parent}:$PATH")
+    say("  disttest apply -f my-disttest.yaml --wait; disttest list; disttest describe NAME; disttest doctor")
     say(f"  TOKEN=$(kubectl -n {SYSTEM} create token {READER})")
     inside = f".venv/bin/python -m devcluster --state {demo.cluster.state} exec"
     say(f'  {inside} curl -k -H "Authorization: Bearer $TOKEN" {demo.metrics_url()}')
@@ -225,12 +179,12 @@ def is_to_hold() -> bool:
 def run(cluster: Cluster) -> int:
     with started(cluster) as demo:
         done = step("a DistTest of 2 pods x 2 ranks")
-        test = demo.follow(demo.apply())
+        code = demo.run()
         done()
-        demo.show_results(test)
+        demo.show_results(SAMPLE.stem)
         if is_to_hold():
             hold(demo)
-        return 0 if test["status"]["verdict"] == "Passed" else 1
+        return code
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -133,7 +133,7 @@ def look(shown: Demo, directory: Path, storage: Path, ends: contextlib.ExitStack
     prometheus = ends.enter_context(scraping(shown, directory, storage, alertmanager))
     done()
     done = demo.step("a DistTest, as any other night")
-    test = shown.follow(shown.apply(SMOKE))
+    code = shown.run(SMOKE)
     until("Prometheus has scraped the run", READY_SECONDS, lambda: asked(prometheus, RUNS))
     done()
     done = demo.step("waiting for alerts: rules are looked at every 15 s")
@@ -145,7 +145,7 @@ def look(shown: Demo, directory: Path, storage: Path, ends: contextlib.ExitStack
         with contextlib.suppress(KeyboardInterrupt):
             while prometheus.process.poll() is None:
                 time.sleep(1)
-    return 0 if test["status"]["verdict"] == "Passed" else 1
+    return code
 
 
 ALERTS = 'ALERTS{alertname=~"DistTest.*"}'
