@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from bench.figure import Figure
-from disttest_cli import local
+from disttest_cli.local import agents
 from disttest_contract.outcomes import Outcome
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import Report
@@ -53,7 +53,7 @@ def after_deadline(absent: str) -> float:
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as folder:
         (Path(folder) / "test_it.py").write_text(SUITE.format(absent=absent))
         environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": ""}
-        done = asyncio.run(local.run(plan(folder), local.Reader(line=lambda _: None), environ=environ))
+        done = asyncio.run(agents.run(plan(folder), agents.Reader(line=lambda _: None), environ=environ))
     report = done.report
     if report is None or report.first_case is None or report.last_case is None:
         raise SystemExit(f"bench: the hang left no report: {done.problem}")

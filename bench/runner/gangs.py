@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from disttest_cli.local import agent_environment, free_port
+from disttest_cli.local.agents import agent_environment, free_port
 from disttest_contract import frames
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.report import Report

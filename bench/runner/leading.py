@@ -14,7 +14,7 @@ from typing import cast
 
 from bench.figure import Figure
 from bench.runner import gangs
-from disttest_cli.local import agent_environment, free_port
+from disttest_cli.local.agents import agent_environment, free_port
 from disttest_contract import frames
 from disttest_contract.plan import SuitePlan
 from disttest_contract.preflight import NodeFacts

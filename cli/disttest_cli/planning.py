@@ -8,9 +8,10 @@ from typing import Any
 
 import yaml
 
-from disttest_cli import applying, quarantine, spans
+from disttest_cli import applying, quarantine
 from disttest_cli.errors import UsageError
 from disttest_cli.manifests import ConfigMaps
+from disttest_cli.words import spans
 from disttest_contract import suites
 from disttest_contract.quarantine import NOTHING
 from disttest_operator.core import manifests, run_plan

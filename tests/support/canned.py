@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from disttest_cli.waiting import Clock
+from disttest_cli.kube.waiting import Clock
 
 NAMESPACE = "gpu-ci"
 

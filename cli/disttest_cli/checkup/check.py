@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from disttest_cli import terminal
-from disttest_cli.cluster import Cluster
-from disttest_cli.terminal import Line
+from disttest_cli.kube.cluster import Cluster
+from disttest_cli.screen import terminal
+from disttest_cli.screen.terminal import Line
 
 
 class State(StrEnum):

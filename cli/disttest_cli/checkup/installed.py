@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from disttest_cli import lenient, resources
 from disttest_cli.checkup.check import Check, Place, ok, problem, warning
-from disttest_cli.cluster import Body, MissingError
-from disttest_cli.connecting import INSTALL
+from disttest_cli.kube import resources
+from disttest_cli.kube.cluster import Body, MissingError
+from disttest_cli.kube.connecting import INSTALL
+from disttest_cli.words import lenient
 from disttest_operator.core import schema, spec_schema
 from disttest_operator.core.model import API_VERSION, GROUP
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disttest_cli import lenient, resources
 from disttest_cli.checkup.check import Check, Place, ok, problem, warning
-from disttest_cli.cluster import Body, MissingError
-from disttest_cli.resources import Resource
+from disttest_cli.kube import resources
+from disttest_cli.kube.cluster import Body, MissingError
+from disttest_cli.kube.resources import Resource
+from disttest_cli.words import lenient
 
 NAMESPACE, QUOTA, RANGES, NODES, KUEUE, PROMETHEUS = (
     "Namespace",

@@ -7,22 +7,11 @@ from typing import Any
 
 import click
 
-from disttest_cli import (
-    applying,
-    connecting,
-    exits,
-    following,
-    lenient,
-    live,
-    manifests,
-    options,
-    resources,
-    runs,
-    telling,
-    terminal,
-    waiting,
-)
-from disttest_cli.cluster import (
+from disttest_cli import applying, exits, manifests, options
+from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.exits import Exit
+from disttest_cli.kube import connecting, resources, runs, waiting
+from disttest_cli.kube.cluster import (
     Body,
     BusyError,
     Cluster,
@@ -32,9 +21,9 @@ from disttest_cli.cluster import (
     LostError,
     RefusedError,
 )
-from disttest_cli.errors import CommandError, UsageError
-from disttest_cli.exits import Exit
-from disttest_cli.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
+from disttest_cli.kube.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
+from disttest_cli.screen import live, terminal
+from disttest_cli.words import following, lenient, telling
 
 
 @click.command("apply")

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from disttest_cli import options, stored, terminal
+from disttest_cli import options
 from disttest_cli.comparing import markdown, plain_json, text
 from disttest_cli.comparing.compare import compare
 from disttest_cli.errors import UsageError
+from disttest_cli.kube import stored
+from disttest_cli.screen import terminal
 from disttest_contract.exits import ExitCode
 from disttest_contract.report import Report
 from disttest_operator.core.model import GROUP
 
 if TYPE_CHECKING:
-    from disttest_cli.cluster import Cluster
+    from disttest_cli.kube.cluster import Cluster
 
 RUN_KIND = f"disttest.{GROUP}/"
 FILE_ENDS = (".json", ".json.gz")
@@ -82,7 +84,7 @@ class _Place:
 
     @cached_property
     def server(self) -> "Cluster":
-        from disttest_cli import connecting  # noqa: PLC0415  # as above
+        from disttest_cli.kube import connecting  # noqa: PLC0415  # as above
 
         return connecting.connect(kubeconfig=self.kubeconfig, context=self.context)
 
@@ -93,7 +95,7 @@ class _Place:
 
 def _both(place: _Place, references: Sequence[str], series: str) -> tuple[Report, Report]:
     if series and not references:
-        from disttest_cli import references as wanted  # noqa: PLC0415  # as above
+        from disttest_cli.kube import references as wanted  # noqa: PLC0415  # as above
 
         return wanted.last_change(place.server, place.chosen, series)
     if series or len(references) != 2:
@@ -106,7 +108,7 @@ def _both(place: _Place, references: Sequence[str], series: str) -> tuple[Report
 def _find(place: _Place, reference: str) -> Report:
     if _is_file(reference):
         return stored.read_file(reference)
-    from disttest_cli import references  # noqa: PLC0415  # as above
+    from disttest_cli.kube import references  # noqa: PLC0415  # as above
 
     return references.report(place.server, place.chosen, reference)
 
@@ -121,7 +123,7 @@ def _earlier(place: _Place, a: Report, b: Report, most: int) -> list[Report]:
     """What cannot be had is told, and left out."""
     if not most:
         return []
-    from disttest_cli import references  # noqa: PLC0415  # as above
+    from disttest_cli.kube import references  # noqa: PLC0415  # as above
 
     found, missing = references.earlier(place.server, place.chosen, a, b, most)
     for why in missing:

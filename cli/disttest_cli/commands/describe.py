@@ -5,21 +5,13 @@ from datetime import UTC, datetime
 
 import click
 
-from disttest_cli import (
-    connecting,
-    description,
-    details,
-    lenient,
-    options,
-    printing,
-    resources,
-    runs,
-    stored,
-    terminal,
-)
-from disttest_cli.cluster import Body, Cluster
-from disttest_cli.description import Seen
+from disttest_cli import options
 from disttest_cli.errors import UsageError
+from disttest_cli.kube import connecting, printing, resources, runs, stored
+from disttest_cli.kube.cluster import Body, Cluster
+from disttest_cli.screen import terminal
+from disttest_cli.words import description, details, lenient
+from disttest_cli.words.description import Seen
 from disttest_contract.report import Report
 
 

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from disttest_cli import connecting, options, printing, terminal
+from disttest_cli import options
 from disttest_cli.checkup import check, installed, place, running
 from disttest_cli.checkup.check import Check, Place, State, problem, unknown
-from disttest_cli.cluster import BusyError, ClusterError, ForbiddenError, LostError
 from disttest_cli.exits import Exit
+from disttest_cli.kube import connecting, printing
+from disttest_cli.kube.cluster import BusyError, ClusterError, ForbiddenError, LostError
+from disttest_cli.screen import terminal
 from disttest_contract.exits import ExitCode
 from disttest_operator.core.model import Defaults
 from disttest_operator.flags import DEFAULT_LEASE_NAMESPACE

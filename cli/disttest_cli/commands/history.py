@@ -6,10 +6,13 @@ from typing import Any
 
 import click
 
-from disttest_cli import connecting, lenient, options, printing, references, series_text, terminal
-from disttest_cli.cluster import Body
+from disttest_cli import options
 from disttest_cli.errors import UsageError
-from disttest_cli.nights import Series
+from disttest_cli.kube import connecting, printing, references
+from disttest_cli.kube.cluster import Body
+from disttest_cli.screen import terminal
+from disttest_cli.words import lenient, series_text
+from disttest_cli.words.nights import Series
 
 WIDE = "wide"
 LIMIT = 30  # a ledger has no more nights

@@ -5,7 +5,10 @@ from datetime import UTC, datetime
 
 import click
 
-from disttest_cli import connecting, listing, options, printing, resources, terminal
+from disttest_cli import options
+from disttest_cli.kube import connecting, printing, resources
+from disttest_cli.screen import terminal
+from disttest_cli.words import listing
 from disttest_contract.outcomes import Verdict
 
 WIDE = "wide"

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 
 import click
 
-from disttest_cli import choosing, connecting, lenient, options, pod_logs, runs, stored
-from disttest_cli.choosing import Part
-from disttest_cli.cluster import Body, Cluster
+from disttest_cli import options
 from disttest_cli.errors import CommandError, UsageError
-from disttest_cli.logs import Output, keeping, of_report, of_status
-from disttest_cli.waiting import Clock
+from disttest_cli.kube import connecting, pod_logs, runs, stored
+from disttest_cli.kube.cluster import Body, Cluster
+from disttest_cli.kube.waiting import Clock
+from disttest_cli.words import choosing, lenient
+from disttest_cli.words.choosing import Part
+from disttest_cli.words.logs import Output, keeping, of_report, of_status
 from disttest_contract.report import Report
 
 

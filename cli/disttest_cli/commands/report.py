@@ -5,11 +5,13 @@ from importlib import resources
 
 import click
 
-from disttest_cli import options, outputs, rendering, stored, terminal
+from disttest_cli import options
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
-from disttest_cli.outputs import Output
+from disttest_cli.kube import stored
+from disttest_cli.screen import outputs, rendering, terminal
+from disttest_cli.screen.outputs import Output
 
 EXAMPLES = """\b
 Examples:
@@ -90,7 +92,7 @@ def _from_file(filename: str, name: str | None, attempt: int | None) -> Subject:
 
 
 def _from_cluster(name: str, namespace: str, *, context: str, kubeconfig: str, attempt: int) -> Subject:
-    from disttest_cli import connecting  # noqa: PLC0415  # files are read without a Kubernetes client
+    from disttest_cli.kube import connecting  # noqa: PLC0415  # files are read without a Kubernetes client
 
     server = connecting.connect(kubeconfig=kubeconfig, context=context)
     return stored.find(server, namespace or server.namespace, name, attempt=attempt)

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from disttest_cli import local_plans, local_runs, made_tests, manifests, options, run_request
+from disttest_cli import manifests, options
 from disttest_cli.errors import UsageError
-from disttest_cli.local_plans import Places
-from disttest_cli.local_runs import LocalTest
-from disttest_cli.made_tests import Folder
-from disttest_cli.run_request import Request
+from disttest_cli.local import local_plans, local_runs, made_tests, run_request
+from disttest_cli.local.local_plans import Places
+from disttest_cli.local.local_runs import LocalTest
+from disttest_cli.local.made_tests import Folder
+from disttest_cli.local.run_request import Request
 from disttest_contract.plan import UPSTREAM_ROOT
 from disttest_operator.core.model import Backend, DistTest
 from disttest_runner import gpus

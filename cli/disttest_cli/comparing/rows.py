@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
-from disttest_cli import terminal
 from disttest_cli.comparing.compare import show_time
 from disttest_cli.comparing.model import CaseChange, Comparison, Difference, Drift, Kind, Pace, Speed, Trend
+from disttest_cli.screen import terminal
 from disttest_contract import limits, ranks
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report

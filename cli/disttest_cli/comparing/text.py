@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from disttest_cli import terminal
 from disttest_cli.comparing import rows
 from disttest_cli.comparing.model import CaseChange, Comparison, Kind
 from disttest_cli.comparing.rows import Row
-from disttest_cli.terminal import Line, line
+from disttest_cli.screen import terminal
+from disttest_cli.screen.terminal import Line, line
 
 STYLES = {
     Kind.NEWLY_FAILING: terminal.BROKEN,

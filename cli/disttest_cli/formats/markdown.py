@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from disttest_cli import bandwidth
-from disttest_cli.formats import environment, gfm, plain, standing, telling
+from disttest_cli.formats import bandwidth, environment, gfm, plain, standing, telling
 from disttest_cli.formats.subject import Subject
 from disttest_contract.case_result import CaseResult
 from disttest_contract.outcomes import Counts, Outcome, Verdict

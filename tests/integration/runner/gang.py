@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from disttest_cli.local import agent_environment, free_port
+from disttest_cli.local.agents import agent_environment, free_port
 from disttest_contract import frames, progress
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Outcome

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from disttest_cli.table import render_report
+from disttest_cli.formats.table import render_report
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.plan import SuitePlan
 from disttest_contract.report import Report

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench import hang
-from disttest_cli.local import free_port
+from disttest_cli.local.agents import free_port
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of

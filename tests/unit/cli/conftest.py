@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli import cluster
-from disttest_cli.cluster import Cluster
+from disttest_cli.kube import cluster
+from disttest_cli.kube.cluster import Cluster
 from tests.support.canned import FakeTime, Server, serving
 
 

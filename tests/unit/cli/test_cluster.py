@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli import cluster, resources
-from disttest_cli.cluster import BusyError, Cluster, ExistsError, LostError, RefusedError
+from disttest_cli.kube import cluster, resources
+from disttest_cli.kube.cluster import BusyError, Cluster, ExistsError, LostError, RefusedError
 from tests.support.canned import NAMESPACE, Broken, Server, Watch
 
 MANIFEST = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": {"name": "a"}, "spec": {}}

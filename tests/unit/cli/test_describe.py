@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import advice, description, details, listing
-from disttest_cli.description import Seen
 from disttest_cli.main import main
+from disttest_cli.words import advice, description, details, listing
+from disttest_cli.words.description import Seen
 from disttest_contract.outcomes import Outcome, Reason
 from disttest_contract.report import CaseResult
 from tests.support import bodies, golden

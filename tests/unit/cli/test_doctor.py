@@ -10,7 +10,7 @@ import yaml
 
 from disttest_cli.checkup import check, installed, place, running
 from disttest_cli.checkup.check import Check, State
-from disttest_cli.cluster import Cluster
+from disttest_cli.kube.cluster import Cluster
 from disttest_cli.main import main
 from tests.support import bodies, golden
 from tests.support.bodies import NOW

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import exits, following
+from disttest_cli import exits
 from disttest_cli.exits import Exit
+from disttest_cli.words import following
 from disttest_contract.exits import EXIT_CODES
 from disttest_contract.outcomes import Verdict
 

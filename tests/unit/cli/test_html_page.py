@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import rendering
 from disttest_cli.formats.html import page, render
 from disttest_cli.formats.html.facts import environment, odd
 from disttest_cli.formats.html.failures import SHOWN, failures, shared
 from disttest_cli.formats.subject import Subject
+from disttest_cli.screen import rendering
 from disttest_contract.case_result import CaseResult
 from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict

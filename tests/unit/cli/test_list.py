@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 
-from disttest_cli import listing, spans
 from disttest_cli.main import main
+from disttest_cli.words import listing, spans
 from tests.support import bodies, golden
 from tests.support.bodies import NOW
 from tests.support.canned import NAMESPACE, Server

@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from disttest_cli import live
-from disttest_cli.live import Gang, LiveView
+from disttest_cli.screen import live
+from disttest_cli.screen.live import Gang, LiveView
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.progress import Failure, Progress
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from disttest_cli import local_plans, local_runs, made_tests
-from disttest_cli.live import Gang, LiveView
-from disttest_cli.local_runs import LAST_LINES, Lines, LocalTest
-from disttest_cli.run_request import Request
+from disttest_cli.local import local_plans, local_runs, made_tests
+from disttest_cli.local.local_runs import LAST_LINES, Lines, LocalTest
+from disttest_cli.local.run_request import Request
+from disttest_cli.screen.live import Gang, LiveView
 from tests.support import hostile, reports
 
 LINES = ("[1/2] passed     0.01 s  mine: t.py::test_a", "[rank 0] \x1b[2Jhello", "warning: \x07of the node")

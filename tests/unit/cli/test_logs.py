@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import choosing, logs, pod_logs
-from disttest_cli.choosing import Part
-from disttest_cli.cluster import Cluster
 from disttest_cli.errors import UsageError
-from disttest_cli.logs import Output, keeping
+from disttest_cli.kube import pod_logs
+from disttest_cli.kube.cluster import Cluster
 from disttest_cli.main import main
+from disttest_cli.words import choosing, logs
+from disttest_cli.words.choosing import Part
+from disttest_cli.words.logs import Output, keeping
 from disttest_contract.case_result import RankEnding, RankGroup
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import CaseResult

@@ -13,11 +13,11 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from disttest_cli import outputs, rendering, terminal
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.main import main
-from disttest_cli.outputs import Output
+from disttest_cli.screen import outputs, rendering, terminal
+from disttest_cli.screen.outputs import Output
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
 from tests.support import report_samples as samples

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from disttest_cli import local_plans, made_tests, manifests, run_request
+from disttest_cli import manifests
 from disttest_cli.errors import UsageError
-from disttest_cli.local_plans import NO_END_SECONDS, Places
-from disttest_cli.made_tests import Folder
-from disttest_cli.run_request import Request
+from disttest_cli.local import local_plans, made_tests, run_request
+from disttest_cli.local.local_plans import NO_END_SECONDS, Places
+from disttest_cli.local.made_tests import Folder
+from disttest_cli.local.run_request import Request
 from disttest_contract.plan import FOR_EVER
 from disttest_contract.suites import BUILTIN, SUMMARIES
 from disttest_operator.core.model import Backend

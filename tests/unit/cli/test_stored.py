@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import stored
-from disttest_cli.cluster import Cluster
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
+from disttest_cli.kube import stored
+from disttest_cli.kube.cluster import Cluster
 from disttest_contract import limits
 from disttest_contract.report import Report
 from tests.support.canned import NAMESPACE, Broken, Server

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from disttest_cli import bandwidth
-from disttest_cli.table import render_report
+from disttest_cli.formats import bandwidth
+from disttest_cli.formats.table import render_report
 from disttest_contract.measurement import Measurement
 from disttest_contract.report import Report, SuiteResult
 from tests.support.measured import ALL_REDUCE, GB, a_measured_case, a_measurement, a_threshold

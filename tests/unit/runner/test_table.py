@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from disttest_cli.table import render_report
+from disttest_cli.formats.table import render_report
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 

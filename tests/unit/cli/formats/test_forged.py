@@ -8,9 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from disttest_cli import rendering
 from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
+from disttest_cli.screen import rendering
 from disttest_contract import limits
 from disttest_contract.report import InvalidReportError, Report
 from tests.support import report_samples as samples

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from disttest_cli import lenient
-from disttest_cli.cluster import Body
+from disttest_cli.kube.cluster import Body
+from disttest_cli.words import lenient
 from disttest_operator.core.model import API_VERSION, GROUP
 
 KIND = "DistTest"

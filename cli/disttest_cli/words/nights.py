@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from disttest_cli import lenient
 from disttest_cli.errors import UsageError
-from disttest_cli.terminal import harmless
+from disttest_cli.screen.terminal import harmless
+from disttest_cli.words import lenient
 from disttest_contract.outcomes import Counts, Verdict
 
 NEWEST, PASSED = "0", "passed"

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disttest_cli import following, lenient, runs, spans, terminal
-from disttest_cli.cluster import Body
-from disttest_cli.description import Seen, heading
-from disttest_cli.terminal import Line
+from disttest_cli.kube import runs
+from disttest_cli.kube.cluster import Body
+from disttest_cli.screen import terminal
+from disttest_cli.screen.terminal import Line
+from disttest_cli.words import following, lenient, spans
+from disttest_cli.words.description import Seen, heading
 from disttest_contract import units
 from disttest_contract.outcomes import BAD, Counts, Outcome, Verdict
 from disttest_contract.report import Report

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disttest_cli import manifests, quarantine, run_request
+from disttest_cli import manifests, quarantine
 from disttest_cli.errors import UsageError
-from disttest_cli.made_tests import Folder
-from disttest_cli.run_request import Request
+from disttest_cli.local import run_request
+from disttest_cli.local.made_tests import Folder
+from disttest_cli.local.run_request import Request
 from disttest_contract import suites
 from disttest_contract.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
 from disttest_operator.core.model import Backend, DistTest, Suite

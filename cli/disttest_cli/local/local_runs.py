@@ -12,9 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from disttest_cli import live, local, table, terminal
 from disttest_cli.errors import UsageError
-from disttest_cli.live import Gang, LiveView
+from disttest_cli.formats import table
+from disttest_cli.local import agents
+from disttest_cli.screen import live, terminal
+from disttest_cli.screen.live import Gang, LiveView
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.outcomes import Verdict
 from disttest_contract.plan import RunPlan
@@ -73,14 +75,14 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
     return EXIT_CODES[result.report.verdict], result.is_interrupted
 
 
-async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, shows_all: bool) -> local.LocalRun:
+async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, shows_all: bool) -> agents.LocalRun:
     """The view ends before the loop does: up to then signals are the run's, and the terminal is left as it was."""
     if not live.fits(console):
-        return await local.run(plan, local.Reader(line=_print), environ=environ)
+        return await agents.run(plan, agents.Reader(line=_print), environ=environ)
     gang = Gang(nodes=plan.nodes, ranks_per_node=plan.ranks_per_node, suites=len(plan.suites))
     with LiveView(console, gang) as view:
         lines = Lines(view, shows_all=shows_all)
-        result = await local.run(plan, local.Reader(line=lines.take, progress=view.feed), environ=environ)
+        result = await agents.run(plan, agents.Reader(line=lines.take, progress=view.feed), environ=environ)
     if result.report is None:
         for line in lines.last:
             _print(line)

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from disttest_cli import lenient, spans, terminal
-from disttest_cli.cluster import Body
-from disttest_cli.terminal import Line
+from disttest_cli.kube.cluster import Body
+from disttest_cli.screen import terminal
+from disttest_cli.screen.terminal import Line
+from disttest_cli.words import lenient, spans
 from disttest_contract.outcomes import Counts, Outcome
 
 COLUMNS = ("NAME", "SERIES", "VERDICT", "PHASE", "PROGRESS", "NODES", "GPUS", "PASSED", "FAILED", "DURATION", "AGE")

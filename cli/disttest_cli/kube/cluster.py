@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from disttest_cli import connection, resources
-from disttest_cli.connection import (
+from disttest_cli.kube import connection, resources
+from disttest_cli.kube.connection import (
     BusyError,
     ClusterError,
     Connection,
@@ -17,7 +17,7 @@ from disttest_cli.connection import (
     MissingError,
     RefusedError,
 )
-from disttest_cli.resources import Resource
+from disttest_cli.kube.resources import Resource
 from disttest_operator.core.model import Manifest
 
 SILENCE_SECONDS = 15  # beyond the time after which a watch ends by itself

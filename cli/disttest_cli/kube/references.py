@@ -3,11 +3,12 @@
 import difflib
 from collections.abc import Sequence
 
-from disttest_cli import connecting, lenient, nights, resources, runs, stored
-from disttest_cli.cluster import Body, Cluster
 from disttest_cli.errors import UsageError
-from disttest_cli.nights import Night, Series
-from disttest_cli.terminal import harmless
+from disttest_cli.kube import connecting, resources, runs, stored
+from disttest_cli.kube.cluster import Body, Cluster
+from disttest_cli.screen.terminal import harmless
+from disttest_cli.words import lenient, nights
+from disttest_cli.words.nights import Night, Series
 from disttest_contract.report import Report
 from disttest_operator.core import schema
 

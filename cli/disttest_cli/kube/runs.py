@@ -4,9 +4,10 @@ import contextlib
 import difflib
 from collections.abc import Callable
 
-from disttest_cli import lenient, resources
-from disttest_cli.cluster import Body, Cluster, ClusterError, RefusedError
 from disttest_cli.errors import UsageError
+from disttest_cli.kube import resources
+from disttest_cli.kube.cluster import Body, Cluster, ClusterError, RefusedError
+from disttest_cli.words import lenient
 from disttest_operator.core import naming, schema
 from disttest_operator.core.spec_schema import RANKS_WITHOUT_GPUS
 

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from disttest_cli import terminal
+from disttest_cli.screen import terminal
 from disttest_contract.outcomes import Outcome
 from disttest_contract.progress import Failure, Progress
 

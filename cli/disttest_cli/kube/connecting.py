@@ -4,10 +4,18 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from disttest_cli import cluster
-from disttest_cli.cluster import BusyError, Cluster, ClusterError, ForbiddenError, LostError, MissingError, RefusedError
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.exits import Exit
+from disttest_cli.kube import cluster
+from disttest_cli.kube.cluster import (
+    BusyError,
+    Cluster,
+    ClusterError,
+    ForbiddenError,
+    LostError,
+    MissingError,
+    RefusedError,
+)
 from disttest_operator.core.model import GROUP
 
 UNKNOWN_KIND = "could not find the requested resource"

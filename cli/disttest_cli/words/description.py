@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from disttest_cli import advice, following, lenient, listing, runs, spans, terminal
-from disttest_cli.cluster import Body
-from disttest_cli.terminal import Line
+from disttest_cli.kube import runs
+from disttest_cli.kube.cluster import Body
+from disttest_cli.screen import terminal
+from disttest_cli.screen.terminal import Line
+from disttest_cli.words import advice, following, lenient, listing, spans
 from disttest_contract.report import Report
 
 LABEL_WIDTH = 10

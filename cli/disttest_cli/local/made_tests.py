@@ -8,7 +8,7 @@ from typing import Any
 
 from disttest_cli import manifests
 from disttest_cli.errors import UsageError
-from disttest_cli.run_request import Request
+from disttest_cli.local.run_request import Request
 from disttest_contract import suites
 from disttest_operator.core.model import API_VERSION, Backend, DistTest
 

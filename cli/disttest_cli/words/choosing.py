@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from disttest_cli import following, lenient, runs
-from disttest_cli.cluster import Body
+from disttest_cli.kube import runs
+from disttest_cli.kube.cluster import Body
+from disttest_cli.words import following, lenient
 from disttest_contract import ranks
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report

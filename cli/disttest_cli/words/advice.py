@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from disttest_cli import lenient
+from disttest_cli.words import lenient
 from disttest_contract.outcomes import Reason
 from disttest_operator.core.conditions import Type
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from disttest_cli import following, lenient
-from disttest_cli.live import LiveView, failure_line
+from disttest_cli.screen.live import LiveView, failure_line
+from disttest_cli.words import following, lenient
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.progress import Failure, Progress
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from disttest_cli import following, resources
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
-from disttest_cli.terminal import harmless
+from disttest_cli.kube import resources
+from disttest_cli.screen.terminal import harmless
+from disttest_cli.words import following
 from disttest_contract import limits
 from disttest_contract.report import InvalidReportError, Report
 from disttest_operator.core.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
 
 if TYPE_CHECKING:
-    from disttest_cli.cluster import Body, Cluster
+    from disttest_cli.kube.cluster import Body, Cluster
 
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -41,7 +42,7 @@ def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> S
 
     Raises CommandError with one line that says why there is none, and what to do.
     """
-    from disttest_cli.connecting import explaining  # noqa: PLC0415  # files are read without a Kubernetes client
+    from disttest_cli.kube.connecting import explaining  # noqa: PLC0415  # files are read without a Kubernetes client
 
     with explaining():
         run = server.get(resources.RUNS, namespace, name)

@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from disttest_cli import lenient, terminal
+from disttest_cli.screen import terminal
+from disttest_cli.words import lenient
 from disttest_contract import frames, progress
 from disttest_contract.report import CaseResult, Report
 

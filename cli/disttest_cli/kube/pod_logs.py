@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from disttest_cli import lenient, resources, runs
-from disttest_cli.cluster import Body, BusyError, Cluster, LostError, RefusedError
 from disttest_cli.errors import UsageError
-from disttest_cli.logs import Keep, Output, chosen
-from disttest_cli.waiting import PAUSE_SECONDS, Clock, Say
+from disttest_cli.kube import resources, runs
+from disttest_cli.kube.cluster import Body, BusyError, Cluster, LostError, RefusedError
+from disttest_cli.kube.waiting import PAUSE_SECONDS, Clock, Say
+from disttest_cli.words import lenient
+from disttest_cli.words.logs import Keep, Output, chosen
 from disttest_operator.core import naming
 
 OPTIONS = {"container": naming.CONTAINER}

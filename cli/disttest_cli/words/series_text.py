@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from disttest_cli import lenient, spans, terminal
-from disttest_cli.cluster import Body
-from disttest_cli.nights import Night, Series
-from disttest_cli.terminal import Line, line
+from disttest_cli.kube.cluster import Body
+from disttest_cli.screen import terminal
+from disttest_cli.screen.terminal import Line, line
+from disttest_cli.words import lenient, spans
+from disttest_cli.words.nights import Night, Series
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.units import show_bytes, show_speed

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from disttest_cli import bandwidth
-from disttest_cli.formats import plain
+from disttest_cli.formats import bandwidth, plain
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from disttest_cli import resources
-from disttest_cli.cluster import Body, Cluster, ClusterError, RefusedError
+from disttest_cli.kube import resources
+from disttest_cli.kube.cluster import Body, Cluster, ClusterError, RefusedError
 
 PATIENCE_SECONDS = (
     120  # with an API server that takes nothing, before there is a run; and with one that refuses after that

@@ -6,9 +6,8 @@ import math
 from types import ModuleType
 from typing import Any
 
-from disttest_cli import table
 from disttest_cli.errors import UsageError
-from disttest_cli.formats import markdown
+from disttest_cli.formats import markdown, table
 from disttest_cli.formats.subject import Subject
 
 TEXT = "text"

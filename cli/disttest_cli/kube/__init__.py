@@ -1,0 +1,1 @@
+"""What asks a cluster: its API server, and what commands want of it."""

@@ -1,0 +1,1 @@
+"""Runs on this machine, without a cluster."""

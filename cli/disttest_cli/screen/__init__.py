@@ -1,0 +1,1 @@
+"""Where output goes: terminal, live view, formats of objects and reports."""
