@@ -1,72 +1,12 @@
-"""What to do about how a run ended, or about what it waits for: the one place that says so on the command line."""
+"""What to do about a run: how it ended, or what it waits for."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from disttest_cli.formats.advice import ENDINGS, WHO_HOLDS_GPUS
 from disttest_cli.words import lenient
 from disttest_contract.outcomes import Reason
 from disttest_operator.core.conditions import Type
-
-READ_FAILURES = "Read the failures below, then `disttest logs --failed`."
-SAME_ELSEWHERE = (
-    "Run it again on these nodes and on others (template.spec.nodeSelector): red on both is the code or the image, "
-    "red on one node only is that node."
-)
-ON_THE_NODE = "Look at the node that the message names (kubectl describe node, its kernel log, nvidia-smi); cordon it."
-NETWORK = "Look at the network between the nodes, at NetworkPolicies, and at the log of the pod that is named."
-FIX_AND_CREATE = "Mend what the message names and create the DistTest again: a spec is frozen once it is created."
-WHO_HOLDS_GPUS = "Find out who holds the nodes (kubectl describe node), and what quota allows"
-AGAIN = "Nothing is wrong with the tests: run again"
-IMAGES = "do the images of operator and runner belong together?"
-
-ENDINGS: Mapping[Reason, str] = {
-    Reason.ALL_CASES_PASSED: "Nothing: every case passed, but for those in quarantine.",
-    Reason.CASES_FAILED: f"{READ_FAILURES} {SAME_ELSEWHERE}",
-    Reason.CASES_CRASHED: f"{READ_FAILURES} A signal names the crash, a stack the place. {SAME_ELSEWHERE}",
-    Reason.CASES_HUNG: (
-        "The report has the stacks of all ranks, the collective, and who never joined it: begin with that rank "
-        "(docs/hangs.md). If the case is only slow, raise timeouts.caseSeconds."
-    ),
-    Reason.NOTHING_COLLECTED: "No case matches: look at `select` and `files` of the suite, and at what the image has.",
-    Reason.NOTHING_PASSED: "All cases were skipped or not run: read why; most want more ranks or another backend.",
-    Reason.COLLECTION_FAILED: "The suite cannot be imported in this image: read the message, and try the import there.",
-    Reason.COLLECTION_DIFFERS: "Ranks must collect the same cases: none may depend on rank, host or time.",
-    Reason.UNKNOWN_SUITE: f"The runner's image does not have this suite. {FIX_AND_CREATE}",
-    Reason.INVALID_SPEC: FIX_AND_CREATE,
-    Reason.QUEUE_TIMEOUT: (
-        f"{WHO_HOLDS_GPUS}; look at the queue (kubectl get workloads) and at the run before it, or raise "
-        "timeouts.queueSeconds."
-    ),
-    Reason.GANG_TIMEOUT: f"{WHO_HOLDS_GPUS}; all nodes are needed at once. Or raise timeouts.queueSeconds.",
-    Reason.TOO_FEW_GPUS: "Ask for fewer nodes or GPUs, or another gpuResource: `disttest doctor` shows what is there.",
-    Reason.RENDEZVOUS_TIMEOUT: f"{NETWORK} If nodes are only slow to start, raise timeouts.joinSeconds.",
-    Reason.GANG_LOST: NETWORK,
-    Reason.GANG_FAILED_TO_START: f"Read the log of the pod that is named: ranks did not start. {NETWORK}",
-    Reason.NODES_DIFFER: "Bring driver, GPUs and image of that node to those of the others, or keep the run off it.",
-    Reason.GPU_BROKEN: f"{ON_THE_NODE} Have it repaired before it is used again.",
-    Reason.SHARED_NODE: "Two pods were on one node: look at node names and labels, or set `placement: Any`.",
-    Reason.RUN_DEADLINE: "See where the time went, above; then raise timeouts.runSeconds, or make several DistTests.",
-    Reason.TERMINATED: "Somebody told the pods to end: find out who (events, autoscaler, a person), and run again.",
-    Reason.IMAGE_UNAVAILABLE: "Correct the image's name, push it, or give the pods imagePullSecrets.",
-    Reason.CONTAINER_CONFIG: f"{FIX_AND_CREATE} Often a Secret, a key or a user that is not there.",
-    Reason.CONTAINER_START: "Look at the image: it needs Python 3 and torch, for this kind of processor.",
-    Reason.REFERENCE_MISSING: "Create what the message names in this namespace, then create the DistTest again.",
-    Reason.PODS_REFUSED: "Raise the quota, or change what admission or PodSecurity refuses: the message has its words.",
-    Reason.NAME_TAKEN: "An object of that name is somebody else's: give the DistTest another name, or delete that one.",
-    Reason.OUT_OF_MEMORY: "Raise template.spec.resources.limits.memory, or look at what the case in flight takes.",
-    Reason.DISRUPTED: f"{AGAIN}, with a higher priority or at another hour.",
-    Reason.SUSPENDED: f"{AGAIN} when the queue has room; more priority keeps its nodes.",
-    Reason.NODE_LOST: ON_THE_NODE,
-    Reason.NODE_UNHEALTHY: f"{ON_THE_NODE} Have it repaired before it is used again.",
-    Reason.POD_KILLED: f"{ON_THE_NODE} Something outside of Kubernetes ended the pod, often the kernel for memory.",
-    Reason.POD_MISSING: f"Run again. {ON_THE_NODE}",
-    Reason.NODE_REFUSED_POD: "Look at the devices of the node (kubectl describe node, the log of its device plugin).",
-    Reason.JOB_MISSING: f"Find out who deletes Jobs. {AGAIN}.",
-    Reason.REPORT_MISSING: f"Read the leader's log (`disttest logs`). Do the kubelets keep 10 MiB of it, and {IMAGES}",
-    Reason.REPORT_INVALID: f"Read the leader's log (`disttest logs`): did a test write into it, and {IMAGES}",
-    Reason.RUNNER_ERROR: f"Read the leader's log (`disttest logs`); {IMAGES}",
-    Reason.CANCELLED: "Nothing: spec.cancel ended it. Create the DistTest again to run it.",
-}
 
 # Reasons of the condition GangReady as long as it is not true, beside those of an attempt that has ended.
 WAITS: Mapping[str, str] = {

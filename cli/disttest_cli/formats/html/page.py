@@ -10,8 +10,8 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from disttest_cli.formats.advice import ENDINGS
 from disttest_cli.formats.html import words
-from disttest_cli.formats.html.advice import advice
 from disttest_cli.formats.html.attempts import attempts, suspects
 from disttest_cli.formats.html.facts import environment
 from disttest_cli.formats.html.failures import Failures, failures
@@ -56,7 +56,7 @@ def render(subject: Subject) -> str:
         script=Markup(script),  # noqa: S704  # our own file
         report=report,
         tone=TONES.get(report.verdict, "bad"),
-        advice=advice(report.reason),
+        advice=ENDINGS[report.reason],
         duration=words.duration(report.finished - report.started),
         started=words.moment(report.started),
         counts=counts(report),
