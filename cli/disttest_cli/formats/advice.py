@@ -19,10 +19,14 @@ IMAGES = "do the images of operator and runner belong together?"
 ENDINGS: Mapping[Reason, str] = {
     Reason.ALL_CASES_PASSED: "Nothing: every case passed, but for those in quarantine.",
     Reason.CASES_FAILED: f"{READ_FAILURES} {SAME_ELSEWHERE}",
-    Reason.CASES_CRASHED: f"{READ_FAILURES} A signal names the crash, a stack the place. {SAME_ELSEWHERE}",
+    Reason.CASES_CRASHED: (
+        "Read what the rank wrote that died first (`disttest logs --failed`); the others are its victims. SIGKILL is "
+        "mostly memory, SIGBUS mostly /dev/shm, SIGSEGV the code, a library or the GPU."
+    ),
     Reason.CASES_HUNG: (
-        "The report has the stacks of all ranks, the collective, and who never joined it: begin with that rank "
-        "(docs/hangs.md). If the case is only slow, raise timeouts.caseSeconds."
+        "Begin with the rank that never joined the collective: its stack in the report says what it does instead "
+        "(docs/hangs.md). If all have joined, suspect the network or a GPU; if the case is only slow, raise "
+        "timeouts.caseSeconds."
     ),
     Reason.NOTHING_COLLECTED: "No case matches: look at `select` and `files` of the suite, and at what the image has.",
     Reason.NOTHING_PASSED: "All cases were skipped or not run: read why; most want more ranks or another backend.",
