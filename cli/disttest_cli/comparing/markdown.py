@@ -1,18 +1,20 @@
 """A comparison for a pull request: GitHub's and GitLab's Markdown. What others wrote stands in code spans only."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 from disttest_cli.comparing import rows
 from disttest_cli.comparing.model import Comparison
 from disttest_cli.comparing.rows import Row
+from disttest_cli.formats import gfm
+
+WARNING_BYTES = 1000
 
 
 def page(comparison: Comparison) -> str:
     parts = [
         [f"### {_ending(comparison)}"],
         _table(rows.SIDES, [rows.side("A", comparison.a), rows.side("B", comparison.b)]),
-        [f"> {_code(rows.warning(one))}  " for one in comparison.warnings],
+        [f"> {gfm.code(rows.warning(one), WARNING_BYTES)}  " for one in comparison.warnings],
         _titled("Made with", rows.DIFFERENCES, map(rows.difference, comparison.environment)),
         *_changes(comparison),
         *_paces(comparison),
@@ -70,28 +72,12 @@ def _table(head: Row, content: Iterable[Row]) -> list[str]:
     names, *lines = rows.without_empty(head, content)
     if not lines:
         return []
-    written = [[_code(cell, in_table=True) if cell else "" for cell in line] for line in lines]
-    return [
-        _line(name.capitalize() if len(name) > 1 else name for name in names),
-        _line("---" for _ in names),
-        *map(_line, written),
-    ]
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    titles = [name.capitalize() if len(name) > 1 else name for name in names]
+    return gfm.table(titles, [[gfm.cell(cell) for cell in line] for line in lines]).splitlines()
 
 
 def _upper(title: str) -> str:
     return title[:1].upper() + title[1:]
-
-
-def _code(text: str, *, in_table: bool = False) -> str:
-    """As it is, whatever it holds: in a fence that is longer than any inside. Only a table's bars are escaped."""
-    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
-    pad = " " if "`" in text else ""
-    shown = text.replace("|", "\\|") if in_table else text
-    return f"{fence}{pad}{shown}{pad}{fence}"
 
 
 def _more(count: int) -> list[str]:
