@@ -134,7 +134,8 @@ def test_a_pod_that_is_deleted_is_replaced_by_one_that_waits_for_the_same_run(ni
     assert [run["metadata"]["uid"] for run in nights.runs("nightly-2x8")] == [run["metadata"]["uid"]]
     assert nights.exit_codes("again") == [10], "red is final: no third pod looks again"
     log = nights.log(second).splitlines()
-    assert "again: failed: own: test_own.py::test_red" in log[-4]
+    assert "again: failed: own: test_own.py::test_red" in log[-5]
+    assert "see: disttest describe again" in log[-2]
     assert log[-1].startswith("again: TestsFailed (CasesFailed): ")
 
 

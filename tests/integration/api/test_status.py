@@ -103,7 +103,7 @@ def finished(api: Api) -> str:
 def test_a_full_status_shows_in_the_columns(api: Api, finished: str) -> None:
     table = api.cluster.kubectl("get", "dt", finished, "-n", api.namespace, "-o", "wide")
     heads, row = table.splitlines()
-    wanted = "NAME SERIES VERDICT PHASE NODES GPUS PASSED FAILED DURATION AGE REASON ATTEMPTS REPORT"
+    wanted = "NAME SERIES VERDICT PHASE NODES GPUS PASSED FAILED DURATION AGE REASON ATTEMPTS CURRENT REPORT"
     assert " ".join(heads.split()) == wanted
     cells = row.split()
     assert cells[:9] == ["finished", "nightly-2x8", "TestsFailed", "Finished", "2", "16", "2", "2", "61.25"]
