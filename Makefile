@@ -25,12 +25,12 @@ demo-monitoring: setup ## the operator, a Prometheus and an Alertmanager on 60 n
 	@$(BIN)/python demo_monitoring.py
 
 test: setup ## all unit and integration tests
-	@$(BIN)/python -m pytest $(PARALLEL) tests/unit
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not soak" tests/unit
 	@$(BIN)/python -m pytest -m "not soak" tests/integration
 
 unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py unit
-	@$(BIN)/python -m pytest $(PARALLEL) tests/unit
+	@$(BIN)/python -m pytest $(PARALLEL) -m "not soak" tests/unit
 
 images: setup ## build the images with buildah, without Docker (root on Debian or Ubuntu; 14 GB the first time)
 	@$(BIN)/python -m devcluster images $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE)) \
@@ -47,7 +47,7 @@ gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are 
 	@$(BIN)/python -m pytest tests/gpu
 
 soak: setup ## what takes minutes: compiled suites whole, oldest and newest torch, 200 deletions, a real Kueue (an hour; 2.5 GB more the first time)
-	@$(BIN)/python -m pytest -m soak tests/soak tests/integration
+	@$(BIN)/python -m pytest -m soak tests/soak tests/unit tests/integration
 
 check: ## format, lint, types, import rules, manifests render, documents are those of the code
 	@$(PYTHON) bootstrap.py all

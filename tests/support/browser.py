@@ -54,7 +54,7 @@ def started() -> Iterator[Browser]:
             browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # playwright leaves an event loop running as long as it is there
 def browser() -> Iterator[Browser]:
     try:
         with started() as one:

@@ -63,6 +63,7 @@ def test_a_standby_finishes_the_run_of_a_killed_operator_and_counts_it_once(
     assert run_counts(ledger(cluster, namespace, "orphan")) == {("Passed", "AllCasesPassed"): 1}
 
 
+@pytest.mark.soak
 def test_an_operator_killed_again_and_again_at_the_end_of_runs_counts_each_once(
     cluster: Cluster, start_operator: StartOperator, namespace: str
 ) -> None:

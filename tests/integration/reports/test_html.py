@@ -41,7 +41,7 @@ def test_the_first_screen_says_what_where_and_what_to_do(night: str, open_page: 
     expect(top).to_contain_text("gpu-ci/nightly-2x8-7d4kq")
     expect(top).to_contain_text("rank 9 on gpu-node-23")
     expect(top).to_contain_text("gpu-node-23 is named in 4 of 5 failures")
-    expect(top).to_contain_text("Look at the rank that has not joined the collective")
+    expect(top).to_contain_text("Begin with the rank that never joined the collective")
     assert (opened.said, opened.requests) == ([], [])
 
 

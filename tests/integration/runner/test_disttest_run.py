@@ -212,6 +212,7 @@ def test_files_are_found_below_the_root_and_cases_are_chosen(start: Start, tmp_p
     assert [case.id for suite in report.suites for case in suite.cases] == ["test/deep/test_it.py::test_a"]
 
 
+@pytest.mark.soak
 def test_artifacts_have_a_folder_or_a_line_that_says_that_they_are_not_kept(start: Start, tmp_path: Path) -> None:
     claimed = MINE + "  artifacts: {persistentVolumeClaim: dumps}\n"
     folder = files(tmp_path, "def test_a(): pass\n")

@@ -12,7 +12,9 @@ SUITES = ("collectives", "fully-shard-autograd")
 
 
 @pytest.mark.parametrize(
-    ("nodes", "ranks"), [(2, 2), (1, 1), pytest.param(1, 3, marks=pytest.mark.soak)], ids=["2x2", "1x1", "1x3"]
+    ("nodes", "ranks"),
+    [pytest.param(2, 2, marks=pytest.mark.soak), (1, 1), pytest.param(1, 3, marks=pytest.mark.soak)],
+    ids=["2x2", "1x1", "1x3"],
 )
 def test_both_suites_pass_one_after_the_other_in_the_same_gang(nodes: int, ranks: int, tmp_path: Path) -> None:
     gang = Gang(make_plan(*map(builtin, SUITES), nodes=nodes, ranks=ranks, case_seconds=60), tmp_path)

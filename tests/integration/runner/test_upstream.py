@@ -88,6 +88,7 @@ def test_a_pattern_without_files_is_named(tmp_path: Path) -> None:
     assert "matches 'upstream/tset_*.py'" in suite.message
 
 
+@pytest.mark.soak
 def test_classes_of_the_harness_run_in_folders_too(tmp_path: Path) -> None:
     """As a ConfigMap is mounted; there a case without a gang runs on every rank, since plain files ask for one."""
     folder = tmp_path / "mine"
