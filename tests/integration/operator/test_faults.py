@@ -4,6 +4,8 @@ import functools
 import json
 import time
 
+import pytest
+
 from tests.support.cluster import Cluster
 from tests.support.operator import (
     OperatorProcess,

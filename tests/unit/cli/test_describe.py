@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from disttest_cli.formats.advice import ENDINGS
 from disttest_cli.main import main
 from disttest_cli.words import advice, description, details, listing
 from disttest_cli.words.description import Seen
@@ -66,7 +67,7 @@ def test_a_screen_says_what_why_where_and_what_to_do(name: str, *, updates_golde
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_has_advice_in_a_sentence(reason: Reason) -> None:
     [first, *_] = advice.for_run({"verdict": "Errored", "reason": reason.value})
-    assert first == advice.ENDINGS[reason]
+    assert first == ENDINGS[reason]
     assert first[0].isupper()
     assert first[-1] in ".?"
 
