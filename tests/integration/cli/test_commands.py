@@ -1,25 +1,16 @@
 """The command line as its users start it, on a real cluster: one run that fails, looked at in every way."""
 
-import contextlib
-import io
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
-from disttest_cli.main import main
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, config_map, disttest
+from tests.support.shell import Ended, Shell
 
-SECONDS = 60
-PLUGINS = Path(sys.executable).parent
 SUITE = """
 import os
 
@@ -30,57 +21,6 @@ def test_bad():
     print("this is rank", os.environ["RANK"], flush=True)
     assert os.environ["RANK"] != "3", "rank 3 is never right"
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    code: int
-    out: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shell:
-    """Somebody with a kubeconfig, in a namespace."""
-
-    kubeconfig: Path
-    namespace: str
-    directory: Path
-
-    def __call__(self, *words: str) -> Ended:
-        """In this process: most of a command's second is the import of the Kubernetes client."""
-        raw, error = io.BytesIO(), io.StringIO()
-        out = io.TextIOWrapper(raw, "utf-8")
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
-            code = main([*words, "--kubeconfig", str(self.kubeconfig)])
-            out.flush()
-        return Ended(code=code, out=raw.getvalue().decode(), error=error.getvalue())
-
-    def start(self, *words: str, program: tuple[str, ...] = ("disttest",), stdin: str = "") -> Ended:
-        """As a program of its own."""
-        done = subprocess.run(
-            [*program, *words],
-            env=self.environ,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-            cwd=self.directory,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Ended(code=done.returncode, out=done.stdout, error=done.stderr)
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        path = f"{PLUGINS}{os.pathsep}{os.environ['PATH']}"
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig)}
-
-    def lines(self, *words: str) -> list[str]:
-        """Of a command that must succeed."""
-        ended = self(*words, "-n", self.namespace)
-        assert ended.code == 0, ended
-        return ended.out.splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +182,7 @@ def test_a_name_that_is_not_there_is_answered_with_the_one_that_is(shell: Shell)
 
 
 def test_when_the_pods_are_gone_the_report_says_what_the_rank_had_to_say(cluster: Cluster, shell: Shell) -> None:
-    """The last test of the module: it deletes them."""
+    """From here on tests delete what those before have looked at."""
     cluster.kubectl(
         "delete", "pods", "-n", shell.namespace, "-l", "disttest.dev/name=night", "--force", "--grace-period=0"
     )
@@ -252,6 +192,30 @@ def test_when_the_pods_are_gone_the_report_says_what_the_rank_had_to_say(cluster
     assert [line for line in ended.out.splitlines() if line.startswith("[rank 3] ") and "never right" in line], (
         ended.out
     )
+
+
+def test_nights_are_compared_also_when_the_first_is_gone(cluster: Cluster, shell: Shell) -> None:
+    cluster.apply(config_map(shell.namespace, "worse", SUITE.replace("pass", "assert 0, 'it broke'")))
+    suite = {"name": "own", "configMap": {"name": "worse"}}
+    run = disttest(shell.namespace, "next", suites=[suite], series="nights", retries={"flaky": 0})
+    assert shell.start("apply", "-f", "-", "--wait", stdin=json.dumps(run)).code == 10
+    nights = [line.split() for line in shell.lines("history", "nights")]
+    assert [row[2] for row in nights if "TestsFailed" in row] == ["next", "night"]
+    assert "nights" in shell.lines("history", "-o", "name")[0]
+
+    for names in (("night", "next"), ("--series", "nights"), ("nights@-1", "nights@0")):
+        ended = shell("compare", *names, "-n", shell.namespace)
+        assert ended.code == 10, ended
+        assert "newly failing: 1\n" in ended.out
+        assert "test_good" in ended.out.partition("newly failing: 1\n")[2]
+        assert "still failing: 1\n" in ended.out
+        if names[0] == "night":
+            cluster.kubectl("delete", "dt", "night", "-n", shell.namespace, "--cascade=foreground")
+    assert shell("compare", "nights@-1", "nights@-1", "-n", shell.namespace).code == 0
+    assert "rank 3 is never right" in "\n".join(shell.lines("report", "night"))
+    page = shell.directory / "night.html"
+    assert shell("report", "night", "-o", f"html={page}", "-n", shell.namespace).code == 0
+    assert "rank 3 is never right" in page.read_text()
 
 
 def _user(cluster: Cluster, shell: Shell, name: str, *, role: str = "") -> Shell:
