@@ -58,8 +58,8 @@ def command(
     or ends in .json or .json.gz.
 
     Exit code: 0 nothing got worse; 10 something did: a case fails that did not, or is no longer reached; a case, a
-    suite or a bandwidth is slower than noise explains; or B did not pass and A did. 2 wrong command or no report, 42 no
-    API server.
+    suite or a bandwidth is slower than noise explains; or B did not pass and A did. 2 wrong command or no report,
+    42 a busy API server.
     """
     place = _Place(namespace=namespace, context=context, kubeconfig=kubeconfig)
     a, b = _both(place, references, series)

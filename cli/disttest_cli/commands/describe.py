@@ -26,7 +26,7 @@ def command(*, name: str, output: str | None, namespace: str, context: str, kube
     and commands to go on with. Of a run that goes on: how far it is, the case in flight, what it waits for. What the
     user may not see is left out, and said at the end. With -o the object as kubectl prints it.
 
-    Exit code: 0, whatever the verdict; 2 wrong command, no such DistTest, or no rights; 42 no API server.
+    Exit code: 0, whatever the verdict; 2 wrong command, no such DistTest, or no rights; 42 a busy API server.
     """
     with connecting.explaining():
         server = connecting.connect(kubeconfig=kubeconfig, context=context)

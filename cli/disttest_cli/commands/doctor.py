@@ -10,7 +10,7 @@ from disttest_cli.checkup import check, installed, place, running
 from disttest_cli.checkup.check import Check, Place, State, problem, unknown
 from disttest_cli.exits import Exit
 from disttest_cli.kube import connecting, printing
-from disttest_cli.kube.cluster import BusyError, ClusterError, ForbiddenError, LostError
+from disttest_cli.kube.cluster import BusyError, ClusterError, ForbiddenError, LostError, UnreachableError
 from disttest_cli.screen import terminal
 from disttest_contract.exits import ExitCode
 from disttest_operator.core.model import Defaults
@@ -57,8 +57,8 @@ def command(
     namespace with its quota and limits, nodes and their GPUs, Kueue and Prometheus. What the user has no right to
     see is `not checked`, which is no problem. Nothing is changed.
 
-    Exit code: 0 no problem (warnings are none), 30 a problem was found, 2 wrong command or no kubeconfig, 42 no API
-    server.
+    Exit code: 0 no problem (warnings are none), 30 a problem was found, 2 wrong command, or no API server answers
+    there; 42 a busy one.
     """
     server = connecting.connect(kubeconfig=kubeconfig, context=context)
     looked = Place(
@@ -71,8 +71,8 @@ def command(
         checks = [*installed.api_server(looked), *inspect(looked)]
         code: int = ExitCode.CONFIGURATION if check.count(checks, State.PROBLEM) else 0
     except (BusyError, LostError) as error:
-        checks = problem(installed.API_SERVER, str(error), "is it up, and is this its address? See --context")
-        code = Exit.UNREACHABLE
+        checks = problem(installed.API_SERVER, str(error), connecting.WHERE)
+        code = Exit.USAGE if isinstance(error, UnreachableError) else Exit.UNREACHABLE
     except ClusterError as error:
         advice = connecting.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
         checks = problem(installed.API_SERVER, str(error), advice)

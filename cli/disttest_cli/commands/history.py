@@ -44,7 +44,7 @@ def command(
     and `disttest report` find the report after the run is gone. With -o json or yaml what the ledger says of all that,
     runs oldest first; --limit keeps the newest.
 
-    Exit code: 0; 2 wrong command, no such series, or no rights; 42 no API server.
+    Exit code: 0; 2 wrong command, no such series, or no rights; 42 a busy API server.
     """
     if name and all_namespaces:
         raise UsageError("-A lists series: leave it away, or leave SERIES away")

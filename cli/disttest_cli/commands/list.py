@@ -45,7 +45,8 @@ def command(
     hung), but for those in quarantine. DURATION of a run that goes on is until now. For programs: -o json, which
     prints what `kubectl get dt -o json` does.
 
-    Exit code: 0, also when there are none; 2 wrong command, no rights, or DistTests not installed; 42 no API server.
+    Exit code: 0, also when there are none; 2 wrong command, no rights, or DistTests not installed; 42 a busy API
+    server.
     """
     with connecting.explaining():
         server = connecting.connect(kubeconfig=kubeconfig, context=context)

@@ -53,7 +53,7 @@ def command(
     pipe or file lines go as they are. Pods never start twice, so there is no --previous: an earlier gang is another
     --attempt. If the pods are gone, what the report has about these ranks is printed: messages and stacks.
 
-    Exit code: 0; 2 wrong command, no such DistTest, no rights, or nothing is left of what was asked for; 42 no API
+    Exit code: 0; 2 wrong command, no such DistTest, no rights, or nothing is left of what was asked for; 42 a busy API
     server.
     """
     if sum((bool(ranks), bool(nodes), all_nodes, failed)) > 1:

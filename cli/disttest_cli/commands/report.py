@@ -56,7 +56,7 @@ def command(  # an argument for each option
 ) -> int:
     """Show the report of a run, also of one that is gone if its series has kept it, or turn it into another format.
 
-    Exit code: 0 whatever the verdict, if there is a report; 2 wrong command, or no report; 42 no API server.
+    Exit code: 0 whatever the verdict, if there is a report; 2 wrong command, or no report; 42 a busy API server.
     """
     if schema:
         _print_schema()

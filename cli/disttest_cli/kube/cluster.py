@@ -16,6 +16,7 @@ from disttest_cli.kube.connection import (
     LostError,
     MissingError,
     RefusedError,
+    UnreachableError,
 )
 from disttest_cli.kube.resources import Resource
 from disttest_operator.core.model import Manifest
@@ -34,6 +35,7 @@ __all__ = [
     "LostError",
     "MissingError",
     "RefusedError",
+    "UnreachableError",
     "connect",
 ]
 

@@ -15,10 +15,12 @@ from disttest_cli.kube.cluster import (
     LostError,
     MissingError,
     RefusedError,
+    UnreachableError,
 )
 from disttest_operator.core.model import GROUP
 
 UNKNOWN_KIND = "could not find the requested resource"
+WHERE = "is the cluster up, and is it the one that is meant? See --context and --kubeconfig"
 INSTALL = "DistTests are not installed there: kubectl apply -k manifests/base"
 
 
@@ -42,9 +44,11 @@ def advice(error: RefusedError) -> str:
 
 @contextmanager
 def explaining() -> Iterator[None]:
-    """Around what is asked for once: a refusal says what to do, silence has the exit code that says try again."""
+    """Around what is asked for once: a refusal says what to do, the exit code of a busy server says try again."""
     try:
         yield
+    except UnreachableError as error:
+        raise UsageError(f"{error}; {WHERE}") from error
     except (BusyError, LostError) as error:
         raise CommandError(str(error), Exit.UNREACHABLE) from error
     except ForbiddenError as error:

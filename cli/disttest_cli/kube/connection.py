@@ -2,6 +2,7 @@
 
 ClusterError
 ├── BusyError      nothing was done: not reached, or too busy; it may work later
+│   └── UnreachableError
 ├── LostError      no answer, or one that leaves it open: it may have been done
 └── RefusedError   it was not done, and would not be done later
     ├── ExistsError
@@ -37,6 +38,10 @@ class ClusterError(Exception):
 
 class BusyError(ClusterError):
     """The API server did not take the request, and may take it later."""
+
+
+class UnreachableError(BusyError):
+    """Nobody answers there, or nobody who can be trusted."""
 
 
 class LostError(ClusterError):
@@ -97,10 +102,10 @@ class Connection:
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
             )
         except (NewConnectionError, ConnectTimeoutError) as error:
-            raise BusyError(f"cannot reach the API server at {self.server}: {one_line(error)}") from error
+            raise UnreachableError(f"cannot reach the API server at {self.server}: {one_line(error)}") from error
         except SSLError as error:
             if isinstance(error.args[0], ssl.SSLCertVerificationError):
-                raise BusyError(f"cannot trust the API server at {self.server}: {one_line(error)}") from error
+                raise UnreachableError(f"cannot trust the API server at {self.server}: {one_line(error)}") from error
             raise _lost(error) from error
         except (HTTPError, OSError) as error:
             raise _lost(error) from error
@@ -113,7 +118,7 @@ class Connection:
         try:
             settings = self._configuration.auth_settings()
         except (config.ConfigException, OSError) as error:
-            raise BusyError(f"no credentials for the API server at {self.server}: {one_line(error)}") from error
+            raise UnreachableError(f"no credentials for the API server at {self.server}: {one_line(error)}") from error
         return {entry["key"]: entry["value"] for entry in settings.values() if entry["in"] == "header"}
 
 

@@ -130,12 +130,13 @@ def test_what_goes_wrong_is_one_line(
     assert error.count("\n") == 1
 
 
-def test_an_api_server_that_is_not_there_has_a_code_of_its_own(
+def test_an_api_server_that_is_not_there_is_named_with_what_to_look_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nowhere = Server(url="http://127.0.0.1:1")
-    assert run(nowhere, tmp_path) == 42
-    assert re.fullmatch(r"disttest: cannot reach the API server at http://127.0.0.1:1: .*\n", capsys.readouterr().err)
+    assert run(nowhere, tmp_path) == 2
+    line = r"disttest: cannot reach the API server at http://127.0.0.1:1: .*; is the cluster up, .* --kubeconfig\n"
+    assert re.fullmatch(line, capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
