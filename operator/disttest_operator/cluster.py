@@ -33,6 +33,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 
 # Of these nobody reads what the API server answers to a creation.
 WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
+WRITER: Final = urlencode({"fieldManager": naming.FIELD_MANAGER})
 NOTHING = "metadata.name=.."  # no object has this name
 
 
@@ -104,7 +105,7 @@ class KubernetesCluster:
 
     async def get(self, kind: Kind, namespace: str, name: str, *, only_metadata: bool = False) -> Body | None:
         accept = METADATA if only_metadata else JSON
-        return await self._json("GET", _path(kind, namespace, name), accept=accept, missing_ok=True)
+        return await self._json("GET", kind.path(namespace, name), accept=accept, missing_ok=True)
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
@@ -130,34 +131,34 @@ class KubernetesCluster:
         query = {"limit": str(PAGE), **selectors, "continue": ""}
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
-            raw = await self._request("GET", f"{_path(kind, namespace)}?{chosen}", accept=accept)
+            raw = await self._request("GET", f"{kind.path(namespace)}?{chosen}", accept=accept)
             page, query["continue"] = read(raw or b"")
             yield page
             if not query["continue"]:
                 return
 
     async def create(self, kind: Kind, manifest: Manifest) -> Body:
-        path = _path(kind, manifest["metadata"].get("namespace", ""))
+        path = kind.path(manifest["metadata"].get("namespace", ""))
         accept = METADATA if kind in WRITTEN_ONLY else JSON
-        return await self._json("POST", f"{path}?{_field_manager()}", manifest, accept=accept) or {}
+        return await self._json("POST", f"{path}?{WRITER}", manifest, accept=accept) or {}
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
         meta = manifest["metadata"]
-        path = _path(kind, meta["namespace"], meta["name"])
-        return await self._json("PUT", f"{path}?{_field_manager()}", manifest) or {}
+        path = kind.path(meta["namespace"], meta["name"])
+        return await self._json("PUT", f"{path}?{WRITER}", manifest) or {}
 
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
-        path = f"{_path(kind, body_meta['namespace'], body_meta['name'])}/status?{_field_manager()}"
+        path = f"{kind.path(body_meta['namespace'], body_meta['name'])}/status?{WRITER}"
         patch = {"metadata": _guard(body_meta), "status": status}
         return await self._json("PATCH", path, patch, content_type=MERGE_PATCH, missing_ok=True)
 
     async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
-        path = f"{_path(kind, body_meta['namespace'], body_meta['name'])}?{_field_manager()}"
+        path = f"{kind.path(body_meta['namespace'], body_meta['name'])}?{WRITER}"
         patch = {"metadata": {**_guard(body_meta), "ownerReferences": list(owners)}}
         await self._json("PATCH", path, patch, content_type=MERGE_PATCH, accept=METADATA, missing_ok=True)
 
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
-        path = f"{_path(kind, name=name)}?{_field_manager()}"
+        path = f"{kind.path(name=name)}?{WRITER}"
         await self._json("PATCH", path, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH, missing_ok=True)
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
@@ -168,7 +169,7 @@ class KubernetesCluster:
             "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
         }
         try:
-            await self._json("DELETE", _path(kind, namespace, name), options, missing_ok=True)
+            await self._json("DELETE", kind.path(namespace, name), options, missing_ok=True)
         except ConflictError:
             if version:
                 raise
@@ -176,7 +177,7 @@ class KubernetesCluster:
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
         query = urlencode({"container": naming.CONTAINER, "limitBytes": limit_bytes})
-        path = f"{_path(Kind.POD, namespace, pod)}/log?{query}"
+        path = f"{Kind.POD.path(namespace, pod)}/log?{query}"
         raw = await self._request("GET", path, accept="*/*", missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
         return None if raw is None else raw.decode(errors="replace")
 
@@ -184,7 +185,7 @@ class KubernetesCluster:
         self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int
     ) -> AsyncGenerator[str, None]:
         how = {"container": naming.CONTAINER, "follow": "true", "tailLines": tail_lines, "limitBytes": limit_bytes}
-        url = f"{self.server}{_path(Kind.POD, namespace, pod)}/log?{urlencode(how)}"
+        url = f"{self.server}{Kind.POD.path(namespace, pod)}/log?{urlencode(how)}"
         return self._streams.lines(url, prefix=prefix, limit_bytes=limits.FRAME_LINE_BYTES)
 
     async def _json(
@@ -244,15 +245,5 @@ async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16)
     return KubernetesCluster(configuration, observe, connections=workers + OTHER_CONNECTIONS)
 
 
-def _path(kind: Kind, namespace: str = "", name: str = "") -> str:
-    root = f"/apis/{kind.api_version}" if "/" in kind.api_version else f"/api/{kind.api_version}"
-    middle = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{middle}/{kind.resource}" + (f"/{name}" if name else "")
-
-
 def _guard(body_meta: Mapping[str, Any]) -> dict[str, str]:
     return {"uid": body_meta["uid"], "resourceVersion": str(body_meta["resourceVersion"])}
-
-
-def _field_manager() -> str:
-    return urlencode({"fieldManager": naming.FIELD_MANAGER})

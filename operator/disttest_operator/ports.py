@@ -45,6 +45,12 @@ class Kind(Enum):
     def resource(self) -> str:
         return self.value[1]
 
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Of all objects, of those of a namespace, or of one."""
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        place = f"/namespaces/{namespace}" if namespace else ""
+        return f"{root}{place}/{self.resource}" + (f"/{name}" if name else "")
+
 
 class LedgerWrite(Enum):
     """What a write of a ledger came to."""
