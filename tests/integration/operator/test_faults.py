@@ -106,6 +106,7 @@ def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
             cluster.wait_until("its log is followed again", functools.partial(follows, coming), 10)
 
 
+@pytest.mark.soak
 def test_an_idle_operator_sends_nothing_but_its_lease_and_watches(
     cluster: Cluster, operator: OperatorProcess, namespace: str
 ) -> None:

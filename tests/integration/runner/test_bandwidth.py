@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from disttest_cli.formats.table import render_report
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.plan import SuitePlan
@@ -82,6 +84,7 @@ dist.batch_isend_irecv = slowly
 """
 
 
+@pytest.mark.soak
 def test_a_slow_rank_is_named_and_its_neighbours_are_not(tmp_path: Path) -> None:
     """Ranks 1 and 3 wait for it in one of their pairs each, and are fast in the other."""
     suite = in_folder(tmp_path / "suite", SLOW, select="pairs")

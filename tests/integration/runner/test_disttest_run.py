@@ -94,6 +94,7 @@ def test_thresholds_that_are_met_stand_in_the_table_of_a_green_run(start: Start)
     assert (code, "one rank alone measures nothing" in output) == (2, True), output
 
 
+@pytest.mark.soak
 def test_a_run_leaves_no_temporary_files(start: Start, tmp_path: Path, environ: dict[str, str]) -> None:
     """Those that its ranks make, and forget when they are killed, are gone too."""
     temporary = tmp_path / "tmp"
@@ -126,6 +127,7 @@ def test_a_red_run_is_the_last_otherwise(start: Start, tmp_path: Path) -> None:
     assert not (tmp_path / "disttest-report-again.json").exists()
 
 
+@pytest.mark.soak
 def test_the_environment_of_the_spec_reaches_the_ranks_and_a_report_may_be_replaced(
     start: Start, tmp_path: Path
 ) -> None:
@@ -180,6 +182,7 @@ def test_bad_at_first(gang):
 """
 
 
+@pytest.mark.soak
 def test_a_failed_case_is_tried_again_as_often_as_the_file_says(start: Start, tmp_path: Path) -> None:
     source = KEEPING.replace('"seen', f'"{tmp_path}/seen')
     code, output = finish(start(MINE, files(tmp_path, source)))
@@ -192,6 +195,7 @@ def test_a_failed_case_is_tried_again_as_often_as_the_file_says(start: Start, tm
     assert code == 10, output
 
 
+@pytest.mark.soak
 def test_the_variables_of_a_suite_win_over_those_of_the_spec(start: Start, tmp_path: Path) -> None:
     source = "import os\ndef test_a(): assert (os.environ['A'], os.environ['B']) == ('suite $(B) $$', 'spec')\n"
     text = MINE.replace("}}]", "}, env: [{name: A, value: suite $(B) $$}]}]")
@@ -261,6 +265,7 @@ def test_known_failures_run_and_leave_a_run_green(start: Start, tmp_path: Path) 
     assert "mine: test_it.py::test_known[2]: in quarantine: failed after" in output
 
 
+@pytest.mark.soak
 def test_a_folder_stands_for_the_list_as_for_files(start: Start, tmp_path: Path) -> None:
     folder = tmp_path / "lists"
     folder.mkdir()

@@ -78,6 +78,7 @@ def test_training_on_one_node(ranks: int, tmp_path: Path) -> None:
     assert outcomes(report.suites[0]) == expected(world_size=ranks)
 
 
+@pytest.mark.soak
 def test_alone_there_is_nothing_to_train_but_plans_are_looked_at(tmp_path: Path) -> None:
     some = dataclasses.replace(SUITE, select="not test_plan or 2x2x2")
     gang = Gang(make_plan(some, nodes=1, ranks=1), tmp_path)

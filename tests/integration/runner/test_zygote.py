@@ -51,6 +51,7 @@ def warm(*plans: SuitePlan) -> tuple[int, Message]:
         os.close(zygote.output)
 
 
+@pytest.mark.soak
 def test_no_zygote_starts_the_driver_whatever_its_suites_import(gpus: Pretended) -> None:
     _, message = warm(*map(builtin, sorted(suites.BUILTIN)))
     assert message["unsafe"] == ""
