@@ -49,7 +49,8 @@ def _failures(report: Report) -> list[Mapping[str, Any]]:
 
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
     told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
-    message = gist.short(told.message[: limits.MESSAGE_BYTES])
+    said = told.message[: limits.MESSAGE_BYTES]
+    message = "\n".join(gist.marked(said)) or said  # ranks and nodes stand beside it
     if case.is_flaky:
         message = f"{told.outcome.value} at first: {message}"
     failure = {
