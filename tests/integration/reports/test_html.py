@@ -33,6 +33,15 @@ def is_open(page: Page, place: str) -> bool:
     return bool(page.locator(place).evaluate("(element) => element.open"))
 
 
+def test_a_table_of_few_cases_takes_no_more_room_than_they_need(short_night: str, open_page: Open) -> None:
+    page = open_page(short_night).page
+    rows = page.locator("#all tbody tr").count()
+    assert 3 < rows < 40
+    place = page.locator("#all").bounding_box()
+    assert place is not None
+    assert place["height"] < rows * 100
+
+
 def test_the_first_screen_says_what_where_and_what_to_do(night: str, open_page: Open) -> None:
     opened = open_page(night)
     top = opened.page.locator(".verdict")

@@ -94,6 +94,7 @@
       const bodies = [];
       for (let first = 0; first < found.length; first += CHUNK) {
         const body = document.createElement("tbody");
+        if (first + CHUNK < found.length) body.className = "long"; // what is short need not be put off
         body.append(...found.slice(first, first + CHUNK).map((one) => one.row));
         bodies.push(body);
       }
