@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from disttest_cli.comparing.compare import show_time
 from disttest_cli.comparing.model import CaseChange, Comparison, Difference, Drift, Kind, Pace, Speed, Trend
 from disttest_cli.screen import terminal
-from disttest_contract import limits, ranks
+from disttest_contract import gist, limits, ranks
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report
 from disttest_contract.units import show_bytes, show_speeds
@@ -78,7 +78,8 @@ def warning(text: str) -> str:
 
 
 def message(one: CaseChange) -> str:
-    return limits.cut(terminal.harmless(one.message[: 4 * MESSAGE_BYTES]), MESSAGE_BYTES)
+    said = gist.short(one.message[: limits.MESSAGE_BYTES])[: 4 * MESSAGE_BYTES]
+    return limits.cut(terminal.harmless(said), MESSAGE_BYTES)
 
 
 def drift(one: Drift) -> Row:
