@@ -79,7 +79,15 @@ class Demo:
         """The command line, as a user has it; returns its exit code."""
         say(f"$ disttest {' '.join(arguments)}")
         program = [sys.executable, "-m", "disttest_cli.main", *arguments]
-        return subprocess.run(program, env=self.environment, cwd=ROOT, timeout=RUN_SECONDS, check=False).returncode
+        try:
+            return subprocess.run(program, env=self.environment, cwd=ROOT, timeout=RUN_SECONDS, check=False).returncode
+        except subprocess.TimeoutExpired as error:
+            raise DemoError(f"disttest {' '.join(arguments)} has not ended after {RUN_SECONDS} s") from error
+
+    def shown(self, *arguments: str) -> None:
+        """What must be there after every run, whatever its verdict."""
+        if code := self.disttest(*arguments):
+            raise DemoError(f"disttest {' '.join(arguments)} ended with {code}, see above")
 
     def run(self, sample: Path = SAMPLE) -> int:
         """From apply to verdict; returns the exit code that stands for it."""
@@ -89,10 +97,10 @@ class Demo:
         """The table, and where report and metrics are."""
         html, raw = self.results / "report.html", self.results / "report.json"
         say("")
-        self.disttest("report", name)
-        self.disttest("report", name, "-o", f"json={raw}", "-o", f"html={html}")
-        self.disttest("describe", name)
-        self.disttest("list", "-o", "wide")
+        self.shown("report", name)
+        self.shown("report", name, "-o", f"json={raw}", "-o", f"html={html}")
+        self.shown("describe", name)
+        self.shown("list", "-o", "wide")
         metrics = self.scrape()
         (self.results / "metrics.txt").write_text(metrics)
         say(f"metrics   {self.metrics_url()} for who may; a copy is {self.results / 'metrics.txt'}. Some of them:")

@@ -11,10 +11,10 @@ def marked(message: str) -> list[str]:
 
 
 def who_and_what(message: str) -> str:
-    """One line: `rank 3 on node-b: AssertionError: 1 != 2`."""
-    first = next((line.strip() for line in message.splitlines() if line.strip()), "")
-    what = next(iter(marked(message)), "")
-    return f"{first} {what}" if first.endswith(":") and what else first
+    """One line: `rank 3 on node-b: AssertionError: 1 != 2`. Where nothing is marked the last line says most."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
+    first, rest = lines[0], [*marked(message)[:1], *lines[1:][-1:]]
+    return f"{first} {rest[0]}" if first.endswith(":") and rest else first
 
 
 def short(message: str) -> str:

@@ -63,9 +63,15 @@ def test_a_field_is_told_with_its_type_bounds_default_and_rules(line: str) -> No
 
 
 def test_every_field_of_the_custom_resources_is_in_the_reference() -> None:
-    page = documents.PAGES["docs/api.md"]()
-    missing = {name for schema in documents.schemas() for name in _fields(schema) if f"`{name}`" not in page}
-    assert not missing - api.LEFT_OUT
+    """Row by row: another object may have a field of the same name."""
+    rows = [line.split("`")[1] for line in documents.PAGES["docs/api.md"]().splitlines() if line.startswith("| `")]
+    parts = [
+        schema["properties"][name]
+        for schema in documents.schemas()
+        for name in ("spec", "status")
+        if name in schema["properties"]
+    ]
+    assert sorted(rows) == sorted(name for part in parts for name in _fields(part))
 
 
 def _fields(schema: Mapping[str, Any]) -> Iterator[str]:

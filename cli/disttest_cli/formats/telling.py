@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 from disttest_cli.formats import plain
-from disttest_contract import ranks
+from disttest_contract import gist, ranks
 from disttest_contract.case_result import CaseResult, Earlier, RankGroup
 
 TITLE_BYTES = 400
 MOST_NODES = 8
-RAISED = "E "  # pytest begins the lines with it that say what was raised
 BODIES_BYTES = 12 << 20  # of all cases of a document: GitLab reads JUnit files of up to 30 MB
 LARGEST_BODY_BYTES = 64 << 10
 SMALLEST_BODY_BYTES = 512
@@ -35,14 +34,8 @@ def ending(case: CaseResult) -> str:
 
 def title(message: str, otherwise: str) -> str:
     """The line of a message that says most: its first one, and where that only says who, what was raised too."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    if not lines:
-        return otherwise
-    first = lines[0]
-    if first.endswith(":") and len(lines) > 1:
-        raised = next((line[len(RAISED) :].strip() for line in lines if line.startswith(RAISED)), lines[-1])
-        first = f"{first} {raised}"
-    return plain.one_line(first, TITLE_BYTES)
+    said = gist.who_and_what(message)
+    return plain.one_line(said, TITLE_BYTES) if said else otherwise
 
 
 def case_title(case: CaseResult) -> str:

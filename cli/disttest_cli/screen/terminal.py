@@ -78,8 +78,7 @@ def coloured(line: str) -> Text:
 
 def harmless(text: str) -> str:
     """One line that a terminal shows as it is: what test code wrote could steer it otherwise."""
-    flat = " ".join(text.split())
-    return flat if flat.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in flat)
+    return harmless_line(" ".join(text.split()))
 
 
 def harmless_lines(text: str) -> list[str]:

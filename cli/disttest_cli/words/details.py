@@ -62,9 +62,9 @@ def _first_failure(first: Mapping[str, Any]) -> str:
     signal, code = lenient.text(first.get("signal")), lenient.text(first.get("exitCode"))
     how = f"signal {signal}" if signal else f"exit code {code}" if code else ""
     where = f"{lenient.text(first.get('pod'))} on {lenient.text(first.get('node'))}" if first.get("pod") else ""
-    rank = f"rank {lenient.text(first.get('rank'))}" if "rank" in first else ""
+    rank = f"to blame: rank {lenient.text(first.get('rank'))}" if "rank" in first else ""  # it may be another pod's
     case = f"in {lenient.text(first.get('case'))}" if first.get("case") else ""
-    return following.one_line(", ".join(part for part in (rank, where, how, case) if part))
+    return following.one_line(", ".join(part for part in (where, how, case, rank) if part))
 
 
 def _pods(pods: Sequence[Body]) -> list[Line]:

@@ -193,7 +193,7 @@ def test_without_a_script_it_can_be_read(night: str, open_page: Open) -> None:
     for control in (".filters", "#theme", ".tools"):
         expect(page.locator(control).first).to_be_hidden()
     page.locator("#case-3 > summary").click()
-    expect(page.locator("#case-3").get_by_text("CUDA error: out of memory").first).to_be_visible()
+    expect(page.locator("#case-3 pre").get_by_text("CUDA error: out of memory").first).to_be_visible()
 
 
 def test_on_paper_there_are_cases_and_no_buttons(night: str, open_page: Open) -> None:

@@ -78,7 +78,7 @@ def test_the_worst_speaks_for_the_run(
 
 def test_a_suite_says_what_came_of_it() -> None:
     assert suite("a", GOOD).message == "1 of 1 cases passed"
-    assert suite("a", GOOD, BAD).message == "1 of 2 cases ended badly; first t.py::test_b: rank 1 on n:"
+    assert suite("a", GOOD, BAD).message == "1 of 2 cases ended badly; first t.py::test_b: rank 1 on n: j"
     skipped = dataclasses.replace(GOOD, outcome=Outcome.SKIPPED, message="later")
     assert suite("a", skipped).message == "none of 1 cases passed; the first was skipped: later"
 

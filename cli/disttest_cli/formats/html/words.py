@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from disttest_contract import limits, ranks
+from disttest_contract import gist, limits, ranks
 
 # Control characters but for tab and line feed; what turns the direction of text or has no width; halves of characters.
 UNSEEN = re.compile(
@@ -75,7 +75,8 @@ def where(some: tuple[int, ...], nodes: tuple[str, ...]) -> str:
 
 
 def first_line(text: str) -> str:
-    return next((line for line in text.splitlines() if line.strip()), "")
+    """Who, and what was wrong."""
+    return gist.who_and_what(text)
 
 
 def count(number: int, noun: str) -> str:
