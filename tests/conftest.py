@@ -1,11 +1,20 @@
 """Fixtures that all layers share; `--update-golden` writes anew what is compared with what code makes."""
 
+import os
+
+import hypothesis
 import pytest
 
 from tests.support.cluster import cluster, namespace
 from tests.support.stub_nodes import stub_nodes
 
 __all__ = ["cluster", "namespace", "stub_nodes"]
+
+# The same inputs every time: a test that fails once in a hundred nights says nothing of the change of that day.
+# HYPOTHESIS_PROFILE=hunt looks for new ones.
+hypothesis.settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=100)
+hypothesis.settings.register_profile("hunt", database=None, deadline=None, max_examples=5000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
