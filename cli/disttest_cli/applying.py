@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from disttest_cli.errors import UsageError
-from disttest_operator.core import parse, schema, spec_schema
+from disttest_operator.core import parse, schema, spec_texts
 from disttest_operator.core.attempts import LEAST_RUN_SECONDS
 from disttest_operator.core.model import API_VERSION, GROUP, Manifest, Retries, Timeouts
 
@@ -62,7 +62,7 @@ def order(manifest: Manifest, *, name: str | None, namespace: str, default_names
 
 def _check_name(name: str) -> None:
     """The API server would say it too, but of a name that nobody wrote in the file."""
-    if len(name) > parse.NAME_LENGTH or not schema.matches(spec_schema.DNS_1035, name):
+    if len(name) > parse.NAME_LENGTH or not schema.matches(spec_texts.DNS_1035, name):
         raise UsageError(f"--name {name!r}: {parse.NAME_ADVICE}")
 
 

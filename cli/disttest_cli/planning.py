@@ -14,7 +14,7 @@ from disttest_cli.manifests import ConfigMaps
 from disttest_cli.words import spans
 from disttest_contract import suites
 from disttest_contract.quarantine import NOTHING
-from disttest_operator.core import manifests, run_plan
+from disttest_operator.core import allowances, manifests, run_plan
 from disttest_operator.core.model import DistTest, Manifest
 
 ATTEMPT = 1
@@ -88,15 +88,18 @@ def _sizes(test: DistTest) -> Iterator[str]:
 
 
 def _needs(test: DistTest, config_maps: ConfigMaps) -> Iterator[str]:
-    """What must be in the namespace, or the run ends with ReferenceMissing."""
+    """What must be in the namespace, or the run ends with ReferenceMissing; and what somebody must have allowed."""
     spec = test.spec
     maps = [suite.config_map for suite in spec.suites if suite.config_map] + [spec.quarantine.config_map]
     wanted = [
         *(f"ConfigMap {name}" for name in dict.fromkeys(maps) if name and (test.namespace, name) not in config_maps),
         f"PersistentVolumeClaim {spec.artifacts.persistent_volume_claim}"
         * bool(spec.artifacts.persistent_volume_claim),
+        *(f"PersistentVolumeClaim {claim['claimName']}" for claim in spec.template.claims),
         f"ServiceAccount {spec.template.service_account_name}" * bool(spec.template.service_account_name),
         f"LocalQueue {spec.queue_name}" * bool(spec.queue_name),
     ]
     if named := [one for one in wanted if one]:
         yield f"must be in namespace {test.namespace}: {', '.join(named)}"
+    if items := dict.fromkeys(need.allowance.item for need in allowances.needs(test)):
+        yield f"the operator must have --allow={','.join(items)} (docs/security.md)"

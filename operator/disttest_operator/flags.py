@@ -65,6 +65,13 @@ FLAGS = (
         value="FILE",
         meaning="YAML file of rules of your own, read once at start",
     ),
+    Flag(
+        name="allow",
+        default="",
+        read=readers.allow,
+        value="ITEM,ITEM",
+        meaning="what DistTests may ask for beyond PodSecurity `restricted`, as `[NAMESPACE/]WHAT`: docs/security.md",
+    ),
     _seconds("queue-seconds", "queueSeconds", "`timeouts.queueSeconds` of runs that leave it out"),
     _seconds("join-seconds", "joinSeconds", "`timeouts.joinSeconds` of runs that leave it out"),
     _seconds("case-seconds", "caseSeconds", "`timeouts.caseSeconds` of runs that leave it out"),

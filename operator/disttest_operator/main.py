@@ -122,6 +122,7 @@ class Operator:
 
     def _reconciler(self, cluster: KubernetesCluster) -> Reconciler:
         policy = Policy(
+            allowed=self._options.allow,
             fixed_nodes=self._options.fixed_nodes,
             image_patience_seconds=self._options.image_patience_seconds,
             gang_patience_seconds=self._options.gang_patience_seconds,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from disttest_operator.core.allowances import Allowance
 from disttest_operator.core.model import Timeouts
 from disttest_operator.core.user_rules import UserRule
 from disttest_operator.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag
@@ -20,6 +21,7 @@ class Options:
     runner_image: str
     namespaces: tuple[str, ...]
     rules: tuple[UserRule, ...]
+    allow: tuple[Allowance, ...]
     queue_seconds: int
     join_seconds: int
     case_seconds: int

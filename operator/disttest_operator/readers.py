@@ -5,7 +5,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from disttest_operator.core import schema, spec_schema, user_rules
+from disttest_operator.core import allowances, schema, spec_schema, spec_texts, user_rules
+from disttest_operator.core.allowances import Allowance
 from disttest_operator.core.user_rules import UserRule
 
 TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -58,7 +59,7 @@ def directory(text: str, source: str) -> str:
 def namespace(text: str, source: str) -> str:
     if not text:
         return text
-    if len(text) > 63 or not schema.matches(spec_schema.DNS_LABEL, text):
+    if len(text) > 63 or not schema.matches(spec_texts.DNS_LABEL, text):
         raise ValueError(f"{source}: write the name of a namespace: lower-case letters, digits and '-', not {text!r}")
     return text
 
@@ -70,6 +71,10 @@ def namespaces(text: str, source: str) -> tuple[str, ...]:
     if len(set(names)) < len(names) or len(names) > NAMESPACES:
         raise ValueError(f"{source}: write each namespace once, at most {NAMESPACES}; for more leave it out: all")
     return names
+
+
+def allow(text: str, source: str) -> tuple[Allowance, ...]:
+    return tuple(allowances.parse(item.strip(), source) for item in text.split(",")) if text.strip() else ()
 
 
 def rules(text: str, source: str) -> tuple[UserRule, ...]:

@@ -1,4 +1,7 @@
-"""A DistTest that says something in every field, and how to change it."""
+"""A DistTest that says something in every field, and how to change it.
+
+What leaves PodSecurity `restricted` stands apart: GOOD is let in everywhere.
+"""
 
 import copy
 from collections.abc import Mapping
@@ -54,6 +57,23 @@ GOOD: Final[Mapping[str, Any]] = {
             },
         },
     },
+}
+
+ON_ITS_NODE: Final[Mapping[str, Any]] = {
+    "hostNetwork": True,
+    "hostIPC": True,
+    "hostPID": True,
+    "securityContext": {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK", "SYS_NICE"]}},
+    "volumes": [
+        {"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
+        {"name": "scratch", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+    ],
+    "volumeMounts": [
+        {"name": "infiniband", "mountPath": "/dev/infiniband", "readOnly": True},
+        {"name": "data", "mountPath": "/data", "readOnly": True},
+        {"name": "scratch", "mountPath": "/scratch"},
+    ],
 }
 
 

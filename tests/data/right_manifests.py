@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tests.data.good_manifest import REMOVE, changed
-from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, MANY_THRESHOLDS, POD
+from disttest_operator.core.template_schema import CAPABILITIES
+from tests.data.good_manifest import ON_ITS_NODE, REMOVE, changed
+from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, MANY_THRESHOLDS, MANY_VOLUMES, POD
 
 # More than any pod could be given, but nothing that admission could not look at.
 FULL_SUITES = [
@@ -19,6 +20,25 @@ FULL_SUITES = [
 ]
 
 
+LONG_VOLUMES = [
+    {"name": f"{number:0>63}", "hostPath": {"path": "/" + "a" * 255, "type": "CharDevice"}} for number in range(16)
+]
+LONG_MOUNTS = [
+    {"name": f"{number // 2:0>63}", "mountPath": f"/{number:0>255}", "readOnly": True} for number in range(32)
+]
+BESIDE = [
+    {"name": "v0", "mountPath": path}
+    for path in (
+        "/tmpfs",  # noqa: S108  # in the container
+        "/dev/infiniband",
+        "/etc/nccl.conf",
+        "/opt/pytorch",
+        "/var/lib",
+        "/a.b",
+        "/.a",
+        "/artifacts2",
+    )
+]
 ONE_NODE_OF_CPUS = {"spec/nodes": 1, "spec/gpusPerNode": 0, "spec/ranksPerNode": REMOVE, "spec/backend": REMOVE}
 COLLECTIVES_AS_A = {"name": "a", "builtin": "collectives"}
 
@@ -90,6 +110,16 @@ RIGHT: Final[tuple[Right, ...]] = (
     Right(
         id="topology of Kueue",
         change={"spec/template/metadata/annotations": {"kueue.x-k8s.io/podset-required-topology": "rack"}},
+    ),
+    Right(id="on its node", change={f"{POD}/{name}": value for name, value in ON_ITS_NODE.items()}),
+    Right(id="privileged", change={f"{POD}/securityContext": {"privileged": True}}),
+    Right(id="all capabilities", change={f"{POD}/securityContext": {"capabilities": {"add": list(CAPABILITIES)}}}),
+    Right(id="a user", change={f"{POD}/securityContext": {"runAsUser": 2**31 - 1}}),
+    Right(id="nothing special", change={f"{POD}/{name}": False for name in ("hostNetwork", "hostIPC", "hostPID")}),
+    Right(id="most volumes and mounts", change={f"{POD}/volumes": LONG_VOLUMES, f"{POD}/volumeMounts": LONG_MOUNTS}),
+    Right(id="beside what is taken", change={f"{POD}/volumes": MANY_VOLUMES[:1], f"{POD}/volumeMounts": BESIDE}),
+    Right(
+        id="annotations of others", change={"spec/template/metadata/annotations": {"k8s.v1.cni.cncf.io/networks": "r"}}
     ),
     Right(id="longest label key", change={"spec/template/metadata/labels": {"example.com/" + "a" * 63: ""}}),
 )

@@ -23,7 +23,7 @@ class Wrong:
 
 def one(path: str, value: Any, says: str, *, server: str = "", name: str = "") -> Wrong:
     """A row that changes one value; `says` is what both say, or the parser alone where `server` is given."""
-    shown = "absent" if value is REMOVE else str(value)[:24]
+    shown = "absent" if value is REMOVE else str(value)[:72]
     return Wrong(id=name or f"{path}={shown}", change={path: value}, parser=says, server=server)
 
 
@@ -48,12 +48,22 @@ MANY_THRESHOLDS = [
 MANY_SUITES = [{"name": f"s{i}"} for i in range(33)]
 
 
+MANY_VOLUMES = [{"name": f"v{number}", "emptyDir": {}} for number in range(17)]
+NO_CAPABILITY: Final[Mapping[str, Any]] = {"capabilities": {"add": []}}
+
 ONE_GPU = {"spec/nodes": 1, "spec/gpusPerNode": 1, "spec/ranksPerNode": REMOVE}
 
 
 def _refused(path: str, value: Any, says: str = UNSUPPORTED) -> Wrong:
     shown = path.replace("/", ".").replace(".0", "[0]")
     return one(path, value, f"{shown}: {says}", server=f'unknown field "{shown}"', name=f"{path} refused")
+
+
+def _mounted(paths: list[str], says: str, *, server: str = "") -> Wrong:
+    """One volume at all of them."""
+    mounts = [{"name": "a", "mountPath": path} for path in paths]
+    change = {f"{POD}/volumes": [{"name": "a", "emptyDir": {}}], f"{POD}/volumeMounts": mounts}
+    return Wrong(id=f"mounted at {' '.join(paths)[:40]}", change=change, parser=says, server=server)
 
 
 WRONG: Final[tuple[Wrong, ...]] = (
@@ -95,9 +105,7 @@ WRONG: Final[tuple[Wrong, ...]] = (
     _refused("spec/select", "not gloo"),
     _refused("spec/env/0/valueFrom", {}),
     _refused(f"{POD}/affinity", {}),
-    _refused(f"{POD}/volumes", []),
     _refused(f"{POD}/resourceClaims", []),
-    _refused(f"{POD}/securityContext", {}),
     _refused(f"{POD}/restartPolicy", "Always", OURS),
     _refused(f"{POD}/containers", [], OURS),
     _refused(f"{POD}/subdomain", "x", OURS),
@@ -241,5 +249,85 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one(f"{POD}/resources/requests", {"nvidia.com/gpu": "8"}, "GPUs are asked for by gpusPerNode"),
     one(f"{POD}/priorityClassName", "High!", "write the name of a PriorityClass"),
     one(f"{POD}/serviceAccountName", "a b", "write the name of a ServiceAccount"),
+    *(
+        one("spec/template/metadata/annotations", {key: "x"}, "take protections away or give devices and identities")
+        for key in (
+            *("container.apparmor.security.beta.kubernetes.io/test", "seccomp.security.alpha.kubernetes.io/pod"),
+            *("container.seccomp.security.alpha.kubernetes.io/test", "io.kubernetes.cri-o.userns-mode"),
+            *("cdi.k8s.io/gpu", "iam.amazonaws.com/role"),
+        )
+    ),
+    # What leaves PodSecurity restricted
+    one(f"{POD}/hostNetwork", "yes", "write true or false", server='of type boolean: "string"'),
+    one(f"{POD}/hostUsers", False, "hostUsers: is unknown", server='"spec.template.spec.hostUsers"'),
+    one(
+        f"{POD}/securityContext",
+        {"allowPrivilegeEscalation": True},
+        f"allowPrivilegeEscalation: {OURS}",
+        server='"spec.template.spec.securityContext.allowPrivilegeEscalation"',
+    ),
+    one(f"{POD}/securityContext", {"runAsUser": -1}, "from 0 to 2147483647", server="greater than or equal to 0"),
+    one(f"{POD}/securityContext", {"runAsUser": 2**31}, "from 0 to 2147483647", server="or equal to 2147483647"),
+    one(f"{POD}/securityContext", {"runAsGroup": 0}, "runAsGroup: is unknown", server='securityContext.runAsGroup"'),
+    one(f"{POD}/securityContext", {"capabilities": {}}, "add: is missing", server="capabilities.add: Required value"),
+    *(
+        one(
+            f"{POD}/securityContext", {"capabilities": {"add": [name]}}, "write one of AUDIT_CONTROL", server="upported"
+        )
+        for name in ("ALL", "CAP_IPC_LOCK", "ipc_lock", "IPC_LOK")
+    ),
+    one(f"{POD}/securityContext", NO_CAPABILITY, "write 1 to 41 entries", server="should have at least 1 items"),
+    one(f"{POD}/volumes", {}, "spec.template.spec.volumes: write a list", server='of type array: "object"'),
+    one(f"{POD}/volumes", MANY_VOLUMES, "write 0 to 16 entries", server="must have at most 16 items"),
+    one(f"{POD}/volumes", [MANY_VOLUMES[0]] * 2, "each volume needs a name of its own"),
+    one(f"{POD}/volumes", [{"emptyDir": {}}], "name: is missing", server="volumes[0].name: Required value"),
+    one(f"{POD}/volumes", [{"name": "a"}], "write exactly one of hostPath, persistentVolumeClaim and emptyDir"),
+    one(f"{POD}/volumes", [MANY_VOLUMES[0] | {"hostPath": {"path": "/a"}}], "write exactly one of hostPath"),
+    one(f"{POD}/volumes", [{"name": "a", "secret": {}}], "secret: is unknown; known", server='volumes[0].secret"'),
+    *(
+        one(f"{POD}/volumes", [{"name": name, "emptyDir": {}}], "are taken; choose another name")
+        for name in ("tmp", "dshm", "artifacts", "runner", "suite-0")
+    ),
+    *(
+        one(f"{POD}/volumes", [{"name": "a", "hostPath": {"path": path}}], "write an absolute path of letters")
+        for path in ("data", "/data/", "/a//b", "/a/../b", "/a/./b", "/..", "/a b", "/a:b", "/a,b", "/a\n")
+    ),
+    one(
+        f"{POD}/volumes", [{"name": "a", "hostPath": {"path": "/"}}], "at least 2 character", server="at least 2 chars"
+    ),
+    one(f"{POD}/volumes", [{"name": "a", "hostPath": {}}], "path: is missing", server="hostPath.path: Required value"),
+    *(
+        one(
+            f"{POD}/volumes",
+            [{"name": "a", "hostPath": {"path": "/a", "type": kind}}],
+            "write one of Dir",
+            server="upp",
+        )
+        for kind in ("directory", "DirectoryOrCreate", "")
+    ),
+    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"medium": "Disk"}}], "write one of Memory", server="supported"),
+    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"sizeLimit": "much"}}], "write a quantity such as 4, 500m"),
+    one(f"{POD}/volumes", [{"name": "a", "persistentVolumeClaim": {}}], "claimName: is missing", server="Required val"),
+    one(f"{POD}/volumeMounts", [{"name": "a", "mountPath": "/a"}], "each of volumeMounts names one of volumes"),
+    _mounted(["/a", "/a"], "one mount hides another"),
+    _mounted(["/a/b", "/a"], "one mount hides another"),
+    _mounted(["data"], "write an absolute path"),
+    _mounted(["/a/../opt/disttest"], "write an absolute path"),
+    _mounted([f"/a{number}" for number in range(33)], "write 0 to 32 entries", server="must have at most 32 items"),
+    *(
+        _mounted([path], "are taken: write a path that is none of them")
+        for path in (
+            *("/tmp", "/tmp/x", "/dev", "/dev/shm", "/artifacts/x", "/opt", "/opt/disttest/suites/mine"),  # noqa: S108  # in the container
+            *("/etc", "/etc/hosts", "/proc/self", "/sys", "/var", "/var/run/secrets/x", "/dev/termination-log"),
+        )
+    ),
+    Wrong(
+        id="a node's directory that could be written to",
+        change={
+            f"{POD}/volumes": [{"name": "a", "hostPath": {"path": "/data"}}],
+            f"{POD}/volumeMounts": [{"name": "a", "mountPath": "/data"}],
+        },
+        parser="tests do not write to their node; add readOnly: true",
+    ),
     one(f"{POD}/imagePullSecrets", ["registry"], "imagePullSecrets[0]: write a mapping", server='object: "string"'),
 )

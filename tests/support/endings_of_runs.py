@@ -5,6 +5,7 @@ from disttest_operator.core.evidence import Evidence, Observed, Policy, Quaranti
 from disttest_operator.core.matching import Match
 from disttest_operator.core.model import Quarantine, Suite
 from disttest_operator.core.rule import Retry
+from disttest_operator.core.template import Template
 from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
 from tests.support.measured import a_threshold
 from tests.support.runs import (
@@ -60,6 +61,14 @@ OF_RUNS = {
         evidence=a_missing("ConfigMap", "known", "spec.quarantine.configMap.name"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="spec.quarantine.configMap.name: ConfigMap 'known' is not in namespace 'gpu-ci'",
+    ),
+    "not allowed": Row(
+        evidence=Evidence(
+            test=a_test(spec=a_spec(template=Template(host_network=True, service_account_name="me"))),
+            seen=Observed(), now=at(1),
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC,
+        words="--allow=gpu-ci/host-network of the operator (docs/security.md); spec.template.spec.serviceAccountName: ",
     ),
     "suite unknown": Row(
         evidence=Evidence(

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import conditions, naming, schema, spec_schema
+from disttest_operator.core import conditions, naming, schema, spec_texts
 from disttest_operator.core.bodies import time as parse
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import JobView
@@ -118,7 +118,7 @@ def nodes_used(test: DistTest) -> tuple[str, ...]:
 
 def _can_be_a_node(name: str) -> bool:
     """A Job with another name in its affinity would be refused."""
-    return schema.matches(spec_schema.DNS_SUBDOMAIN, name)
+    return schema.matches(spec_texts.DNS_SUBDOMAIN, name)
 
 
 def keep(records: tuple[Record, ...], record: Record) -> list[Record]:

@@ -9,6 +9,7 @@ from disttest_contract.progress import Progress
 from disttest_contract.quarantine import NOTHING, Lists
 from disttest_contract.report import Report
 from disttest_operator.core import attempts
+from disttest_operator.core.allowances import Allowance
 from disttest_operator.core.matching import Match
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import EventView, JobView, NodeView, PodView
@@ -16,8 +17,9 @@ from disttest_operator.core.views import EventView, JobView, NodeView, PodView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How patient the operator is. Whole seconds."""
+    """How patient the operator is, in whole seconds, and what it allows."""
 
+    allowed: tuple[Allowance, ...] = ()  # beyond what every DistTest may ask for
     fixed_nodes: bool = False  # no node will be added: too few GPUs are final
     image_patience_seconds: int = 30  # a registry may be away for a moment
     config_patience_seconds: int = 5  # a name or configuration that is wrong stays wrong

@@ -8,6 +8,7 @@ from typing import Any
 
 from disttest_contract.outcomes import Verdict
 from disttest_contract.thresholds import Threshold
+from disttest_operator.core.template import Template
 
 GROUP = "disttest.dev"
 VERSION = "v1alpha1"
@@ -94,22 +95,6 @@ class Quarantine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
-    """The typed subset of a pod that a DistTest may set; values are Kubernetes' own JSON."""
-
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    tolerations: tuple[Mapping[str, Any], ...] = ()
-    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # limits, requests
-    priority_class_name: str = ""
-    runtime_class_name: str = ""
-    scheduler_name: str = ""
-    service_account_name: str = ""
-    image_pull_secrets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """A spec with every default filled in."""
 
@@ -133,7 +118,7 @@ class Spec:
     concurrency_policy: Concurrency = Concurrency.ALLOW
     suspend: bool = False
     cancel: bool = False
-    template: Template = Template()
+    template: Template = field(default_factory=Template)
 
     @property
     def world_size(self) -> int:

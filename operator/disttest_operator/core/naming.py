@@ -20,8 +20,9 @@ FIELD_MANAGER = MANAGED_BY
 CONTAINER = "test"
 INJECT_CONTAINER = "inject"  # copies the runner, where the test's image need not have it
 REPORT_KEY = "report.json.gz"  # in the report's ConfigMap
-SUITES_DIRECTORY = "/opt/disttest/suites"
-RUNNER_DIRECTORY = "/opt/disttest/runner"  # beside the suites: nothing can be mounted inside a read-only volume
+OWN_DIRECTORY = "/opt/disttest"
+SUITES_DIRECTORY = f"{OWN_DIRECTORY}/suites"
+RUNNER_DIRECTORY = f"{OWN_DIRECTORY}/runner"  # beside the suites: nothing can be mounted inside a read-only volume
 ARTIFACTS_DIRECTORY = "/artifacts"
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from disttest_contract.thresholds import Threshold
-from disttest_operator.core import schema, spec_rules, spec_schema
+from disttest_operator.core import schema, spec_rules, spec_schema, spec_texts, template
 from disttest_operator.core.model import (
     API_VERSION,
     Artifacts,
@@ -18,7 +18,6 @@ from disttest_operator.core.model import (
     Retries,
     Spec,
     Suite,
-    Template,
     Timeouts,
 )
 
@@ -113,17 +112,17 @@ def _metadata_problems(metadata: Any) -> Iterator[str]:
             yield f"metadata.{key}: is unknown; {schema.nearest(str(key), METADATA_FIELDS)}"
     if "name" in metadata:
         name = metadata["name"]
-        if not isinstance(name, str) or len(name) > NAME_LENGTH or not schema.matches(spec_schema.DNS_1035, name):
+        if not isinstance(name, str) or len(name) > NAME_LENGTH or not schema.matches(spec_texts.DNS_1035, name):
             yield f"metadata.name: {NAME_ADVICE}"
     elif "generateName" in metadata:
         prefix = metadata["generateName"]
         room = NAME_LENGTH - GENERATED_CHARACTERS
-        if not isinstance(prefix, str) or len(prefix) > room or not schema.matches(spec_schema.DNS_1035, f"{prefix}x"):
+        if not isinstance(prefix, str) or len(prefix) > room or not schema.matches(spec_texts.DNS_1035, f"{prefix}x"):
             yield f"metadata.generateName: {GENERATE_NAME_ADVICE}"
     else:
         yield "metadata.name: is missing, write it, or generateName"
     namespace = metadata.get("namespace", "default")
-    if not isinstance(namespace, str) or len(namespace) > 63 or not schema.matches(spec_schema.DNS_LABEL, namespace):
+    if not isinstance(namespace, str) or len(namespace) > 63 or not schema.matches(spec_texts.DNS_LABEL, namespace):
         yield "metadata.namespace: write the name of a namespace: lower-case letters, digits and '-'"
 
 
@@ -150,7 +149,7 @@ def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
         concurrency_policy=Concurrency(raw.get("concurrencyPolicy", Concurrency.ALLOW)),
         suspend=raw.get("suspend", False),
         cancel=raw.get("cancel", False),
-        template=_template(raw.get("template", {})),
+        template=template.read(raw.get("template", {})),
     )
 
 
@@ -194,25 +193,6 @@ def _threshold(raw: Mapping[str, Any]) -> Threshold:
         size_bytes=raw["sizeBytes"],
         min_bus_bandwidth_bytes_per_second=raw["minBusBandwidthBytesPerSecond"],
         dtype=raw.get("dtype", ""),
-    )
-
-
-def _template(raw: Mapping[str, Any]) -> Template:
-    metadata, pod = raw.get("metadata", {}), raw.get("spec", {})
-    return Template(
-        labels=dict(metadata.get("labels", {})),
-        annotations=dict(metadata.get("annotations", {})),
-        node_selector=dict(pod.get("nodeSelector", {})),
-        tolerations=tuple(dict(toleration) for toleration in pod.get("tolerations", ())),
-        resources={
-            kind: {name: str(amount) for name, amount in amounts.items()}
-            for kind, amounts in pod.get("resources", {}).items()
-        },
-        priority_class_name=pod.get("priorityClassName", ""),
-        runtime_class_name=pod.get("runtimeClassName", ""),
-        scheduler_name=pod.get("schedulerName", ""),
-        service_account_name=pod.get("serviceAccountName", ""),
-        image_pull_secrets=tuple(secret["name"] for secret in pod.get("imagePullSecrets", ())),
     )
 
 

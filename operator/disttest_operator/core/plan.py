@@ -31,6 +31,7 @@ SHUNNED = 64  # nodes in a preference
 UNWATCHED_SECONDS = 5.0  # between two looks at a pod of which no event tells
 LONGEST_SECONDS = 3600.0  # between two looks at a run that goes on: clocks may jump
 CHECK_MAX_SECONDS = 60.0  # between two looks at a gang that does not start
+VOLUME_CLAIM = "spec.template.spec.volumes[].persistentVolumeClaim.claimName"
 
 
 def next_step(evidence: Evidence) -> Step:
@@ -117,6 +118,7 @@ def _references(spec: Spec) -> tuple[Reference, ...]:
         ("ConfigMap", spec.quarantine.config_map, "spec.quarantine.configMap.name"),
         ("ServiceAccount", spec.template.service_account_name, "spec.template.spec.serviceAccountName"),
         ("PersistentVolumeClaim", spec.artifacts.persistent_volume_claim, "spec.artifacts.persistentVolumeClaim"),
+        *(("PersistentVolumeClaim", claim["claimName"], VOLUME_CLAIM) for claim in spec.template.claims),
     )
     return tuple(Reference(kind=kind, name=name, path=path) for kind, name, path in named if name)
 

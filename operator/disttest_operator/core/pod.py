@@ -4,15 +4,13 @@ from typing import Any
 
 from disttest_contract import environment
 from disttest_contract.quarantine import NOTHING, Lists
-from disttest_operator.core import injection, naming, run_plan, security
+from disttest_operator.core import injection, naming, run_plan, security, volumes
 from disttest_operator.core.model import Backend, DistTest, Manifest, Placement
 
 TERMINATION_GRACE_SECONDS = 30
 NODE_LOST_SECONDS = 60  # a gang that lost a node is lost: five minutes, the default, would only hold the others' GPUs
 HEARTBEAT_MARGIN_SECONDS = 180
 HEARTBEAT_SECONDS = 480  # torch's own
-ARTIFACTS = "artifacts"  # the volume's name
-TEMPORARY = "/tmp"  # noqa: S108  # a path inside the container, on a volume of the pod's own
 
 
 def selector(test: DistTest, attempt: int) -> dict[str, str]:
@@ -46,7 +44,7 @@ def build_template(
         "securityContext": security.of_pod(test),
         "tolerations": _tolerations(test),
         "containers": [_container(test, attempt, nonce, quarantine)],
-        "volumes": _volumes(test),
+        "volumes": volumes.volumes(test),
     }
     affinity: Manifest = {}
     if avoid or shun:
@@ -63,6 +61,11 @@ def build_template(
         "schedulerName": template.scheduler_name,
         "serviceAccountName": template.service_account_name,
         "imagePullSecrets": [{"name": name} for name in template.image_pull_secrets],
+        "hostNetwork": template.host_network,
+        # The default would have the node's resolver, which does not know the leader's name.
+        "dnsPolicy": "ClusterFirstWithHostNet" if template.host_network else "",
+        "hostIPC": template.host_ipc,
+        "hostPID": template.host_pid,
     }
     return {"metadata": metadata, "spec": spec | {key: value for key, value in optional.items() if value}}
 
@@ -72,27 +75,17 @@ def _container(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> M
         "name": naming.CONTAINER,
         "image": test.spec.image,
         "command": injection.command(test),
-        "workingDir": TEMPORARY,
+        "workingDir": volumes.TEMPORARY,
         "env": _env(test, attempt, nonce, quarantine),
         # What an agent says last stands in its pod's status; where it could say nothing, the end of its log does.
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": security.of_container(),
-        "volumeMounts": [
-            {"name": "tmp", "mountPath": TEMPORARY},
-            {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108  # a path inside the container
-            *injection.mounts(test),
-            *(
-                {"name": _volume_name(index), "mountPath": naming.suite_directory(suite.name), "readOnly": True}
-                for index, suite in enumerate(test.spec.suites)
-                if suite.config_map
-            ),
-            *(
-                [{"name": ARTIFACTS, "mountPath": naming.ARTIFACTS_DIRECTORY}]
-                if test.spec.artifacts.persistent_volume_claim
-                else []
-            ),
-        ],
+        "securityContext": security.of_test_container(test),
+        "volumeMounts": volumes.mounts(test),
     }
+    if test.spec.template.host_network:
+        # The leader listens on its node: where the port is taken the scheduler does not put the pod.
+        port = environment.LEADER_PORT
+        container["ports"] = [{"name": "leader", "containerPort": port, "hostPort": port}]
     resources = _resources(test)
     return container | ({"resources": resources} if resources else {})
 
@@ -128,13 +121,13 @@ def _env(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> list[Ma
 def _default_env(test: DistTest) -> dict[str, str]:
     """Everything that is written goes to /tmp: the root is read-only, and the user has neither home nor name."""
     values = {
-        "HOME": TEMPORARY,
-        "TMPDIR": TEMPORARY,
+        "HOME": volumes.TEMPORARY,
+        "TMPDIR": volumes.TEMPORARY,
         "USER": "disttest",  # getpass, which torch's compiler asks, has no entry in passwd to find
         "PYTHONUNBUFFERED": "1",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "TORCHINDUCTOR_CACHE_DIR": f"{TEMPORARY}/inductor",
-        "TRITON_CACHE_DIR": f"{TEMPORARY}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{volumes.TEMPORARY}/inductor",
+        "TRITON_CACHE_DIR": f"{volumes.TEMPORARY}/triton",
     }
     if test.spec.backend is Backend.NCCL:
         # The case's deadline must speak before torch's watchdog ends the process.
@@ -145,25 +138,6 @@ def _default_env(test: DistTest) -> dict[str, str]:
             "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
         }
     return values
-
-
-def _volumes(test: DistTest) -> list[Manifest]:
-    claim = test.spec.artifacts.persistent_volume_claim
-    return [
-        {"name": "tmp", "emptyDir": {}},
-        {"name": "dshm", "emptyDir": {"medium": "Memory"}},  # the default of 64 MiB breaks NCCL and data loaders
-        *injection.volumes(test),
-        *(
-            {"name": _volume_name(index), "configMap": {"name": suite.config_map}}
-            for index, suite in enumerate(test.spec.suites)
-            if suite.config_map
-        ),
-        *([{"name": ARTIFACTS, "persistentVolumeClaim": {"claimName": claim}}] if claim else []),
-    ]
-
-
-def _volume_name(suite_index: int) -> str:
-    return f"suite-{suite_index}"
 
 
 def _tolerations(test: DistTest) -> list[Manifest]:

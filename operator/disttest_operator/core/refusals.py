@@ -3,7 +3,7 @@
 from disttest_contract import suites
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.quarantine import NOTHING
-from disttest_operator.core import attempts, capacity, run_plan
+from disttest_operator.core import allowances, attempts, capacity, run_plan
 from disttest_operator.core.evidence import Evidence, ReportFound
 from disttest_operator.core.rule import Finding, Retry, Rule
 from disttest_operator.core.views import PodView
@@ -36,6 +36,13 @@ def bad_quarantine(evidence: Evidence) -> str | None:
         return None
     name = evidence.test.spec.quarantine.config_map
     return f"spec.quarantine: ConfigMap {name!r}: {known.problem}; correct it and apply again"
+
+
+def not_allowed(evidence: Evidence) -> str | None:
+    """A gang that was made while it was allowed goes on: what is taken back holds for the next one."""
+    if evidence.seen.job or evidence.test.has_begun:
+        return None
+    return "; ".join(allowances.refusals(evidence.test, evidence.policy.allowed)) or None
 
 
 def unknown_suite(evidence: Evidence) -> str | None:
@@ -190,6 +197,7 @@ BEFORE_CREATION = (
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=invalid_spec),
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=too_large_plan),
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=bad_quarantine),
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=not_allowed),
     Rule(reason=Reason.UNKNOWN_SUITE, verdict=Verdict.ERRORED, find=unknown_suite),
     Rule(reason=Reason.NAME_TAKEN, verdict=Verdict.ERRORED, find=name_taken),
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),

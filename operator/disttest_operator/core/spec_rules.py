@@ -1,12 +1,13 @@
 """Rules over several fields of a spec. The CRD has each of them in CEL, with the same path and the same sentence."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 from disttest_contract import environment
 from disttest_contract.suites import MEASURING
+from disttest_operator.core import template_rules
 from disttest_operator.core.model import Backend
+from disttest_operator.core.spec_rule import Node, Rule
 from disttest_operator.core.spec_schema import ADHOC_SERIES, RANKS_WITHOUT_GPUS
 
 DEFAULT_GPU_RESOURCE = "nvidia.com/gpu"
@@ -14,17 +15,6 @@ RESERVED = (
     "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that"
     " begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; leave this one out"
 )
-
-Node = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """`holds` gets the value at `path`, in which every field has passed its own rule."""
-
-    path: str  # below spec; [] stands for each entry of a list
-    sentence: str
-    holds: Callable[[Any], bool]
 
 
 def _is_nccl_with_gpus(spec: Node) -> bool:
@@ -59,18 +49,6 @@ def _has_room_for_a_case(timeouts: Node) -> bool:
     """One that is left out gives way to the other."""
     both = ("caseSeconds", "runSeconds")
     return not all(name in timeouts for name in both) or timeouts["caseSeconds"] <= timeouts["runSeconds"]
-
-
-def _has_a_value_only_with_equal(toleration: Node) -> bool:
-    return toleration.get("operator", "Equal") != "Exists" or not toleration.get("value")
-
-
-def _is_whole_toleration(toleration: Node) -> bool:
-    return bool(toleration.get("key")) or toleration.get("operator") == "Exists"
-
-
-def _has_seconds_only_with_no_execute(toleration: Node) -> bool:
-    return "tolerationSeconds" not in toleration or toleration.get("effect") == "NoExecute"
 
 
 RULES = (
@@ -124,21 +102,7 @@ RULES = (
         sentence="a case cannot last longer than the run; write caseSeconds of at most runSeconds",
         holds=_has_room_for_a_case,
     ),
-    Rule(
-        path="template.spec.tolerations[]",
-        sentence="operator Exists takes no value; remove value, or write operator: Equal",
-        holds=_has_a_value_only_with_equal,
-    ),
-    Rule(
-        path="template.spec.tolerations[]",
-        sentence="a toleration without key tolerates every taint; write key, or operator: Exists",
-        holds=_is_whole_toleration,
-    ),
-    Rule(
-        path="template.spec.tolerations[]",
-        sentence="tolerationSeconds needs effect: NoExecute; write that effect, or remove tolerationSeconds",
-        holds=_has_seconds_only_with_no_execute,
-    ),
+    *template_rules.RULES,
 )
 
 

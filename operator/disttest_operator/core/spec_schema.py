@@ -4,37 +4,14 @@ from disttest_contract import limits
 from disttest_contract.measurement import COLLECTIVES, DTYPES
 from disttest_contract.plan import UPSTREAM_ROOT
 from disttest_operator.core.model import Backend, Concurrency, Placement
-from disttest_operator.core.schema import Flag, ListOf, MapOf, Object, Quantity, Text, Whole
+from disttest_operator.core.schema import Flag, ListOf, Object, Text, Whole
+from disttest_operator.core.spec_texts import NAME, NOT_YET, object_name
+from disttest_operator.core.template_schema import TEMPLATE
 
 ADHOC_SERIES = "adhoc"  # where runs without a series are counted
 RANKS_WITHOUT_GPUS = 2
 
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
-DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-QUALIFIED_NAME = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
-
-NOT_YET = "is not supported by this version of DistTest; leave it out"
-OURS = "is set by the operator; leave it out"
-
-
-def _object_name(what: str) -> Text:
-    return Text(
-        min_length=1,
-        max_length=253,
-        pattern=DNS_SUBDOMAIN,
-        advice=f"write the name of {what}: lower-case letters, digits, '-' and '.', a letter or digit at both ends",
-    )
-
-
-CONFIG_MAP = Object(required=("name",), fields={"name": _object_name("a ConfigMap of this namespace")})
-_NAME = Text(
-    min_length=1,
-    max_length=63,
-    pattern=DNS_LABEL,
-    advice="write lower-case letters, digits and '-', beginning and ending with a letter or digit",
-)
+CONFIG_MAP = Object(required=("name",), fields={"name": object_name("a ConfigMap of this namespace")})
 
 ENV = Object(
     required=("name",),
@@ -75,8 +52,8 @@ SELECT = Text(
 SUITE = Object(
     required=("name",),
     fields={
-        "name": _NAME,
-        "builtin": _NAME,
+        "name": NAME,
+        "builtin": NAME,
         "configMap": CONFIG_MAP,
         "files": ListOf(item=GLOB, min_items=1, max_items=64),
         "select": SELECT,
@@ -112,74 +89,10 @@ THRESHOLD = Object(
     },
 )
 
-_KEY_ADVICE = (
-    "write keys like app or example.com/app: letters, digits, '-', '_' and '.', at most 63 characters after the '/'"
-)
-_LABEL_ADVICE = "write letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, or nothing"
-LABELS = MapOf(
-    max_properties=32,
-    value=Text(max_length=63, pattern=LABEL_VALUE, advice=_LABEL_ADVICE),
-    key_pattern=QUALIFIED_NAME,
-    key_advice=_KEY_ADVICE,
-    # job-name and controller-uid are the Job controller's old spellings of its own labels.
-    reserved=("job-name", "controller-uid", "app.kubernetes.io/managed-by"),
-    reserved_prefixes=("disttest.dev/", "kueue.x-k8s.io/", "batch.kubernetes.io/"),
-    reserved_advice=(
-        "labels of disttest.dev/, kueue.x-k8s.io/ and batch.kubernetes.io/, job-name, controller-uid and"
-        " app.kubernetes.io/managed-by are set by controllers; leave them out, and name a queue in spec.queueName"
-    ),
-)
-ANNOTATIONS = MapOf(
-    max_properties=32,
-    value=Text(max_length=4096),
-    key_pattern=QUALIFIED_NAME,
-    key_advice=_KEY_ADVICE,
-    reserved_prefixes=("disttest.dev/", "batch.kubernetes.io/"),  # Kueue's say which topology a pod set needs: a user's
-    reserved_advice="annotations of disttest.dev/ and batch.kubernetes.io/ are set by controllers; leave them out",
-)
-
-TOLERATION = Object(
-    fields={
-        "key": Text(
-            min_length=1,
-            max_length=317,
-            pattern=QUALIFIED_NAME,
-            advice="write the key of a taint, like nvidia.com/gpu, or leave it out",
-        ),
-        "operator": Text(max_length=16, choices=("Exists", "Equal")),
-        "value": Text(max_length=63, pattern=LABEL_VALUE, advice=_LABEL_ADVICE),
-        "effect": Text(max_length=32, choices=("NoSchedule", "PreferNoSchedule", "NoExecute")),
-        "tolerationSeconds": Whole(minimum=0, maximum=604800),
-    },
-)
-
-_AMOUNTS = MapOf(value=Quantity(), max_properties=16, key_pattern=QUALIFIED_NAME, key_advice=_KEY_ADVICE)
-POD = Object(
-    fields={
-        "nodeSelector": MapOf(
-            value=Text(max_length=63, pattern=LABEL_VALUE, advice=_LABEL_ADVICE),
-            max_properties=32,
-            key_pattern=QUALIFIED_NAME,
-            key_advice=_KEY_ADVICE,
-        ),
-        "tolerations": ListOf(item=TOLERATION, max_items=32),
-        "resources": Object(fields={"limits": _AMOUNTS, "requests": _AMOUNTS}, refused={"claims": NOT_YET}),
-        "priorityClassName": _object_name("a PriorityClass"),
-        "runtimeClassName": _object_name("a RuntimeClass"),
-        "schedulerName": _object_name("a scheduler"),
-        "serviceAccountName": _object_name("a ServiceAccount of this namespace"),
-        "imagePullSecrets": ListOf(
-            item=Object(required=("name",), fields={"name": _object_name("a Secret of this namespace")}), max_items=8
-        ),
-    },
-    refused=dict.fromkeys(("affinity", "volumes", "volumeMounts", "resourceClaims", "securityContext"), NOT_YET)
-    | dict.fromkeys(("containers", "initContainers", "restartPolicy", "hostname", "subdomain"), OURS),
-)
-
 SPEC = Object(
     required=("suites",),
     fields={
-        "series": _NAME,
+        "series": NAME,
         "suites": ListOf(
             item=SUITE,
             min_items=1,
@@ -207,7 +120,7 @@ SPEC = Object(
         ),
         "placement": Text(max_length=16, choices=tuple(Placement), default=Placement.SPREAD.value),
         "env": VARIABLES,
-        "queueName": _object_name("a LocalQueue of this namespace"),
+        "queueName": object_name("a LocalQueue of this namespace"),
         "timeouts": TIMEOUTS,
         "retries": RETRIES,
         "thresholds": ListOf(
@@ -218,16 +131,14 @@ SPEC = Object(
         ),
         "artifacts": Object(
             required=("persistentVolumeClaim",),
-            fields={"persistentVolumeClaim": _object_name("a PersistentVolumeClaim of this namespace")},
+            fields={"persistentVolumeClaim": object_name("a PersistentVolumeClaim of this namespace")},
         ),
         "quarantine": Object(required=("configMap",), fields={"configMap": CONFIG_MAP}),
         "ttlSecondsAfterFinished": Whole(minimum=0, maximum=31536000),
         "concurrencyPolicy": Text(max_length=16, choices=tuple(Concurrency), default=Concurrency.ALLOW.value),
         "suspend": Flag(default=False),
         "cancel": Flag(default=False),
-        "template": Object(
-            fields={"metadata": Object(fields={"labels": LABELS, "annotations": ANNOTATIONS}), "spec": POD}
-        ),
+        "template": TEMPLATE,
     },
     refused=dict.fromkeys(("files", "select", "resourceClaims"), NOT_YET),
 )

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import patterns, schema, spec_schema
+from disttest_operator.core import patterns, schema, spec_texts
 from disttest_operator.core.schema import Object, Text
 
 FILE_BYTES = 1 << 18
@@ -74,7 +74,7 @@ class InvalidRulesError(ValueError):
 _CONDITION_TYPE = Text(
     min_length=1,
     max_length=316,
-    pattern=spec_schema.QUALIFIED_NAME,
+    pattern=spec_texts.QUALIFIED_NAME,
     advice="write the type of a condition, like GpuMemWatch or example.com/Healthy",
 )
 _CONDITION_REASON = Text(

@@ -10,11 +10,12 @@ import pytest
 from disttest_operator.core import manifests
 from disttest_operator.core.model import Defaults, DistTest, Manifest
 from disttest_operator.core.parse import parse
-from tests.data.good_manifest import GOOD
+from tests.data.good_manifest import GOOD, ON_ITS_NODE
 from tests.support.api import Api
 from tests.support.cluster import Cluster
 
 CPU = {"suites": [{"name": "collectives"}], "nodes": 512, "gpusPerNode": 0}
+PRIVILEGED = {"securityContext": {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}}
 QUERY = "?dryRun=All&fieldValidation=Strict"
 
 
@@ -37,7 +38,11 @@ def objects(test: DistTest) -> dict[str, Manifest]:
     }
 
 
-@pytest.mark.parametrize("spec", [CPU, GOOD["spec"]], ids=["cpu", "everything"])
+@pytest.mark.parametrize(
+    "spec",
+    [CPU, GOOD["spec"], CPU | {"template": {"spec": ON_ITS_NODE}}, CPU | {"template": {"spec": PRIVILEGED}}],
+    ids=["cpu", "everything", "on its node", "privileged"],
+)
 def test_every_object_is_accepted_as_it_was_made(spec: Mapping[str, Any], api: Api) -> None:
     for path, manifest in objects(a_test(spec, api.namespace)).items():
         status, answer = api.request("POST", path + QUERY, manifest)

@@ -65,6 +65,24 @@ def test_a_plan_has_service_and_job_and_says_what_they_come_to(
     golden.check(capsys.readouterr().out, "plan.yaml", updates=updates_golden)
 
 
+def test_what_the_administrator_must_allow_is_said_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod: Any = {
+        "hostNetwork": True,
+        "securityContext": {"runAsUser": 0, "capabilities": {"add": ["IPC_LOCK"]}},
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "sets"}}],
+    }
+    spec = {"suites": [{"name": "collectives"}], "template": {"spec": pod}}
+    file = write(tmp_path, {**SMALL, "spec": spec})
+    assert main(["plan", "-f", file, "-n", "ci"]) == 0
+    remarks = capsys.readouterr().out.partition("---")[0].splitlines()
+    assert remarks[-2:] == [
+        "# must be in namespace ci: PersistentVolumeClaim sets",
+        "# the operator must have --allow=ci/host-network,ci/root,ci/capability:IPC_LOCK (docs/security.md)",
+    ]
+
+
 def test_several_and_those_without_a_name_are_planned_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path, SMALL, {**SMALL, "metadata": {"name": "other"}})
     found = planned(capsys, "-f", file, "-n", "mine")
@@ -102,7 +120,7 @@ def test_json_is_one_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [item["kind"] for item in printed["items"]] == ["Service", "Job"]
 
 
-@pytest.mark.parametrize("name", ["cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "own-image", "quarantine"])
+@pytest.mark.parametrize("name", ["cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "gpu-2x8-rdma", "own-image", "quarantine"])
 def test_samples_can_be_planned(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert {"Service", "Job"} == {one["kind"] for one in planned(capsys, "-f", str(SAMPLES / f"{name}.yaml"))}
 

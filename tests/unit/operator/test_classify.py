@@ -1,11 +1,15 @@
 """Every rule of the table: what evidence it needs, what verdict and reason it gives, what its sentence names."""
 
+from dataclasses import replace
+
 import pytest
 
 from disttest_contract.outcomes import Reason
+from disttest_operator.core.allowances import Allowance
 from disttest_operator.core.classify import RULES, classify, refuse
-from disttest_operator.core.evidence import Evidence, LogUnreadable, Policy
-from disttest_operator.core.model import Placement, Template
+from disttest_operator.core.evidence import Evidence, LogUnreadable, Observed, Policy
+from disttest_operator.core.model import Placement
+from disttest_operator.core.template import Template
 from disttest_operator.core.views import NodeView
 from tests.support.endings import ENDED, GANG_LOST, GPUS, ROWS, SMALL_NODES, Row
 from tests.support.runs import (
@@ -74,6 +78,18 @@ def test_a_replaced_pod_that_never_started_is_no_loss() -> None:
 def test_pods_of_an_earlier_run_of_the_name_are_not_looked_at() -> None:
     stranger = an_ended_pod(0, 137, run_uid="another")
     assert classify(evidence(stranger, seconds=100)) is None
+
+
+def test_what_is_allowed_is_not_refused_and_a_gang_that_is_there_goes_on() -> None:
+    """An administrator who takes something back ends no run that has its gang: the next gang is not made."""
+    test = a_test(spec=a_spec(template=Template(host_network=True)))
+    allowed = Policy(allowed=(Allowance(kind="host-network", namespace="gpu-ci"),))
+    elsewhere = Policy(allowed=(Allowance(kind="host-network", namespace="other"),))
+    assert refuse(Evidence(test=test, seen=Observed(), policy=allowed, now=at(1))) is None
+    assert refuse(Evidence(test=test, seen=Observed(), policy=elsewhere, now=at(1))) is not None
+    assert classify(evidence(a_pod(0), a_pod(1), test=test)) is None
+    begun = replace(test, status={"attempt": 1})
+    assert refuse(Evidence(test=begun, seen=Observed(), now=at(1))) is None
 
 
 def test_nothing_is_refused_in_a_good_run() -> None:

@@ -23,6 +23,12 @@ WRONG = [
     ("namespaces", "a,b,a", "write each namespace once, at most 64"),
     ("namespaces", ",".join(f"n{number}" for number in range(65)), "write each namespace once, at most 64"),
     ("rules", "/no/such/file", "'/no/such/file' cannot be read (No such file or directory), write the path of a file"),
+    (
+        "allow",
+        "host-net",
+        "write [NAMESPACE/]WHAT, of which WHAT is one of host-network, host-ipc, host-pid, privileged",
+    ),
+    ("allow", "root,", "capability:NAME, host-path:/PREFIX, service-account:NAME, not ''"),
     ("queue-seconds", "0", "write a whole number from 1 to 604800, not 0"),
     ("join-seconds", "5m", "write a whole number from 1 to 86400, not '5m'"),
     ("case-seconds", "-1", "write a whole number from 1 to 86400, not '-1'"),
@@ -74,7 +80,7 @@ def test_a_flag_wins_over_its_variable_and_that_over_the_default() -> None:
 
 def test_without_flags_it_looks_at_all_namespaces_with_the_defaults_of_the_model() -> None:
     chosen = options.read([], {})
-    assert (chosen.namespaces, chosen.rules, chosen.timeouts) == ((), (), Timeouts())
+    assert (chosen.namespaces, chosen.rules, chosen.allow, chosen.timeouts) == ((), (), (), Timeouts())
     assert (chosen.lease_namespace, chosen.workers, chosen.log_format) == ("disttest-system", 16, "text")
 
 

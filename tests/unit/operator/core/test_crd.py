@@ -1,5 +1,6 @@
 """The CRDs say to the API server what the parser says here: field by field, rule by rule, word by word."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -12,8 +13,9 @@ from disttest_contract import limits
 from disttest_contract.measurement import COLLECTIVES, DTYPES
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from disttest_contract.thresholds import Threshold
-from disttest_operator.core import blame, history, ledger, parse, results, schema, spec_rules, spec_schema
-from disttest_operator.core.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Template, Timeouts
+from disttest_operator.core import blame, history, ledger, parse, results, schema, spec_rules, spec_schema, spec_texts
+from disttest_operator.core.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Timeouts
+from disttest_operator.core.template import Template
 
 ROOT = Path(__file__).parents[4]
 CRDS = {
@@ -169,7 +171,7 @@ def test_the_name_has_the_same_rule_on_both_sides() -> None:
     [rule] = version["schema"]["openAPIV3Schema"][VALIDATIONS]
     assert rule["message"] == parse.NAME_ADVICE
     assert str(parse.NAME_LENGTH) in rule["rule"]
-    assert f"'{spec_schema.DNS_1035}'" in rule["rule"]
+    assert f"'{spec_texts.DNS_1035}'" in rule["rule"]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_defaults_of_the_crd_are_those_of_the_model() -> None:
 
 
 def snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
 @pytest.mark.parametrize("name", CRDS)

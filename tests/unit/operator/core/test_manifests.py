@@ -10,15 +10,20 @@ import pytest
 from disttest_contract import environment
 from disttest_contract.environment import AgentEnvironment
 from disttest_contract.plan import RunPlan
-from disttest_operator.core import manifests, naming
+from disttest_operator.core import manifests, naming, template_rules
 from disttest_operator.core.model import Defaults, DistTest, Manifest
 from disttest_operator.core.parse import parse
 from disttest_operator.core.run_plan import run_plan
-from tests.data.good_manifest import GOOD
+from tests.data.good_manifest import GOOD, ON_ITS_NODE
 
 Matches = Callable[[Mapping[str, Any], str], None]
 CPU = {"suites": [{"name": "collectives"}], "nodes": 2, "gpusPerNode": 0, "placement": "Any"}
 RUNNER = "disttest-runner:test"
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 
 
@@ -41,6 +46,53 @@ def env(job: Manifest) -> dict[str, str]:
 )
 def test_the_job(spec: Mapping[str, Any], golden: str, matches: Matches) -> None:
     matches(manifests.build_job(a_test(spec), 1, "0123456789abcdef"), golden)
+
+
+def test_the_job_of_a_gang_on_its_nodes(matches: Matches) -> None:
+    """With what leaves PodSecurity restricted: the container that runs tests has it, the one that copies has not."""
+    spec = CPU | {"image": "mine:1", "template": {"spec": ON_ITS_NODE}}
+    matches(manifests.build_job(a_test(spec), 1, "0123456789abcdef"), "job-on-its-node.yaml")
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, RESTRICTED),
+        ({"privileged": False, "runAsUser": 1000}, RESTRICTED | {"runAsUser": 1000}),
+        ({"runAsUser": 0}, RESTRICTED | {"runAsUser": 0, "runAsNonRoot": False}),
+        (
+            {"capabilities": {"add": ["IPC_LOCK", "IPC_LOCK"]}},
+            RESTRICTED | {"capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]}},
+        ),
+        (
+            {"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}},
+            {"privileged": True, "readOnlyRootFilesystem": True},
+        ),
+    ],
+    ids=repr,
+)
+def test_the_container_is_given_what_was_asked_for_and_no_more(asked: dict[str, Any], expected: dict[str, Any]) -> None:
+    job = manifests.build_job(a_test(CPU | {"template": {"spec": {"securityContext": asked}}}), 1, "n")
+    assert container(job)["securityContext"] == expected
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_written"), [({"claimName": "a"}, True), ({"claimName": "a", "readOnly": True}, False)], ids=repr
+)
+def test_only_a_claim_that_is_written_to_gets_a_group(claim: dict[str, Any], is_written: bool) -> None:  # noqa: FBT001  # a column of the table
+    pod = {"volumes": [{"name": "a", "persistentVolumeClaim": claim}]}
+    spec = manifests.build_job(a_test(CPU | {"template": {"spec": pod}}), 1, "n")["spec"]["template"]["spec"]
+    assert ("fsGroup" in spec["securityContext"]) is is_written
+
+
+def test_the_names_and_places_that_templates_cannot_take_are_those_that_pods_have() -> None:
+    everything = {**GOOD["spec"], "artifacts": {"persistentVolumeClaim": "dumps"}}
+    pod = manifests.build_job(a_test(everything), 1, "n")["spec"]["template"]["spec"]
+    names = {volume["name"] for volume in pod["volumes"]}
+    assert {name for name in names if not name.startswith("suite-")} == set(template_rules.TAKEN_VOLUMES)
+    places = {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
+    taken = template_rules.TAKEN_PATHS
+    assert all(any(f"{place}/".startswith(f"{one}/") for one in taken) for place in places)
 
 
 def test_the_service(matches: Matches) -> None:

@@ -20,11 +20,11 @@ from disttest_operator.core.model import (
     Placement,
     Retries,
     Suite,
-    Template,
     Timeouts,
 )
 from disttest_operator.core.parse import InvalidSpecError, parse
-from tests.data.good_manifest import GOOD, REMOVE, changed
+from disttest_operator.core.template import SecurityContext, Template
+from tests.data.good_manifest import GOOD, ON_ITS_NODE, REMOVE, changed
 from tests.data.right_manifests import RIGHT, Right
 from tests.data.wrong_manifests import WRONG, Wrong
 
@@ -121,6 +121,15 @@ def test_the_good_manifest_is_read_whole() -> None:
         service_account_name="tests",
         image_pull_secrets=("registry",),
     )
+
+
+def test_what_a_gang_is_to_get_of_its_nodes_is_read() -> None:
+    template = parsed(template={"spec": copy.deepcopy(dict(ON_ITS_NODE))}).spec.template
+    assert (template.host_network, template.host_ipc, template.host_pid) == (True, True, True)
+    assert template.security_context == SecurityContext(run_as_user=0, capabilities=("IPC_LOCK", "SYS_NICE"))
+    assert template.volumes == tuple(ON_ITS_NODE["volumes"])
+    assert template.volume_mounts == tuple(ON_ITS_NODE["volumeMounts"])
+    assert template.claims == ({"claimName": "data", "readOnly": True},)
 
 
 def test_reading_does_not_change_what_is_read() -> None:

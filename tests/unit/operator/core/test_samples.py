@@ -7,6 +7,7 @@ import yaml
 
 from disttest_cli import manifests, quarantine
 from disttest_contract.suites import BUILTIN
+from disttest_operator.core import allowances
 from disttest_operator.core.model import Backend, Defaults, DistTest
 from disttest_operator.core.parse import parse
 from disttest_operator.core.run_plan import unknown_suites
@@ -27,7 +28,16 @@ def read(path: Path) -> DistTest:
 
 
 def test_there_is_a_sample_for_each_way_to_run() -> None:
-    names = {"cpu-all", "cpu-smoke", "gpu-1x8", "gpu-2x8-nccl", "kueue-queue", "own-image", "quarantine"}
+    names = {
+        "cpu-all",
+        "cpu-smoke",
+        "gpu-1x8",
+        "gpu-2x8-nccl",
+        "gpu-2x8-rdma",
+        "kueue-queue",
+        "own-image",
+        "quarantine",
+    }
     assert {path.stem for path in SAMPLES} == names
 
 
@@ -79,6 +89,16 @@ def test_samples_without_gpus_need_no_second_node(name: str) -> None:
 
 def test_only_the_sample_of_an_own_image_names_one() -> None:
     assert [path.stem for path in SAMPLES if read(path).has_own_image] == ["own-image"]
+
+
+def test_only_the_sample_of_rdma_needs_an_allowance() -> None:
+    needed = {
+        path.stem: [f"{need.allowance.kind} {need.allowance.value}" for need in allowances.needs(read(path))]
+        for path in SAMPLES
+    }
+    assert {name: items for name, items in needed.items() if items} == {
+        "gpu-2x8-rdma": ["root ", "capability IPC_LOCK"]
+    }
 
 
 def test_the_two_nodes_of_eight_make_sixteen_ranks_over_nccl() -> None:
