@@ -14,6 +14,7 @@ from torch.distributed import (  # type: ignore[attr-defined]  # exported when r
     distributed_c10d,
 )
 
+from disttest_runner import interface
 from disttest_runner.gang import Gang
 from disttest_runner.meeting import Meetings
 from disttest_runner.orders import RankOrder
@@ -125,6 +126,7 @@ class Generation:
     def enter(self) -> None:
         """Set the environment and the seeds of this process."""
         os.environ.update(self.environment())
+        os.environ.update(interface.settings(self.order.store_host, self.order.store_port, os.environ))
         torch.manual_seed(self.order.rank)
 
     def enter_case(self, number: int) -> None:
