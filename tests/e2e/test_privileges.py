@@ -1,4 +1,4 @@
-"""What leaves PodSecurity `restricted`, on real nodes: what a gang gets of its nodes when it is allowed, and when not."""
+"""What leaves PodSecurity `restricted`, on real nodes: what a gang gets of them when allowed, and when not."""
 
 import json
 from collections.abc import Iterator

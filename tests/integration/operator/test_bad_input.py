@@ -20,7 +20,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "service-account": (
         {"template": {"spec": {"serviceAccountName": "absent"}}},
-        *("Errored", "ReferenceMissing", "'absent'"),
+        *("Errored", "InvalidSpec", "/service-account:absent of the operator (docs/security.md)"),
     ),
     "claim": (
         {"artifacts": {"persistentVolumeClaim": "absent"}},
