@@ -231,6 +231,7 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/template/metadata/labels", {"disttest.dev/name": "x"}, "are set by controllers; leave them out"),
     one("spec/template/metadata/labels", {"kueue.x-k8s.io/queue-name": "q"}, "name a queue in spec.queueName"),
     one("spec/template/metadata/labels", {"job-name": "x"}, "are set by controllers; leave them out"),
+    one("spec/template/metadata/labels", {"azure.workload.identity/use": "true"}, "give identities"),
     one("spec/template/metadata/labels", {"a b": "x"}, "write keys like app or example.com/app"),
     one("spec/template/metadata/labels", {"a": "x y"}, "write letters, digits, '-', '_' and '.'"),
     one("spec/template/metadata/labels", {"a": 1}, "write a string (in quotes", server='of type string: "integer"'),

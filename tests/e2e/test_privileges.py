@@ -92,6 +92,20 @@ def test_memory_cannot_be_locked_beyond_the_limit():
 )
 
 
+ON_ITS_OWN = """
+import os
+import pathlib
+
+def test_the_user_is_who_was_asked_for():
+    assert os.getuid() == 1000
+
+def test_a_volume_of_its_own_can_be_written_to():
+    file = pathlib.Path("/scratch/file")
+    file.write_text("x" * 4096)
+    assert file.stat().st_size == 4096
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """A cluster whose operator allows the same things in two namespaces, of which one lets such pods in."""
@@ -104,10 +118,10 @@ class Site:
         said: Manifest = {"timeouts": TIMEOUTS, "template": {"spec": pod}, **spec}
         self.cluster.apply(disttest(namespace, name, **said))
 
-    def start_own(self, name: str, text: str, pod: Manifest) -> None:
-        """A file of tests, where such pods are let in."""
-        self.cluster.apply(config_map(self.privileged, name, text))
-        self.start(name, self.privileged, pod, suites=[{"name": "own", "configMap": {"name": name}}])
+    def start_own(self, name: str, namespace: str, pod: Manifest, text: str) -> None:
+        """A file of tests."""
+        self.cluster.apply(config_map(namespace, name, text))
+        self.start(name, namespace, pod, suites=[{"name": "own", "configMap": {"name": name}}])
 
     def ended(self, name: str, namespace: str, seconds: float = REFUSED_SECONDS) -> Status:
         return finished(self.cluster, namespace, name, seconds)
@@ -147,7 +161,7 @@ def test_root_gets_the_capability_the_nodes_network_and_its_directory_to_read(si
         "volumes": [{"name": "etc", "hostPath": {"path": "/etc", "type": "Directory"}}],
         "volumeMounts": [{"name": "etc", "mountPath": "/data/etc", "readOnly": True}],
     }
-    site.start_own("on-its-nodes", ON_ITS_NODE, pod)
+    site.start_own("on-its-nodes", site.privileged, pod, ON_ITS_NODE)
     status = site.ended("on-its-nodes", site.privileged, RUN_SECONDS)
     assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status
     assert status["cases"]["passed"] == status["cases"]["total"] == 5
@@ -158,8 +172,20 @@ def test_root_gets_the_capability_the_nodes_network_and_its_directory_to_read(si
 
 def test_a_user_who_is_not_root_gains_nothing_by_a_capability(site: Site) -> None:
     """There are no ambient capabilities: what is added gets lost when the user is no longer root."""
-    site.start_own("as-user", AS_USER, {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}})
+    pod = {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}
+    site.start_own("as-user", site.privileged, pod, AS_USER)
     status = site.ended("as-user", site.privileged, RUN_SECONDS)
+    assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status
+
+
+def test_another_user_and_an_empty_directory_need_no_allowance_and_stay_restricted(site: Site) -> None:
+    pod = {
+        "securityContext": {"runAsUser": 1000},
+        "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}],
+        "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+    }
+    site.start_own("on-its-own", site.restricted, pod, ON_ITS_OWN)
+    status = site.ended("on-its-own", site.restricted, RUN_SECONDS)
     assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status
 
 

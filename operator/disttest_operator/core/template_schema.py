@@ -27,10 +27,12 @@ LABELS = MapOf(
     key_advice=_KEY_ADVICE,
     # job-name and controller-uid are the Job controller's old spellings of its own labels.
     reserved=("job-name", "controller-uid", "app.kubernetes.io/managed-by"),
-    reserved_prefixes=("disttest.dev/", "kueue.x-k8s.io/", "batch.kubernetes.io/"),
+    # The last one has a webhook put a token of the cloud into the pod.
+    reserved_prefixes=("disttest.dev/", "kueue.x-k8s.io/", "batch.kubernetes.io/", "azure.workload.identity/"),
     reserved_advice=(
-        "labels of disttest.dev/, kueue.x-k8s.io/ and batch.kubernetes.io/, job-name, controller-uid and"
-        " app.kubernetes.io/managed-by are set by controllers; leave them out, and name a queue in spec.queueName"
+        "those of azure.workload.identity/ give identities, labels of disttest.dev/, kueue.x-k8s.io/ and"
+        " batch.kubernetes.io/, job-name, controller-uid and app.kubernetes.io/managed-by are set by controllers;"
+        " leave them out, and name a queue in spec.queueName"
     ),
 )
 ANNOTATIONS = MapOf(

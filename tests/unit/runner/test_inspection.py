@@ -25,9 +25,9 @@ IPC_LOCK_ONLY, NONE, ALL_BUT_IPC_LOCK = "0000000000004000", "0000000000000000", 
 def test_the_capability_counts_as_no_limit(
     effective: str,
     users: str,
-    is_unlimited: bool,
+    is_unlimited: bool,  # noqa: FBT001  # a column of the table
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,  # noqa: FBT001  # a column of the table
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (65536, 65536))
     (tmp_path / "status").write_text(f"Name:\tpython\nCapPrm:\t{NONE}\nCapEff:\t{effective}\n")
