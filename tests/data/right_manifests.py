@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from disttest_operator.core.template_schema import CAPABILITIES
 from tests.data.good_manifest import ON_ITS_NODE, REMOVE, changed
-from tests.data.wrong_manifests import EXISTS, MANY_ENV, MANY_SUITES, MANY_THRESHOLDS, MANY_VOLUMES, POD
+from tests.data.wrong import POD
+from tests.data.wrong_manifests import MANY_ENV, MANY_SUITES, MANY_THRESHOLDS
+from tests.data.wrong_templates import EXISTS, MANY_VOLUMES
 
 # More than any pod could be given, but nothing that admission could not look at.
 FULL_SUITES = [

@@ -1,40 +1,14 @@
 """Manifests that nobody should get away with: refused by the API server and by the parser, each with a sentence."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from tests.data.good_manifest import REMOVE, changed
+from tests.data.good_manifest import REMOVE
+from tests.data.wrong import OURS, POD, Wrong, one, refused
+from tests.data.wrong_templates import WRONG_TEMPLATES
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wrong:
-    """`change` maps paths into GOOD to new values. `server` is for where the API server has words of its own."""
-
-    id: str
-    change: Mapping[str, Any] = field(default_factory=dict)
-    parser: str
-    server: str = ""
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        return changed(self.change)
-
-
-def one(path: str, value: Any, says: str, *, server: str = "", name: str = "") -> Wrong:
-    """A row that changes one value; `says` is what both say, or the parser alone where `server` is given."""
-    shown = "absent" if value is REMOVE else str(value)[:72]
-    return Wrong(id=name or f"{path}={shown}", change={path: value}, parser=says, server=server)
-
-
-UNSUPPORTED = "is not supported by this version of DistTest; leave it out"
 AT_LEAST = "spec/thresholds/0/minBusBandwidthBytesPerSecond"
-OURS = "is set by the operator; leave it out"
 LABEL = "write lower-case letters, digits and '-', beginning and ending with a letter or digit"
 BELOW = "write paths below /opt/pytorch"
-POD = "spec/template/spec"
-EXISTS = {"key": "a", "operator": "Exists"}
-MANY_LABELS = {f"l{i}": "x" for i in range(33)}
 MANY_ENV = [{"name": f"V{i}"} for i in range(65)]
 MANY_THRESHOLDS = [
     {
@@ -47,24 +21,7 @@ MANY_THRESHOLDS = [
 ]
 MANY_SUITES = [{"name": f"s{i}"} for i in range(33)]
 
-
-MANY_VOLUMES = [{"name": f"v{number}", "emptyDir": {}} for number in range(17)]
-NO_CAPABILITY: Final[Mapping[str, Any]] = {"capabilities": {"add": []}}
-
 ONE_GPU = {"spec/nodes": 1, "spec/gpusPerNode": 1, "spec/ranksPerNode": REMOVE}
-
-
-def _refused(path: str, value: Any, says: str = UNSUPPORTED) -> Wrong:
-    shown = path.replace("/", ".").replace(".0", "[0]")
-    return one(path, value, f"{shown}: {says}", server=f'unknown field "{shown}"', name=f"{path} refused")
-
-
-def _mounted(paths: list[str], says: str, *, server: str = "") -> Wrong:
-    """One volume at all of them."""
-    mounts = [{"name": "a", "mountPath": path} for path in paths]
-    change = {f"{POD}/volumes": [{"name": "a", "emptyDir": {}}], f"{POD}/volumeMounts": mounts}
-    return Wrong(id=f"mounted at {' '.join(paths)[:40]}", change=change, parser=says, server=server)
-
 
 WRONG: Final[tuple[Wrong, ...]] = (
     # The object
@@ -98,17 +55,17 @@ WRONG: Final[tuple[Wrong, ...]] = (
     ),
     one("spec/suspend", "yes", "spec.suspend: write true or false", server='must be of type boolean: "string"'),
     one("spec/cancel", 1, "spec.cancel: write true or false", server='must be of type boolean: "integer"'),
-    _refused("spec/suites/0/retries", 1),
-    _refused("spec/suites/0/thresholds", []),
-    _refused("spec/suites/0/env/0/valueFrom", {}),
-    _refused("spec/files", ["test/a.py"]),
-    _refused("spec/select", "not gloo"),
-    _refused("spec/env/0/valueFrom", {}),
-    _refused(f"{POD}/affinity", {}),
-    _refused(f"{POD}/resourceClaims", []),
-    _refused(f"{POD}/restartPolicy", "Always", OURS),
-    _refused(f"{POD}/containers", [], OURS),
-    _refused(f"{POD}/subdomain", "x", OURS),
+    refused("spec/suites/0/retries", 1),
+    refused("spec/suites/0/thresholds", []),
+    refused("spec/suites/0/env/0/valueFrom", {}),
+    refused("spec/files", ["test/a.py"]),
+    refused("spec/select", "not gloo"),
+    refused("spec/env/0/valueFrom", {}),
+    refused(f"{POD}/affinity", {}),
+    refused(f"{POD}/resourceClaims", []),
+    refused(f"{POD}/restartPolicy", "Always", OURS),
+    refused(f"{POD}/containers", [], OURS),
+    refused(f"{POD}/subdomain", "x", OURS),
     # Suites
     one("spec/suites", REMOVE, "spec.suites: is missing", server="spec.suites: Required value"),
     one("spec/suites", [], "write 1 to 32 entries", server="should have at least 1 items"),
@@ -227,108 +184,5 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/suites/0/env/0/value", 4, "write a string (in quotes", server='of type string: "integer"'),
     one("spec/suites/0/env", [{"name": "A"}, {"name": "A"}], "each variable can be set once"),
     one("spec/suites/0/env", MANY_ENV, "write 0 to 64 entries", server="must have at most 64 items"),
-    # Template
-    one("spec/template/metadata/labels", {"disttest.dev/name": "x"}, "are set by controllers; leave them out"),
-    one("spec/template/metadata/labels", {"kueue.x-k8s.io/queue-name": "q"}, "name a queue in spec.queueName"),
-    one("spec/template/metadata/labels", {"job-name": "x"}, "are set by controllers; leave them out"),
-    one("spec/template/metadata/labels", {"azure.workload.identity/use": "true"}, "give identities"),
-    one("spec/template/metadata/labels", {"a b": "x"}, "write keys like app or example.com/app"),
-    one("spec/template/metadata/labels", {"a": "x y"}, "write letters, digits, '-', '_' and '.'"),
-    one("spec/template/metadata/labels", {"a": 1}, "write a string (in quotes", server='of type string: "integer"'),
-    one("spec/template/metadata/labels", MANY_LABELS, "at most 32 entries", server="must have at most 32 items"),
-    one("spec/template/metadata/annotations", {"batch.kubernetes.io/x": "y"}, "are set by controllers"),
-    one("spec/template/metadata/name", "x", "metadata.name: is unknown", server='"spec.template.metadata.name"'),
-    one(f"{POD}/nodeSelector", ["gpu"], "write a mapping of names to values", server='of type object: "array"'),
-    one(f"{POD}/tolerations/0/operator", "Is", "write one of Exists, Equal", server='supported values: "Exists"'),
-    one(f"{POD}/tolerations/0/effect", "Never", "write one of NoSchedule", server='supported values: "NoSchedule"'),
-    one(f"{POD}/tolerations/0/value", "x", "operator Exists takes no value"),
-    one(f"{POD}/tolerations/0", {}, "a toleration without key tolerates every taint"),
-    one(f"{POD}/tolerations/0", EXISTS | {"tolerationSeconds": 5}, "tolerationSeconds needs effect: NoExecute"),
-    one(f"{POD}/resources/limits", {"memory": "lots"}, "write a quantity such as 4, 500m or 16Gi"),
-    one(f"{POD}/resources/limits", {"memory": -1}, "write a quantity such as 4, 500m or 16Gi"),
-    one(f"{POD}/resources/limits", {"nvidia.com/gpu": 8}, "GPUs are asked for by gpusPerNode"),
-    one(f"{POD}/resources/requests", {"nvidia.com/gpu": "8"}, "GPUs are asked for by gpusPerNode"),
-    one(f"{POD}/priorityClassName", "High!", "write the name of a PriorityClass"),
-    one(f"{POD}/serviceAccountName", "a b", "write the name of a ServiceAccount"),
-    *(
-        one("spec/template/metadata/annotations", {key: "x"}, "take protections away or give devices and identities")
-        for key in (
-            *("container.apparmor.security.beta.kubernetes.io/test", "seccomp.security.alpha.kubernetes.io/pod"),
-            *("container.seccomp.security.alpha.kubernetes.io/test", "io.kubernetes.cri-o.userns-mode"),
-            *("cdi.k8s.io/gpu", "iam.amazonaws.com/role"),
-        )
-    ),
-    # What leaves PodSecurity restricted
-    one(f"{POD}/hostNetwork", "yes", "write true or false", server='of type boolean: "string"'),
-    one(f"{POD}/hostUsers", False, "hostUsers: is unknown", server='"spec.template.spec.hostUsers"'),
-    one(
-        f"{POD}/securityContext",
-        {"allowPrivilegeEscalation": True},
-        f"allowPrivilegeEscalation: {OURS}",
-        server='"spec.template.spec.securityContext.allowPrivilegeEscalation"',
-    ),
-    one(f"{POD}/securityContext", {"runAsUser": -1}, "from 0 to 2147483647", server="greater than or equal to 0"),
-    one(f"{POD}/securityContext", {"runAsUser": 2**31}, "from 0 to 2147483647", server="or equal to 2147483647"),
-    one(f"{POD}/securityContext", {"runAsGroup": 0}, "runAsGroup: is unknown", server='securityContext.runAsGroup"'),
-    one(f"{POD}/securityContext", {"capabilities": {}}, "add: is missing", server="capabilities.add: Required value"),
-    *(
-        one(
-            f"{POD}/securityContext", {"capabilities": {"add": [name]}}, "write one of AUDIT_CONTROL", server="upported"
-        )
-        for name in ("ALL", "CAP_IPC_LOCK", "ipc_lock", "IPC_LOK")
-    ),
-    one(f"{POD}/securityContext", NO_CAPABILITY, "write 1 to 41 entries", server="should have at least 1 items"),
-    one(f"{POD}/volumes", {}, "spec.template.spec.volumes: write a list", server='of type array: "object"'),
-    one(f"{POD}/volumes", MANY_VOLUMES, "write 0 to 16 entries", server="must have at most 16 items"),
-    one(f"{POD}/volumes", [MANY_VOLUMES[0]] * 2, "each volume needs a name of its own"),
-    one(f"{POD}/volumes", [{"emptyDir": {}}], "name: is missing", server="volumes[0].name: Required value"),
-    one(f"{POD}/volumes", [{"name": "a"}], "write exactly one of hostPath, persistentVolumeClaim and emptyDir"),
-    one(f"{POD}/volumes", [MANY_VOLUMES[0] | {"hostPath": {"path": "/a"}}], "write exactly one of hostPath"),
-    one(f"{POD}/volumes", [{"name": "a", "secret": {}}], "secret: is unknown; known", server='volumes[0].secret"'),
-    *(
-        one(f"{POD}/volumes", [{"name": name, "emptyDir": {}}], "are taken; choose another name")
-        for name in ("tmp", "dshm", "artifacts", "runner", "suite-0")
-    ),
-    *(
-        one(f"{POD}/volumes", [{"name": "a", "hostPath": {"path": path}}], "write an absolute path of letters")
-        for path in ("data", "/data/", "/a//b", "/a/../b", "/a/./b", "/..", "/a b", "/a:b", "/a,b", "/a\n")
-    ),
-    one(
-        f"{POD}/volumes", [{"name": "a", "hostPath": {"path": "/"}}], "at least 2 character", server="at least 2 chars"
-    ),
-    one(f"{POD}/volumes", [{"name": "a", "hostPath": {}}], "path: is missing", server="hostPath.path: Required value"),
-    *(
-        one(
-            f"{POD}/volumes",
-            [{"name": "a", "hostPath": {"path": "/a", "type": kind}}],
-            "write one of Dir",
-            server="upp",
-        )
-        for kind in ("directory", "DirectoryOrCreate", "")
-    ),
-    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"medium": "Disk"}}], "write one of Memory", server="supported"),
-    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"sizeLimit": "much"}}], "write a quantity such as 4, 500m"),
-    one(f"{POD}/volumes", [{"name": "a", "persistentVolumeClaim": {}}], "claimName: is missing", server="Required val"),
-    one(f"{POD}/volumeMounts", [{"name": "a", "mountPath": "/a"}], "each of volumeMounts names one of volumes"),
-    _mounted(["/a", "/a"], "one mount hides another"),
-    _mounted(["/a/b", "/a"], "one mount hides another"),
-    _mounted(["data"], "write an absolute path"),
-    _mounted(["/a/../opt/disttest"], "write an absolute path"),
-    _mounted([f"/a{number}" for number in range(33)], "write 0 to 32 entries", server="must have at most 32 items"),
-    *(
-        _mounted([path], "are taken: write a path that is none of them")
-        for path in (
-            *("/tmp", "/tmp/x", "/dev", "/dev/shm", "/artifacts/x", "/opt", "/opt/disttest/suites/mine"),  # noqa: S108  # in the container
-            *("/etc", "/etc/hosts", "/proc/self", "/sys", "/var", "/var/run/secrets/x", "/dev/termination-log"),
-        )
-    ),
-    Wrong(
-        id="a node's directory that could be written to",
-        change={
-            f"{POD}/volumes": [{"name": "a", "hostPath": {"path": "/data"}}],
-            f"{POD}/volumeMounts": [{"name": "a", "mountPath": "/data"}],
-        },
-        parser="tests do not write to their node; add readOnly: true",
-    ),
-    one(f"{POD}/imagePullSecrets", ["registry"], "imagePullSecrets[0]: write a mapping", server='object: "string"'),
+    *WRONG_TEMPLATES,
 )

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.data.right_manifests import RIGHT, Right
-from tests.data.wrong_manifests import WRONG, Wrong
+from tests.data.wrong import Wrong
+from tests.data.wrong_manifests import WRONG
 from tests.support.api import Api
 
 

@@ -11,7 +11,8 @@ from disttest_cli.main import main
 from disttest_contract.plan import RunPlan
 from disttest_operator.core.model import Defaults, Timeouts
 from disttest_operator.core.parse import parse
-from tests.data.wrong_manifests import WRONG, Wrong
+from tests.data.wrong import Wrong
+from tests.data.wrong_manifests import WRONG
 from tests.support import golden
 from tests.unit.cli.test_main import ended
 

@@ -26,7 +26,8 @@ from disttest_operator.core.parse import InvalidSpecError, parse
 from disttest_operator.core.template import SecurityContext, Template
 from tests.data.good_manifest import GOOD, ON_ITS_NODE, REMOVE, changed
 from tests.data.right_manifests import RIGHT, Right
-from tests.data.wrong_manifests import WRONG, Wrong
+from tests.data.wrong import Wrong
+from tests.data.wrong_manifests import WRONG
 
 DEFAULTS = Defaults(image="runner:default", gpu_resource="nvidia.com/gpu")
 
