@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from documents import api, command_line
+from documents import api, command_line, rights
 
 ROOT = Path(__file__).parents[1]
 DEFINITIONS = ("disttests.yaml", "disttestseries.yaml")
@@ -26,11 +26,27 @@ def _api() -> str:
     return api.page(_definitions())
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/api.md": _api, "docs/cli.md": command_line.page}
+def roles() -> list[dict[str, Any]]:
+    """Of everybody: operator, nightly pods, scrapers, people."""
+    files = [*sorted((ROOT / "manifests/rbac").rglob("*.yaml")), ROOT / "manifests/nightly/rbac.yaml"]
+    found = [entry for file in files for entry in yaml.safe_load_all(file.read_text())]
+    return [entry for entry in found if entry["kind"] in rights.KINDS]
+
+
+def _security() -> str:
+    return rights.page((ROOT / SECURITY).read_text(), roles())
+
+
+SECURITY = "docs/security.md"
+PAGES: dict[str, Callable[[], str]] = {"docs/api.md": _api, "docs/cli.md": command_line.page, SECURITY: _security}
 
 
 def main() -> int:
-    stale = [name for name, page in PAGES.items() if not _is(name, page())]
+    try:
+        stale = [name for name, page in PAGES.items() if not _is(name, page())]
+    except rights.RightsError as error:
+        print(error, file=sys.stderr)
+        return 1
     if "--check" in sys.argv[1:]:
         for name in stale:
             print(f"{name} is not what the code says: run `python -m documents`", file=sys.stderr)

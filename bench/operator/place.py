@@ -1,7 +1,6 @@
 """A fresh cluster with stub nodes, our CRDs and the operator's rights; it writes down what the operator writes."""
 
 import contextlib
-import json
 import shutil
 import tempfile
 from collections import Counter
@@ -12,10 +11,9 @@ from typing import Any
 
 from demo import say
 from devcluster import build
-from devcluster.controlplane import AUDIT_LOG
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Settings
-from tests.support import operator
+from tests.support import audit, operator
 from tests.support.cluster import Cluster
 
 OPERATOR_NAMESPACE = operator.NAMESPACE
@@ -23,17 +21,8 @@ USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{operator.ACCOUNT}"
 NAMESPACE = "bench"
 STUBS = 20
 WRITES = ("create", "update", "patch", "delete")
-POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
-    "omitManagedFields": True,
-    "rules": [
-        # With the answer, whose resourceVersion tells whether the write changed anything.
-        {"level": "RequestResponse", "users": [USER], "verbs": list(WRITES)},
-        {"level": "None"},
-    ],
-}
+# With the answer, whose resourceVersion tells whether the write changed anything.
+POLICY = audit.policy({"level": "RequestResponse", "users": [USER], "verbs": list(WRITES)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +49,7 @@ class Place:
         by_kind: Counter[str] = Counter()
         refused: Counter[str] = Counter()
         idle, seen = [], set()
-        for line in (self.dev.state / AUDIT_LOG).read_text().splitlines():
-            event = json.loads(line)
+        for event in audit.lines(self.dev.state):
             target = event["objectRef"]
             resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
             words, code = f"{event['verb']} {resource}", event["responseStatus"]["code"]
@@ -83,15 +71,15 @@ def _version(event: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def fresh(*, stubs: int = STUBS, audit: bool = True) -> Iterator[Place]:
+def fresh(*, stubs: int = STUBS, writes_down: bool = True) -> Iterator[Place]:
     """It ends with this process."""
     programs = build.programs(say)
     folder = Path(tempfile.mkdtemp(prefix="bench-operator-"))
-    policy = folder / "audit-policy.json"
-    policy.write_text(json.dumps(POLICY))
+    policy = audit.write_policy(folder / "audit-policy.json", POLICY)
     dev = DevCluster(folder / "state")
     dev.start(
-        Settings(programs=programs, nodes=0, stubs=stubs, gpus=8, audit_policy=str(policy) if audit else ""), owned=True
+        Settings(programs=programs, nodes=0, stubs=stubs, gpus=8, audit_policy=policy if writes_down else ""),
+        owned=True,
     )
     try:
         yield _install(Cluster(dev.kubeconfig, folder, programs["kubectl"], dev), dev)

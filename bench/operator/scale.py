@@ -170,7 +170,7 @@ def measure(count: int = RUNS, idle_seconds: float = IDLE_SECONDS) -> list[Figur
         figures.append(figure)
 
     for jobs in (False, True):
-        with place.fresh(audit=False) as where:
+        with place.fresh(writes_down=False) as where:
             _one(where, count, idle_seconds, note, jobs=jobs)
     return figures
 

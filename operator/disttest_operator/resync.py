@@ -118,9 +118,13 @@ class Resync:
             self._metrics.count_healed(kind, len(behind))
             for namespace in {meta["namespace"] for meta in behind}:
                 self._health.note_behind(kind, namespace)
-            for meta in behind:
-                body = await self._cluster.get(kind, meta["namespace"], meta["name"])
-                if body:
+            await self._read(kind, {meta["uid"] for meta in behind})
+
+    async def _read(self, kind: Kind, uids: set[str]) -> None:
+        """From a list: a right to single pods and CronJobs would be for this alone."""
+        async for page, _ in self._pages(kind, only_metadata=False):
+            for body in page:
+                if body["metadata"]["uid"] in uids:
                     self._put(kind, body)
 
     async def _pages(self, kind: Kind, *, only_metadata: bool) -> AsyncIterator[Page]:

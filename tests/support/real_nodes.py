@@ -13,6 +13,7 @@ from devcluster import build, cache
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.realnode import prepare
 from devcluster.settings import Settings
+from tests.support import audit
 from tests.support.cluster import Cluster, Manifest, running_venv
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -33,7 +34,8 @@ def fresh(directory: Path, say: build.Say) -> Iterator[Cluster]:
     programs = build.programs(say)
     names = ("disttest-runner", "disttest-operator")
     images = running_venv(*(f"registry.devcluster/{name}:dev" for name in names))
-    dev.start(Settings(programs=programs, nodes=1, images=images, real=real), owned=True)
+    policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
+    dev.start(Settings(programs=programs, nodes=1, images=images, real=real, audit_policy=policy), owned=True)
     try:
         cluster = Cluster(dev.kubeconfig, directory, programs["kubectl"], dev)
         cluster.kubectl("taint", "node", PROCESS_NODE, f"{PROCESS_TAINT}=:NoSchedule")

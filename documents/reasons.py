@@ -1,0 +1,109 @@
+"""Why each right is there, by role and resource; verbs that share a reason stand together."""
+
+from collections.abc import Mapping
+
+TITLES = {
+    "disttest-operator": "The operator, for runs in every namespace (ClusterRole). The overlay `namespaced` has the "
+    "same rules as a Role in each namespace.",
+    "disttest-operator-lease": "The operator, in its own namespace (Role).",
+    "disttest-operator-nodes": "The operator, for the cluster (ClusterRole). It works without.",
+    "disttest-operator-metrics": "The operator, to know who scrapes it (ClusterRole). Both tell who somebody is and "
+    "what they may, nothing of what they have, and store nothing.",
+    "disttest-operator-suspects": "The operator, only where the component `rbac/suspects` is installed for "
+    "`--label-suspect-nodes` (ClusterRole).",
+    "disttest-nightly": "The pods of nightly CronJobs, in their namespace (Role).",
+    "disttest-metrics-reader": "Whoever scrapes (ClusterRole, bound by you).",
+    "disttest-edit": "People who may edit a namespace: part of `edit` and `admin` (ClusterRole).",
+    "disttest-view": "People who may view a namespace: part of `view`, `edit` and `admin` (ClusterRole).",
+}
+
+# A resource that is followed by a name: the right is good for the object of that name only.
+REASONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "disttest-operator": {
+        "disttests.disttest.dev": {
+            "get": "a last look before a run is counted, and whenever a write met a newer version",
+            "list, watch": "to know which runs there are",
+            "delete": "`ttlSecondsAfterFinished`",
+        },
+        "disttests.disttest.dev/status": {"patch": "phase, progress and verdict; never the spec"},
+        "disttests.disttest.dev/finalizers": {
+            "update": "what belongs to a run blocks its deletion by owner reference; no such request is sent",
+        },
+        "disttestseries.disttest.dev": {
+            "get": "the ledger as it is now, before a run is counted in it",
+            "list, watch": "to tell its numbers in metrics, and to see when it expires",
+            "create": "the first run of a series",
+            "delete": "`--series-idle-days`",
+        },
+        "disttestseries.disttest.dev/status": {"patch": "to count a run; the whole ledger is status"},
+        "jobs.batch": {
+            "get": "one of which no watch tells: before it is called lost, and when the name is taken",
+            "list, watch": "what became of the gang",
+            "create": "an attempt is a Job",
+            "delete": "to end a gang that is lost, overdue, or not wanted any more",
+        },
+        "cronjobs.batch": {"list, watch": "when a night is due: those with the label `disttest.dev/series`"},
+        "pods": {"list, watch": "where the gang is, and of what it ended"},
+        "pods/log": {
+            "get": "the leader's log: how far the run is, and the report at its end; others' for signs of "
+            "broken hardware"
+        },
+        "services": {
+            "get": "whose it is, before it is deleted and when the name is taken",
+            "create": "the names by which the pods of an attempt find their leader",
+            "delete": "of an attempt that another one follows",
+        },
+        "configmaps": {
+            "get": "those that a DistTest names, and reports whose owners change",
+            "create": "the report",
+            "patch": "the owners of a report: its run, and its series while that keeps it",
+            "delete": "only who may delete an object may change its owners; no such request is sent",
+        },
+        "serviceaccounts": {"get": "to say at once that the one that a DistTest names is missing"},
+        "persistentvolumeclaims": {"get": "the same"},
+        "events": {"list": "why pods do not come"},
+        "events.events.k8s.io": {"create": "to tell people what happens to a run"},
+    },
+    "disttest-operator-lease": {
+        "leases.coordination.k8s.io": {"create": "the first operator; RBAC cannot know the name of what is created"},
+        "leases.coordination.k8s.io disttest-operator": {
+            "get": "who of several operators is active",
+            "update": "to become active, to stay it, to hand it over",
+        },
+    },
+    "disttest-operator-nodes": {
+        "nodes": {"list": "how many GPUs there are, which nodes are lost or sick, which have the suspect label"},
+    },
+    "disttest-operator-metrics": {
+        "tokenreviews.authentication.k8s.io": {"create": "whose the token of a scraper is"},
+        "subjectaccessreviews.authorization.k8s.io": {"create": "whether they may get `/metrics`"},
+    },
+    "disttest-operator-suspects": {
+        "nodes": {"patch": "the label `disttest.dev/suspect`; never a taint, never a cordon"},
+    },
+    "disttest-nightly": {
+        "disttests.disttest.dev": {
+            "create": "the night's run",
+            "get": "how it is, before each watch; whether it was created by a pod before this one",
+            "watch": "to wait for its verdict",
+        },
+    },
+    "disttest-metrics-reader": {
+        "/metrics": {
+            "get": "what the operator asks of each scraper; the same right opens the API server's own metrics"
+        },
+    },
+    "disttest-edit": {
+        "disttests.disttest.dev": {
+            "get, list, watch, create, update, patch, delete, deletecollection": "to start runs, change what may be "
+            "changed of them, and delete them",
+        },
+    },
+    "disttest-view": {
+        "disttests.disttest.dev": {"get, list, watch": "to look at runs"},
+        "disttestseries.disttest.dev": {"get, list, watch": "to look at histories, which only the operator writes"},
+    },
+}
+
+# Nobody sends such requests: the admission plugin OwnerReferencesPermissionEnforcement asks for these rights.
+ASKED_BY_ADMISSION = frozenset({"update disttests.disttest.dev/finalizers", "delete configmaps"})

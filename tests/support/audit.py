@@ -1,0 +1,178 @@
+"""What was asked of an API server, by its audit log: which rights were used, and what was refused."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from devcluster.controlplane import AUDIT_LOG
+from documents.rights import Right, of_role, resource
+
+Manifest = dict[str, Any]
+Granted = tuple[str, Right]
+"""A right and the role that has it."""
+
+ACCOUNT = "system:serviceaccount:"
+NOBODY = "system:anonymous"
+REVIEW = {"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]}
+BY_ROLE = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "[^"]+" of (?:Cluster)?Role "(?P<role>[^"]+)"')
+
+
+def policy(*rules: Manifest) -> Manifest:
+    """Of an API server that writes down what matches these rules, the first one counts, and nothing else.
+
+    Watches and logs that are followed are written down as they begin: their end may come too late.
+    """
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "omitManagedFields": True,
+        "rules": [*rules, {"level": "None"}],
+    }
+
+
+# Of all ServiceAccounts but the controllers' own, and of who has no name. Of a review the answer too: it tells by which
+# role a scraper may read metrics. Reviews of tokens carry tokens: never more than Metadata of these.
+OF_RIGHTS = policy(
+    {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+    {"level": "RequestResponse", "userGroups": ["system:serviceaccounts"], "resources": [REVIEW]},
+    {"level": "Metadata", "userGroups": ["system:serviceaccounts", "system:unauthenticated"]},
+)
+
+
+def write_policy(file: Path, rules: Manifest) -> str:
+    """For Settings.audit_policy."""
+    file.write_text(json.dumps(rules))
+    return str(file)
+
+
+def lines(state: Path) -> Iterator[Manifest]:
+    """All that a cluster wrote down so far; the API server keeps full files beside the newest, by their time."""
+    newest = state / AUDIT_LOG
+    for file in (*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest):
+        for line in file.read_text().splitlines(keepends=True):
+            if line.endswith("\n"):  # the last one may be half written
+                yield json.loads(line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One that the API server answered, or began to answer."""
+
+    user: str
+    right: Right
+    """That it took; its name is that of the object, where it has one."""
+    role: str
+    """That allowed it; none if it was not by RBAC."""
+    is_allowed: bool
+    """By authorization; admission may still have refused it."""
+    code: int
+    uri: str
+    message: str
+    of_reader: Granted | None
+    """The right that somebody was found to have when this asked for it."""
+
+    @classmethod
+    def read(cls, event: Manifest) -> Self:
+        target, notes = event.get("objectRef") or {}, event.get("annotations") or {}
+        status = event.get("responseStatus") or {}
+        by = BY_ROLE.search(notes.get("authorization.k8s.io/reason", ""))
+        name = "/".join(filter(None, (target.get("resource"), target.get("subresource"))))
+        what = resource(name, target.get("apiGroup", "")) if name else event["requestURI"].partition("?")[0]
+        return cls(
+            user=event["user"]["username"],
+            right=Right(what, event["verb"], target.get("name", "")),
+            role=by["role"] if by else "",
+            is_allowed=notes.get("authorization.k8s.io/decision") == "allow",
+            code=status.get("code", 0),
+            uri=event["requestURI"],
+            message=status.get("message", ""),
+            of_reader=_of_reader(event),
+        )
+
+    @property
+    def words(self) -> str:
+        by = f" by {self.role}" if self.role else ""
+        return f"{self.user}: {self.right.verb} {self.uri}: {self.code}{by} {self.message}".strip()
+
+
+def _of_reader(event: Manifest) -> Granted | None:
+    review = event.get("responseObject") or {}
+    status = review.get("status") or {}
+    by = BY_ROLE.search(status.get("reason", ""))
+    if not by or not status.get("allowed"):
+        return None
+    asked = review["spec"]["nonResourceAttributes"]
+    return by["role"], Right(asked["path"], asked["verb"])
+
+
+def requests(state: Path) -> list[Request]:
+    return [Request.read(event) for event in lines(state)]
+
+
+def granted(manifests: Iterable[Manifest], *users: str) -> set[Granted]:
+    """What these ServiceAccounts may do by the roles and bindings among the manifests."""
+    entries = list(manifests)
+    bound = {
+        (
+            entry["roleRef"]["kind"],
+            entry["roleRef"]["name"],
+            _place(entry) if entry["roleRef"]["kind"] == "Role" else "",
+        )
+        for entry in entries
+        if entry["kind"] in {"RoleBinding", "ClusterRoleBinding"}
+        and any(_user(subject) in users for subject in entry.get("subjects") or ())
+    }
+    roles = {(entry["kind"], entry["metadata"]["name"], _place(entry)): entry for entry in entries if "rules" in entry}
+    return {(key[1], right) for key in bound for right in of_role(roles[key])}
+
+
+def _place(entry: Manifest) -> str:
+    return str(entry["metadata"].get("namespace", ""))
+
+
+def _user(subject: Manifest) -> str:
+    return f"{ACCOUNT}{subject.get('namespace', '')}:{subject['name']}" if subject["kind"] == "ServiceAccount" else ""
+
+
+def used(asked: Iterable[Request]) -> set[Granted]:
+    """Rights by which requests were allowed, and those that scrapers were found to have."""
+    seen = set()
+    for request in asked:
+        if request.is_allowed and request.role:
+            seen.add((request.role, request.right))
+        if request.of_reader:
+            seen.add(request.of_reader)
+    return seen
+
+
+def unused(have: Iterable[Granted], seen: Iterable[Granted]) -> set[Granted]:
+    """A right that is good for one object is used by requests for that one, any other by all of its verb."""
+    exactly = set(seen)
+    anyhow = {(role, Right(right.resource, right.verb)) for role, right in exactly}
+    return {one for one in have if one not in (exactly if one[1].name else anyhow)}
+
+
+def by_other_roles(asked: Iterable[Request], roles: Iterable[str]) -> list[Request]:
+    """What was allowed, but not by these."""
+    known = set(roles)
+    return [request for request in asked if request.is_allowed and request.role not in known]
+
+
+def refused(asked: Iterable[Request]) -> list[Request]:
+    """For want of a right, or by admission."""
+    return [request for request in asked if request.code == 403 or not request.is_allowed]
+
+
+def strangers(asked: Iterable[Request], users: Iterable[str]) -> list[Request]:
+    """Requests of ServiceAccounts that are none of these, and of nobody: pods of runs have no business here."""
+    known = set(users)
+    return [request for request in asked if request.user not in known]
+
+
+def told(what: Iterable[Request | Granted]) -> str:
+    """Each once, a line each, for a failed assertion."""
+    return "\n".join(sorted({one.words if isinstance(one, Request) else f"{one[0]}: {one[1].words}" for one in what}))

@@ -1,0 +1,77 @@
+"""The tables of docs/security.md: every right of the manifests has its reason, and no reason is without a right."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from documents import __main__ as documents
+from documents import rights
+from documents.reasons import ASKED_BY_ADMISSION, REASONS
+from documents.rights import Right, RightsError
+
+ROLES = documents.roles()
+
+
+def a_role(*rules: dict[str, Any], name: str = "some") -> dict[str, Any]:
+    return {"kind": "ClusterRole", "metadata": {"name": name}, "rules": list(rules)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ({"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]}, "get pods/log"),
+        ({"apiGroups": ["a.b"], "resources": ["things/status"], "verbs": ["get"]}, "get things.a.b/status"),
+        ({"apiGroups": [""], "resources": ["pods"], "resourceNames": ["x"], "verbs": ["get"]}, "get pods 'x'"),
+        ({"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, "get /metrics"),
+    ],
+)
+def test_a_rule_is_told_verb_by_verb(rule: dict[str, Any], words: str) -> None:
+    assert [right.words for right in rights.of_role(a_role(rule))] == [words]
+
+
+@pytest.mark.parametrize("wild", ["apiGroups", "resources", "verbs"])
+def test_a_wildcard_is_refused(wild: str) -> None:
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]} | {wild: ["*"]}
+    with pytest.raises(RightsError, match="write what is meant"):
+        rights.of_role(a_role(rule))
+
+
+def test_the_page_says_of_each_role_what_its_manifest_says() -> None:
+    told = {(row.role, row.right) for row in rights.read(Path(documents.ROOT / documents.SECURITY).read_text())}
+    assert told == {(name, right) for name, found in rights.of_roles(ROLES).items() for right in found}
+
+
+def test_what_only_admission_asks_for_is_marked_and_is_a_right_of_the_operator() -> None:
+    rows = rights.read(rights.page(f"{rights.BEGIN}{rights.END}", ROLES))
+    marked = {(row.role, row.right.words) for row in rows if row.is_asked_by_admission}
+    assert marked == {("disttest-operator", words) for words in ASKED_BY_ADMISSION}
+
+
+def test_a_right_without_a_reason_and_a_reason_without_a_right_are_errors() -> None:
+    name = "disttest-operator-suspects"
+    others = [role for role in ROLES if role["metadata"]["name"] != name]
+    other = a_role({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}, name=name)
+    with pytest.raises(RightsError) as caught:
+        rights.tables([*others, other])
+    assert f"without a reason: get secrets of {name}; reasons without a right: patch nodes of {name}" in str(
+        caught.value
+    )
+
+
+def test_a_role_without_reasons_is_an_error() -> None:
+    with pytest.raises(RightsError, match="disttest-more"):
+        rights.tables([*ROLES, a_role(name="disttest-more")])
+
+
+def test_a_page_that_lost_its_marks_is_an_error() -> None:
+    with pytest.raises(RightsError, match="marks"):
+        rights.page("# Security", ROLES)
+
+
+def test_nobody_may_read_secrets_or_run_something_in_a_pod() -> None:
+    found = {right for role in ROLES for right in rights.of_role(role)}
+    never = ("secrets", "pods/exec", "pods/attach", "pods/portforward", "serviceaccounts/token")
+    assert not [right.words for right in found if right.resource in never]
+    assert Right("pods", "create") not in found
+    assert REASONS.keys() == rights.of_roles(ROLES).keys()
