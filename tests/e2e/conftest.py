@@ -18,6 +18,7 @@ from tests.support.traces import traces
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(pytest.mark.e2e)
+    items.sort(key=lambda item: item.path.name == "test_audit.py")  # it judges what all the others did
 
 
 @pytest.fixture(scope="session", autouse=True)

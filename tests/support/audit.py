@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +16,8 @@ Granted = tuple[str, Right]
 
 ACCOUNT = "system:serviceaccount:"
 NOBODY = "system:anonymous"
+OF_EVERYBODY = frozenset({"system:discovery"})
+"""Which kinds there are: Kubernetes tells it to whoever it knows, and kopf asks."""
 REVIEW = {"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]}
 BY_ROLE = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "[^"]+" of (?:Cluster)?Role "(?P<role>[^"]+)"')
 
@@ -171,6 +173,16 @@ def strangers(asked: Iterable[Request], users: Iterable[str]) -> list[Request]:
     """Requests of ServiceAccounts that are none of these, and of nobody: pods of runs have no business here."""
     known = set(users)
     return [request for request in asked if request.user not in known]
+
+
+def why_partial(folder: Path, files: Collection[Path], left_out: Sequence[str], arguments: Collection[str]) -> str:
+    """Why a session does not stand for all tests of a folder, by what it knew of them; nothing if it does."""
+    if chosen := [argument for argument in arguments if "::" in argument]:
+        return f"only {chosen[0]} was asked for"
+    if left_out:
+        return f"{len(left_out)} tests were left out, such as {left_out[0]}"
+    missing = sorted(file.name for file in folder.rglob("test_*.py") if file not in files)
+    return f"{len(missing)} files were left out, such as {missing[0]}" if missing else ""
 
 
 def told(what: Iterable[Request | Granted]) -> str:

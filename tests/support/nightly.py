@@ -28,9 +28,16 @@ def disttest(series: str, **spec: Any) -> Manifest:
     }
 
 
-def write_overlay(folder: Path, namespace: str, tests: dict[str, Manifest]) -> Path:
+def write_overlay(
+    folder: Path,
+    namespace: str,
+    tests: dict[str, Manifest],
+    *,
+    manifests: Path = MANIFESTS,
+    image: str = OPERATOR_IMAGE,
+) -> Path:
     """Every minute, suspended until a test wants a night; `tests` take the place of the component's."""
-    name, _, tag = OPERATOR_IMAGE.partition(":")
+    name, _, tag = image.partition(":")
     often = [
         {"op": "replace", "path": "/spec/schedule", "value": "* * * * *"},
         {"op": "replace", "path": "/spec/suspend", "value": True},
@@ -43,7 +50,7 @@ def write_overlay(folder: Path, namespace: str, tests: dict[str, Manifest]) -> P
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "namespace": namespace,
-        "components": [os.path.relpath(MANIFESTS / "nightly", folder)],
+        "components": [os.path.relpath(manifests / "nightly", folder)],
         "images": [{"name": "disttest-operator", "newName": name, "newTag": tag}],
         "patches": patches,
     }

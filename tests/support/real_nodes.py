@@ -48,6 +48,10 @@ def install(cluster: Cluster) -> None:
     """By `kubectl apply -k` and nothing else; back when the operator is ready."""
     overlay = str(MANIFESTS / "overlays" / "e2e")
     cluster.kubectl("apply", "-k", overlay)
+    wait_for_rollout(cluster)
+
+
+def wait_for_rollout(cluster: Cluster) -> None:
     limit = f"--timeout={ROLLOUT_SECONDS}s"
     said = cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/disttest-operator", limit, check=False)
     if "successfully rolled out" not in said:
@@ -65,12 +69,16 @@ def wait_until_ready(cluster: Cluster, name: str) -> None:
     cluster.wait_until(f"{name} is Ready", functools.partial(node_is_ready, cluster, name), READY_SECONDS)
 
 
-def node_of_operator(cluster: Cluster) -> str:
-    """Where the one that is active runs."""
+def active_operator(cluster: Cluster) -> Manifest:
+    """The pod that holds the Lease."""
     lease = cluster.get("lease", "disttest-operator", SYSTEM)
     holder = str((lease or {})["spec"]["holderIdentity"])
     pods = cluster.find("pods", SYSTEM, "app.kubernetes.io/name=disttest-operator")
-    return next(str(pod["spec"]["nodeName"]) for pod in pods if holder.startswith(pod["metadata"]["name"]))
+    return next(pod for pod in pods if holder.startswith(pod["metadata"]["name"]))
+
+
+def node_of_operator(cluster: Cluster) -> str:
+    return str(active_operator(cluster)["spec"]["nodeName"])
 
 
 def pods_of(cluster: Cluster, run: str) -> list[Manifest]:

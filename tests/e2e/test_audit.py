@@ -1,0 +1,94 @@
+"""What the API server's audit log says at the end: every right was used, nothing was refused, nobody else asked.
+
+These tests are the last of the session, and judge all of it. They use every right themselves, so that they say the same
+when they are run alone.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from documents import rights
+from documents.__main__ import ROOT, SECURITY
+from documents.reasons import REASONS
+from tests.support import audit, every_right
+from tests.support.audit import Granted, Request
+from tests.support.cluster import Cluster
+from tests.support.operator import config_map, disttest, finished
+from tests.support.real_nodes import NAMESPACE, SYSTEM
+
+OPERATOR = f"{audit.ACCOUNT}{SYSTEM}:disttest-operator"
+NIGHTLY = f"{audit.ACCOUNT}{every_right.NIGHTS}:disttest-nightly"
+OF_PEOPLE = frozenset({"disttest-edit", "disttest-view"})  # the administrator is no ServiceAccount
+OF_SCRAPERS = "disttest-metrics-reader"
+DOCUMENTED = rights.read(Path(ROOT / SECURITY).read_text())
+KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
+
+# Seen from inside a pod of a run: no token anywhere, and no address of a Service but the one of the API server itself,
+# which every kubelet tells every container.
+KEYLESS = """
+import os
+import pathlib
+
+def test_there_is_no_token_of_the_api():
+    assert not pathlib.Path("/var/run/secrets").exists()
+    mounts = pathlib.Path("/proc/self/mountinfo").read_text()
+    assert "serviceaccount" not in mounts
+
+def test_no_address_of_a_service_is_told():
+    told = {name for name in os.environ if name.endswith("_SERVICE_HOST")}
+    assert told <= {"KUBERNETES_SERVICE_HOST"}
+"""
+
+
+@pytest.fixture(scope="module")
+def all_are_used(installed: Cluster, stub_nodes: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    installed.apply(config_map(NAMESPACE, "keyless", KEYLESS))
+    suites = [{"name": "own", "configMap": {"name": "keyless"}}]
+    installed.apply(disttest(NAMESPACE, "keyless", suites=suites, nodes=1, ranksPerNode=1))
+    every_right.use(installed, stub_nodes[0], tmp_path_factory.mktemp("nightly"))
+
+
+def test_a_pod_of_a_run_finds_no_token(installed: Cluster, all_are_used: None) -> None:
+    status = finished(installed, NAMESPACE, "keyless", 120)
+    assert (status["verdict"], status["cases"]["passed"]) == ("Passed", 2), status
+
+
+@pytest.fixture(scope="module")
+def asked(installed: Cluster, all_are_used: None) -> list[Request]:
+    """By ServiceAccounts and by nobody, since the cluster began."""
+    assert installed.dev is not None
+    return audit.requests(installed.dev.state)
+
+
+@pytest.fixture(scope="module")
+def granted(installed: Cluster, asked: list[Request]) -> set[Granted]:
+    """By the roles and bindings that are there, whoever made them."""
+    found = json.loads(installed.kubectl("get", KINDS, "--all-namespaces", "-o", "json"))["items"]
+    return audit.granted(found, OPERATOR, NIGHTLY)
+
+
+def test_the_rights_that_are_there_are_those_of_the_documentation(granted: set[Granted]) -> None:
+    told = {(row.role, row.right) for row in DOCUMENTED if row.role not in {*OF_PEOPLE, OF_SCRAPERS}}
+    assert audit.told(granted) == audit.told(told)
+
+
+def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[Request]) -> None:
+    ours = [row for row in DOCUMENTED if row.role not in OF_PEOPLE]
+    never = audit.unused({(row.role, row.right) for row in ours}, audit.used(asked))
+    assert audit.told(never) == audit.told((row.role, row.right) for row in ours if row.is_asked_by_admission)
+
+
+def test_no_request_was_refused(asked: list[Request]) -> None:
+    assert audit.told(audit.refused(asked)) == ""
+
+
+def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[Request]) -> None:
+    assert audit.told(audit.by_other_roles(asked, {*REASONS, *audit.OF_EVERYBODY})) == ""
+
+
+def test_nobody_asked_but_the_operator_and_nightly_pods(asked: list[Request]) -> None:
+    assert audit.told(audit.strangers(asked, {OPERATOR, NIGHTLY})) == ""
+    assert {request.user for request in asked} == {OPERATOR, NIGHTLY}

@@ -1,0 +1,70 @@
+"""What the audit log says of a whole session: every right was used, and nothing was refused but what tests ask for.
+
+The same is held over real nodes by tests/e2e/test_audit.py. Here it is judged only after all tests of
+tests/integration, none left out and none failed: of a part it says nothing.
+"""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import pytest
+
+from documents import rights
+from documents.__main__ import ROOT, SECURITY
+from documents.reasons import REASONS
+from tests.support import audit, operator
+from tests.support.audit import Request
+
+OPERATOR = f"{audit.ACCOUNT}{operator.NAMESPACE}:{operator.ACCOUNT}"
+NAMESPACED = f"{audit.ACCOUNT}disttest-namespaced:disttest-operator"
+BEFORE = f"{audit.ACCOUNT}disttest-before:disttest-operator"
+ACCOUNTS = ("disttest-operator", "disttest-nightly")  # in whatever namespace
+OF_PEOPLE = frozenset({"disttest-edit", "disttest-view"})
+
+# Rights that tests take away on purpose, from whom.
+TAKEN_AWAY = {
+    (NAMESPACED, "list nodes"): "test_namespaced: an operator with Roles only",
+    (NAMESPACED, "create tokenreviews.authentication.k8s.io"): "test_namespaced: until an administrator grants it",
+    (BEFORE, "list nodes"): "test_schedules: an operator with Roles only",
+    (BEFORE, "list cronjobs.batch"): "test_schedules: one that was upgraded without its new rights",
+}
+IN_PASSING = "because it is being terminated"  # of a test that has ended, with its namespace and an operator at work
+
+
+@pytest.fixture(scope="module")
+def asked(request: pytest.FixtureRequest, deselected: Collection[pytest.Item]) -> list[Request]:
+    """By ServiceAccounts and by nobody, in the whole session."""
+    session = request.session
+    files = {item.path for item in (*session.items, *deselected)}
+    left_out = [item.nodeid for item in deselected if not item.get_closest_marker("soak")]
+    if why := audit.why_partial(Path(__file__).parent, files, left_out, request.config.args):
+        pytest.skip(f"of a part of the tests this says nothing: {why}")
+    if session.testsfailed:
+        pytest.skip(f"after {session.testsfailed} failed tests this says nothing")
+    dev = request.getfixturevalue("cluster").dev
+    if dev is None:
+        pytest.skip("KUBECONFIG chose a cluster whose audit log is not ours")
+    return audit.requests(dev.state)
+
+
+def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[Request]) -> None:
+    rows = [row for row in rights.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
+    never = audit.unused({(row.role, row.right) for row in rows}, audit.used(asked))
+    assert audit.told(never) == audit.told((row.role, row.right) for row in rows if row.is_asked_by_admission)
+
+
+def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(asked: list[Request]) -> None:
+    refused = [one for one in audit.refused(asked) if not (one.is_allowed and IN_PASSING in one.message)]
+    unexpected = [one for one in refused if (one.user, f"{one.right.verb} {one.right.resource}") not in TAKEN_AWAY]
+    assert audit.told(unexpected) == ""
+    met = {(one.user, f"{one.right.verb} {one.right.resource}") for one in refused}
+    assert TAKEN_AWAY.keys() == met, "what is expected here has to happen"
+
+
+def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[Request]) -> None:
+    assert audit.told(audit.by_other_roles(asked, {*REASONS, *audit.OF_EVERYBODY})) == ""
+
+
+def test_nobody_asked_but_operators_and_nightly_pods(asked: list[Request]) -> None:
+    others = [one for one in asked if one.user.rpartition(":")[2] not in ACCOUNTS]
+    assert audit.told(others) == ""
