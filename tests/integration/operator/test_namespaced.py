@@ -53,11 +53,12 @@ def may(cluster: Cluster, verb: str, what: str, *where: str) -> bool:
 def test_it_has_rights_in_its_namespaces_only(cluster: Cluster, kubeconfig: Path) -> None:
     assert may(cluster, "create", "jobs", "--namespace", RUNS)
     assert may(cluster, "update", "disttests.disttest.dev", "--subresource=finalizers", "--namespace", MORE)
-    assert may(cluster, "update", "leases", "--namespace", OWN)
+    assert may(cluster, "update", "leases/disttest-operator", "--namespace", OWN)
     assert not may(cluster, "list", "nodes")
     assert not may(cluster, "list", "disttests", "--all-namespaces")
     assert not may(cluster, "create", "jobs", "--namespace", OWN)
-    assert not may(cluster, "update", "leases", "--namespace", RUNS)
+    assert not may(cluster, "update", "leases/disttest-operator", "--namespace", RUNS)
+    assert not may(cluster, "update", "leases", "--namespace", OWN), "but its own"
 
 
 def test_runs_of_its_namespaces_come_to_their_verdict_and_others_are_left_alone(
