@@ -12,10 +12,9 @@ import pytest
 from documents import rights
 from documents.__main__ import ROOT, SECURITY
 from documents.reasons import REASONS
-from tests.support import audit, operator
+from tests.support import audit
 from tests.support.audit import Request
 
-OPERATOR = f"{audit.ACCOUNT}{operator.NAMESPACE}:{operator.ACCOUNT}"
 NAMESPACED = f"{audit.ACCOUNT}disttest-namespaced:disttest-operator"
 BEFORE = f"{audit.ACCOUNT}disttest-before:disttest-operator"
 ACCOUNTS = ("disttest-operator", "disttest-nightly")  # in whatever namespace

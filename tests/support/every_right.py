@@ -70,7 +70,7 @@ def runs() -> Iterator[Manifest]:
     yield run("missing-account", {"spec": {**told()["spec"], "serviceAccountName": "nobody"}}, **QUICK)
     yield run("missing-claim", told(), artifacts={"persistentVolumeClaim": "none"}, **QUICK)
     yield run("missing-list", told(), quarantine={"configMap": {"name": "none"}}, **QUICK)
-    yield run("too-large", {}, gpusPerNode=16, ranksPerNode=16, **QUICK)
+    yield run("too-large", told(), gpusPerNode=16, ranksPerNode=16, **QUICK)
 
 
 def passes(cluster: Cluster, name: str) -> None:
