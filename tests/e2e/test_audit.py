@@ -5,7 +5,6 @@ when they are run alone.
 """
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -44,11 +43,11 @@ def test_no_address_of_a_service_is_told():
 
 
 @pytest.fixture(scope="module")
-def all_are_used(installed: Cluster, stub_nodes: Sequence[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+def all_are_used(installed: Cluster, stub_nodes: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> None:
     installed.apply(config_map(NAMESPACE, "keyless", KEYLESS))
     suites = [{"name": "own", "configMap": {"name": "keyless"}}]
     installed.apply(disttest(NAMESPACE, "keyless", suites=suites, nodes=1, ranksPerNode=1))
-    every_right.use(installed, stub_nodes[0], tmp_path_factory.mktemp("nightly"))
+    every_right.use(installed, tmp_path_factory.mktemp("nightly"))
 
 
 def test_a_pod_of_a_run_finds_no_token(installed: Cluster, all_are_used: None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from tests.support import nightly, real_nodes, scraping
 from tests.support.cluster import Cluster, Manifest
 from tests.support.operator import disttest, finished, reaches_phase
-from tests.support.real_nodes import MANIFESTS, NAMESPACE, SYSTEM
+from tests.support.real_nodes import MANIFESTS, NAMESPACE, PROCESS_NODE, SYSTEM
 from tests.support.stub_nodes import told
 
 NIGHTS = "disttest-nightly"
@@ -31,14 +31,14 @@ print(urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_c
 QUICK: Manifest = {"timeouts": {"queueSeconds": 6, "joinSeconds": 30, "caseSeconds": 30, "runSeconds": 60}}
 
 
-def use(cluster: Cluster, node: str, folder: Path) -> None:
-    """All is begun at once; back when each has come to what it is for. `node` is blamed."""
+def use(cluster: Cluster, folder: Path) -> None:
+    """All is begun at once; back when each has come to what it is for."""
     restart_with(cluster, FLAGS)
     begin_a_night(cluster, folder)
     cluster.apply(list(runs()))
     passes(cluster, "kept-1")
     passes(cluster, "kept-2")
-    a_ledger_goes_and_a_node_is_labelled(cluster, node)
+    a_ledger_goes_and_a_node_is_labelled(cluster)
     a_second_gang_is_made(cluster)
     a_gang_is_suspended_and_cancelled(cluster)
     a_job_is_lost(cluster)
@@ -77,9 +77,9 @@ def passes(cluster: Cluster, name: str) -> None:
     assert finished(cluster, NAMESPACE, name)["verdict"] == "Passed"
 
 
-def a_ledger_goes_and_a_node_is_labelled(cluster: Cluster, node: str) -> None:
+def a_ledger_goes_and_a_node_is_labelled(cluster: Cluster) -> None:
     """By ledgers that an administrator wrote, since nobody wants to wait so long, or to break a node."""
-    blamed = {"name": node, "reason": "NodeLost", "times": 1, "confirmed": False, "lastTime": LONG_AGO}
+    blamed = {"name": PROCESS_NODE, "reason": "NodeLost", "times": 1, "confirmed": False, "lastTime": LONG_AGO}
     write_ledger(cluster, "forgotten", {"runCount": 3, "lastVerdict": "Passed", "lastCompletionTime": LONG_AGO})
     write_ledger(cluster, "blaming", {"blamedNodes": [blamed]})
     cluster.wait_until("the ledger is gone", lambda: not cluster.get("disttestseries", "forgotten", NAMESPACE))
