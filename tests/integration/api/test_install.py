@@ -5,6 +5,8 @@ import json
 import pytest
 import yaml
 
+from documents import rights as documented
+from documents.__main__ import ROOT, SECURITY
 from tests.support.api import MANIFESTS, Api
 from tests.support.cluster import Cluster
 
@@ -32,6 +34,16 @@ def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cl
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-", input=listed
     )
     assert len(made.splitlines()) == len(objects)
+
+
+@pytest.mark.parametrize("folder", ["base", "overlays/e2e", "overlays/namespaced", "overlays/nightly"])
+def test_every_role_that_is_installed_allows_what_the_documentation_says(folder: str, cluster: Cluster) -> None:
+    rendered = list(yaml.safe_load_all(cluster.kubectl("kustomize", str(MANIFESTS / folder))))
+    told = {(row.role, row.right) for row in documented.read((ROOT / SECURITY).read_text())}
+    found = documented.of_roles(rendered)
+    assert found
+    for role, allowed in found.items():
+        assert allowed == {right for name, right in told if name == role}, role
 
 
 @pytest.mark.parametrize("sample", sorted(path.name for path in (MANIFESTS / "samples").glob("*.yaml")))
