@@ -74,7 +74,8 @@ def runs() -> Iterator[Manifest]:
 
 
 def passes(cluster: Cluster, name: str) -> None:
-    assert finished(cluster, NAMESPACE, name)["verdict"] == "Passed"
+    status = finished(cluster, NAMESPACE, name)
+    assert status["verdict"] == "Passed", status
 
 
 def a_ledger_goes_and_a_node_is_labelled(cluster: Cluster) -> None:
@@ -115,7 +116,8 @@ def a_gang_is_suspended_and_cancelled(cluster: Cluster) -> None:
 def a_job_is_lost(cluster: Cluster) -> None:
     reaches_phase(cluster, NAMESPACE, "robbed", "Running")
     cluster.kubectl("delete", "job", "robbed-a1", "-n", NAMESPACE, "--wait=false")
-    assert finished(cluster, NAMESPACE, "robbed")["verdict"] != "Passed"
+    status = finished(cluster, NAMESPACE, "robbed")
+    assert status["verdict"] != "Passed", status
 
 
 def names_that_are_missing(cluster: Cluster) -> None:
@@ -126,7 +128,8 @@ def names_that_are_missing(cluster: Cluster) -> None:
 
 
 def no_node_is_large_enough(cluster: Cluster) -> None:
-    assert finished(cluster, NAMESPACE, "too-large")["verdict"] == "InfraFailed"
+    status = finished(cluster, NAMESPACE, "too-large")
+    assert (status["verdict"], status["reason"]) == ("Errored", "TooFewGpus"), status
 
 
 def a_run_goes_by_its_ttl(cluster: Cluster) -> None:
