@@ -1,7 +1,7 @@
 """An operator with exactly the rights of manifests/rbac, for the tests that ask for one."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,25 +9,6 @@ import pytest
 from tests.support import operator as support
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator
-
-DESELECTED = pytest.StashKey[list[pytest.Item]]()
-JUDGES = Path(__file__).with_name("test_audit.py")  # what all the others did
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path == JUDGES)
-
-
-def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    for item in items:
-        item.config.stash.setdefault(DESELECTED, []).append(item)
-
-
-@pytest.fixture(scope="session")
-def deselected(pytestconfig: pytest.Config) -> list[pytest.Item]:
-    """Tests that this session was told to leave out."""
-    return pytestconfig.stash.get(DESELECTED, [])
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,11 @@
 """What was asked of an API server, by its audit log: which rights were used, and what was refused."""
 
 import json
+import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +17,8 @@ Manifest = dict[str, Any]
 Granted = tuple[str, Right]
 """A right and the role that has it."""
 
+FOLDER = "DISTTEST_AUDIT_LOGS"
+"""Variable that names where clusters leave their logs."""
 ACCOUNT = "system:serviceaccount:"
 NOBODY = "system:anonymous"
 OF_EVERYBODY = frozenset({"system:discovery"})
@@ -51,10 +56,24 @@ def write_policy(file: Path, rules: Manifest) -> str:
     return str(file)
 
 
-def lines(state: Path) -> Iterator[Manifest]:
-    """All that a cluster wrote down so far; the API server keeps full files beside the newest, by their time."""
+def keep(state: Path) -> None:
+    """Of a cluster that ends, for whoever judges all of them; where nobody is going to, nothing is kept."""
+    if folder := os.environ.get(FOLDER):
+        logs = (Path(tempfile.mkdtemp(dir=folder)) / AUDIT_LOG).parent
+        logs.mkdir()
+        for file in _files(state):
+            shutil.copy(file, logs)
+
+
+def _files(state: Path) -> list[Path]:
+    """The API server keeps full ones beside the newest, by their time."""
     newest = state / AUDIT_LOG
-    for file in (*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest):
+    return [*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest]
+
+
+def lines(state: Path) -> Iterator[Manifest]:
+    """All that a cluster wrote down so far."""
+    for file in _files(state):
         for line in file.read_text().splitlines(keepends=True):
             if line.endswith("\n"):  # the last one may be half written
                 yield json.loads(line)
@@ -173,16 +192,6 @@ def strangers(asked: Iterable[Request], users: Iterable[str]) -> list[Request]:
     """Requests of ServiceAccounts that are none of these, and of nobody: pods of runs have no business here."""
     known = set(users)
     return [request for request in asked if request.user not in known]
-
-
-def why_partial(folder: Path, files: Collection[Path], left_out: Sequence[str], arguments: Collection[str]) -> str:
-    """Why a session does not stand for all tests of a folder, by what it knew of them; nothing if it does."""
-    if chosen := [argument for argument in arguments if "::" in argument]:
-        return f"only {chosen[0]} was asked for"
-    if left_out:
-        return f"{len(left_out)} tests were left out, such as {left_out[0]}"
-    missing = sorted(file.name for file in folder.rglob("test_*.py") if file not in files)
-    return f"{len(missing)} files were left out, such as {missing[0]}" if missing else ""
 
 
 def told(what: Iterable[Request | Granted]) -> str:

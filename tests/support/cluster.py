@@ -171,6 +171,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         return
     with fresh_cluster(directory, say) as fresh:
         yield fresh
+        audit.keep(directory / "state")
 
 
 @pytest.fixture

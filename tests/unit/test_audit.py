@@ -136,20 +136,17 @@ def test_of_all_that_is_asked_bodies_are_written_down_of_access_reviews_only() -
     assert [rule["resources"] for rule in bodies] == [groups]
 
 
-@pytest.mark.parametrize(
-    ("files", "left_out", "arguments", "words"),
-    [
-        (["test_a.py", "b/test_b.py"], [], ["tests/integration"], ""),
-        (["test_a.py", "b/test_b.py"], [], ["b/test_b.py::test_one"], "only b/test_b.py::test_one was asked for"),
-        (["test_a.py", "b/test_b.py"], ["x::y"], ["tests/integration"], "1 tests were left out, such as x::y"),
-        (["test_a.py"], [], ["tests/integration"], "1 files were left out, such as test_b.py"),
-    ],
-    ids=["whole", "one test", "by a word", "some files"],
-)
-def test_a_session_of_some_tests_is_told_from_a_whole_one(
-    tmp_path: Path, files: list[str], left_out: list[str], arguments: list[str], words: str
+def test_logs_of_clusters_that_end_are_kept_where_somebody_wants_to_judge_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "b").mkdir()
-    for name in ("test_a.py", "b/test_b.py", "conftest.py"):
-        (tmp_path / name).touch()
-    assert audit.why_partial(tmp_path, [tmp_path / name for name in files], left_out, arguments) == words
+    newest = tmp_path / "state" / AUDIT_LOG
+    newest.parent.mkdir(parents=True)
+    newest.write_text(f"{json.dumps(an_event())}\n")
+    monkeypatch.delenv(audit.FOLDER, raising=False)
+    audit.keep(tmp_path / "state")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setenv(audit.FOLDER, str(kept))
+    audit.keep(tmp_path / "state")
+    audit.keep(tmp_path / "state")
+    assert [len(audit.requests(state)) for state in kept.iterdir()] == [1, 1]
