@@ -1,6 +1,16 @@
 """What the command line says when it cannot do what was asked."""
 
+import sys
+
 from disttest_cli.exits import Exit
+from disttest_contract import harmless, limits
+
+LINE_BYTES = 16 << 10  # an answer of the API server may quote a whole object
+
+
+def warn(words: str) -> None:
+    """One line on standard error: it may quote files, answers and arguments."""
+    print(f"disttest: {limits.cut(harmless.line(words), LINE_BYTES)}", file=sys.stderr, flush=True)
 
 
 class CommandError(Exception):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.errors import CommandError, UsageError, warn
 from disttest_cli.exits import INTERRUPTED, PIPE_CLOSED
 
 PLUGIN = "kubectl-disttest"  # the program's name by which kubectl finds it
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return _execute(sys.argv[1:] if arguments is None else arguments)
     except CommandError as error:
-        print(f"disttest: {error}", file=sys.stderr)
+        warn(str(error))
         return error.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

@@ -7,10 +7,19 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TextIO
 
+from disttest_contract import harmless
+
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 CHATTY = ("kopf", "aiohttp", "kubernetes")  # what they tell at info is about themselves
 
 log = logging.getLogger(__name__)
+
+
+class TextFormatter(logging.Formatter):
+    """A line each; what goes on below it is indented, so that nobody's name or message can begin a line of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override came with 3.12
+        return harmless.block(super().format(record)).replace("\n", "\n    ")
 
 
 class JsonFormatter(logging.Formatter):
@@ -21,18 +30,18 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": harmless.block(record.getMessage()),
         }
         exception = self.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
         if words := "\n".join(filter(None, (exception, record.stack_info))):
-            said["exception"] = words
+            said["exception"] = harmless.block(words)
         return json.dumps(said, ensure_ascii=False)
 
 
 def set_up(level: str, log_format: str, stream: TextIO | None = None) -> None:
     """For the whole process, warnings and what ends it included."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if log_format == "json" else logging.Formatter(TEXT))
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter(TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     sys.excepthook = _log_uncaught

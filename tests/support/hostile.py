@@ -1,6 +1,11 @@
-"""A report that test code has forged: every text in it is out for trouble, and so are its numbers."""
+"""A report that test code has forged: every text in it is out for trouble, and so are its numbers.
+
+`forbidden` finds what must reach nobody. It goes by what people see, not by how the product makes it harmless.
+"""
 
 import dataclasses
+import re
+import unicodedata
 from typing import Any
 
 from disttest_cli.formats.subject import Subject
@@ -15,7 +20,27 @@ ESCAPES = "\x1b[2J\x1b[31mred\x1b]0;owned\x07 null\x00 back\x08\x7f\x9b31m"
 BIDI = "user\u202etxt.exe\u202c \u2066hidden\u2069 zero\u200bwidth\ufeff"
 QUOTES = "' onmouseover='document.title=1' \" style=\"background:url(https://example.invalid/x)\" ]]> --> {{ 7 * 7 }}"
 LONE = "half \ud800 a pair"
-NASTY = f"{SCRIPT} {ESCAPES} {BIDI} {QUOTES} {LONE}"
+UNSEEN = "filler\u3164 blank\u2800 joiner\u034f tag\U000e0041 none\uffff \u2028\u2029\x85 private\ue000"
+ZALGO = "z" + "\u0301\u0489" * 40
+LINK = "\x1b]8;;https://example.invalid/\x1b\\click\x1b]8;;\x1b\\"
+COMMANDS = (
+    "##[error]owned ##vso[task.setvariable variable=PATH]/tmp ##teamcity[buildStatus text='owned']\n"
+    "::error file=a.py,line=1::owned\r\n  ::set-output name=x::owned\r::stop-commands::owned\x0b::add-mask::1\n"
+    "section_start:1:owned[collapsed=true]\r\x1b[0Kowned"
+)
+MARKDOWN = "``` ~~~ @everyone [a](https://example.invalid) ![b](https://example.invalid) |a|b| <h1>c</h1> #1\n# d\n- e"
+FORMULA = "=HYPERLINK(1)"
+NASTY = f"{SCRIPT} {ESCAPES} {BIDI} {QUOTES} {LONE} {UNSEEN} {ZALGO} {LINK} {COMMANDS} {MARKDOWN} {FORMULA}"
+STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # what obeys, hides, is half a character or none
+FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U000e0100")
+PAINT = re.compile(r"^[\u0300-\u036f]|(?:[\u0300-\u036f\u0483-\u0489]){5}", re.MULTILINE)
+OBEYED = re.compile(r"^\s*::|##(?:vso|teamcity)?\[", re.MULTILINE)  # by GitHub, Azure, TeamCity
+
+
+def forbidden(text: str) -> list[str]:
+    """What in a text, of which line feeds and tabs belong to its form, would steer a terminal, a reader or a CI system."""
+    unseen = {one for one in text if one not in "\n\t" and (unicodedata.category(one) in STEERING or one in FILLERS)}
+    return [*map(ascii, sorted(unseen)), *PAINT.findall(text), *OBEYED.findall(text)]
 
 
 def a_hostile_subject() -> Subject:

@@ -8,6 +8,7 @@ from typing import Any
 from disttest_cli.kube.cluster import Cluster
 from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line
+from disttest_contract import harmless
 
 
 class State(StrEnum):
@@ -67,9 +68,9 @@ def lines(checks: Sequence[Check]) -> list[Line]:
     shown = []
     for check in checks:
         head = (check.state.value.ljust(STATE_WIDTH), STYLES[check.state])
-        shown.append(terminal.line(head, check.name.ljust(width), terminal.harmless(check.words)))
+        shown.append(terminal.line(head, check.name.ljust(width), harmless.line(check.words)))
         if check.advice:
-            shown.append(terminal.line(" " * (STATE_WIDTH + width), f"To do: {terminal.harmless(check.advice)}"))
+            shown.append(terminal.line(" " * (STATE_WIDTH + width), f"To do: {harmless.line(check.advice)}"))
     return [*shown, Line(), terminal.line(_summary(checks))]
 
 

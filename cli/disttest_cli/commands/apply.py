@@ -1,14 +1,13 @@
 """`disttest apply`: the DistTest of a file, created on a cluster; with --wait until its verdict."""
 
 import signal
-import sys
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from disttest_cli import applying, exits, manifests, options
-from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.errors import CommandError, UsageError, warn
 from disttest_cli.exits import Exit
 from disttest_cli.kube import connecting, resources, runs, waiting
 from disttest_cli.kube.cluster import (
@@ -24,6 +23,7 @@ from disttest_cli.kube.cluster import (
 from disttest_cli.kube.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
 from disttest_cli.screen import live, terminal
 from disttest_cli.words import following, lenient, telling
+from disttest_contract import harmless
 
 
 @click.command("apply")
@@ -108,7 +108,7 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
         if clock.now() + PAUSE_SECONDS > deadline:
             raise CommandError(str(trouble), Exit.UNREACHABLE) from trouble
         if str(trouble) != told:
-            _warn(f"{trouble}; trying again for {PATIENCE_SECONDS} s")
+            warn(f"{trouble}; trying again for {PATIENCE_SECONDS} s")
         told = str(trouble)
         clock.sleep(PAUSE_SECONDS)
 
@@ -171,7 +171,7 @@ def _watch(server: Cluster, found: Found, seconds: int, clock: Clock) -> dict[st
     run, out = found.run, terminal.console()
     if not live.fits(out):
         lines = telling.Lines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
-        return waiting.wait(server, run, seconds=seconds, see=lines.see, warn=_warn, clock=clock)
+        return waiting.wait(server, run, seconds=seconds, see=lines.see, warn=warn, clock=clock)
     with live.LiveView(out, _gang(found.body)) as view:
         told = telling.Live(view=view)
         return waiting.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
@@ -187,8 +187,4 @@ def _goes_on(run: Run) -> str:
 
 
 def _say(line: str) -> None:
-    print(terminal.harmless_line(line), flush=True)
-
-
-def _warn(line: str) -> None:
-    print(f"disttest: {line}", file=sys.stderr, flush=True)
+    print(harmless.exact_line(line), flush=True)

@@ -1,7 +1,6 @@
 """`disttest compare`: what changed from one run to another, or from one night of a series to the last."""
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ import click
 from disttest_cli import options
 from disttest_cli.comparing import markdown, plain_json, text
 from disttest_cli.comparing.compare import compare
-from disttest_cli.errors import UsageError
+from disttest_cli.errors import UsageError, warn
 from disttest_cli.kube import stored
 from disttest_cli.screen import terminal
 from disttest_contract.exits import ExitCode
@@ -127,5 +126,5 @@ def _earlier(place: _Place, a: Report, b: Report, most: int) -> list[Report]:
 
     found, missing = references.earlier(place.server, place.chosen, a, b, most)
     for why in missing:
-        print(f"disttest: left out: {why}", file=sys.stderr, flush=True)
+        warn(f"left out: {why}")
     return found

@@ -13,6 +13,7 @@ from disttest_cli.kube.cluster import Body
 from disttest_cli.screen import terminal
 from disttest_cli.words import lenient, series_text
 from disttest_cli.words.nights import Series
+from disttest_contract import harmless
 
 WIDE = "wide"
 LIMIT = 30  # a ledger has no more nights
@@ -57,7 +58,7 @@ def command(
     if output in ("json", "yaml"):
         sys.stdout.write(printing.document(_document(series, limit), output))
     elif output == "name":
-        print(f"{references.KIND}/{terminal.harmless(series.name)}")
+        print(f"{references.KIND}/{harmless.line(series.name)}")
     else:
         terminal.show(series_text.page(series, limit=limit, wide=output == WIDE))
     return 0
@@ -69,7 +70,7 @@ def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
         sys.stdout.write(printing.document({"series": items}, output))
     elif output == "name":
         for body in bodies:
-            print(f"{references.KIND}/{terminal.harmless(lenient.name(body))}")
+            print(f"{references.KIND}/{harmless.line(lenient.name(body))}")
     elif bodies:
         terminal.show(series_text.series_table(bodies, now=datetime.now(UTC), namespaces=not namespace))
     else:

@@ -1,12 +1,11 @@
 """`disttest logs NAME`: what the pods of a run wrote, and what the report has where they are gone."""
 
-import sys
 from collections.abc import Sequence
 
 import click
 
 from disttest_cli import options
-from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.errors import CommandError, UsageError, warn
 from disttest_cli.kube import connecting, pod_logs, runs, stored
 from disttest_cli.kube.cluster import Body, Cluster
 from disttest_cli.kube.waiting import Clock
@@ -85,7 +84,7 @@ def command(
 
 def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> pod_logs.Gang:
     if follow:
-        return pod_logs.wait_for(server, body, attempt, Clock(), _warn)
+        return pod_logs.wait_for(server, body, attempt, Clock(), warn)
     return pod_logs.find(server, body, attempt)
 
 
@@ -123,7 +122,7 @@ def _print(
             output.line(line, f"[node {part.node}] " if is_several else "")
     if parts[len(shown) :]:
         rest = ", ".join(f"--rank {part.rank}" for part in parts[len(shown) : 2 * len(shown)] if part.rank is not None)
-        _warn(f"and {len(parts) - len(shown)} more are blamed: {rest} …")
+        warn(f"and {len(parts) - len(shown)} more are blamed: {rest} …")
 
 
 def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Report | None) -> int:
@@ -141,12 +140,8 @@ def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Repor
             f"the pods of attempt {attempt} of {name} are gone, and its report has nothing about these ranks"
         )
     source = "its report" if report else "its status"
-    _warn(f"the pods of attempt {attempt} of {name} are gone, and their logs with them; this is what {source} has")
+    warn(f"the pods of attempt {attempt} of {name} are gone, and their logs with them; this is what {source} has")
     output = Output()
     for line in lines:
         output.text(line)
     return 0
-
-
-def _warn(words: str) -> None:
-    print(f"disttest: {words}", file=sys.stderr, flush=True)

@@ -12,6 +12,7 @@ from disttest_cli.formats.subject import Subject
 from disttest_cli.kube import stored
 from disttest_cli.screen import outputs, rendering, terminal
 from disttest_cli.screen.outputs import Output
+from disttest_contract import harmless
 
 EXAMPLES = """\b
 Examples:
@@ -73,7 +74,7 @@ def command(  # an argument for each option
     for output, text in texts:
         _deliver(output, text)
     if all(output.path for output in chosen):
-        terminal.console().print("\n".join(terminal.harmless(f"{one.format}: {one.path}") for one in chosen))
+        terminal.console().print("\n".join(harmless.line(f"{one.format}: {one.path}") for one in chosen))
     return 0
 
 

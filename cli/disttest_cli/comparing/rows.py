@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from disttest_cli.comparing.compare import show_time
 from disttest_cli.comparing.model import CaseChange, Comparison, Difference, Drift, Kind, Pace, Speed, Trend
-from disttest_cli.screen import terminal
-from disttest_contract import gist, limits, ranks
+from disttest_contract import gist, harmless, limits, ranks
 from disttest_contract.outcomes import Outcome
 from disttest_contract.report import Report
 from disttest_contract.units import show_bytes, show_speeds
@@ -74,12 +73,12 @@ def where(one: CaseChange) -> str:
 
 
 def warning(text: str) -> str:
-    return limits.cut(terminal.harmless(text[: 4 * WARNING_BYTES]), WARNING_BYTES)
+    return limits.cut(harmless.line(text[: 4 * WARNING_BYTES]), WARNING_BYTES)
 
 
 def message(one: CaseChange) -> str:
     said = gist.short(one.message[: limits.MESSAGE_BYTES])[: 4 * MESSAGE_BYTES]
-    return limits.cut(terminal.harmless(said), MESSAGE_BYTES)
+    return limits.cut(harmless.line(said), MESSAGE_BYTES)
 
 
 def drift(one: Drift) -> Row:
@@ -139,7 +138,7 @@ def without_empty(head: Row, rows: Iterable[Row]) -> list[Row]:
 
 
 def short(text: str) -> str:
-    return limits.cut(terminal.harmless(text[: 4 * NAME_BYTES]), NAME_BYTES)
+    return limits.cut(harmless.line(text[: 4 * NAME_BYTES]), NAME_BYTES)
 
 
 def _seconds(seconds: float) -> str:

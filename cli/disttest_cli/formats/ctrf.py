@@ -9,6 +9,7 @@ from typing import Any
 from disttest_cli.formats import names, plain, standing, telling
 from disttest_cli.formats.standing import Notice
 from disttest_cli.formats.subject import Subject
+from disttest_contract import harmless
 from disttest_contract.case_result import CaseResult, Earlier
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.report import Report, SuiteResult
@@ -201,4 +202,4 @@ def _filled(values: Json, keep: frozenset[str] = frozenset()) -> Json:
 
 def _id(*parts: str) -> str:
     """The same in every run: what a case is called, and nothing else."""
-    return str(uuid.uuid5(SPACE, plain.visible("\n".join(parts))))
+    return str(uuid.uuid5(SPACE, harmless.block("\n".join(parts))))

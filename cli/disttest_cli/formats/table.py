@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from disttest_cli.formats import bandwidth, plain
-from disttest_contract import limits
+from disttest_cli.formats import bandwidth
+from disttest_contract import harmless, limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
 from disttest_contract.thresholds import Threshold
@@ -41,12 +41,7 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
         lines += ["", f"left out of the report for its size: {report.trimmed}"]
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
-    return "\n".join(map(_harmless, lines)) + "\n"
-
-
-def _harmless(line: str) -> str:
-    """One line that a terminal shows and does not obey, whatever the tests have put there."""
-    return plain.visible(line).replace("\n", "\\n")
+    return "\n".join(map(harmless.exact_line, lines)) + "\n"
 
 
 def _rows(report: Report) -> list[tuple[str, ...]]:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import connecting, resources, runs, stored
 from disttest_cli.kube.cluster import Body, Cluster
-from disttest_cli.screen.terminal import harmless
 from disttest_cli.words import lenient, nights
 from disttest_cli.words.nights import Night, Series
+from disttest_contract import harmless
 from disttest_contract.report import Report
 from disttest_operator.core import schema
 
@@ -26,7 +26,7 @@ def report(server: Cluster, namespace: str, reference: str) -> Report:
     name = runs.bare_name(reference)
     if not schema.matches(runs.NAME, name):
         raise UsageError(
-            f"{harmless(reference)!r} is neither a run, a night nor a file: runs are in `disttest list -n "
+            f"{harmless.line(reference)!r} is neither a run, a night nor a file: runs are in `disttest list -n "
             f"{namespace}`, nights are SERIES@{nights.NEWEST}, files have a slash or end in .json or .json.gz"
         )
     return stored.find(server, namespace, name).report
@@ -68,7 +68,9 @@ def series(server: Cluster, namespace: str, name: str) -> Series:
     """Raises CommandError with one line that says why there is none, and what to do."""
     bare = name.removeprefix(f"{KIND}/")
     if not schema.matches(runs.NAME, bare):
-        raise UsageError(f"{harmless(name)!r} is no name of a series: `disttest history -n {namespace}` shows them")
+        raise UsageError(
+            f"{harmless.line(name)!r} is no name of a series: `disttest history -n {namespace}` shows them"
+        )
     with connecting.explaining():
         body = server.get(resources.SERIES, namespace, bare)
         known = [] if body else [lenient.name(one) for one in server.list(resources.SERIES, namespace)]

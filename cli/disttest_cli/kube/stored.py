@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.kube import resources
-from disttest_cli.screen.terminal import harmless
 from disttest_cli.words import following
-from disttest_contract import limits
+from disttest_contract import harmless, limits
 from disttest_contract.report import InvalidReportError, Report
 from disttest_operator.core.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
 
@@ -188,4 +187,4 @@ def _damaged(place: _Place, namespace: str, problem: str) -> UsageError:
 
 
 def _sentence(said: object) -> str:
-    return limits.cut(harmless(str(said)), SENTENCE_BYTES)
+    return limits.cut(harmless.line(str(said)), SENTENCE_BYTES)

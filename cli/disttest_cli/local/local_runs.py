@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shlex
-import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,11 +11,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from disttest_cli.errors import UsageError
+from disttest_cli.errors import UsageError, warn
 from disttest_cli.formats import table
 from disttest_cli.local import agents
 from disttest_cli.screen import live, terminal
 from disttest_cli.screen.live import Gang, LiveView
+from disttest_contract import harmless
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.outcomes import Verdict
 from disttest_contract.plan import RunPlan
@@ -43,7 +43,7 @@ def run(tests: Sequence[LocalTest], *, keeps_going: bool, shows_all: bool) -> in
         left = [other.plan.name for other in tests[number:]]
         if left and (is_interrupted or (code and not keeps_going)):
             advice = "" if is_interrupted else "; --keep-going runs them all the same"
-            _warn(f"not run, since {one.plan.name} did not pass: {', '.join(left)}{advice}")
+            warn(f"not run, since {one.plan.name} did not pass: {', '.join(left)}{advice}")
             break
     return max(codes)
 
@@ -68,7 +68,7 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
     console = terminal.console()
     result = asyncio.run(_watched(one.plan, console, environ, shows_all=shows_all))
     if result.report is None:
-        _warn(f"{one.plan.name}: {terminal.harmless(result.problem)}; the leader ended with {result.exit_code}")
+        warn(f"{one.plan.name}: {harmless.line(result.problem)}; the leader ended with {result.exit_code}")
         is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # without a report nothing is green
         return (result.exit_code if is_known else ExitCode.INFRASTRUCTURE), result.is_interrupted
     show_report(console, result.report, one)
@@ -99,7 +99,7 @@ class Lines:
 
     def take(self, line: str) -> None:
         if self.shows_all:
-            for one in terminal.harmless_lines(line):
+            for one in harmless.lines(line):
                 self.view.say(Text(one))
         elif line.startswith(WARNING):
             self.view.say(line)
@@ -108,15 +108,15 @@ class Lines:
 
 
 def _print(line: str) -> None:
-    for one in terminal.harmless_lines(line) or [""]:
+    for one in harmless.lines(line) or [""]:
         print(one, flush=True)
 
 
 def show_report(console: Console, report: Report, one: LocalTest) -> None:
     lines = [
-        harmless
+        one_line
         for line in table.render_report(report, one.plan.thresholds).splitlines()
-        for harmless in terminal.harmless_lines(line) or [""]
+        for one_line in harmless.lines(line) or [""]
     ]
     console.print()
     for line in lines[:-1]:
@@ -125,11 +125,11 @@ def show_report(console: Console, report: Report, one: LocalTest) -> None:
     try:
         one.report.write_bytes(report.dumps())
     except OSError as error:
-        _warn(f"the report cannot be written to {one.report}: {error.strerror}")
+        warn(f"the report cannot be written to {one.report}: {error.strerror}")
         return
-    console.print(Text(f"report: {terminal.harmless(str(one.report))}"))
+    console.print(Text(f"report: {harmless.line(str(one.report))}"))
     if console.is_terminal:
-        file = terminal.harmless(shlex.quote(str(one.report)))
+        file = harmless.line(shlex.quote(str(one.report)))
         console.print(Text(f"as a page: disttest report -f {file} -o html=report.html", style=terminal.QUIET))
         if report.verdict is not Verdict.PASSED:
             console.print(Text("what ranks wrote: run again with --verbose", style=terminal.QUIET))
@@ -143,11 +143,7 @@ def _prepare_artifacts(test: DistTest, plan: RunPlan) -> None:
         except OSError as error:
             raise UsageError(f"--artifacts {plan.artifacts} cannot be made: {error.strerror}") from error
     elif claim:
-        _warn(
+        warn(
             f"{test.name}: the claim {claim!r} is not here, what is too large for the report is not kept: "
             "say --artifacts DIR to keep it"
         )
-
-
-def _warn(line: str) -> None:
-    print(f"disttest: {line}", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from disttest_cli.screen import terminal
+from disttest_contract import harmless
 from disttest_contract.outcomes import Outcome
 from disttest_contract.progress import Failure, Progress
 
@@ -59,7 +60,7 @@ class LiveView:
 
     def step(self, text: str) -> None:
         """What the run is at, before its leader says anything: `Queued: …`."""
-        self._enter(terminal.harmless(text))
+        self._enter(harmless.line(text))
 
     def feed(self, progress: Progress) -> None:
         """The newest that is known. Failures that are new are said above."""
@@ -74,7 +75,7 @@ class LiveView:
 
     def say(self, line: str | Text) -> None:
         """A line above; a string is made harmless."""
-        self._console.print(line if isinstance(line, Text) else Text(terminal.harmless(line)))
+        self._console.print(line if isinstance(line, Text) else Text(harmless.line(line)))
 
     def __rich__(self) -> RenderableType:
         """The two lines as they are now."""
@@ -115,7 +116,7 @@ def render(progress: Progress | None, gang: Gang, *, step: str, step_for: float,
     if not progress.current_case:
         return head
     case = f"{progress.suite}: {progress.current_case}"
-    return Group(head, _Fitting(f"  {terminal.harmless(case)}", f"  {seconds(case_for)}"))
+    return Group(head, _Fitting(f"  {harmless.line(case)}", f"  {seconds(case_for)}"))
 
 
 def _line(step: str, bar: ProgressBar, text: str, step_for: float) -> RenderableType:
@@ -123,7 +124,7 @@ def _line(step: str, bar: ProgressBar, text: str, step_for: float) -> Renderable
     for _ in range(4):
         line.add_column(no_wrap=True)
     line.add_row(
-        Text(terminal.harmless(step), style=terminal.STRONG),
+        Text(harmless.line(step), style=terminal.STRONG),
         bar,
         Text(text),
         Text(seconds(step_for), style=terminal.QUIET),
@@ -174,7 +175,7 @@ def failure_line(failure: Failure) -> Text:
     text = f" {failure.suite}: {failure.case}" + (f" ({where})" if where else "")
     message = failure.message.strip().splitlines()
     text += f": {message[0]}" if message else ""
-    return Text.assemble(terminal.styled(failure.outcome.value), f" {terminal.harmless(text)}")
+    return Text.assemble(terminal.styled(failure.outcome.value), f" {harmless.line(text)}")
 
 
 def seconds(number: float) -> str:

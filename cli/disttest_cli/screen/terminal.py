@@ -9,6 +9,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from disttest_contract import harmless
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 
 Line = Text  # with its styles
@@ -64,7 +65,7 @@ def console(stream: TextIO | None = None) -> Console:
 
 def styled(word: str) -> Text:
     """A verdict or outcome in its colour; everything else as it is."""
-    return Text(harmless(word), style=STYLES.get(word, ""))
+    return Text(harmless.line(word), style=STYLES.get(word, ""))
 
 
 def coloured(line: str) -> Text:
@@ -76,27 +77,12 @@ def coloured(line: str) -> Text:
     return text
 
 
-def harmless(text: str) -> str:
-    """One line that a terminal shows as it is: what test code wrote could steer it otherwise."""
-    return harmless_line(" ".join(text.split()))
-
-
-def harmless_lines(text: str) -> list[str]:
-    """The same for a text of several lines; what indents a line stays."""
-    return [harmless_line(one) for one in text.expandtabs(4).splitlines()]
-
-
-def harmless_line(text: str) -> str:
-    """The same for one line of which every space counts."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
-
-
 def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = frozenset()) -> list[Text]:
     """Columns as kubectl has them: the first row is their head, two spaces between them; `numbers` stand to the right.
 
     Strings are made harmless.
     """
-    cells = [[cell if isinstance(cell, Text) else Text(harmless(cell)) for cell in row] for row in rows]
+    cells = [[cell if isinstance(cell, Text) else Text(harmless.line(cell)) for cell in row] for row in rows]
     widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:
@@ -118,7 +104,7 @@ def line(*parts: str | Text | tuple[str, str]) -> Line:
             made.append_text(part)
         else:
             words, style = part if isinstance(part, tuple) else (part, "")
-            made.append(harmless_line(words), style=style)
+            made.append(harmless.exact_line(words), style=style)
     return made
 
 

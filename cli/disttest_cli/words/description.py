@@ -10,6 +10,7 @@ from disttest_cli.kube.cluster import Body
 from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line
 from disttest_cli.words import advice, following, lenient, listing, spans
+from disttest_contract import harmless
 from disttest_contract.report import Report
 
 LABEL_WIDTH = 10
@@ -80,7 +81,7 @@ def _headline(seen: Seen) -> list[Line]:
 
 def _message(status: Mapping[str, Any]) -> list[Line]:
     label = "Why" if status.get("verdict") else "Waits for"
-    message = terminal.harmless(lenient.text(status.get("message")))
+    message = harmless.line(lenient.text(status.get("message")))
     return [field(label, message)] if message else []
 
 
@@ -99,7 +100,7 @@ def _progress(seen: Seen) -> list[Line]:
     where = f", suite {min(lenient.count(told.get('suitesDone')) + 1, suites)} of {suites}: {suite}" if suite else ""
     age = spans.since(lenient.moment(told.get("time")), seen.now)
     lines = [field("Progress", bar(done, total), f" {done}/{total} cases{where}")] if total else []
-    lines += [field("In flight", terminal.harmless(case))] if case else []
+    lines += [field("In flight", harmless.line(case))] if case else []
     joined = f"{lenient.count(told.get('nodesJoined'))} of {runs.nodes(seen.body)} nodes"
     return [*lines, field("Joined", f"{joined}; all this {age} ago" if age else joined)]
 

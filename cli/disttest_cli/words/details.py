@@ -9,7 +9,7 @@ from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line
 from disttest_cli.words import following, lenient, spans
 from disttest_cli.words.description import Seen, heading
-from disttest_contract import units
+from disttest_contract import harmless, units
 from disttest_contract.outcomes import BAD, Counts, Outcome, Verdict
 from disttest_contract.report import Report
 
@@ -140,7 +140,7 @@ def _failure(failure: Mapping[str, Any]) -> list[Line]:
     style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
     head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
     said = following.gist_of(lenient.text(failure.get("message")))[:MESSAGE_LINES]
-    return [head, *(terminal.line(f"      {terminal.harmless_line(one[:LINE_CHARACTERS])}") for one in said)]
+    return [head, *(terminal.line(f"      {harmless.exact_line(one[:LINE_CHARACTERS])}") for one in said)]
 
 
 def _bandwidth(status: Mapping[str, Any]) -> list[Line]:
@@ -207,5 +207,5 @@ def _further(seen: Seen) -> list[Line]:
         lines += [terminal.line(f"  disttest logs {where} --failed")] if status["verdict"] != "Passed" else []
     else:
         lines += [terminal.line(f"  disttest logs {where} --follow")]
-    notes = [terminal.line((f"  {terminal.harmless(note)}", terminal.QUIET)) for note in seen.notes]
+    notes = [terminal.line((f"  {harmless.line(note)}", terminal.QUIET)) for note in seen.notes]
     return [*(heading("Go on") if lines else []), *lines, *(heading("Not shown") if notes else []), *notes]

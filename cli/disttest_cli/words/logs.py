@@ -5,9 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from disttest_cli.screen import terminal
 from disttest_cli.words import lenient
-from disttest_contract import frames, progress
+from disttest_contract import frames, harmless, progress
 from disttest_contract.report import CaseResult, Report
 
 MACHINE = tuple(f"{mark} ".encode() for mark in (frames.MARK, progress.MARK))  # lines for programs begin so
@@ -37,7 +36,7 @@ class Output:
     def line(self, raw: bytes, prefix: str = "") -> None:
         """Flushed: who follows wants to see it."""
         if self._is_terminal:
-            shown = terminal.harmless_lines(raw.decode(errors="replace")) or [""]
+            shown = harmless.lines(raw.decode(errors="replace")) or [""]
             sys.stdout.write("".join(f"{prefix}{one}\n" for one in shown))
             sys.stdout.flush()
             return
@@ -47,7 +46,7 @@ class Output:
 
     def text(self, words: str) -> None:
         """Of our own, or from a report: harmless anywhere."""
-        self.line(terminal.harmless_line(words).encode())
+        self.line(harmless.exact_line(words).encode())
 
 
 def of_report(report: Report, ranks: Iterable[int]) -> Iterator[str]:

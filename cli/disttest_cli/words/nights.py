@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from disttest_cli.errors import UsageError
-from disttest_cli.screen.terminal import harmless
 from disttest_cli.words import lenient
+from disttest_contract import harmless
 from disttest_contract.outcomes import Counts, Verdict
 
 NEWEST, PASSED = "0", "passed"
@@ -84,7 +84,7 @@ def split(reference: str) -> tuple[str, str]:
     """SERIES@POSITION."""
     name, _, position = reference.partition("@")
     if not name or not _is_position(position):
-        raise UsageError(f"{harmless(reference)!r} is no night of a series: write SERIES@ and {POSITIONS}")
+        raise UsageError(f"{harmless.line(reference)!r} is no night of a series: write SERIES@ and {POSITIONS}")
     return name, position
 
 

@@ -9,7 +9,7 @@ from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line, line
 from disttest_cli.words import lenient, spans
 from disttest_cli.words.nights import Night, Series
-from disttest_contract import limits
+from disttest_contract import harmless, limits
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.units import show_bytes, show_speed
 
@@ -238,4 +238,4 @@ def _time(text: str) -> str:
 
 
 def _short(text: str, limit_bytes: int = NAME_BYTES) -> str:
-    return limits.cut(terminal.harmless(text), limit_bytes)
+    return limits.cut(harmless.line(text), limit_bytes)

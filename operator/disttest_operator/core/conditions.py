@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from disttest_contract import limits
+from disttest_operator.core import shown
 
 MESSAGE_BYTES = 2048
 
@@ -40,7 +40,7 @@ def merge(old: Iterable[Mapping[str, Any]], states: Iterable[State], *, generati
             "type": state.type.value,
             "status": word,
             "reason": state.reason,
-            "message": limits.cut(state.message, MESSAGE_BYTES),
+            "message": shown.block(state.message, MESSAGE_BYTES),
             "lastTransitionTime": before["lastTransitionTime"] if before and before["status"] == word else stamp(now),
             "observedGeneration": generation,
         }

@@ -7,7 +7,7 @@ from typing import Any
 from disttest_contract import gist, limits
 from disttest_contract.outcomes import BAD
 from disttest_contract.report import CaseResult, Report
-from disttest_operator.core import bandwidth
+from disttest_operator.core import bandwidth, shown
 from disttest_operator.core.evidence import Evidence
 
 FAILURES = 20
@@ -30,7 +30,7 @@ def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
                 "name": suite.name,
                 "verdict": suite.verdict.value,
                 "reason": suite.reason.value,
-                "message": limits.cut(suite.message, SUITE_MESSAGE_BYTES),
+                "message": shown.block(suite.message, SUITE_MESSAGE_BYTES),
                 "seconds": finite(suite.seconds),
                 "cases": suite.counts.to_json(),
             }
@@ -54,12 +54,12 @@ def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
     if case.is_flaky:
         message = f"{told.outcome.value} at first: {message}"
     failure = {
-        "case": limits.cut_id(case.id),
-        "suite": limits.cut(suite, SUITE_NAME_BYTES),
+        "case": shown.case_id(case.id),
+        "suite": shown.line(suite, SUITE_NAME_BYTES),
         "outcome": case.outcome.value,
         "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
-        "nodes": [limits.cut(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
-        "message": limits.cut(message, limits.FAILURE_MESSAGE_BYTES),
+        "nodes": [shown.line(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
+        "message": shown.block(message, limits.FAILURE_MESSAGE_BYTES),
         "seconds": finite(case.seconds),
     }
     marks = {"flaky": case.is_flaky, "quarantined": case.is_excused}

@@ -7,7 +7,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.progress import FAILURES, NODES, Failure, Progress
-from disttest_operator.core import bodies, conditions, results, shortening
+from disttest_operator.core import bodies, conditions, shortening, shown
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.model import DistTest
 
@@ -69,32 +69,32 @@ def due(evidence: Evidence) -> Mapping[str, Any] | None:
 def show(told: Progress, test: DistTest) -> dict[str, Any]:
     """The log is next to the code under test: what it says is cut, and numbers are those that a run can have."""
     suites = frozenset(suite.name for suite in test.spec.suites)
-    shown: dict[str, Any] = {
-        "step": results.shown_text(told.step, STEP_BYTES),
+    said: dict[str, Any] = {
+        "step": shown.line(told.step, STEP_BYTES),
         "nodesJoined": min(told.nodes_joined, test.spec.nodes),
         "suite": told.suite if told.suite in suites else "",
-        "currentCase": results.shown_id(told.current_case),
+        "currentCase": shown.case_id(told.current_case),
         "casesDone": min(told.cases_done, limits.CASES),
         "casesTotal": min(told.cases_total, limits.CASES),
         "suitesDone": min(told.suites_done, len(suites)),
         "cases": {key: max(0, min(count, limits.CASES)) for key, count in told.counts.to_json().items()},
         "failures": [_failure(one, suites) for one in told.failures[-FAILURES:]],
     }
-    while shown["failures"] and shortening.size(shown) > PROGRESS_BYTES:
-        shown["failures"] = shown["failures"][1:]
-    return shown | {key: shown[key] or None for key in FIELDS_THAT_GO}
+    while said["failures"] and shortening.size(said) > PROGRESS_BYTES:
+        said["failures"] = said["failures"][1:]
+    return said | {key: said[key] or None for key in FIELDS_THAT_GO}
 
 
 def _failure(told: Failure, suites: frozenset[str]) -> dict[str, Any]:
-    shown = {
+    said = {
         "suite": told.suite if told.suite in suites else "",
-        "case": results.shown_id(told.case),
+        "case": shown.case_id(told.case),
         "outcome": told.outcome.value,
-        "ranks": results.shown_text(told.ranks, TEXT_BYTES),
-        "nodes": [results.shown_text(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
-        "message": results.shown_text(told.message, TEXT_BYTES),
+        "ranks": shown.line(told.ranks, TEXT_BYTES),
+        "nodes": [shown.line(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
+        "message": shown.line(told.message, TEXT_BYTES),
     }
-    return {key: value for key, value in shown.items() if value or key == "case"}
+    return {key: value for key, value in said.items() if value or key == "case"}
 
 
 def _goes_on(evidence: Evidence) -> bool:

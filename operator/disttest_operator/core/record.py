@@ -7,7 +7,7 @@ from typing import Any
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.report import Report
-from disttest_operator.core import attempts, conditions, naming
+from disttest_operator.core import attempts, conditions, naming, shown
 from disttest_operator.core.endings import case_in_flight
 from disttest_operator.core.evidence import Evidence, ReportFound
 from disttest_operator.core.rule import Ending, Retry
@@ -76,7 +76,7 @@ def retries(evidence: Evidence, ending: Ending) -> list[dict[str, Any]]:
 def reconsider(evidence: Evidence, ending: Ending) -> Ending:
     """Whether it is worth another gang; the same case on other nodes once more is no accident."""
     if _is_a_tests_fault(evidence, ending):
-        case = limits.cut_id(case_in_flight(evidence))
+        case = shown.case_id(case_in_flight(evidence))
         before = next(record for record in evidence.test.records if attempts.case_in_flight(record) == case)
         message = (
             f"the gang was lost twice during {case}, on nodes that the two attempts do not share "
@@ -92,7 +92,7 @@ def reconsider(evidence: Evidence, ending: Ending) -> Ending:
 def _is_a_tests_fault(evidence: Evidence, ending: Ending) -> bool:
     if ending.reason not in A_CASE_CAN and ending.reason is not Reason.CASES_CRASHED:
         return False
-    case, here = limits.cut_id(case_in_flight(evidence)), set(gang_nodes(evidence))
+    case, here = shown.case_id(case_in_flight(evidence)), set(gang_nodes(evidence))
     return any(
         bool(case)
         and attempts.case_in_flight(record) == case
@@ -122,7 +122,7 @@ def _first_failure(evidence: Evidence, report: Report | None) -> Mapping[str, An
     case = case_in_flight(evidence)
     if pod is None and not case:
         return None
-    found: dict[str, Any] = {"case": limits.cut_id(case), **(_end_of(pod) if pod else {})}
+    found: dict[str, Any] = {"case": shown.case_id(case), **(_end_of(pod) if pod else {})}
     if report and report.failures:
         ranks = report.failures[0][1].ranks
         found |= {"rank": ranks[0]} if ranks and ranks[0] >= 0 else {}
@@ -139,5 +139,5 @@ def _end_of(pod: PodView) -> dict[str, Any]:
         "node": pod.node,
         "exitCode": end.code if end else None,
         "signal": (end.signal or None) if end else None,
-        "message": limits.cut(words, limits.FAILURE_MESSAGE_BYTES),
+        "message": shown.block(words, limits.FAILURE_MESSAGE_BYTES),
     }

@@ -12,7 +12,7 @@ from typing import Any
 from disttest_contract import gist, limits
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.report import CaseResult, Report
-from disttest_operator.core import measured, record
+from disttest_operator.core import measured, record, shown
 from disttest_operator.core.evidence import Evidence, ReportFound
 from disttest_operator.core.measured import Points
 
@@ -22,7 +22,6 @@ CaseKey = tuple[str, str]  # suite, id
 ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT})
 CASES = 100_000  # of a report that are looked at: a forged one may have millions, and the operator has more to do
 MESSAGE_BYTES = 256
-MESSAGE_CHARACTERS = 1024  # that are looked at: a forged message may have millions
 
 
 class Letter(StrEnum):
@@ -54,7 +53,7 @@ class Trouble:
     @property
     def message(self) -> str:
         """Harmless, short and on one line."""
-        return shown_text(gist.short(self.told[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
+        return shown.line(gist.short(self.told[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +88,7 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
         letter = _letter(case)
         if suite not in suites or letter is Letter.ABSENT:
             continue
-        key = (suite, shown_id(case.id))
+        key = (suite, shown.case_id(case.id))
         if letter is Letter.GOOD:
             good.add(key)
         elif key not in troubles or letter is Letter.BAD:  # an id that comes twice is as good as its worse half
@@ -103,22 +102,6 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
         hangs={suite: count for suite, count in measured.hangs(report).items() if suite in suites},
         made_with=measured.made_with(report),
     )
-
-
-def shown_id(case_id: str) -> str:
-    """Short before it is made harmless, which may make it long again; still its own, by the checksums."""
-    return limits.cut_id(harmless(limits.cut_id(case_id)))
-
-
-def shown_text(text: str, limit_bytes: int) -> str:
-    """Harmless, short and on one line."""
-    words = " ".join(text[:MESSAGE_CHARACTERS].split())
-    return limits.cut(harmless(words), limit_bytes)
-
-
-def harmless(text: str) -> str:
-    """As it is if every character can be shown; else as Python would spell it."""
-    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def _cases(report: Report) -> Iterator[tuple[str, CaseResult]]:

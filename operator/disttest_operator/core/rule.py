@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from disttest_contract import limits
 from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core import shown
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.views import PodView
 
@@ -65,7 +65,7 @@ def first_match(rules: tuple[Rule | Told, ...], evidence: Evidence) -> Ending | 
     for rule in rules:
         ending = rule.find(evidence) if isinstance(rule, Told) else _apply(rule, evidence)
         if ending:
-            return replace(ending, message=limits.cut(ending.message, MESSAGE_BYTES))
+            return replace(ending, message=shown.block(ending.message, MESSAGE_BYTES))
     return None
 
 

@@ -8,7 +8,18 @@ from typing import Any
 from disttest_contract import limits
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
-from disttest_operator.core import attempts, bodies, capacity, conditions, details, naming, record, shortening, waiting
+from disttest_operator.core import (
+    attempts,
+    bodies,
+    capacity,
+    conditions,
+    details,
+    naming,
+    record,
+    shortening,
+    shown,
+    waiting,
+)
 from disttest_operator.core.conditions import State, Type
 from disttest_operator.core.evidence import Evidence
 from disttest_operator.core.model import Phase
@@ -26,7 +37,9 @@ def going_on(evidence: Evidence) -> dict[str, Any]:
     return _common(evidence) | {
         "phase": phase.value,
         "reason": "",
-        "message": "" if evidence.has_whole_gang else waiting.why_waiting(evidence)[: conditions.MESSAGE_BYTES],
+        "message": ""
+        if evidence.has_whole_gang
+        else shown.block(waiting.why_waiting(evidence), conditions.MESSAGE_BYTES),
         "conditions": _merge(evidence, (*_suspended(evidence), _gang_ready(evidence))),
         **({} if evidence.has_whole_gang or evidence.has_leader_ended else WITHOUT_PROGRESS),
     }

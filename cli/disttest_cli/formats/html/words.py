@@ -1,18 +1,12 @@
 """Texts and numbers of a report for a page. Pure. Reports can be forged: what cannot be seen is made visible."""
 
 import math
-import re
 from datetime import UTC, datetime
 
 from markupsafe import Markup
 
-from disttest_contract import gist, limits, ranks
+from disttest_contract import gist, harmless, limits, ranks
 
-# Control characters but for tab and line feed; what turns the direction of text or has no width; halves of characters.
-UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
-)
-BYTE, BASIC_PLANE = 0xFF, 0xFFFF
 UNKNOWN = "unknown"
 RANKS_BYTES = 60
 MINUTE, HOUR = 60, 3600
@@ -21,16 +15,8 @@ MINUTE, HOUR = 60, 3600
 def clean(value: object) -> object:
     """Of everything that goes into a page; what has been made here is left alone."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return UNSEEN.sub(_shown, value)
+        return harmless.block(value)
     return value
-
-
-def _shown(match: re.Match[str]) -> str:
-    r"""\x1b for an escape, \u202e for what turns a line around: every font has these letters."""
-    code = ord(match.group())
-    if code <= BYTE:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= BASIC_PLANE else f"\\U{code:08x}"
 
 
 def known(number: object) -> float | None:

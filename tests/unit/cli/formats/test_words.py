@@ -12,23 +12,6 @@ from tests.support import report_samples as samples
 from tests.support.report_cases import CRASHED, FAILED
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain text", "plain text"),
-        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
-        ("two\r\nlines", "two\nlines"),
-        ("\x1b[2J", "\\x1b[2J"),
-        ("\ud800", "\\ud800"),
-        ("\u202etxet", "\\u202etxet"),
-        ("\ufffe\uffff\x00", "\\ufffe\\uffff\\x00"),
-        ("ünïcödé 日本語 🙂", "ünïcödé 日本語 🙂"),
-    ],
-)
-def test_what_is_no_printable_character_is_spelled_out(text: str, shown: str) -> None:
-    assert plain.visible(text) == shown
-
-
 def test_one_line_is_one_line_and_not_too_long() -> None:
     assert plain.one_line(" a\n b\r\tc ") == "a b c"
     assert plain.one_line("x" * 10_000, 100) == "x" * 97 + "…"

@@ -1,0 +1,62 @@
+r"""Text that somebody else wrote, as it may be shown: what steers, hides or forges is spelled out.
+
+Names and messages of cases come from test code, names and labels from whoever writes objects, and all of it may be out
+for trouble. Spelled out is as Python does it, \x1b or \u202e: every font has these letters. What is harmless stays so
+however often it goes through here; what is cut afterwards loses its end only.
+
+Escaping is not done here: whoever makes XML, HTML, JSON or Markdown does that on top.
+"""
+
+import re
+import unicodedata
+
+TAB_COLUMNS = 4
+MARKS = 4  # on one letter: Hebrew and Vietnamese have up to three; hundreds paint over the lines around
+# Letters and marks by their category, which nobody sees: fillers of Hangul and Khmer, variants, the blank of Braille.
+BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef]")
+# What CI systems obey in what a job prints. GitHub: lines that begin with two colons. GitHub, Azure and TeamCity: two
+# hashes, a word or none, and a bracket, anywhere in a line. GitLab's and Travis' sections begin with an escape.
+COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[A-Za-z]*\[)", re.MULTILINE)
+
+
+def line(text: str) -> str:
+    """One line: whatever is space is one space."""
+    return exact_line(" ".join(text.split()))
+
+
+def exact_line(text: str) -> str:
+    """One line of which every space counts; line ends and tabs are spelled out as well."""
+    return _without_commands(_visible(text))
+
+
+def lines(text: str) -> list[str]:
+    """Several; what indents a line stays. None for an empty text."""
+    return [exact_line(one) for one in text.expandtabs(TAB_COLUMNS).splitlines()]
+
+
+def block(text: str) -> str:
+    """Several in one text: line ends and tabs stay."""
+    if not text.isprintable() or not text.isascii():
+        text = "\n".join("\t".join(map(_visible, one.split("\t"))) for one in text.replace("\r\n", "\n").split("\n"))
+    return _without_commands(text)
+
+
+def _visible(text: str) -> str:
+    if text.isascii():  # as nearly always
+        return text if text.isprintable() else "".join(one if one.isprintable() else _spelled(one) for one in text)
+    shown, marks = [], MARKS  # at its beginning there is nothing to put marks on
+    for one in text:
+        marks = marks + 1 if unicodedata.category(one) in {"Mn", "Me"} else 0
+        is_seen = one.isprintable() and marks <= MARKS and not BLANKS.match(one)
+        shown.append(one if is_seen else _spelled(one))
+    return "".join(shown)
+
+
+def _spelled(one: str) -> str:
+    return f"\\x{ord(one):02x}" if one.isascii() and one.isprintable() else one.encode("unicode_escape").decode()
+
+
+def _without_commands(text: str) -> str:
+    if "::" not in text and "##" not in text:
+        return text
+    return COMMAND.sub(lambda found: found.group()[:-1] + _spelled(found.group()[-1]), text)
