@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from disttest_cli import applying, quarantine
+from disttest_cli import applying, documents, quarantine
 from disttest_cli.errors import UsageError
 from disttest_cli.manifests import ConfigMaps
 from disttest_cli.words import spans
-from disttest_contract import suites
+from disttest_contract import harmless, suites
 from disttest_contract.quarantine import NOTHING
 from disttest_operator.core import allowances, manifests, run_plan
 from disttest_operator.core.model import DistTest, Manifest
@@ -20,7 +18,6 @@ from disttest_operator.core.model import DistTest, Manifest
 ATTEMPT = 1
 UID = "00000000-0000-0000-0000-000000000000"  # the API server gives each object one
 NONCE = "made-anew-for-each-attempt"
-YAML_WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,16 +50,16 @@ def as_yaml(plans: Iterable[Plan]) -> str:
     """A stream that `kubectl apply --dry-run=server -f -` takes; what is for people stands in comments."""
     parts = []
     for plan in plans:
-        parts += [f"# {remark}\n" for remark in plan.remarks]
+        parts += [f"# {harmless.line(remark)}\n" for remark in plan.remarks]
         for manifest in plan.objects:
             plain = json.loads(json.dumps(manifest))  # no object twice, which YAML would write as an alias
-            parts.append(f"---\n{yaml.safe_dump(plain, sort_keys=False, width=YAML_WIDTH)}")
+            parts.append(f"---\n{documents.as_yaml(plain, sort_keys=False)}")
     return "".join(parts)
 
 
 def as_json(plans: Iterable[Plan]) -> str:
     items: list[Any] = [manifest for plan in plans for manifest in plan.objects]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=4) + "\n"
+    return documents.as_json({"apiVersion": "v1", "kind": "List", "items": items}, indent=4)
 
 
 def _sizes(test: DistTest) -> Iterator[str]:

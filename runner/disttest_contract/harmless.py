@@ -25,13 +25,13 @@ def line(text: str) -> str:
 
 
 def exact_line(text: str) -> str:
-    """One line of which every space counts; line ends and tabs are spelled out as well."""
-    return _without_commands(_visible(text))
+    """One line of which every space counts; line ends are spelled out as well."""
+    return _without_commands(_visible(text.expandtabs(TAB_COLUMNS)))
 
 
 def lines(text: str) -> list[str]:
     """Several; what indents a line stays. None for an empty text."""
-    return [exact_line(one) for one in text.expandtabs(TAB_COLUMNS).splitlines()]
+    return [exact_line(one) for one in text.splitlines()]
 
 
 def block(text: str) -> str:

@@ -38,7 +38,7 @@ OBEYED = re.compile(r"^\s*::|##(?:vso|teamcity)?\[", re.MULTILINE)  # by GitHub,
 
 
 def forbidden(text: str) -> list[str]:
-    """What in a text, of which line feeds and tabs belong to its form, would steer a terminal, a reader or a CI system."""
+    """What of a text would steer a terminal, a reader or a CI system; line feeds and tabs are of its form."""
     unseen = {one for one in text if one not in "\n\t" and (unicodedata.category(one) in STEERING or one in FILLERS)}
     return [*map(ascii, sorted(unseen)), *PAINT.findall(text), *OBEYED.findall(text)]
 

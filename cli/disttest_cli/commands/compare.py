@@ -1,6 +1,6 @@
 """`disttest compare`: what changed from one run to another, or from one night of a series to the last."""
 
-import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from disttest_cli import options
+from disttest_cli import documents, options
 from disttest_cli.comparing import markdown, plain_json, text
 from disttest_cli.comparing.compare import compare
 from disttest_cli.errors import UsageError, warn
@@ -65,7 +65,7 @@ def command(
     most = (EARLIER if series else 0) if against is None else against
     comparison = compare(a, b, _earlier(place, a, b, most))
     if output == "json":
-        print(json.dumps(plain_json.document(comparison), indent=2))
+        sys.stdout.write(documents.as_json(plain_json.document(comparison), indent=2))
     elif output == "markdown":
         print(markdown.page(comparison), end="")
     else:

@@ -28,7 +28,11 @@ from disttest_contract.report import Report
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on until the pod ends; waits for one that has not begun.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each.")
-@click.option("--raw", is_flag=True, help="Also the lines for programs: progress, and the report in its frames.")
+@click.option(
+    "--raw",
+    is_flag=True,
+    help="Also the lines for programs: progress, and the report in its frames; into a pipe or file as they are.",
+)
 @options.on_cluster
 def command(
     *,
@@ -48,9 +52,10 @@ def command(
     """Print what the pods of the DistTest NAME wrote; without options the leader's log (node index 0).
 
     --rank and --node may be given several times. What a rank wrote has `[rank R]` in front; where several pods are
-    printed every line has `[node I]` in front of that. On a terminal control characters are made visible; into a
-    pipe or file lines go as they are. Pods never start twice, so there is no --previous: an earlier gang is another
-    --attempt. If the pods are gone, what the report has about these ranks is printed: messages and stacks.
+    printed every line has `[node I]` in front of that. Control characters are made visible, and what a CI system would
+    obey is broken; with --raw lines go into a pipe or file as they are. Pods never start twice, so there is no
+    --previous: an earlier gang is another --attempt. If the pods are gone, what the report has about these ranks is
+    printed: messages and stacks.
 
     Exit code: 0; 2 wrong command, no such DistTest, no rights, or nothing is left of what was asked for; 42 a busy API
     server.
@@ -76,7 +81,9 @@ def command(
         if not gang.pods:
             return _without_pods(body, gang.attempt, parts, report)
         if follow:
-            pod_logs.follow(server, gang.pod(parts[0].node), keeping(parts[0].rank, raw=raw), tail, Clock(), Output())
+            pod_logs.follow(
+                server, gang.pod(parts[0].node), keeping(parts[0].rank, raw=raw), tail, Clock(), Output(is_raw=raw)
+            )
             return 0
         _print(server, gang, parts, tail=tail, raw=raw, headers=failed)
     return 0
@@ -111,7 +118,7 @@ def _check(body: Body, parts: Sequence[Part]) -> None:
 def _print(
     server: Cluster, gang: pod_logs.Gang, parts: Sequence[Part], *, tail: int | None, raw: bool, headers: bool
 ) -> None:
-    output, logs = Output(), pod_logs.Logs(server)
+    output, logs = Output(is_raw=raw), pod_logs.Logs(server)
     shown = parts[: choosing.MOST_BLAMED] if headers else parts
     is_several = len({part.node for part in shown}) > 1
     for part in shown:

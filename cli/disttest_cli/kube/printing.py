@@ -1,13 +1,12 @@
 """Objects as kubectl prints them with -o json, yaml and name."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
+from disttest_cli import documents
 from disttest_cli.kube.cluster import Body
 from disttest_cli.words import lenient
+from disttest_contract import harmless
 from disttest_operator.core.model import API_VERSION, GROUP
 
 KIND = "DistTest"
@@ -15,14 +14,12 @@ NAME = f"disttest.{GROUP}"
 
 
 def document(value: Any, output: str) -> str:
-    """One document, with an end of line. Control characters are escaped in both."""
-    if output == "json":
-        return json.dumps(value, indent=4, default=str) + "\n"
-    return str(yaml.safe_dump(value, sort_keys=True, default_flow_style=False))
+    """One document, with an end of line."""
+    return documents.as_json(value, indent=4) if output == "json" else documents.as_yaml(value, sort_keys=True)
 
 
 def one(body: Body, output: str) -> str:
-    return f"{NAME}/{lenient.name(body)}\n" if output == "name" else document(_shown(body), output)
+    return f"{NAME}/{harmless.line(lenient.name(body))}\n" if output == "name" else document(_shown(body), output)
 
 
 def several(bodies: Sequence[Body], output: str) -> str:

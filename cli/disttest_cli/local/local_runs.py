@@ -99,8 +99,7 @@ class Lines:
 
     def take(self, line: str) -> None:
         if self.shows_all:
-            for one in harmless.lines(line):
-                self.view.say(Text(one))
+            self.view.say(Text(harmless.exact_line(line)))
         elif line.startswith(WARNING):
             self.view.say(line)
         else:
@@ -108,16 +107,11 @@ class Lines:
 
 
 def _print(line: str) -> None:
-    for one in harmless.lines(line) or [""]:
-        print(one, flush=True)
+    print(harmless.exact_line(line), flush=True)
 
 
 def show_report(console: Console, report: Report, one: LocalTest) -> None:
-    lines = [
-        one_line
-        for line in table.render_report(report, one.plan.thresholds).splitlines()
-        for one_line in harmless.lines(line) or [""]
-    ]
+    lines = table.render_report(report, one.plan.thresholds).splitlines()
     console.print()
     for line in lines[:-1]:
         console.print(Text(line))

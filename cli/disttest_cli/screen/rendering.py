@@ -1,11 +1,11 @@
 """The formats of a report by their names. Each is imported when it is asked for."""
 
 import importlib
-import json
 import math
 from types import ModuleType
 from typing import Any
 
+from disttest_cli import documents
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import markdown, table
 from disttest_cli.formats.subject import Subject
@@ -38,8 +38,8 @@ def _module(name: str) -> ModuleType:
 
 
 def _json(subject: Subject) -> str:
-    """In ASCII: so it does not matter where it is shown."""
-    return json.dumps(_finite(subject.report.to_json()), indent=2) + "\n"
+    """Whole: it can be read back."""
+    return documents.as_json(_finite(subject.report.to_json()), indent=2)
 
 
 def _finite(value: Any) -> Any:

@@ -28,24 +28,23 @@ def chosen(lines: Iterable[bytes], keep: Keep, tail: int | None) -> Iterable[byt
 
 
 class Output:
-    """Standard output: as it is into a pipe or file; on a terminal so that nothing in it steers that."""
+    """Standard output: a line stays one line, and nothing in it steers who reads it, which may be a CI system.
 
-    def __init__(self) -> None:
-        self._is_terminal = sys.stdout.isatty()
+    What is raw goes into a pipe or file as it is.
+    """
+
+    def __init__(self, *, is_raw: bool = False) -> None:
+        self._is_raw = is_raw and not sys.stdout.isatty()
 
     def line(self, raw: bytes, prefix: str = "") -> None:
         """Flushed: who follows wants to see it."""
-        if self._is_terminal:
-            shown = harmless.lines(raw.decode(errors="replace")) or [""]
-            sys.stdout.write("".join(f"{prefix}{one}\n" for one in shown))
-            sys.stdout.flush()
-            return
+        shown = raw if self._is_raw else harmless.exact_line(raw.decode(errors="replace")).encode()
         sys.stdout.flush()
-        sys.stdout.buffer.write(prefix.encode() + raw + b"\n")
+        sys.stdout.buffer.write(prefix.encode() + shown + b"\n")
         sys.stdout.buffer.flush()
 
     def text(self, words: str) -> None:
-        """Of our own, or from a report: harmless anywhere."""
+        """Of our own, or from a report: never raw."""
         self.line(harmless.exact_line(words).encode())
 
 

@@ -56,10 +56,10 @@ def at(server: Server, *answers: Any, body: Any = RUN, pods: Any = PODS) -> None
         (
             (),
             [LEADER],
-            b"joined: 2 nodes\n[rank 0] hello\n[rank 1] \x1b[31mred\xff\tend\n[rank 10] ten\nverdict: Passed\n",
+            "joined: 2 nodes\n[rank 0] hello\n[rank 1] \\x1b[31mred�  end\n[rank 10] ten\nverdict: Passed\n".encode(),
         ),
         (("--raw",), [LEADER], LEADER + b"\n"),
-        (("--rank", "1"), [LEADER], b"[rank 1] \x1b[31mred\xff\tend\n"),
+        (("--rank", "1"), [LEADER], "[rank 1] \\x1b[31mred�  end\n".encode()),
         (("--node", "1"), [OTHER], OTHER),
         (("--tail", "2"), [LEADER], b"[rank 10] ten\nverdict: Passed\n"),
         (("--tail", "0"), [LEADER], b""),
@@ -76,7 +76,7 @@ def at(server: Server, *answers: Any, body: Any = RUN, pods: Any = PODS) -> None
     ],
     ids=lambda value: " ".join(value) or "leader" if isinstance(value, tuple) else "",
 )
-def test_the_lines_that_are_meant_go_into_a_pipe_as_they_are(
+def test_the_lines_that_are_meant_steer_nobody_unless_they_are_asked_for_raw(
     arguments: tuple[str, ...],
     answer: list[bytes],
     expected: bytes,
@@ -145,7 +145,7 @@ class TestOutput:
             Output().line(b"\x1b[2J\x9b1m\rover\x07 \xc3\xa4", "[node 1] ")
         shown = os.read(main_end, 4096)
         os.close(main_end)
-        assert shown == "[node 1] \\x1b[2J�1m\r\n[node 1] over\\x07 ä\r\n".encode()
+        assert shown == "[node 1] \\x1b[2J�1m\\rover\\x07 ä\r\n".encode(), "one line, with its prefix"
 
     def test_an_empty_line_stays_one(self, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         Output().line(b"")

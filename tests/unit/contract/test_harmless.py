@@ -63,7 +63,7 @@ def test_what_people_write_stays(text: str) -> None:
 
 def test_a_line_is_one_line_whatever_ends_lines() -> None:
     assert harmless.line(" a\n b\r\tc\x85d\u2028e\x0bf ") == "a b c d e f"
-    assert harmless.exact_line("a\n  b\tc\r") == r"a\n  b\tc\r"
+    assert harmless.exact_line("a\n  b\tc\r") == r"a\n  b c\r"
 
 
 def test_lines_keep_what_indents_them() -> None:
@@ -79,7 +79,7 @@ def test_a_block_keeps_its_lines_and_tabs_and_no_line_of_it_is_a_command() -> No
 @given(HOSTILE)
 def test_nothing_forbidden_is_left_and_nothing_is_changed_twice(text: str) -> None:
     line, exact, block = harmless.line(text), harmless.exact_line(text), harmless.block(text)
-    assert not [*forbidden(line), *forbidden(exact), *forbidden(block.replace("\t", " "))]
+    assert not [*forbidden(line), *forbidden(exact), *forbidden(block)]
     assert not set("\n\t") & {*line, *exact}
     assert (harmless.line(line), harmless.exact_line(exact), harmless.block(block)) == (line, exact, block)
     assert all(not forbidden(one) and "\n" not in one for one in harmless.lines(text))
