@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import json
 import re
 import unicodedata
 from typing import Any
@@ -13,6 +14,7 @@ from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankG
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
+from tests.support import report_samples
 from tests.support.reports import FACTS, a_report, a_suite
 
 SCRIPT = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
@@ -31,6 +33,7 @@ COMMANDS = (
 MARKDOWN = "``` ~~~ @everyone [a](https://example.invalid) ![b](https://example.invalid) |a|b| <h1>c</h1> #1\n# d\n- e"
 FORMULA = "=HYPERLINK(1)"
 NASTY = f"{SCRIPT} {ESCAPES} {BIDI} {QUOTES} {LONE} {UNSEEN} {ZALGO} {LINK} {COMMANDS} {MARKDOWN} {FORMULA}"
+ARGUMENT = NASTY.replace("\0", "").replace("\ud800", "\udcff")  # as Python has bytes that are no UTF-8
 STEERING = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})  # what obeys, hides, is half a character or none
 FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U000e0100")
 PAINT = re.compile(r"^[\u0300-\u036f]|(?:[\u0300-\u036f\u0483-\u0489]){5}", re.MULTILINE)
@@ -107,3 +110,27 @@ def _status() -> dict[str, Any]:
         "attempts": [attempt | {"firstFailure": {"node": NASTY, "message": NASTY}, "startTime": NASTY}],
         "suspectNodes": [{"name": NASTY, "reason": NASTY, "evidence": NASTY}],
     }
+
+
+# What programs go by: closed sets, times, and what the API server or the operator made.
+CLOSED = ("apiVersion", "ending", "kind", "outcome", "phase", "reason", "schema", "type", "verdict")
+TIMES = ("completionTime", "creationTimestamp", "lastTimestamp", "startTime", "time")
+STRUCTURE = frozenset((*CLOSED, *TIMES, "resourceVersion", "uid"))
+
+
+def poisoned(value: Any, *keep: str) -> Any:
+    """Every text in it is out for trouble, but for STRUCTURE and what is under the keys to `keep`."""
+    if isinstance(value, dict):
+        return {key: one if key in STRUCTURE or key in keep else poisoned(one, *keep) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [poisoned(one, *keep) for one in value]
+    return NASTY if isinstance(value, str) else value
+
+
+def a_hostile_file() -> bytes:
+    """A report that can be read, with every text that it may hold."""
+    raw = json.loads(report_samples.each(trimmed="x", at_fault=(1,)).dumps())
+    for suite in raw["suites"]:
+        for case in suite["cases"]:
+            case |= {"message": "", "signal": "", "nodes": [""], "stacks": {"0": ""}}
+    return json.dumps(poisoned(raw, "ranks")).encode()

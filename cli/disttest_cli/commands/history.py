@@ -75,7 +75,7 @@ def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
         terminal.show(series_text.series_table(bodies, now=datetime.now(UTC), namespaces=not namespace))
     else:
         place = f"in namespace {namespace}" if namespace else "in any namespace"
-        print(f"No series {place}: {references.FIRST_SERIES}.", file=sys.stderr)
+        print(harmless.line(f"No series {place}: {references.FIRST_SERIES}."), file=sys.stderr)
     return 0
 
 

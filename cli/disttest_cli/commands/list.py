@@ -9,6 +9,7 @@ from disttest_cli import options
 from disttest_cli.kube import connecting, printing, resources
 from disttest_cli.screen import terminal
 from disttest_cli.words import listing
+from disttest_contract import harmless
 from disttest_contract.outcomes import Verdict
 
 WIDE = "wide"
@@ -68,5 +69,5 @@ def command(
     else:
         such = " that match" if selector or series or verdict else ""
         place = f"in namespace {where}" if where else "in any namespace"
-        print(f"No DistTests{such} {place}.", file=sys.stderr)
+        print(harmless.line(f"No DistTests{such} {place}."), file=sys.stderr)
     return 0
