@@ -1,18 +1,19 @@
 """DistTests from a YAML file, held to the rules of the API server."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
 
+from disttest_cli import files
 from disttest_cli.errors import UsageError
 from disttest_contract import suites
 from disttest_operator.core import parse
 from disttest_operator.core.model import Defaults, DistTest
 
+FILE_BYTES = 4 << 20
+VALUES = 200_000
 NO_IMAGE = "none"  # nothing is pulled: the runner is this installation
 DEFAULTS = Defaults(image=NO_IMAGE)
 
@@ -60,14 +61,38 @@ def known_suites() -> str:
 def load(filename: str) -> list[Any]:
     """The documents of a file, or of standard input, as they stand there."""
     try:
-        text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
-        return list(yaml.safe_load_all(text))
+        raw = files.read(filename, FILE_BYTES)
+        if len(raw) > FILE_BYTES:
+            raise UsageError(
+                f"{filename} has more than {FILE_BYTES} bytes: a cluster takes no object of half that size"
+            )
+        documents = list(yaml.safe_load_all(raw.decode()))
     except OSError as error:
         raise UsageError(f"{filename} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{filename} is not text: {error.reason}") from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"{filename} is not YAML: {' '.join(str(error).split())}") from error
+    if problem := _oddity(documents):
+        raise UsageError(f"{filename}: {problem}")
+    return documents
+
+
+def _oddity(documents: list[Any]) -> str:
+    """What YAML can say and JSON cannot, or not in so many words: a few aliases can stand for billions of values."""
+    todo, seen = list(documents), 0
+    while todo:
+        value = todo.pop()
+        seen += 1
+        if seen + len(todo) > VALUES:
+            return f"more than {VALUES} values, with what its aliases stand for: write it without aliases"
+        if isinstance(value, dict):
+            if odd := [key for key in value if not isinstance(key, str)]:
+                return f"the key {odd[0]!r} is no text: write it in quotes"
+            todo += value.values()
+        elif isinstance(value, list | tuple | set):
+            todo += value
+    return ""
 
 
 def _place(document: Any, namespace: str, where: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from disttest_cli import documents, options
+from disttest_cli import documents, files, options
 from disttest_cli.comparing import markdown, plain_json, text
 from disttest_cli.comparing.compare import compare
 from disttest_cli.errors import UsageError, warn
@@ -99,7 +99,7 @@ def _both(place: _Place, references: Sequence[str], series: str) -> tuple[Report
         return wanted.last_change(place.server, place.chosen, series)
     if series or len(references) != 2:
         raise UsageError(f"compare takes two, or --series alone: {HOW}")
-    if references[0] == references[1] == stored.STDIN:
+    if references[0] == references[1] == files.STDIN:
         raise UsageError("standard input holds one report: name a file for the other")
     return _find(place, references[0]), _find(place, references[1])
 
@@ -115,7 +115,7 @@ def _find(place: _Place, reference: str) -> Report:
 def _is_file(reference: str) -> bool:
     """No run has a slash or a dot in its name; but with its kind before it, as -o name writes it."""
     has_slash = "/" in reference and not reference.startswith(RUN_KIND)
-    return reference == stored.STDIN or has_slash or reference.endswith(FILE_ENDS)
+    return reference == files.STDIN or has_slash or reference.endswith(FILE_ENDS)
 
 
 def _earlier(place: _Place, a: Report, b: Report, most: int) -> list[Report]:

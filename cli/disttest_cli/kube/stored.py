@@ -2,13 +2,12 @@
 
 import base64
 import hashlib
-import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from disttest_cli import files
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.kube import resources
@@ -20,7 +19,6 @@ from disttest_operator.core.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
 if TYPE_CHECKING:
     from disttest_cli.kube.cluster import Body, Cluster
 
-STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP = 31  # zlib's word for a gzip with its header and checksum
 SENTENCE_BYTES = 600  # of what a status or a broken report says, in an error
@@ -59,25 +57,17 @@ def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> S
 
 def read_file(path: str) -> Report:
     """A report from a file or from standard input (`-`), gzipped or not. Raises UsageError with one line."""
-    shown = "standard input" if path == STDIN else path
+    shown = "standard input" if path == files.STDIN else path
     try:
-        raw = _bytes_of(path)
-    except OSError as error:
-        raise UsageError(f"{shown} cannot be read: {error.strerror or error}") from error
+        raw = files.read(path, limits.REPORT_BYTES)
+    except (OSError, ValueError) as error:  # ValueError: a name that no file has
+        raise UsageError(f"{shown} cannot be read: {getattr(error, 'strerror', '') or error}") from error
     try:
         return Report.loads(_gunzip(raw) if raw.startswith(GZIP_MAGIC) else raw)
     except (zlib.error, InvalidReportError) as error:
         raise UsageError(
             f"{shown} is no report: {_sentence(error)}; name a report.json, or the report.json.gz of a ConfigMap"
         ) from error
-
-
-def _bytes_of(path: str) -> bytes:
-    """One byte more than a report may have tells that there is more."""
-    if path == STDIN:
-        return sys.stdin.buffer.read(limits.REPORT_BYTES + 1)
-    with Path(path).open("rb") as file:
-        return file.read(limits.REPORT_BYTES + 1)
 
 
 def _gunzip(packed: bytes) -> bytes:

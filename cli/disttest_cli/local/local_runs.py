@@ -11,12 +11,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from disttest_cli import files
 from disttest_cli.errors import UsageError, warn
 from disttest_cli.formats import table
 from disttest_cli.local import agents
 from disttest_cli.screen import live, terminal
 from disttest_cli.screen.live import Gang, LiveView
-from disttest_contract import harmless
+from disttest_contract import harmless, limits
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.outcomes import Verdict
 from disttest_contract.plan import RunPlan
@@ -51,9 +52,11 @@ def run(tests: Sequence[LocalTest], *, keeps_going: bool, shows_all: bool) -> in
 def report_path(chosen: Path | None, test: DistTest) -> Path:
     """Refuse early what must not be overwritten, or cannot be written."""
     path = chosen or Path(f"disttest-report-{test.name}.json")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no file: name another one with --report")
     if path.exists():
         try:
-            Report.loads(path.read_bytes())
+            Report.loads(files.read(str(path), limits.REPORT_BYTES))
         except (OSError, InvalidReportError) as error:
             raise UsageError(f"{path} exists and is not a report: name another file with --report ({error})") from error
     folder = path.parent
