@@ -66,7 +66,8 @@ def read_file(path: str) -> Report:
         return Report.loads(_gunzip(raw) if raw.startswith(GZIP_MAGIC) else raw)
     except (zlib.error, InvalidReportError) as error:
         raise UsageError(
-            f"{shown} is no report: {_sentence(error)}; name a report.json, or the report.json.gz of a ConfigMap"
+            f"{shown} is no report: {_sentence(error)}; name a report.json, or the report.json.gz of a ConfigMap, "
+            f"of at most {limits.CASES:,} cases"
         ) from error
 
 

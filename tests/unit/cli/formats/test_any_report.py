@@ -1,0 +1,114 @@
+"""Any report, in every format: it can be read by whoever reads that format, and keeps its limits."""
+
+import html.parser
+import json
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+
+from disttest_cli.comparing import markdown as compared_markdown
+from disttest_cli.comparing import plain_json, text
+from disttest_cli.comparing.compare import compare
+from disttest_cli.formats import gfm, markdown, telling
+from disttest_cli.formats.subject import Subject
+from disttest_cli.screen import rendering
+from disttest_contract.report import Report
+from tests.support import report_strategies as made
+from tests.support.hostile import forbidden
+
+VOID = {"meta", "br", "hr", "img", "input", "link", "col"}
+CODE = re.compile(r"(?s)(`+)(?!`).+?(?<!`)\1(?!`)")
+
+
+class Page(html.parser.HTMLParser):
+    """Which elements there are, and whether each is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.kinds: set[str] = set()
+        self.handlers: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # type: ignore[explicit-override]  # typing has it since Python 3.12
+        self.kinds.add(tag)
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:  # type: ignore[explicit-override]  # as above
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+
+USUAL = Page(rendering.render(Subject(report=made.SAMPLE), "html"))
+
+
+@given(made.documents)
+def test_any_value_in_any_field_is_read_or_refused_in_a_sentence(document: object) -> None:
+    report = made.readable(document)
+    if report is None:
+        return
+    for name in rendering.FORMATS:
+        assert forbidden(rendering.render(Subject(report=report), name)) == []
+
+
+@given(made.reports())
+def test_what_is_made_of_any_report_can_be_read_by_others(report: Report) -> None:
+    subject = Subject(report=report)
+    root = ET.fromstring(rendering.render(subject, "junit"))  # noqa: S314  # our own
+    assert len(root.findall(".//testcase")) >= sum(len(suite.cases) for suite in report.suites)
+    ctrf = json.loads(rendering.render(subject, "ctrf"), parse_constant=pytest.fail)
+    assert ctrf["results"]["summary"]["tests"] == len(ctrf["results"]["tests"])
+    again = Report.loads(rendering.render(subject, "json").encode())
+    assert [suite.counts for suite in again.suites] == [suite.counts for suite in report.suites]
+
+
+@given(made.reports())
+def test_a_page_has_no_element_of_the_reports(report: Report) -> None:
+    page = Page(rendering.render(Subject(report=report), "html"))
+    assert page.kinds - USUAL.kinds <= {"details", "pre", "svg", "rect", "path", "line", "text", "circle", "summary"}
+    assert not page.handlers
+    assert "a" not in page.kinds - USUAL.kinds
+    assert page.open == USUAL.open
+
+
+@given(made.reports())
+def test_markdown_keeps_its_size_its_cells_and_what_is_code(report: Report) -> None:
+    limit = markdown.LEAST_BYTES
+    assert len(rendering.render(Subject(report=report), "markdown", limit_bytes=limit).encode()) <= limit
+    for page in (rendering.render(Subject(report=report), "markdown"), compared_markdown.page(compare(report, report))):
+        for table in re.findall(r"(?m)(?:^\|.*\n)+", page):
+            assert len({line.count("|") for line in table.splitlines()}) == 1
+        plain = CODE.sub("", re.sub(r"<code>.*?</code>", "", page))
+        assert not re.search(r"@everyone|https?://|!\[|<(?!/?(?:details|summary)>)", plain)
+
+
+@given(made.reports(), made.reports())
+def test_any_two_are_compared(a: Report, b: Report) -> None:
+    comparison = compare(a, b)
+    assert not [bad for line in text.lines(comparison) for bad in forbidden(line.plain)]
+    assert forbidden(compared_markdown.page(comparison)) == []
+    json.dumps(plain_json.document(comparison))
+
+
+@given(made.TEXTS)
+def test_code_is_one_piece_of_code(said: str) -> None:
+    for made_of in (gfm.code(said), gfm.cell(said)):
+        assert not made_of or CODE.fullmatch(made_of)
+    assert "|" not in gfm.cell(said)
+    fence, *_, last = gfm.block(said, 1000).splitlines()
+    assert fence == f"{last}text"
+    assert gfm.block(said, 1000).count(last) == 2
+
+
+@given(made.reports())
+def test_what_a_case_says_is_within_its_limit(report: Report) -> None:
+    for suite in report.suites:
+        for case in suite.cases:
+            assert len(telling.case_body(case, 1000).encode()) <= 1000
+            assert len(telling.case_title(case).encode()) <= telling.TITLE_BYTES
