@@ -9,13 +9,16 @@ from monitoring.dashboards.runs import active, durations, runs
 from monitoring.dashboards.standing import AGO, BAD, ODD, PASSED, SHARE, STREAK
 from monitoring.dashboards.tables import Column, Rows, table_of
 
+# Encoded: who sends a link to a dashboard writes these values, and a name of Kubernetes stays as it is.
 COMMANDS = """
-Runs of this series: `kubectl get disttests -n $namespace --field-selector status.series=$series`
+Runs of this series:
+`kubectl get disttests -n ${namespace:percentencode} --field-selector status.series=${series:percentencode}`
 
-The report of one, with every case, rank and stack: `kubectl disttest report NAME -n $namespace`
+The report of one, with every case, rank and stack: `kubectl disttest report NAME -n ${namespace:percentencode}`
 (`-o html` for one page to keep)
 
-The ledger behind these panels: `kubectl get disttestseries $series -n $namespace -o yaml`
+The ledger behind these panels:
+`kubectl get disttestseries ${series:percentencode} -n ${namespace:percentencode} -o yaml`
 """
 ALWAYS = ""
 UNSCHEDULED = "absent without a CronJob, or while it is suspended"

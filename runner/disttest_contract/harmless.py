@@ -17,6 +17,8 @@ BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uf
 # What CI systems obey in what a job prints. GitHub: lines that begin with two colons. GitHub, Azure and TeamCity: two
 # hashes, a word or none, and a bracket, anywhere in a line. GitLab's and Travis' sections begin with an escape.
 COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[A-Za-z]*\[)", re.MULTILINE)
+# What chat, mail and Markdown make of an alert: elements, mentions, code, links.
+MARKUP = re.compile(r"[<>@`]|(?<=\])[(\[]|(?<=:)/(?=/)|(?<=www)\.")
 
 
 def line(text: str) -> str:
@@ -27,6 +29,11 @@ def line(text: str) -> str:
 def exact_line(text: str) -> str:
     """One line of which every space counts; line ends are spelled out as well."""
     return _without_commands(_visible(text.expandtabs(TAB_COLUMNS)))
+
+
+def label(text: str) -> str:
+    """For metrics: one line that is no link, no mention and no element wherever an alert quotes it."""
+    return MARKUP.sub(lambda found: _spelled(found.group()), line(text))
 
 
 def lines(text: str) -> list[str]:

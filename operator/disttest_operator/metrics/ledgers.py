@@ -7,6 +7,7 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
+from disttest_contract import harmless
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.core import bodies
 from disttest_operator.core.history import is_flaky
@@ -140,8 +141,10 @@ def _cases_by_name(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     }
     for family, by_suite in counts.items():
         yield sampling.rows(family, common, (((suite,), by_suite[suite]) for suite in sorted(suites | by_suite.keys())))
-    streaks = (((row["suite"], row["case"]), row["streak"]) for row in failing)
-    yield sampling.rows(families.FAILING_STREAK, common, streaks)
+    streaks: dict[tuple[str, ...], int] = {}  # two names may be forged so that they look alike as labels
+    for row in failing:
+        streaks.setdefault((row["suite"], harmless.label(row["case"])), row["streak"])
+    yield sampling.rows(families.FAILING_STREAK, common, streaks.items())
 
 
 def _most(flipping: Iterable[Status]) -> Counter[str]:

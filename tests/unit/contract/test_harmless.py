@@ -76,6 +76,21 @@ def test_a_block_keeps_its_lines_and_tabs_and_no_line_of_it_is_a_command() -> No
     assert harmless.block("a\n  ::error::b\n\t::c::") == "a\n  \\x3a:error::b\n\t\\x3a:c::"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("t.py::test_a[x-1]", "t.py::test_a[x-1]"),
+        ("test_<lambda>", r"test_\x3clambda\x3e"),
+        ("<!channel> <https://example.invalid|a>", r"\x3c!channel\x3e \x3chttps:\x2f/example.invalid|a\x3e"),
+        ("[a](https://example.invalid) [b][c]", r"[a]\x28https:\x2f/example.invalid) [b]\x5bc]"),
+        ("@everyone `code` www.example.invalid", r"\x40everyone \x60code\x60 www\x2eexample.invalid"),
+        ("two\nlines", "two lines"),
+    ],
+)
+def test_a_label_is_no_link_no_mention_and_no_element(text: str, shown: str) -> None:
+    assert harmless.label(text) == harmless.label(shown) == shown
+
+
 @given(HOSTILE)
 def test_nothing_forbidden_is_left_and_nothing_is_changed_twice(text: str) -> None:
     line, exact, block = harmless.line(text), harmless.exact_line(text), harmless.block(text)

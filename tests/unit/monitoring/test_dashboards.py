@@ -201,6 +201,24 @@ def test_a_link_to_a_dashboard_leads_to_one_that_exists(board: Board) -> None:
     assert set(linked) <= known
 
 
+@each
+def test_what_a_label_says_is_no_markup_and_no_part_of_a_link_but_names_that_kubernetes_has_seen(board: Board) -> None:
+    text = to_json(board)
+    written = {
+        panel["options"]["mode"]: panel["options"]["content"] for panel in panels(board) if panel["type"] == "text"
+    }
+    assert set(written) <= {"markdown"}
+    for content in written.values():
+        assert set(re.findall(r"\$\{?(\S+?)[}\s`]", content)) <= {"namespace:percentencode", "series:percentencode"}
+    linked = set(re.findall(r"\$\{([^}]+)\}", "".join(re.findall(r'"url": "([^"]*)"', text))))
+    assert {one.lower().rpartition(".")[2] for one in linked} <= {
+        "namespace",
+        "series",
+        "datasource:queryparam",
+        "__url_time_range",
+    }
+
+
 @pytest.mark.parametrize("uid", ["disttest-nights", "disttest-series"])
 def test_a_person_is_told_the_command_that_shows_a_whole_report(uid: str) -> None:
     (board,) = (board for board in dashboards.DASHBOARDS if board.uid == uid)
