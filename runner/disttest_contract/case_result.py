@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from disttest_contract import limits, ranks
+from disttest_contract import limits, numeric, ranks
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
@@ -35,9 +35,9 @@ class Earlier:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(
             outcome=Outcome(data["outcome"]),
-            seconds=float(data["seconds"]),
-            message=str(data.get("message", "")),
-            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
+            seconds=numeric.real(data["seconds"]),
+            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
+            ranks=tuple(numeric.whole(rank) for rank in data.get("ranks", ())),
             nodes=tuple(str(node) for node in data.get("nodes", ())),
         )
 
@@ -71,7 +71,9 @@ class RankGroup:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(
-            ranks=ranks.read(data["ranks"]), ending=RankEnding(data["ending"]), message=str(data.get("message", ""))
+            ranks=ranks.read(data["ranks"]),
+            ending=RankEnding(data["ending"]),
+            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
         )
 
 
@@ -141,15 +143,15 @@ class CaseResult:
         return cls(
             id=str(data["id"]),
             outcome=Outcome(data["outcome"]),
-            seconds=float(data["seconds"]),
-            at=float(data["at"]) if "at" in data else None,
-            message=str(data.get("message", "")),
-            ranks=tuple(int(rank) for rank in data.get("ranks", ())),
+            seconds=numeric.real(data["seconds"]),
+            at=numeric.real(data["at"]) if "at" in data else None,
+            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
+            ranks=tuple(numeric.whole(rank) for rank in data.get("ranks", ())),
             nodes=tuple(str(node) for node in data.get("nodes", ())),
             by_rank=tuple(RankGroup.from_json(one) for one in data.get("byRank", ())),
             signal=str(data.get("signal", "")),
-            exit_code=data.get("exitCode"),
-            stacks={int(rank): str(text) for rank, text in data.get("stacks", {}).items()},
+            exit_code=numeric.whole(data["exitCode"]) if data.get("exitCode") is not None else None,
+            stacks={ranks.read_one(rank): str(text) for rank, text in data.get("stacks", {}).items()},
             diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
             earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
             measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),

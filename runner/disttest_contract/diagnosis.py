@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from disttest_contract import limits
+from disttest_contract import limits, ranks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class Diagnosis:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(
             summary=str(data.get("summary", "")),
-            states={int(rank): str(text) for rank, text in data.get("states", {}).items()},
-            native={int(rank): str(text) for rank, text in data.get("native", {}).items()},
+            states={ranks.read_one(rank): str(text) for rank, text in data.get("states", {}).items()},
+            native={ranks.read_one(rank): str(text) for rank, text in data.get("native", {}).items()},
             ras=str(data.get("ras", "")),
             artifacts=str(data.get("artifacts", "")),
         )

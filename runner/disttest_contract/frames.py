@@ -7,6 +7,7 @@ DISTTEST-REPORT <nonce> end
 
 import base64
 import binascii
+import functools
 import hashlib
 import re
 import zlib
@@ -54,17 +55,16 @@ def _lines(packed: bytes, payload: bytes, nonce: str) -> list[str]:
 def decode(log: str, nonce: str) -> bytes:
     """The payload of the last whole frame with this nonce. Other nonces are somebody else's and are ignored."""
     prefix = re.escape(f"{MARK} {nonce} ")
-    begins = list(re.finditer(rf"^{prefix}begin (\d{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE))
-    if not begins:
+    begins = re.finditer(rf"^{prefix}begin ([0-9]{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE)
+    begin = functools.reduce(lambda _, later: later, begins, None)
+    if begin is None:
         raise NoFrameError("the leader's log holds no report")
-    begin = begins[-1]
     lines, digest = int(begin[1]), begin[2]
-    body = log[begin.end() :]
-    parts = dict(re.findall(rf"^{prefix}(\d{{1,7}}) ([A-Za-z0-9+/=]+)$", body, re.MULTILINE))
-    missing = [number for number in range(lines) if str(number) not in parts]
-    if missing:
-        raise FrameError(f"the report in the leader's log is cut: {len(missing)} of {lines} lines are missing")
-    payload = _unpack("".join(parts[str(number)] for number in range(lines)))
+    body = re.compile(rf"^{prefix}([0-9]{{1,7}}) ([A-Za-z0-9+/=]+)$", re.MULTILINE).finditer(log, begin.end())
+    parts = {number: part[2] for part in body if (number := int(part[1])) < lines}
+    if missing := lines - len(parts):
+        raise FrameError(f"the report in the leader's log is cut: {missing} of {lines} lines are missing")
+    payload = _unpack("".join(parts[number] for number in range(lines)))
     if hashlib.sha256(payload).hexdigest() != digest:
         raise FrameError("the report in the leader's log does not match its checksum")
     return payload

@@ -3,8 +3,10 @@
 import hashlib
 
 TERMINATION_MESSAGE_BYTES = 4096  # what a kubelet keeps of one container
-REPORT_BYTES = 64 << 20  # of the JSON, unpacked: a reader unpacks no more
-REPORT_VALUES = 1_500_000  # commas and brackets of that JSON: what is read takes memory by its values
+REPORT_BYTES = 32 << 20  # of the JSON, unpacked, and as a text: the operator reads it within its 512 MiB
+REPORT_VALUES = 1_000_000  # commas and brackets of that JSON: what is read takes memory by its values
+REPORT_RANKS = 8_000_000  # of all groups of ranks of all cases: written as `0-511` they weigh nothing
+REPORT_PROBLEM_BYTES = 512  # of a sentence that says what is wrong with a report: it may quote what was forged
 CASES = 100_000  # of a report
 NUMBER = 10**18  # of a report
 CONFIG_MAP_REPORT_BYTES = 900 << 10  # of the gzip in a ConfigMap of at most 1 MiB

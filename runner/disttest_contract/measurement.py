@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from disttest_contract import numeric
+
 # What the suite `collectives` measures; a suite of one's own may call what it measures anything.
 COLLECTIVES = (
     "all_reduce",
@@ -67,14 +69,14 @@ class Measurement:
         return cls(
             collective=str(data["collective"]),
             dtype=str(data["dtype"]),
-            size_bytes=int(data["sizeBytes"]),
-            ranks=int(data["ranks"]),
-            iterations=int(data["iterations"]),
-            seconds=float(data["seconds"]),
-            fastest_rank_seconds=float(data["fastestRankSeconds"]),
-            slowest_rank_seconds=float(data["slowestRankSeconds"]),
-            slowest_rank=int(data["slowestRank"]),
-            alg_bytes_per_second=float(data["algBytesPerSecond"]),
-            bus_bytes_per_second=float(data["busBytesPerSecond"]),
-            wrong_elements=int(data["wrongElements"]),
+            size_bytes=numeric.whole(data["sizeBytes"]),
+            ranks=numeric.whole(data["ranks"]),
+            iterations=numeric.whole(data["iterations"]),
+            seconds=numeric.real(data["seconds"]),
+            fastest_rank_seconds=numeric.real(data["fastestRankSeconds"]),
+            slowest_rank_seconds=numeric.real(data["slowestRankSeconds"]),
+            slowest_rank=numeric.whole(data["slowestRank"]),
+            alg_bytes_per_second=numeric.real(data["algBytesPerSecond"]),
+            bus_bytes_per_second=numeric.real(data["busBytesPerSecond"]),
+            wrong_elements=numeric.whole(data["wrongElements"]),
         )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from disttest_contract import limits
+from disttest_contract import limits, numeric
 from disttest_contract.outcomes import Counts, Reason, Verdict
 
 SCHEMA = 1
@@ -61,14 +61,14 @@ class Summary:
     def read(cls, text: str) -> Self | None:
         """What an agent left in its pod's status; None if it left nothing that can be understood."""
         try:
-            data = json.loads(text)
+            data = numeric.loads(text)
         except (ValueError, RecursionError):
             return None
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             return None
         try:
             return cls._from_json(data)
-        except (KeyError, ValueError, TypeError, ArithmeticError):  # JSON as Python reads it has infinity
+        except (KeyError, ValueError, TypeError):
             return None
 
     @classmethod
@@ -76,8 +76,8 @@ class Summary:
         counts = data.get("counts")
         return cls(
             uid=str(data.get("uid", "")),
-            attempt=int(data["attempt"]),
-            node_index=int(data["nodeIndex"]),
+            attempt=_count(data["attempt"]),
+            node_index=_count(data["nodeIndex"]),
             step=str(data["step"]),
             verdict=Verdict(data["verdict"]) if "verdict" in data else None,
             reason=Reason(data["reason"]) if "reason" in data else None,
@@ -85,6 +85,10 @@ class Summary:
             current=str(data.get("current", "")),
             first_failure=str(data.get("firstFailure", "")),
             counts=Counts.from_json(counts) if isinstance(counts, dict) else Counts(),
-            cases_total=int(data.get("casesTotal", 0)),
+            cases_total=_count(data.get("casesTotal", 0)),
             report_sha256=str(data.get("reportSha256", "")),
         )
+
+
+def _count(value: object) -> int:
+    return max(0, numeric.whole(value))

@@ -147,8 +147,8 @@ class Counts:
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Self:
-        """Read what `to_json` wrote; unknown keys are ignored, a missing one is 0."""
-        numbers = {key: value for key, value in data.items() if isinstance(value, int) and not isinstance(value, bool)}
+        """Read what `to_json` wrote; unknown keys are ignored, a missing one is 0, and so is less than that."""
+        numbers = {key: max(0, value) for key, value in data.items() if type(value) is int}
         counted = {outcome: numbers[outcome.value] for outcome in Outcome if numbers.get(outcome.value)}
         return cls(by_outcome=counted, flaky=numbers.get("flaky", 0), quarantined=numbers.get("quarantined", 0))
 

@@ -92,7 +92,7 @@ class RunPlan:
         """Read a plan; unknown keys are ignored, missing or wrong ones raise InvalidPlanError."""
         try:
             data = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidPlanError(f"the plan is not JSON: {error}") from error
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise InvalidPlanError(f"the plan is not of schema {SCHEMA}: operator and runner image do not fit together")

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
+from disttest_contract import numeric
+
 UNLIMITED = -1  # of a limit in bytes
 
 
@@ -58,16 +60,12 @@ class NodeFacts:
             driver=str(data.get("driver", "")),
             cuda_driver=str(data.get("cudaDriver", "")),
             cuda_error=str(data.get("cudaError", "")),
-            shm_bytes=int(data.get("shmBytes", 0)),
-            memlock_bytes=int(data.get("memlockBytes", 0)),
-            cpus=int(data.get("cpus", 0)),
-            memory_bytes=int(data.get("memoryBytes", 0)),
+            shm_bytes=numeric.whole(data.get("shmBytes", 0)),
+            memlock_bytes=numeric.whole(data.get("memlockBytes", 0)),
+            cpus=numeric.whole(data.get("cpus", 0)),
+            memory_bytes=numeric.whole(data.get("memoryBytes", 0)),
             kernel=str(data.get("kernel", "")),
-            clock_offset_seconds=_optional(data.get("clockOffsetSeconds")),
-            round_trip_seconds=_optional(data.get("roundTripSeconds")),
+            clock_offset_seconds=numeric.maybe(data.get("clockOffsetSeconds")),
+            round_trip_seconds=numeric.maybe(data.get("roundTripSeconds")),
             versions={str(key): str(value) for key, value in data.get("versions", {}).items()},
         )
-
-
-def _optional(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None

@@ -1,12 +1,11 @@
 """The report of one attempt: what every case, suite and step came to. Readers ignore what they do not know."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from disttest_contract import limits, trimming
+from disttest_contract import bounds, limits, numeric, trimming
 from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
 from disttest_contract.left_out import NOTHING, LeftOut
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
@@ -30,6 +29,9 @@ __all__ = [
 
 class InvalidReportError(ValueError):
     """The text is not a report of a schema that this reader knows."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(limits.cut(sentence, limits.REPORT_PROBLEM_BYTES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +78,8 @@ class SuiteResult:
             name=str(data["name"]),
             verdict=Verdict(data["verdict"]),
             reason=Reason(data["reason"]),
-            message=str(data.get("message", "")),
-            seconds=float(data["seconds"]),
+            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
+            seconds=numeric.real(data["seconds"]),
             cases=tuple(CaseResult.from_json(case) for case in data["cases"]),
             left_out=LeftOut.from_json(data["leftOut"]) if "leftOut" in data else NOTHING,
         )
@@ -178,16 +180,14 @@ class Report:
 
         Only a report that says that it was trimmed may count cases that are not in it.
         """
-        if len(raw) > limits.REPORT_BYTES:
-            raise InvalidReportError(f"the report has {len(raw)} bytes, more than {limits.REPORT_BYTES}")
-        if (values := trimming.values(raw)) > limits.REPORT_VALUES:
-            raise InvalidReportError(f"the report has {values} commas and brackets, more than {limits.REPORT_VALUES}")
+        if problem := bounds.of_text(raw):
+            raise InvalidReportError(f"the report {problem}")
         try:
-            data = json.loads(raw, parse_int=_integer, parse_float=_number, parse_constant=_number)
+            data = numeric.loads(raw)
             if data["schema"] != SCHEMA:
                 raise InvalidReportError(f"the report is of schema {data['schema']!r}, this reader knows {SCHEMA}")
-            if (cases := sum(len(suite["cases"]) for suite in data["suites"])) > limits.CASES:
-                raise InvalidReportError(f"the report has {cases} cases, more than {limits.CASES}: make several runs")
+            if problem := bounds.of_cases(data):
+                raise InvalidReportError(f"the report {problem}")
             report = cls._from_json(data)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, InvalidReportError):
@@ -204,44 +204,25 @@ class Report:
             namespace=str(run["namespace"]),
             name=str(run["name"]),
             uid=str(run["uid"]),
-            attempt=int(run["attempt"]),
+            attempt=numeric.whole(run["attempt"]),
             backend=str(world["backend"]),
-            nodes=int(world["nodes"]),
-            ranks_per_node=int(world["ranksPerNode"]),
+            nodes=numeric.whole(world["nodes"]),
+            ranks_per_node=numeric.whole(world["ranksPerNode"]),
             node_names=tuple(str(name) for name in world["nodeNames"]),
             versions={str(key): str(value) for key, value in data.get("versions", {}).items()},
             verdict=Verdict(data["verdict"]),
             reason=Reason(data["reason"]),
-            message=str(data.get("message", "")),
-            started=float(times["started"]),
-            joined=_time(times.get("joined")),
-            first_case=_time(times.get("firstCase")),
-            last_case=_time(times.get("lastCase")),
-            finished=float(times["finished"]),
-            generations=int(data["generations"]),
+            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
+            started=numeric.real(times["started"]),
+            joined=numeric.maybe(times.get("joined")),
+            first_case=numeric.maybe(times.get("firstCase")),
+            last_case=numeric.maybe(times.get("lastCase")),
+            finished=numeric.real(times["finished"]),
+            generations=numeric.whole(data["generations"]),
             suites=tuple(SuiteResult.from_json(suite) for suite in data["suites"]),
             preflight=tuple(NodeFacts.from_json(facts) for facts in data.get("preflight", ())),
-            at_fault=tuple(int(index) for index in data.get("atFault", ())),
+            at_fault=tuple(numeric.whole(index) for index in data.get("atFault", ())),
             series=str(run.get("series", "")),
             thresholds=tuple(Threshold.from_json(one) for one in data.get("thresholds", ())),
             trimmed=str(data.get("trimmed", "")),
         )
-
-
-def _integer(text: str) -> int:
-    """Larger ones than there are in a report make trouble wherever they are shown or divided."""
-    value = int(text)
-    if abs(value) > limits.NUMBER:
-        raise ValueError(f"a number with {len(text)} digits")
-    return value
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if not abs(value) <= limits.NUMBER:  # also of what is no number
-        raise ValueError(f"{text:.20} is no number that a report has")
-    return value
-
-
-def _time(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from disttest_contract import last_resort, left_out, limits
+from disttest_contract import bounds, last_resort, left_out, limits
 from disttest_contract.left_out import is_bad
 
 T = TypeVar("T")
@@ -77,13 +77,7 @@ def dumps(report: Json) -> bytes:
 
 def _packed(report: Json, raw: bytes, pack: Callable[[bytes], T | None]) -> T | None:
     """None as well where no reader would take it."""
-    cases = sum(len(suite["cases"]) for suite in report["suites"])
-    is_readable = len(raw) <= limits.REPORT_BYTES and values(raw) <= limits.REPORT_VALUES and cases <= limits.CASES
-    return pack(raw) if is_readable else None
-
-
-def values(raw: bytes) -> int:
-    return sum(map(raw.count, (b",", b"[", b"{")))
+    return None if bounds.of_text(raw) or bounds.of_cases(report) else pack(raw)
 
 
 def _with_words(report: Json, words: str) -> Json:

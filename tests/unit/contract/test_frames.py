@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import random
+import tracemalloc
 import zlib
 
 import pytest
@@ -100,3 +101,20 @@ def test_a_bomb_is_not_unpacked() -> None:
     lines = [f"{head} begin {len(parts)} {digest}", *(f"{head} {n} {part}" for n, part in enumerate(parts))]
     with pytest.raises(frames.FrameError, match="larger than"):
         frames.decode(log_of(lines), NONCE)
+
+
+def test_a_report_that_claims_millions_of_lines_costs_nothing() -> None:
+    log = f"{frames.MARK} {NONCE} begin 9999999 {'0' * 64}\n"
+    tracemalloc.start()
+    with pytest.raises(frames.FrameError, match="9999999 of 9999999 lines are missing"):
+        frames.decode(log, NONCE)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 1 << 20
+
+
+@pytest.mark.parametrize("number", ["\u0663", "0x1", "-1", "1 "])
+def test_a_line_that_does_not_say_its_number_as_we_do_is_none_of_the_report(number: str) -> None:
+    head = f"{frames.MARK} {NONCE}"
+    with pytest.raises(frames.FrameError, match="1 of 1 lines are missing"):
+        frames.decode(f"{head} begin 1 {'0' * 64}\n{head} {number} AAAA\n{head} end\n", NONCE)

@@ -1,5 +1,7 @@
 """Ranks in few words."""
 
+import tracemalloc
+
 import pytest
 
 from disttest_contract import ranks
@@ -21,7 +23,23 @@ def test_ranks_are_shown_once_and_in_order_and_come_back(some: tuple[int, ...], 
     assert ranks.read(text) == tuple(sorted(set(some)))
 
 
-@pytest.mark.parametrize("text", ["x", "1-", "-1", "3-1", "1,1", "5,2", "0-99999999", "1 2", "1,,2", "٣"])
+@pytest.mark.parametrize("text", ["x", "1-", "-1", "3-1", "1,1", "5,2", "0-99999999", "1 2", "1,,2", "٣", "9" * 5000])
 def test_what_is_no_list_of_ranks_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="rank"):
         ranks.read(text)
+
+
+def test_ranks_that_are_named_again_and_again_are_refused_at_the_second_time() -> None:
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="named before"):
+        ranks.read(",".join(["0-65535"] * 10_000))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 16 << 20
+
+
+@pytest.mark.parametrize("text", ["", "0-1", "1,2", "x", "-1", "65536", "9" * 5000])
+def test_what_is_not_one_rank_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="rank"):
+        ranks.read_one(text)
+    assert ranks.read_one("65535") == 65535

@@ -176,3 +176,42 @@ def test_what_was_seen_of_a_hang_comes_back() -> None:
         assert CaseResult.from_json(json.loads(json.dumps(case.to_json()))) == case
     assert CaseResult.from_json(hung.to_json()).diagnosis is None, "nothing was seen"
     assert HANG.to_json()["diagnosis"].keys() == {"summary", "states", "native", "ras", "artifacts"}
+
+
+# What is said of a forged report that weighs little, and would cost its readers much.
+COSTLY = {
+    "ranks": (
+        {"byRank": [{"ranks": "0-65535", "ending": "passed"}] * 200},
+        "names 13107204 ranks in byRank, more than",
+    ),
+    "characters": ({"message": "x" * (9 << 20) + "\U0001f4a5"}, "as a text with characters of their width, more than"),
+}
+
+
+@pytest.mark.parametrize(("parts", "why"), COSTLY.values(), ids=COSTLY)
+def test_what_weighs_little_and_costs_much_is_refused_before_it_does(parts: dict[str, object], why: str) -> None:
+    data = json.loads(REPORT.dumps())
+    data["suites"][0]["cases"][0] |= parts
+    raw = json.dumps(data, ensure_ascii=False).encode()
+    tracemalloc.start()
+    with pytest.raises(InvalidReportError, match=why):
+        Report.loads(raw)
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < len(raw) + (4 << 20)
+
+
+def test_what_a_forged_report_says_is_not_repeated_at_length() -> None:
+    data = json.loads(REPORT.dumps())
+    data["verdict"] = "x" * 10_000
+    with pytest.raises(InvalidReportError) as caught:
+        Report.loads(json.dumps(data).encode())
+    assert len(str(caught.value)) <= limits.REPORT_PROBLEM_BYTES
+
+
+def test_messages_are_cut_where_they_are_read_too() -> None:
+    data = json.loads(REPORT.dumps())
+    data["message"] = data["suites"][0]["message"] = data["suites"][0]["cases"][1]["message"] = "\n" * (1 << 20)
+    report = Report.loads(json.dumps(data).encode())
+    told = (report.message, report.suites[0].message, report.suites[0].cases[1].message)
+    assert max(len(text.encode()) for text in told) == limits.MESSAGE_BYTES
