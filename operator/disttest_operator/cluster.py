@@ -175,11 +175,10 @@ class KubernetesCluster:
                 raise
             return  # another object has the name by now: ours is gone
 
-    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
+    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> bytes | None:
         query = urlencode({"container": naming.CONTAINER, "limitBytes": limit_bytes})
         path = f"{Kind.POD.path(namespace, pod)}/log?{query}"
-        raw = await self._request("GET", path, accept="*/*", missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
-        return None if raw is None else raw.decode(errors="replace")
+        return await self._request("GET", path, accept="*/*", missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
 
     def follow_log(
         self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int

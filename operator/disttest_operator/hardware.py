@@ -1,9 +1,9 @@
 """Looking for signs of broken hardware in what an attempt that went wrong left behind."""
 
 import asyncio
-import functools
 import logging
 import time
+from collections.abc import Iterable
 
 from disttest_operator.core import matching, signs
 from disttest_operator.core.evidence import Observed, ReportFound, Search
@@ -15,8 +15,8 @@ from disttest_operator.inquiries import Inquiries
 from disttest_operator.ports import Cluster, ClusterError
 
 PODS = 16  # whose logs are read: of a larger gang the leader's and the first to end are
-LOG_BYTES = 4 << 20  # an agent writes no more, but for the report
-SEARCH_SECONDS = 5.0  # of all rules over all lines
+LOG_BYTES = 4 << 20  # an agent writes no more
+SEARCH_SECONDS = 5.0  # of all rules over all lines of one log
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class HardwareSearch:
 
     async def over(self, test: DistTest, pods: tuple[PodView, ...], seen: Observed) -> Search:
         """What cannot be read is not searched: the attempt is judged by all else then."""
-        lines = list(signs.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
+        lines = await self._telling(signs.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
         for pod in sorted(pods, key=_most_telling)[:PODS]:
             lines += await self._lines(test, pod)
         try:
@@ -39,19 +39,28 @@ class HardwareSearch:
         except ClusterError as error:
             log.warning("%s/%s: conditions of nodes are not looked at: %s", test.namespace, test.name, error)
             nodes = ()
-        deadline = time.monotonic() + SEARCH_SECONDS
-        find = functools.partial(matching.first_match, self._rules, signs.collect(pods, nodes, lines))
-        return Search(match=await asyncio.to_thread(find, lambda: time.monotonic() > deadline))
+        found = signs.collect(pods, nodes, lines)
+        return Search(match=await asyncio.to_thread(matching.first_match, self._rules, found, _lateness()))
+
+    async def _telling(self, lines: Iterable[Line]) -> list[Line]:
+        """Those in which a rule finds something; the others are not kept."""
+        return await asyncio.to_thread(lambda: list(matching.telling(self._rules, lines, _lateness())))
 
     async def _lines(self, test: DistTest, pod: PodView) -> list[Line]:
         if pod.is_gone or not pod.has_started:
             return []
         try:
-            text = await self._cluster.log(test.namespace, pod.name, limit_bytes=LOG_BYTES)
+            raw = await self._cluster.log(test.namespace, pod.name, limit_bytes=LOG_BYTES)
         except ClusterError as error:
             log.warning("%s/%s: the log of %s is not searched: %s", test.namespace, test.name, pod.name, error)
             return []
-        return list(signs.of_log(text or "", pod.index, test.spec.ranks_per_node))
+        return await self._telling(signs.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
+
+
+def _lateness() -> matching.IsLate:
+    """Beside the loop: it may take seconds."""
+    deadline = time.monotonic() + SEARCH_SECONDS
+    return lambda: time.monotonic() > deadline
 
 
 def _most_telling(pod: PodView) -> tuple[bool, float]:

@@ -156,7 +156,7 @@ class Cluster(Protocol):
         ConflictError: there is an object of the name, but not this one in this version.
         """
 
-    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:
+    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> bytes | None:
         """The log of the gang's container, from its beginning. None: there is no such pod any more."""
 
     def follow_log(

@@ -30,8 +30,6 @@ from disttest_operator.suspects import SuspectLabels
 STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
 NONCE_BYTES = 16
 
-LARGE_BYTES = 1 << 20  # of a report
-
 log = logging.getLogger(__name__)
 
 
@@ -72,6 +70,7 @@ class Reconciler:
         self._followers = Followers(cluster, plan_later, note=counts.note_followed)
         self._looks = Looks(caches, settings.policy, clock=clock, newest=self._followers.newest)
         self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
+        self._large = asyncio.Lock()  # who holds it may have a large report
 
     async def reconcile(self, key: Key) -> float | None:
         """Seconds until the key should be looked at even if nothing happens; None: never."""
@@ -81,6 +80,13 @@ class Reconciler:
             if self._suspect_labels:
                 await self._suspect_labels.refresh()
             return None
+        room = reports.Room(self._large)
+        try:
+            return await self._step_by_step(key, room)
+        finally:
+            room.leave()
+
+    async def _step_by_step(self, key: Key, room: reports.Room) -> float | None:
         seen = Observed()
         for _ in range(STEPS):
             evidence = self._looks.at(key, seen)
@@ -91,13 +97,13 @@ class Reconciler:
             if isinstance(step, actions.Done):
                 self._followers.follow(key, progress.target(evidence))
                 return step.requeue_seconds
-            seen = await self._carry_out(step, evidence)
+            seen = await self._carry_out(step, evidence, room)
         raise ClusterError(f"{key.words}: not done after {STEPS} steps, the last of them {type(step).__name__}")
 
     async def close(self) -> None:
         await self._followers.close()
 
-    async def _carry_out(self, step: Step, evidence: Evidence) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
+    async def _carry_out(self, step: Step, evidence: Evidence, room: reports.Room) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
         """Do it, and add what was learned."""
         test, seen = evidence.test, evidence.seen
         match step:
@@ -118,7 +124,8 @@ class Reconciler:
                     self._caches.adopt(test, listed, now)
                 return replace(seen, has_listed_pods=True)
             case actions.ReadReport():
-                return replace(seen, report=await reports.read(self._cluster, test, step, self._counts))
+                found = await reports.read(self._cluster, test, step, self._counts, room=room)
+                return replace(seen, report=found)
             case actions.Search(pods=pods):
                 return replace(seen, search=await self._search.over(test, pods, seen))
             case actions.WriteReport(name=name):
@@ -217,6 +224,6 @@ def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:
 async def _next_step(evidence: Evidence) -> Step:
     """A hundred thousand cases take seconds to judge: not in the loop, which has other runs to serve."""
     report = evidence.seen.report
-    if isinstance(report, ReportFound) and len(report.raw) > LARGE_BYTES:
+    if isinstance(report, ReportFound) and len(report.raw) > reports.LARGE_BYTES:
         return await asyncio.to_thread(next_step, evidence)
     return next_step(evidence)

@@ -17,21 +17,43 @@ from disttest_operator.core.views import Body
 from disttest_operator.ports import Cluster, ClusterError, Counts, ExistsError, Kind, RefusedError, Transport
 
 AT_ONCE_BYTES = 1 << 16  # what is smaller is done with sooner than a thread is told of it
-LOG_LIMIT_BYTES = 32 << 20  # an agent keeps its log below 4 MiB; the rest is room for the report
+LARGE_BYTES = 1 << 20  # of a report, unpacked
+LOG_LIMIT_BYTES = 6 << 20  # an agent keeps its log below 4 MiB; the rest is for what an image writes before it starts
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Room:
+    """For one large report at a time: each may take a third of the memory that the operator has."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock = lock
+        self._is_taken = False
+
+    async def take(self) -> None:
+        if not self._is_taken:
+            await self._lock.acquire()
+            self._is_taken = True
+
+    def leave(self) -> None:
+        if self._is_taken:
+            self._lock.release()
+            self._is_taken = False
+
+
 async def read(
-    cluster: Cluster, test: DistTest, step: ReadReport, counts: Counts
+    cluster: Cluster, test: DistTest, step: ReadReport, counts: Counts, *, room: Room
 ) -> ReportFound | ReportLost | LogUnreadable:
-    """From the log; from the ConfigMap if an operator before us had stored it and the log is gone."""
-    found = await _from_log(cluster, test, step)
+    """From the log; from the ConfigMap if an operator before us had stored it and the log is gone.
+
+    What is large is unpacked when there is room, which is the caller's to leave when the report is no longer needed.
+    """
+    found = await _from_log(cluster, test, step, room)
     counts.count_report(Transport.LOG, _word(found))
     if isinstance(found, ReportLost) and not found.is_invalid:
-        stored = await _from_config_map(cluster, test)
+        stored = await _from_config_map(cluster, test, room)
         counts.count_report(Transport.CONFIG_MAP, "found" if stored else "missing")
         return stored or found
     return found
@@ -75,7 +97,7 @@ async def _create(cluster: Cluster, test: DistTest, manifest: Manifest, sha256: 
 
 
 async def _from_log(  # noqa: PLR0911  # every way to have no report has its own words
-    cluster: Cluster, test: DistTest, step: ReadReport
+    cluster: Cluster, test: DistTest, step: ReadReport, room: Room
 ) -> ReportFound | ReportLost | LogUnreadable:
     leader, nonce = step.leader, step.nonce
     if not nonce:
@@ -90,7 +112,11 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
         return ReportLost(problem="the leader's log went with its pod")
     summary = leader.exit.summary if leader.exit else None
     try:
-        raw = await _aside(len(log), frames.decode, log, nonce)
+        packed = await _aside(len(log), _find, log, nonce)
+        del log  # others may be before us
+        if packed.is_larger_than(LARGE_BYTES):
+            await room.take()
+        raw = await _aside(len(packed.stream), packed.unpack)
         return await _aside(len(raw), read_report, raw, test, leader.exit, step.quarantine)
     except frames.FrameError as error:
         if summary and summary.report_sha256:
@@ -100,11 +126,17 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
         return ReportLost(problem=str(error), is_invalid=True)
 
 
-async def _from_config_map(cluster: Cluster, test: DistTest) -> ReportFound | None:
+def _find(log: bytes, nonce: str) -> frames.Packed:
+    """Frames are ASCII, and so read the log takes no more room as a text than it did."""
+    return frames.find(log.decode("latin-1"), nonce)
+
+
+async def _from_config_map(cluster: Cluster, test: DistTest, room: Room) -> ReportFound | None:
     name = naming.report_config_map(test)
     for taken in (name, naming.spare_report_config_map(test, name)):
         body = await cluster.get(Kind.CONFIG_MAP, test.namespace, taken)
         if body and bodies.owner_uid(body) == test.uid:
+            await room.take()
             return await _unpack(body, test)
     return None
 

@@ -11,11 +11,13 @@ import functools
 import hashlib
 import re
 import zlib
+from dataclasses import dataclass
 
 from disttest_contract import limits
 from disttest_contract.squeeze import LEVEL, squeeze
 
 MARK = "DISTTEST-REPORT"
+PIECE_BYTES = 1 << 16
 
 
 class FrameError(ValueError):
@@ -52,8 +54,37 @@ def _lines(packed: bytes, payload: bytes, nonce: str) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """What a log holds of a report, not unpacked yet: a few KiB may become as much as a reader has."""
+
+    stream: bytes
+    digest: str
+
+    def is_larger_than(self, limit_bytes: int) -> bool:
+        """Unpacked; without keeping more than a piece of it."""
+        unpacker, rest, size = zlib.decompressobj(), self.stream, 0
+        try:
+            while (piece := unpacker.decompress(rest, PIECE_BYTES)) and size <= limit_bytes:
+                rest, size = unpacker.unconsumed_tail, size + len(piece)
+        except zlib.error:
+            return False  # which `unpack` says in words
+        return size > limit_bytes
+
+    def unpack(self) -> bytes:
+        payload = _unpack(self.stream)
+        if hashlib.sha256(payload).hexdigest() != self.digest:
+            raise FrameError("the report in the leader's log does not match its checksum")
+        return payload
+
+
 def decode(log: str, nonce: str) -> bytes:
-    """The payload of the last whole frame with this nonce. Other nonces are somebody else's and are ignored."""
+    """The payload of the last frame with this nonce. Other nonces are somebody else's and are ignored."""
+    return find(log, nonce).unpack()
+
+
+def find(log: str, nonce: str) -> Packed:
+    """The same, to be unpacked when there is room for it."""
     prefix = re.escape(f"{MARK} {nonce} ")
     begins = re.finditer(rf"^{prefix}begin ([0-9]{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE)
     begin = functools.reduce(lambda _, later: later, begins, None)
@@ -64,17 +95,17 @@ def decode(log: str, nonce: str) -> bytes:
     parts = {number: part[2] for part in body if (number := int(part[1])) < lines}
     if missing := lines - len(parts):
         raise FrameError(f"the report in the leader's log is cut: {missing} of {lines} lines are missing")
-    payload = _unpack("".join(parts[number] for number in range(lines)))
-    if hashlib.sha256(payload).hexdigest() != digest:
-        raise FrameError("the report in the leader's log does not match its checksum")
-    return payload
+    try:
+        return Packed(base64.b64decode("".join(parts[number] for number in range(lines)), validate=True), digest)
+    except binascii.Error as error:
+        raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
 
 
-def _unpack(text: str) -> bytes:
+def _unpack(stream: bytes) -> bytes:
     unpacker = zlib.decompressobj()
     try:
-        payload = unpacker.decompress(base64.b64decode(text, validate=True), limits.REPORT_BYTES + 1)
-    except (zlib.error, binascii.Error) as error:
+        payload = unpacker.decompress(stream, limits.REPORT_BYTES + 1)
+    except zlib.error as error:
         raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
     if len(payload) > limits.REPORT_BYTES:
         raise FrameError(f"the report in the leader's log is larger than {limits.REPORT_BYTES} bytes unpacked")

@@ -165,12 +165,13 @@ class FakeCluster:
             self.done.append(f"delete {kind.resource} {name}")
             self._power("after")
 
-    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> str | None:  # noqa: ARG002  # the Protocol's
+    async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> bytes | None:  # noqa: ARG002  # the Protocol's
         self.reads.append(f"log {pod}")
         if self.broken_logs:
             self.broken_logs -= 1
             raise ClusterError("GET log: 502 no route to the node")
-        return self.logs.get(pod)
+        log = self.logs.get(pod)
+        return None if log is None else log.encode()
 
     async def follow_log(
         self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int

@@ -10,6 +10,7 @@ from disttest_operator.core.signs import Line, Member, Signs
 from disttest_operator.core.user_rules import LogPattern, NodeCondition, PodCondition, Status, UserRule
 from disttest_operator.core.views import Condition
 
+LINES_OF_A_RULE = 64  # in one log
 SHOWN_BYTES = 300  # of a line or of a condition's message
 UNNAMED = "a rule of the operator's configuration matches"
 
@@ -39,6 +40,19 @@ class _Proof:
 def first_match(rules: Iterable[UserRule], signs: Signs, is_late: IsLate = lambda: False) -> Match | None:
     """Of several rules the first that matches. Lines are searched only until `is_late`, which is asked before each."""
     return next((match for rule in rules if (match := find(rule, signs, is_late))), None)
+
+
+def telling(rules: Iterable[UserRule], lines: Iterable[Line], is_late: IsLate = lambda: False) -> Iterator[Line]:
+    """The lines in which a rule finds its pattern: of each rule the first ones, of millions that it may find."""
+    left = {rule.sign: LINES_OF_A_RULE for rule in rules if isinstance(rule.sign, LogPattern)}
+    for line in itertools.takewhile(lambda _: not is_late(), lines):
+        sign = next((sign for sign in left if sign.pattern.search(line.text)), None)
+        if sign is None:
+            continue
+        yield line
+        left[sign] -= 1
+        if not left[sign]:
+            del left[sign]
 
 
 def find(rule: UserRule, signs: Signs, is_late: IsLate = lambda: False) -> Match | None:

@@ -9,6 +9,7 @@ from disttest_contract.report import Report
 from disttest_operator.core.views import Condition, NodeView, PodView
 
 LINE_CHARACTERS = 4096  # of a line; the rest is not looked at
+WRITTEN = re.compile(rb"[^\n]+")  # a log may be millions of empty lines
 OF_A_RANK = re.compile(r"\[rank (\d{1,6})\] ")
 OF_THE_POD = "[zygote] "  # what begins so was written in the pod whose log it is, as a rank's line was
 
@@ -56,9 +57,14 @@ def collect(pods: Iterable[PodView], nodes: Iterable[NodeView], lines: Iterable[
     )
 
 
-def of_log(log: str, index: int, ranks_per_node: int) -> Iterator[Line]:
-    """Of the pod with this node index. What the runner says itself may be about any node; the report is not text."""
-    for text in log.splitlines():
+def of_log(log: bytes, index: int, ranks_per_node: int) -> Iterator[Line]:
+    """Of the pod with this node index. What the runner says itself may be about any node; the report is not text.
+
+    One after the other, and ended by newlines only: other ends of lines may be what a rank wrote.
+    """
+    for found in WRITTEN.finditer(log):
+        raw = log[found.start() : min(found.end(), found.start() + 4 * LINE_CHARACTERS)]
+        text = raw.decode(errors="replace")
         if text.startswith(frames.MARK):
             continue
         rank = OF_A_RANK.match(text)

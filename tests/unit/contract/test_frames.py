@@ -118,3 +118,17 @@ def test_a_line_that_does_not_say_its_number_as_we_do_is_none_of_the_report(numb
     head = f"{frames.MARK} {NONCE}"
     with pytest.raises(frames.FrameError, match="1 of 1 lines are missing"):
         frames.decode(f"{head} begin 1 {'0' * 64}\n{head} {number} AAAA\n{head} end\n", NONCE)
+
+
+@pytest.mark.parametrize(("size", "is_larger"), [(1000, False), (1001, True), (limits.REPORT_BYTES * 2, True)])
+def test_whether_a_report_is_large_is_known_before_it_is_unpacked(size: int, *, is_larger: bool) -> None:
+    stream = zlib.compress(bytes(size), 9)
+    tracemalloc.start()
+    assert frames.Packed(stream, "").is_larger_than(1000) is is_larger
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes < 6 * frames.PIECE_BYTES + len(stream)
+
+
+def test_what_cannot_be_unpacked_is_not_large() -> None:
+    assert not frames.Packed(b"no zlib", "").is_larger_than(0)

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from disttest_contract import frames, limits
-from disttest_contract.report import SuiteResult
-from disttest_operator import reconcile
+from disttest_contract.outcomes import Outcome
+from disttest_contract.report import CaseResult, SuiteResult
+from disttest_operator import reconcile, reports
 from disttest_operator.core import naming
-from disttest_operator.core.actions import WriteReport
-from disttest_operator.core.evidence import ReportFound
-from disttest_operator.ports import Kind
-from disttest_operator.reconcile import LARGE_BYTES
-from tests.support.fake_cluster import PowerCut
-from tests.support.runs import UID, a_report, an_ended_pod, at, evidence
+from disttest_operator.core.actions import ReadReport, WriteReport
+from disttest_operator.core.evidence import ReportFound, ReportLost
+from disttest_operator.ports import Kind, Uncounted
+from disttest_operator.reports import LARGE_BYTES
+from tests.support.fake_cluster import FakeCluster, PowerCut
+from tests.support.runs import NONCE, UID, a_report, a_report_of, a_test, an_ended_pod, at, evidence, found
 from tests.support.world import REPORT, RUNNING, World, live
 
 REFUSED: dict[str, Callable[[World], list[str]]] = {
@@ -144,3 +145,47 @@ def test_a_stored_report_serves_when_the_log_is_gone() -> None:
     world.start()
     world.look()
     assert world.status["verdict"] == "Passed"
+
+
+def a_large_log() -> str:
+    case = CaseResult(id="t.py::test_a", outcome=Outcome.FAILED, seconds=1, message="x" * 4000)
+    report = a_report_of(*[case] * (2 * LARGE_BYTES // 4000))
+    return "\n".join(frames.encode(report.dumps(), NONCE))
+
+
+async def read(cluster: FakeCluster, leader: str, room: reports.Room) -> object:
+    step = ReadReport(leader=an_ended_pod(0, 10, name=leader), nonce=NONCE, quarantine={})
+    return await reports.read(cluster, a_test(), step, Uncounted(), room=room)
+
+
+def test_large_reports_are_read_one_after_the_other_and_small_ones_do_not_wait_for_them() -> None:
+    async def main() -> None:
+        cluster, lock = FakeCluster(), asyncio.Lock()
+        cluster.logs |= {"large": a_large_log(), "small": "\n".join(frames.encode(REPORT.raw, NONCE))}
+        rooms = [reports.Room(lock) for _ in range(3)]
+        assert isinstance(await read(cluster, "large", rooms[0]), ReportFound)
+        waiting = asyncio.create_task(read(cluster, "large", rooms[1]))
+        assert isinstance(await read(cluster, "small", rooms[2]), ReportLost), "it passed, and nobody says how it ended"
+        while not waiting.done() and not lock._waiters:
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        rooms[0].leave()
+        assert isinstance(await waiting, ReportFound)
+        assert lock.locked()
+        rooms[1].leave()
+        assert not lock.locked()
+
+    asyncio.run(main())
+
+
+def test_a_reconcile_leaves_the_room_that_it_took() -> None:
+    world = World(retries={"infrastructure": 0})
+    world.report = found(a_report({f"test_{number}": Outcome.FAILED for number in range(20_000)}))
+    assert len(world.report.raw) > LARGE_BYTES
+    world.look()
+    world.pods(**RUNNING)
+    world.look()
+    world.finish()
+    world.look()
+    assert world.status["cases"]["failed"] == 20_000
+    assert not world.reconciler._large.locked()

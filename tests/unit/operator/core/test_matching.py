@@ -1,13 +1,14 @@
 """What rules of the operator's configuration find in what an attempt left behind."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult
-from disttest_operator.core import signs
-from disttest_operator.core.matching import Match, find, first_match
+from disttest_operator.core import matching, signs
+from disttest_operator.core.matching import LINES_OF_A_RULE, Match, find, first_match
 from disttest_operator.core.signs import Line, Member, Signs
 from disttest_operator.core.user_rules import UserRule, build
 from disttest_operator.core.views import Condition, NodeView
@@ -32,7 +33,7 @@ def gang(**conditions: Condition) -> tuple[Member, ...]:
 
 def said(*texts: str) -> Signs:
     """By the log of the leader, which is the pod of index 0."""
-    return Signs(gang=gang(), lines=tuple(signs.of_log("\n".join(texts), 0, RANKS_PER_NODE)))
+    return Signs(gang=gang(), lines=tuple(signs.of_log("\n".join(texts).encode(), 0, RANKS_PER_NODE)))
 
 
 def a_rule(**entry: Any) -> UserRule:
@@ -41,7 +42,7 @@ def a_rule(**entry: Any) -> UserRule:
 
 
 def a_line_rule(**entry: Any) -> UserRule:
-    return a_rule(logPattern="fell off", **entry)
+    return a_rule(**{"logPattern": "fell off"} | entry)
 
 
 def a_node_rule(status: str = "True", **entry: Any) -> UserRule:
@@ -204,3 +205,34 @@ def test_signs_are_collected_from_what_the_operator_keeps() -> None:
     assert collected.gang == (Member(index=0, pod=pod.name, node="node-a", conditions=ready),)
     assert collected.nodes == {"node-a": node.conditions}
     assert collected.lines == (Line(text="x"),)
+
+
+def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
+    log = b"\n" * (4 << 20) + b"[rank 1] GPU fell off\n" * 1000 + b"[rank 1] a fire\n"
+    rules = [a_line_rule(), a_line_rule(logPattern="a fire"), a_node_rule()]
+    tracemalloc.start()
+    kept = list(matching.telling(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [line.text for line in kept] == ["[rank 1] GPU fell off"] * LINES_OF_A_RULE + ["[rank 1] a fire"]
+    assert most_bytes < 1 << 20
+
+
+def test_a_rule_that_found_enough_takes_no_line_from_another() -> None:
+    log = b"[rank 1] GPU fell off\n" * LINES_OF_A_RULE + b"[rank 1] GPU fell off the bus\n"
+    rules = [a_line_rule(), a_line_rule(logPattern="the bus", reason="NodeLost")]
+    kept = list(matching.telling(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
+    assert kept[-1].text.endswith("the bus")
+
+
+def test_lines_are_searched_only_until_it_is_late() -> None:
+    answers = iter([False, True])
+    lines = signs.of_log(b"fell off\nfell off\n", 0, RANKS_PER_NODE)
+    assert len(list(matching.telling([a_line_rule()], lines, lambda: next(answers)))) == 1
+
+
+@pytest.mark.parametrize("end", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"], ids=ascii)
+def test_a_rank_cannot_begin_a_line_of_another_rank(end: str) -> None:
+    match = find(a_line_rule(blame=True), said(f"[rank 1] all is well{end}[rank 3] GPU fell off"))
+    assert match is not None
+    assert match.nodes == ("node-a",)
