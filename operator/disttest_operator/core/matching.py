@@ -46,7 +46,7 @@ def telling(rules: Iterable[UserRule], lines: Iterable[Line], is_late: IsLate = 
     """The lines in which a rule finds its pattern: of each rule the first ones, of millions that it may find."""
     left = {rule.sign: LINES_OF_A_RULE for rule in rules if isinstance(rule.sign, LogPattern)}
     for line in itertools.takewhile(lambda _: not is_late(), lines):
-        sign = next((sign for sign in left if sign.pattern.search(line.text)), None)
+        sign = next((sign for sign in left if sign.pattern.is_in(line.text)), None)
         if sign is None:
             continue
         yield line
@@ -74,7 +74,7 @@ def find(rule: UserRule, signs: Signs, is_late: IsLate = lambda: False) -> Match
 def _proofs(rule: UserRule, signs: Signs, is_late: IsLate) -> Iterator[_Proof]:
     match rule.sign:
         case LogPattern(pattern=pattern):
-            return (_read(line, signs) for line in _in_time(signs.lines, is_late) if pattern.search(line.text))
+            return (_read(line, signs) for line in _in_time(signs.lines, is_late) if pattern.is_in(line.text))
         case NodeCondition() | PodCondition() as wanted:
             held = ((member, _holds(wanted, _conditions(wanted, member, signs))) for member in signs.gang)
             return (_tell(wanted, member, condition) for member, condition in held if condition)

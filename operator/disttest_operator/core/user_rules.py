@@ -4,7 +4,6 @@ They are for runs that did not pass: a red result where the hardware is proven t
 passed stays passed. The first rule that matches wins, people's own before those that come with the operator.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +12,8 @@ from typing import Any
 import yaml
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import patterns, schema, spec_texts
+from disttest_operator.core import schema, spec_texts
+from disttest_operator.core.patterns import Pattern, PatternError
 from disttest_operator.core.schema import Object, Text
 
 FILE_BYTES = 1 << 18
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPattern:
-    pattern: re.Pattern[str]
+    pattern: Pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +154,11 @@ def _problems(entry: Any, number: int) -> Iterator[str]:
     if len(found) != 1:
         yield f"{path}: write exactly one of {', '.join(SOURCES)}, not {' and '.join(found) or 'none'}"
     pattern = entry.get("logPattern")
-    if pattern and isinstance(pattern, str) and (problem := patterns.problem(pattern)):
-        yield f"{path}.logPattern: {problem}"
+    if pattern and isinstance(pattern, str):
+        try:
+            Pattern(pattern)
+        except PatternError as error:
+            yield f"{path}.logPattern: {error}"
 
 
 def _with_words(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +190,7 @@ def _rule(entry: Mapping[str, Any]) -> UserRule:
 
 def _sign(words: Mapping[str, Any]) -> LogPattern | NodeCondition | PodCondition:
     if "logPattern" in words:
-        return LogPattern(pattern=re.compile(words["logPattern"]))
+        return LogPattern(pattern=Pattern(words["logPattern"]))
     kind = NodeCondition if "nodeCondition" in words else PodCondition
     condition = words["nodeCondition" if kind is NodeCondition else "podCondition"]
     status, reason = Status(condition["status"]), condition.get("reason", "")
