@@ -50,7 +50,7 @@ class Hello:
 
 def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[int, Hello]) -> Hello:
     """Raises RefusedError. The nonce comes first: a stranger learns nothing else."""
-    if message.get("op") != "hello" or not hmac.compare_digest(str(message.get("nonce")).encode(), nonce.encode()):
+    if message.get("op") != "hello" or not _is_it(message.get("nonce"), nonce):
         raise RefusedError("refused: this is the leader of another gang, or you are no agent")
     if message.get("protocol") != PROTOCOL:
         raise RefusedError(
@@ -74,6 +74,11 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
         pod_uid=str(message.get("podUid")),
         facts=_facts(message.get("facts")),
     )
+
+
+def _is_it(said: object, nonce: str) -> bool:
+    """Of a stranger's JSON anything may come: half of a surrogate pair, lists in lists."""
+    return isinstance(said, str) and hmac.compare_digest(said.encode(errors="replace"), nonce.encode())
 
 
 def _facts(data: object) -> NodeFacts:

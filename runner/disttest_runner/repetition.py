@@ -35,10 +35,20 @@ class Repetition:
         """A sentence if a report could not hold the results. Up to the first failure only the newest are kept."""
         if self.until_fail or self.times * cases <= limits.CASES:
             return ""
+        if self.times == 1:
+            return too_many(cases)
         return (
             f"{cases} cases x {self.times} repetitions are more than the {limits.CASES} that a report holds: "
             f"repeat them {limits.CASES // cases} times at most, or choose fewer cases"
         )
+
+
+def too_many(cases: int) -> str:
+    """Said where they are collected, before any of them runs."""
+    return (
+        f"{cases} cases are more than the {limits.CASES} that a report holds: choose fewer with `select` or `files`, "
+        "or make several runs of them"
+    )
 
 
 def turn_id(case_id: str, repetition: int) -> str:

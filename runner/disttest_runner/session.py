@@ -10,11 +10,11 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
-from disttest_runner import chosen, lean
+from disttest_runner import chosen, lean, repetition
 from disttest_runner.blame import IDLE
 from disttest_runner.gang import Gang
 from disttest_runner.measurements import Sample
-from disttest_runner.wire import Channel
+from disttest_runner.wire import LINE_BYTES, Channel, pack
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # How a skip's reason starts that is not a plain skip:
 NOT_RUN_MARK = "not run: "  # the world does not fit
+LONGEST_BYTES = LINE_BYTES - (1 << 20)  # of the ids of a suite; the rest of the line is for what else is told
 IDLE_MARK = "idle: "  # this rank has no part in the case and does not vote
 
 
@@ -86,6 +87,9 @@ class LockStep:
             self._choose(session)
         items = session.items
         ids = [item.nodeid for item in items]
+        if problem := _excess(ids):
+            self._collection_problems.append(problem)
+            ids = []
         problems = "\n".join(self._collection_problems)
         self.has_collected = True
         self._say_collected(ids, problems)
@@ -133,6 +137,18 @@ class LockStep:
             return
         if self._outcome is None or said[0] in (Outcome.FAILED, Outcome.ERRORED):
             self._outcome, self._message = said
+
+
+def _excess(ids: Sequence[str]) -> str:
+    """What no line to the leader and no report could hold is not sent."""
+    if len(ids) > limits.CASES:
+        return repetition.too_many(len(ids))
+    if (size := len(pack({"ids": ids}))) > LONGEST_BYTES:
+        return (
+            f"the ids of {len(ids)} cases have {size} bytes, more than the {LONGEST_BYTES} that can be told: "
+            "give parametrized cases short ids"
+        )
+    return ""
 
 
 def classify(report: pytest.TestReport) -> tuple[Word, str] | None:

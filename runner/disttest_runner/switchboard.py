@@ -50,7 +50,7 @@ class Switchboard:
         self.exit_causes: dict[int, str] = {}  # why, where their agent knows
         self.stop: Stop | None = None
         self._agents: dict[int, Lines] = {}
-        self._strangers: set[Lines] = set()
+        self._strangers: dict[Lines, asyncio.TimerHandle] = {}  # the oldest first
         self._refusals_told = 0
         self._all_here = asyncio.Event()
         self._all_warm = asyncio.Event()
@@ -63,19 +63,17 @@ class Switchboard:
 
     def accept(self) -> Lines:
         """A connection; for asyncio's create_server."""
-        lines = Lines(self._on_first_line, self._on_stranger_lost, wire.HELLO_BYTES)
-        if len(self._strangers) >= MAX_STRANGERS:
-            self._loop.call_soon(lines.close)
-        self._strangers.add(lines)
-        self._loop.call_later(HELLO_SECONDS, self._close_stranger, lines)
+        lines = Lines(self._on_first_line, self._forget_stranger, wire.HELLO_BYTES)
+        if len(self._strangers) >= MAX_STRANGERS:  # an agent speaks at once, so it is not the oldest
+            self._forget_stranger(next(iter(self._strangers)), is_closed=True)
+        self._strangers[lines] = self._loop.call_later(HELLO_SECONDS, lines.close)
         return lines
 
-    def _close_stranger(self, lines: Lines) -> None:
-        if lines in self._strangers:
+    def _forget_stranger(self, lines: Lines, *, is_closed: bool = False) -> None:
+        if timer := self._strangers.pop(lines, None):
+            timer.cancel()
+        if is_closed:
             lines.close()
-
-    def _on_stranger_lost(self, lines: Lines) -> None:
-        self._strangers.discard(lines)
 
     def _on_first_line(self, lines: Lines, raw: bytes) -> None:
         try:
@@ -87,7 +85,7 @@ class Switchboard:
             lines.send({"op": "refused", "message": str(error)})
             lines.close()
             return
-        self._strangers.discard(lines)
+        self._forget_stranger(lines)
         index = hello.node_index
         self.joined[index], self._agents[index] = hello, lines
         lines.serve(partial(self._on_line, index), lambda _: self._on_lost(index), wire.LINE_BYTES)

@@ -7,7 +7,7 @@ from disttest_contract import limits
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.report import CaseResult, RankEnding, RankGroup
 
-DETAIL_BYTES = 32 << 20  # half of what a report may have: the log and a ConfigMap hold far less
+DETAIL_BYTES = 16 << 20  # half of what a report may have: the log and a ConfigMap hold far less
 RANK_BYTES = 16  # of one number in a list of ranks, about
 RANKS = 64
 NODES = 16

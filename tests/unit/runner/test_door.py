@@ -52,6 +52,8 @@ def test_an_agent_of_the_gang_is_let_in() -> None:
         ({"nonce": "guessed"}, "another gang"),
         ({"nonce": None}, "another gang"),
         ({"nonce": "sécret"}, "another gang"),
+        ({"nonce": "secret\ud800"}, "another gang"),
+        ({"nonce": [[["secret"]]]}, "another gang"),
         ({"op": "done"}, "another gang"),
         ({"protocol": 1}, "one image for all pods"),
         ({"facts": {"gpus": 8}}, "says of its node cannot be read"),

@@ -133,6 +133,8 @@ def test_an_endless_run_keeps_what_a_report_can_hold_and_counts_all() -> None:
 def test_more_repetitions_than_a_report_holds_are_refused_with_how_many_are_possible() -> None:
     assert Repetition(limits.CASES // 4).excess(4) == ""
     assert "repeat them 25000 times at most" in Repetition(limits.CASES // 4 + 1).excess(4)
+    assert Repetition().excess(limits.CASES) == ""
+    assert Repetition().excess(10**6).startswith("1000000 cases are more than the 100000 that a report holds: choose")
     assert Repetition(limits.CASES, until_fail=True).excess(4) == ""
     assert Repetition(FOR_EVER, until_fail=True).excess(limits.CASES) == ""
 
