@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from disttest_contract import limits
+from disttest_contract import limits, numeric
 from disttest_runner import measurements
 from disttest_runner.blame import Said
 from disttest_runner.wire import Message
@@ -11,7 +11,10 @@ DIGEST_CHARACTERS = 64
 
 
 def collected(message: Message) -> Message:
-    """Raises KeyError for what is not whole."""
+    """Raises KeyError or TypeError for what is not whole."""
+    ids = message["ids"]
+    if not isinstance(ids, list) or not all(isinstance(case_id, str) for case_id in ids):
+        raise TypeError("the ids of cases are texts")
     digest = str(message["digest"])[:DIGEST_CHARACTERS]
     return {**message, "digest": digest, "error": _end(message["error"]), "note": _end(message["note"])}
 
@@ -19,6 +22,8 @@ def collected(message: Message) -> Message:
 def done(message: Message) -> Message:
     """Raises KeyError, TypeError or ValueError for what is no outcome or no measurement."""
     Said.read([message["outcome"], ""])
+    if not 0 <= numeric.real(message["seconds"]) <= limits.NUMBER:  # a report with it would be read by nobody
+        raise ValueError(f"a case lasted {message['seconds']} s")
     if "measured" in message:
         measurements.read(message["measured"])
     return {**message, "message": _end(message["message"])}

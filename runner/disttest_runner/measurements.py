@@ -1,6 +1,5 @@
 """From what each rank has measured to one measurement for the report. No I/O, no clock, no torch."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -40,10 +39,10 @@ class Sample:
         names, counts = (sample.collective, sample.dtype), (sample.size_bytes, sample.iterations, sample.wrong_elements)
         if not all(isinstance(name, str) and 0 < len(name) <= NAME_CHARACTERS for name in names):
             raise ValueError(f"a measurement of {names!r:.200}: names have 1 to {NAME_CHARACTERS} characters")
-        if not all(type(count) is int and count >= 0 for count in counts):
+        if not all(type(count) is int and 0 <= count <= limits.NUMBER for count in counts):
             raise ValueError(f"a measurement of {names} has the counts {counts!r:.200}")
         amounts = (sample.seconds, sample.bus_factor)
-        if not all(isinstance(amount, (int, float)) and math.isfinite(amount) and amount >= 0 for amount in amounts):
+        if not all(isinstance(amount, (int, float)) and 0 <= amount <= limits.NUMBER for amount in amounts):
             raise ValueError(f"a measurement of {names} has seconds and factor {amounts!r:.200}")
         if not sample.seconds:
             raise ValueError(f"a measurement of {names} took no time")

@@ -2,8 +2,8 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -14,6 +14,7 @@ from disttest_contract.outcomes import BAD, Outcome, Reason
 from disttest_contract.report import Report, SuiteResult, judge_cases
 from tests.support.runs import a_report
 
+T = TypeVar("T")
 Path = tuple[str | int, ...]
 NASTY = (
     "",
@@ -76,6 +77,14 @@ def spoiled(draw: st.DrawFn, document: Mapping[str, Any]) -> Any:
             case _:
                 parent[last] = draw(json_values)
     return spoilt
+
+
+def tried(refusal: type[Exception], function: Callable[..., T], *args: Any) -> tuple[T | None, str]:
+    """What came of it, or the sentence that refuses it."""
+    try:
+        return function(*args), ""
+    except refusal as error:
+        return None, str(error) or "says nothing"
 
 
 def as_bytes(document: Any) -> bytes:

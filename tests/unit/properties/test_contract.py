@@ -3,8 +3,7 @@
 import contextlib
 import json
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -25,17 +24,6 @@ from tests.unit.contract.test_plan import PLAN
 NONCE = "00ff00ff"
 HEAD = f"{frames.MARK} {NONCE}"
 SAMPLE = json.loads(json.dumps(each().to_json()))
-
-T = TypeVar("T")
-
-
-def tried(refusal: type[Exception], function: Callable[..., T], *args: Any) -> tuple[T | None, str]:
-    """What came of it, or the sentence that refuses it."""
-    try:
-        return function(*args), ""
-    except refusal as error:
-        return None, str(error) or "says nothing"
-
 
 frame_lines = st.one_of(
     st.builds(lambda count, digest: f"{HEAD} begin {count} {digest}", st.integers(0, 10**8), some.texts),
@@ -83,7 +71,7 @@ def test_a_report_comes_back(report: Report) -> None:
 @example({**SAMPLE, "generations": "9" * 4000})
 @example({**SAMPLE, "generations": True})
 def test_any_json_is_a_report_or_refused_in_a_sentence(document: Any) -> None:
-    report, refusal = tried(InvalidReportError, Report.loads, some.as_bytes(document))
+    report, refusal = some.tried(InvalidReportError, Report.loads, some.as_bytes(document))
     assert len(refusal) <= limits.REPORT_PROBLEM_BYTES
     if report:
         numbers = numbers_of(report.to_json())
@@ -129,7 +117,7 @@ def test_ranks_come_back(which: frozenset[int]) -> None:
 
 @given(st.text("0123456789,- ٣", max_size=40) | some.texts)
 def test_any_text_is_ranks_in_order_or_refused(text: str) -> None:
-    found, refusal = tried(ValueError, ranks.read, text)
+    found, refusal = some.tried(ValueError, ranks.read, text)
     assert len(refusal) < 200
     assert found is None or (list(found) == sorted(set(found)) and ranks.count(text) == len(found))
 
@@ -251,7 +239,7 @@ def test_any_json_behind_the_seal_is_progress_or_none(document: Any) -> None:
 
 @given(some.spoiled(json.loads(PLAN.to_json())) | some.json_values)
 def test_any_json_is_a_plan_or_refused_in_a_sentence(document: Any) -> None:
-    plan, refusal = tried(InvalidPlanError, RunPlan.from_json, json.dumps(document))
+    plan, refusal = some.tried(InvalidPlanError, RunPlan.from_json, json.dumps(document))
     assert RunPlan.from_json(plan.to_json()) == plan if plan else refusal
 
 
@@ -266,7 +254,7 @@ lines = st.lists(some.texts, max_size=6).map("\n".join)
 
 @given(st.dictionaries(st.just("mine") | some.texts, lines | some.json_values, max_size=3), some.texts)
 def test_any_config_map_is_a_list_of_known_failures_or_refused(data: dict[str, Any], case_id: str) -> None:
-    lists, refusal = tried(InvalidListError, read, {"data": data}, ["mine"])
+    lists, refusal = some.tried(InvalidListError, read, {"data": data}, ["mine"])
     assert lists is not None or refusal.startswith("key ")
     for patterns in (lists or {}).values():
         assert Matcher(patterns).has(case_id) == bool(Matcher(patterns).which(case_id))
