@@ -1,8 +1,7 @@
-"""Whether the operator lives: its watches move. And the small web server that says so."""
+"""Whether the operator lives: its watches move; and how that is told."""
 
 import asyncio
 import logging
-import ssl
 import time
 from collections.abc import Callable, Sequence
 
@@ -90,12 +89,3 @@ def health_app(health: Health) -> web.Application:
     app = web.Application()
     app.add_routes([web.get("/healthz", live), web.get("/readyz", ready)])
     return app
-
-
-async def serve(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> web.AppRunner:
-    """`address` is host:port or :port. Clean it up at the end."""
-    host, _, port = address.rpartition(":")
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
-    await runner.setup()
-    await web.TCPSite(runner, host.strip("[]") or None, int(port), ssl_context=tls).start()
-    return runner

@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from disttest_operator import handlers, health, requests, rights, scrapes
+from disttest_operator import handlers, health, requests, rights, scrapes, servers
 from disttest_operator.access import Access
 from disttest_operator.caches import WATCHED, Caches, Key
 from disttest_operator.certificates import Certificate
@@ -57,27 +57,27 @@ class Operator:
     async def run(self) -> int:
         """The exit code: 0 when told to stop, 1 when something that must not end has ended."""
         cluster = await connect(self._note_request, kubeconfig=self._options.kubeconfig, workers=self._options.workers)
-        servers = [
+        listening = [
             await self._serve_metrics(cluster),
-            await health.serve(health.health_app(self._health), self._options.health_address),
+            await servers.serve(health.health_app(self._health), self._options.health_address),
         ]
         try:
             return await self._work(cluster)
         finally:
-            for server in servers:
+            for server in listening:
                 await server.cleanup()
             await cluster.close()
 
     async def _serve_metrics(self, cluster: KubernetesCluster) -> web.AppRunner:
         address, count = self._options.metrics_address, self._metrics.count_scrape
         if self._options.metrics_insecure:
-            return await health.serve(scrapes.app(self._render, ask=scrapes.nobody_is_asked, count=count), address)
+            return await servers.serve(scrapes.app(self._render, ask=scrapes.nobody_is_asked, count=count), address)
         files = self._options.metrics_certificates
         names = (NAME, f"{NAME}.{self._options.lease_namespace}.svc")
         shown = Certificate(Path(files) if files else None, names=names, clock=_now, notes=self._metrics)
         app = scrapes.app(self._render, ask=Access(Reviews(cluster).judge).answer, count=count)
         scrapes.keep(shown, app)
-        return await health.serve(app, address, shown.tls)
+        return await servers.serve(app, address, shown.tls)
 
     async def _work(self, cluster: KubernetesCluster) -> int:
         elector = self._elector = Elector(cluster, namespace=self._options.lease_namespace, identity=self._identity)

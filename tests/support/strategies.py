@@ -2,6 +2,7 @@
 
 import copy
 import json
+import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -44,7 +45,9 @@ json_values = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(texts, inner, max_size=4)),
     max_leaves=12,
 )
-names = st.from_regex(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True)  # of DistTests: labels of DNS-1035
+# Of DistTests: labels of DNS-1035, as often as not of the greatest length.
+names = st.from_regex(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?|[a-z][-a-z0-9]{50}[a-z0-9]", fullmatch=True)
+noise = st.integers(0, 2**32).map(lambda seed: random.Random(seed).randbytes(150).hex())  # noqa: S311  # does not shrink
 chunks = st.lists(st.integers(1, 200), max_size=20)  # sizes of what comes at once
 
 
@@ -94,6 +97,7 @@ def as_bytes(document: Any) -> bytes:
 
 # --- what a runner may report
 
+few = st.sampled_from((Outcome.PASSED, Outcome.FAILED))
 seconds = st.floats(0, 1e6)
 rank_sets = st.frozensets(st.integers(0, 511), max_size=8).map(lambda some: tuple(sorted(some)))
 earlier = st.builds(Earlier, outcome=st.sampled_from(Outcome), seconds=seconds, message=texts, ranks=rank_sets)
@@ -121,7 +125,7 @@ cases = st.builds(
     at=st.none() | seconds,
     message=texts,
     ranks=rank_sets,
-    nodes=st.lists(texts, max_size=3).map(tuple),
+    nodes=st.lists(texts | st.just("n" * 300), max_size=20).map(tuple),
     by_rank=st.lists(groups, max_size=3).map(tuple),
     signal=texts,
     exit_code=st.none() | st.integers(-128, 255),
@@ -143,6 +147,11 @@ def left_outs(draw: st.DrawFn) -> LeftOut:
 @st.composite
 def suites(draw: st.DrawFn, name: st.SearchStrategy[str] = texts) -> SuiteResult:
     of_suite = tuple(draw(st.lists(cases, max_size=3)))
+    if draw(st.booleans()):  # so many that some have to go
+        more = draw(
+            st.lists(st.builds(CaseResult, id=noise, outcome=few, seconds=st.just(1.0)), min_size=20, max_size=20)
+        )
+        of_suite += tuple(more)
     verdict, _ = judge_cases(of_suite)
     return SuiteResult(
         name=draw(name),

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from disttest_operator import health, pairs, scrapes
+from disttest_operator import pairs, scrapes, servers
 from disttest_operator.certificates import RENEWED_BEFORE, VALID, Certificate
 from disttest_operator.pairs import Pair
 
@@ -113,7 +113,7 @@ def play(directory: Path | None, scenario: Callable[[Scene], Awaitable[None]]) -
         notes = Notes()
         certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=notes)
         app = scrapes.app(lambda _: (b"", "text/plain"), ask=scrapes.nobody_is_asked, count=lambda _: None)
-        runner = await health.serve(app, "127.0.0.1:0", certificate.tls)
+        runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
         try:
             await scenario(Scene(certificate, notes, directory or Path(), runner.addresses[0][1]))
         finally:
@@ -343,7 +343,7 @@ def test_the_looks_end_with_the_server(directory: Path) -> None:
         certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=Notes())
         app = web.Application()
         scrapes.keep(certificate, app)
-        runner = await health.serve(app, "127.0.0.1:0", certificate.tls)
+        runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
         assert looks() == 1
         await runner.cleanup()
         assert looks() == 0
