@@ -1,10 +1,14 @@
 """Our lines out of what a container writes, in whatever pieces it comes."""
 
+import time
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from disttest_operator.core.lines import Lines
+from disttest_operator.core.lines import NEWEST, Lines
+from tests.support import strategies as some
 
 TEXT = b"hello\nMARK one\nMARKER no\nMARK " + b"x" * 40 + b"\n\nMARK \xff\nMARK two\nMA\nMARK not ended"
 OURS = ["MARK one", "MARK \ufffd", "MARK two"]
@@ -28,3 +32,25 @@ def test_a_line_without_end_takes_no_memory(begin: bytes) -> None:
     tracemalloc.stop()
     assert peak_bytes < 1 << 20, "of 64 MB"
     assert lines.feed(b"\nMARK here\n") == ["MARK here"]
+
+
+@pytest.mark.parametrize("noise", [b"\n", b"a\n", b"MAR\n", b"MARK x\n"], ids=ascii)
+def test_a_flood_of_lines_takes_little_time(noise: bytes) -> None:
+    lines, piece = Lines("MARK ", limit_bytes=4096), noise * (65536 // len(noise))
+    begun = time.process_time()
+    for _ in range(256):
+        assert len(lines.feed(piece)) <= NEWEST
+    assert time.process_time() - begun < 1.5, "of 16 MiB"
+    assert lines.feed(b"MARK here\n") == ["MARK here"]
+
+
+@given(st.lists(st.sampled_from([b"MARK ", b"MAR", b"K ", b"\n", b"x", b"x" * 30, b"\xff"]), max_size=30), some.chunks)
+def test_lines_are_those_of_the_whole_text_however_it_comes(parts: list[bytes], sizes: list[int]) -> None:
+    text = b"".join(parts)
+    *ended, _ = text.split(b"\n")
+    ours = [line.decode(errors="replace") for line in ended if line.startswith(b"MARK ") and len(line) <= 20]
+    lines, found = Lines("MARK ", limit_bytes=20), []
+    for size in sizes:
+        found += lines.feed(text[:size])
+        text = text[size:]
+    assert [*found, *lines.feed(text)][-NEWEST:] == ours[-NEWEST:]
