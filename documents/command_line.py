@@ -13,7 +13,8 @@ HEAD = """# The command line
 Made from the parser by `python -m documents`. `disttest` is also found by kubectl: `kubectl disttest list` is
 `disttest list`. Install `disttest[cli]` for what talks to a cluster, `disttest[runner]` for `disttest run`.
 
-Colours are for terminals only; `NO_COLOR=1` turns them off. What is wrong is said in one line on standard error.
+`disttest --version` says which it is. Colours are for terminals only; `NO_COLOR=1` turns them off. What is wrong is
+said in one line on standard error.
 Completion: `eval "$(_DISTTEST_COMPLETE=bash_source disttest)"`, also with `zsh_source`; fish: `fish_source | source`.
 """
 

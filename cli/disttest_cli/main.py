@@ -85,6 +85,7 @@ class Commands(click.Group):
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="disttest", prog_name="disttest", message="%(prog)s %(version)s")
 def commands() -> None:
     """Run torch's distributed test suites on a GPU cluster, and say whether it was the code, the node or the queue."""
 

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from disttest_cli.main import main
 from tests.support.runs import a_report
 
 PROGRAM = """
@@ -68,3 +70,8 @@ def test_who_stops_reading_ends_the_command_as_a_shell_expects(tmp_path: Path) -
             timeout=60,
         )
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"disttest {metadata.version('disttest')}\n"
