@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # Images of the operator and of the runner; neither needs root. docs/images.md: arguments, layers, and how to build without Docker.
 #   docker build --target operator -t disttest-operator:0.1.0 .
 #   docker build --target runner -t disttest-runner:0.1.0 .                                  on a CUDA PyTorch image
@@ -7,13 +6,12 @@
 ARG PYTHON_IMAGE=python:3.13-slim
 ARG RUNNER_BASE=pytorch/pytorch:2.9.0-cuda13.0-cudnn9-runtime
 ARG UPSTREAM=upstream-none
-ARG UV=uv==0.13.9
 
 FROM ${PYTHON_IMAGE} AS tools
-ARG UV
+COPY installer.txt /opt/requirements/
 RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi \
- && pip install --quiet --no-cache-dir --root-user-action=ignore ${UV}
+ && pip install --quiet --no-cache-dir --root-user-action=ignore --require-hashes -r /opt/requirements/installer.txt
 
 # What each environment holds, pinned: a layer below is made anew only if its own pins change.
 FROM tools AS requirements
@@ -34,7 +32,7 @@ RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi \
  && uv pip install --system --break-system-packages --no-cache --require-hashes -r /requirements/build.txt
 WORKDIR /src
-COPY pyproject.toml ./
+COPY pyproject.toml LICENSE ./
 COPY runner runner
 COPY operator operator
 COPY cli cli
@@ -74,6 +72,7 @@ LABEL org.opencontainers.image.title="disttest-operator" \
       org.opencontainers.image.description="Runs DistTests on a Kubernetes cluster and keeps their results" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 
 # Somebody's own image of torch: nothing of ours is in it. inductor needs a C++ compiler.
@@ -81,12 +80,12 @@ FROM ${PYTHON_IMAGE} AS torch
 RUN apt-get update -q \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends g++ \
  && apt-get clean && rm -rf /var/lib/apt/lists/*
-COPY --from=requirements /requirements/torch.txt /opt/requirements/torch.txt
+COPY --from=requirements /requirements/torch.txt /opt/requirements/installer.txt /opt/requirements/
 # The byte code of torch halves the start of every gang; at run time nobody could write it.
-ARG UV
 RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca SSL_CERT_FILE=/run/secrets/ca; fi \
- && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv ${UV} \
+ && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv --require-hashes \
+      -r /opt/requirements/installer.txt \
  && /tmp/uv/bin/uv pip install --python "$(command -v python)" --break-system-packages --no-cache --compile-bytecode \
       --require-hashes -r /opt/requirements/torch.txt \
  && rm -r /tmp/uv
@@ -98,8 +97,7 @@ LABEL org.opencontainers.image.title="disttest-torch" \
 # torch and numpy are the base's and stay as they are; what else the runner needs is in runner.txt.
 FROM ${RUNNER_BASE} AS runner-environment
 USER 0:0
-COPY --from=requirements /requirements/runner.txt /opt/requirements/runner.txt
-ARG UV
+COPY --from=requirements /requirements/runner.txt /opt/requirements/installer.txt /opt/requirements/
 RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca SSL_CERT_FILE=/run/secrets/ca; fi \
  && if ! command -v g++ > /dev/null; then \
@@ -107,7 +105,8 @@ RUN --mount=type=secret,id=ca \
       && apt-get clean && rm -rf /var/lib/apt/lists/*; \
     fi \
  && python -c "import torch, numpy" \
- && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv ${UV} \
+ && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv --require-hashes \
+      -r /opt/requirements/installer.txt \
  && /tmp/uv/bin/uv pip install --python "$(command -v python)" --break-system-packages --no-cache --compile-bytecode \
       --require-hashes -r /opt/requirements/runner.txt \
  && rm -r /tmp/uv \
@@ -172,4 +171,5 @@ LABEL org.opencontainers.image.title="disttest-runner" \
       org.opencontainers.image.description="Runs the ranks of a DistTest: PyTorch, NCCL and the suites" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.base.name="${RUNNER_BASE}"

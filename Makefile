@@ -1,7 +1,7 @@
 # One-line verbs. `make help` lists them.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
-CODE := runner operator cli devcluster documents monitoring tests bench bootstrap.py demo.py demo_monitoring.py
+CODE := runner operator cli devcluster documents monitoring release tests bench bootstrap.py demo.py demo_monitoring.py
 PARALLEL := --numprocesses auto --maxprocesses 8
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.

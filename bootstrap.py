@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
-UV_VERSION = "0.13.9"  # used where no uv is installed
+INSTALLER = ROOT / "installer.txt"  # uv with its hashes, used where none is installed
 HEARTBEAT_SECONDS = 10
 
 # program -> Debian package that brings it
@@ -133,7 +133,7 @@ def uv() -> Path:
     """The installer: the one on PATH, else one of our own in the cache."""
     if found := shutil.which("uv"):
         return Path(found)
-    home = cache() / f"uv-{UV_VERSION}"
+    home = cache() / INSTALLER.read_text().split()[0].replace("==", "-")
     program = home / "bin" / "uv"
     if not program.exists():
         run(
@@ -144,7 +144,8 @@ def uv() -> Path:
             "--clear",
             home,
         )
-        run("installing uv", home / "bin" / "python", "-m", "pip", "install", "-q", f"uv=={UV_VERSION}")
+        pip = (home / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes")
+        run("installing uv", *pip, "-r", INSTALLER)
     return program
 
 

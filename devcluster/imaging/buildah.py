@@ -21,7 +21,7 @@ SETTINGS = {
 MADE = re.compile(r"--> (?:Using cache )?([0-9a-f]{11,64})")
 STEP = re.compile(r"((?:\[\d+/\d+\] )?STEP \d+/\d+): (.*)")
 # How steps begin that need certificates or uv: it says nothing about them.
-PREAMBLE = re.compile(r"--mount=\S+ +|if \[ -e /run/secrets/ca \].*?; fi +&& |pip install [^&]*/tmp/uv \$\{UV\} +&& ")
+PREAMBLE = re.compile(r"--mount=\S+ +|if \[ -e /run/secrets/ca \].*?; fi +&& |pip install [^&]*installer\.txt +&& ")
 SHOWN = 100
 
 

@@ -12,7 +12,7 @@ import bootstrap
 
 ROOT = Path(__file__).parents[2]
 OLDEST = "2.7.0"
-PACKAGES = (f"torch=={OLDEST}", "numpy==2.4.6", "pytest==9.2.0", "pyyaml==6.0.3", "expecttest==0.3.0")
+PACKAGES = Path(__file__).with_name("oldest_torch.txt")  # and what the runner needs beside it, with their sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,12 @@ def oldest_python() -> Path:
     """Made with uv: 2.5 GB the first time, a look at a stamp from then on."""
     folder = bootstrap.cache() / "soak" / f"torch-{OLDEST}"
     python, stamp = folder / "bin" / "python", folder / "disttest-packages"
-    wanted = "\n".join(PACKAGES)
+    wanted = PACKAGES.read_text()
     if not stamp.exists() or stamp.read_text() != wanted:
         uv = bootstrap.uv()
         bootstrap.run("an environment", uv, "venv", "-q", "--clear", "--python", sys.executable, folder)
-        bootstrap.run(f"installing torch {OLDEST}", uv, "pip", "install", "-q", "--python", python, *PACKAGES)
+        install = (uv, "pip", "install", "-q", "--require-hashes", "--python", python)
+        bootstrap.run(f"installing torch {OLDEST}", *install, "-r", PACKAGES)
         stamp.write_text(wanted)
     return python
 
