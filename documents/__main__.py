@@ -7,7 +7,8 @@ from typing import Any
 
 import yaml
 
-from documents import api, command_line, rights
+from documents import api, command_line, licences, rights
+from release import installed
 
 ROOT = Path(__file__).parents[1]
 DEFINITIONS = ("disttests.yaml", "disttestseries.yaml")
@@ -37,11 +38,26 @@ def _security() -> str:
     return rights.page((ROOT / SECURITY).read_text(), roles())
 
 
+def _licences() -> str:
+    """Of the record, which is the same on every machine."""
+    return licences.page(installed.record())
+
+
 SECURITY = "docs/security.md"
-PAGES: dict[str, Callable[[], str]] = {"docs/api.md": _api, "docs/cli.md": command_line.page, SECURITY: _security}
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/api.md": _api,
+    "docs/cli.md": command_line.page,
+    "docs/licences.md": _licences,
+    SECURITY: _security,
+}
 
 
 def main() -> int:
+    if "--check" not in sys.argv[1:] and installed.renew():
+        print(f"wrote {installed.RECORD.relative_to(ROOT)}")
+    if lacking := installed.lacking():
+        print(f"{installed.RECORD.name} does not know {', '.join(lacking)}: run `python -m documents`", file=sys.stderr)
+        return 1
     try:
         stale = [name for name, page in PAGES.items() if not _is(name, page())]
     except rights.RightsError as error:

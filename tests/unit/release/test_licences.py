@@ -1,0 +1,122 @@
+"""What is shipped is under licences that were agreed, and the list of licences is what the packages say."""
+
+import re
+from email.message import Message
+from importlib import metadata
+
+import pytest
+from packaging.requirements import Requirement
+
+from documents import licences as pages
+from release import installed, licences, roles
+from release.errors import ReleaseError
+from release.licences import Entry, Role
+from release.pins import Pin
+
+
+def said(**fields: str) -> Message:
+    message = Message()
+    for name, value in fields.items():
+        message[name.replace("_", "-")] = value
+    return message
+
+
+def test_nothing_is_shipped_under_a_licence_that_was_not_agreed() -> None:
+    record = installed.record()
+    assert sum(bool(licences.SHIPPED.intersection(one.roles)) for one in record.values()) > 30
+    assert licences.objections(record) == []
+
+
+def test_what_was_read_is_what_the_installed_packages_say() -> None:
+    record = installed.record()
+    here = {key: one for key, one in installed.metadata(metadata.distributions()).items() if key in record}
+    assert len(here) > 100
+    assert {key: licences.licence(key.split()[0], one) for key, one in here.items()} == {
+        key: record[key].licence for key in here
+    }
+
+
+def test_every_pin_is_in_the_record() -> None:
+    assert installed.lacking() == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"License_Expression": "Apache-2.0 AND MIT"}, "Apache-2.0 AND MIT"),
+        ({"License_Expression": "mit"}, "MIT"),
+        ({"License": "BSD 3-Clause License\n\nCopyright"}, "BSD-3-Clause"),
+        ({"License": "Apache 2.0", "Classifier": "License :: Other/Proprietary License"}, "Apache-2.0"),
+        ({"License": "BSD", "Classifier": "License :: OSI Approved :: BSD License"}, licences.UNKNOWN),
+        ({"License": "see the file", "Classifier": "License :: OSI Approved :: MIT License"}, "MIT"),
+        ({"License": "GPL-3.0-or-later"}, "GPL-3.0-or-later"),
+        ({"Classifier": "License :: Other/Proprietary License"}, licences.UNKNOWN),
+        ({}, licences.UNKNOWN),
+    ],
+)
+def test_a_licence_has_its_spdx_name_or_is_unknown(fields: dict[str, str], expected: str) -> None:
+    assert licences.licence("some", said(**fields)) == expected
+
+
+@pytest.mark.parametrize(
+    ("licence", "role", "foreign"),
+    [
+        ("GPL-3.0-only", Role.OPERATOR, "GPL-3.0-only"),
+        ("MIT AND (LGPL-2.1-only OR Apache-2.0)", Role.COMMAND_LINE, "LGPL-2.1-only"),
+        (licences.UNKNOWN, Role.RUNNER, licences.UNKNOWN),
+        (licences.PROPRIETARY, Role.RUNNER, licences.PROPRIETARY),
+        (licences.PROPRIETARY, Role.TORCH, ""),
+        ("GPL-3.0-only", Role.DEVELOPMENT, ""),
+        ("Apache-2.0 WITH LLVM-exception", Role.OPERATOR, ""),
+    ],
+)
+def test_only_what_is_shipped_must_be_agreed(licence: str, role: Role, foreign: str) -> None:
+    found = licences.objections({"some 1.0": Entry(licence=licence, roles=(role,))})
+    wanted = [f"some 1.0: {foreign} was not agreed for what is shipped ({role})"] if foreign else []
+    assert found == wanted
+
+
+def test_a_package_has_the_roles_of_those_that_need_it() -> None:
+    requires = {
+        "click": [Requirement("colorama; sys_platform == 'win32'")],
+        "torch": [Requirement("jinja2"), Requirement("setuptools; python_version >= '3.12'")],
+        "jinja2": [Requirement("markupsafe"), Requirement("babel; extra == 'i18n'"), Requirement("jinja2[loop]")],
+        "uvicorn": [Requirement("websockets; extra == 'standard'")],
+    }
+    assert roles.names([Requirement("click")], requires) == {"click"}
+    assert roles.names([Requirement("torch")], requires) == {"torch", "jinja2", "markupsafe", "setuptools"}
+    assert roles.names([Requirement("uvicorn[standard]")], requires) == {"uvicorn", "websockets"}
+
+
+def test_the_images_hold_what_the_roles_are_made_of() -> None:
+    asked = roles.roots(installed.extras())
+    text = (installed.ROOT / "Dockerfile").read_text()
+    runner = re.search(r"printf '(pytest\\n[^']*)'", text)
+    assert runner
+    assert set(runner[1].split("\\n")) - {""} == {one.name for one in asked[Role.RUNNER]}
+    assert "--extra operator --extra cli pyproject.toml > operator.txt" in text
+
+
+def test_of_a_package_for_another_machine_the_record_is_kept_and_a_new_one_is_asked_for() -> None:
+    pin = Pin(name="elsewhere", version="1.0", marker="", hashes=())
+    known = {pin.key: Entry(licence="MIT", roles=(Role.RUNNER,))}
+    assert installed.renewed(known, [pin], {}) == {pin.key: Entry(licence="MIT", roles=(Role.DEVELOPMENT,))}
+    with pytest.raises(ReleaseError, match=r"nothing is known of elsewhere 1\.0"):
+        installed.renewed({}, [pin], {})
+
+
+def test_copyleft_proprietary_and_unstated_licences_are_named_first() -> None:
+    page = pages.page(
+        {
+            "some 1.0": Entry(licence="MIT AND MPL-2.0", roles=(Role.OPERATOR,)),
+            "cuda 1.0": Entry(licence=licences.PROPRIETARY, roles=(Role.TORCH,)),
+            "cuda 2.0": Entry(licence=licences.PROPRIETARY, roles=(Role.TORCH,)),
+            "mute 1.0": Entry(licence=licences.UNKNOWN, roles=(Role.DEVELOPMENT,)),
+            "fine 1.0": Entry(licence="MIT", roles=(Role.OPERATOR, Role.RUNNER)),
+        }
+    )
+    assert "| copyleft | some (MPL-2.0; operator image) |" in page
+    assert f"| proprietary | cuda ({licences.PROPRIETARY}; torch) |" in page
+    assert f"| none stated | mute ({licences.UNKNOWN}; development) |" in page
+    assert "| of their own | none |" in page
+    assert "| fine | 1.0 | MIT | x |  | x |" in page
