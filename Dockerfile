@@ -66,7 +66,7 @@ WORKDIR /
 ENTRYPOINT ["python", "-m", "disttest_operator"]
 CMD []
 ARG PYTHON_IMAGE
-ARG VERSION=0.1.0.dev0
+ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="disttest-operator" \
       org.opencontainers.image.description="Runs DistTests on a Kubernetes cluster and keeps their results" \
@@ -165,7 +165,7 @@ WORKDIR /tmp
 ENTRYPOINT ["python", "-m", "disttest_runner"]
 CMD []
 ARG RUNNER_BASE
-ARG VERSION=0.1.0.dev0
+ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="disttest-runner" \
       org.opencontainers.image.description="Runs the ranks of a DistTest: PyTorch, NCCL and the suites" \

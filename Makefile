@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin:$(CACHE)/prometheus-alertmanager/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format bench bench-runner bench-faults bench-operator clean
+.PHONY: help setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format audit rehearse release bench bench-runner bench-faults bench-operator clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,16 @@ check: ## format, lint, types, import rules, manifests render, documents are tho
 
 format: ## format the code and apply safe fixes
 	@$(BIN)/ruff check --fix -q $(CODE); $(BIN)/ruff format $(CODE)
+
+audit: setup ## ask databases about known vulnerabilities of what is pinned (exit code 3: not all was checked)
+	@$(BIN)/python -m release audit $(if $(OSV_URL),--osv-url $(OSV_URL))
+
+rehearse: setup ## build a release of this commit twice, compare, and try the wheel where nothing else is
+	@$(BIN)/python -m release rehearse
+
+release: setup ## the files of a release into dist/VERSION; REGISTRY=… OPERATOR_DIGEST=sha256:… RUNNER_DIGEST=sha256:…
+	@$(BIN)/python -m release build $(if $(REGISTRY),--registry $(REGISTRY)) \
+	  $(if $(OPERATOR_DIGEST),--operator-digest $(OPERATOR_DIGEST)) $(if $(RUNNER_DIGEST),--runner-digest $(RUNNER_DIGEST))
 
 bench: setup ## the figures of docs/figures.txt
 	@$(BIN)/python -m bench

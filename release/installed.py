@@ -28,8 +28,8 @@ def pinned() -> tuple[Pin, ...]:
     return pins.read((ROOT / "constraints.txt").read_text())
 
 
-def record() -> Record:
-    return licences.read(json.loads(RECORD.read_text()))
+def record(root: Path = ROOT) -> Record:
+    return licences.read(json.loads((root / "release" / "licences.json").read_text()))
 
 
 def lacking() -> list[str]:
