@@ -26,3 +26,13 @@ class UsageError(CommandError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, Exit.USAGE)
+
+
+class NotInstalledError(UsageError):
+    """A command whose extra of the distribution was not installed."""
+
+    def __init__(self, command: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"`disttest {command}` needs the Python package {package!r}, which is not here: "
+            f"install disttest[{extra}], or use the image that has it"
+        )

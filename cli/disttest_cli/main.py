@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from disttest_cli.errors import CommandError, UsageError, warn
+from disttest_cli.errors import CommandError, NotInstalledError, UsageError, warn
 from disttest_cli.exits import INTERRUPTED, PIPE_CLOSED
 
 PLUGIN = "kubectl-disttest"  # the program's name by which kubectl finds it
@@ -121,10 +121,7 @@ def _load(name: str, command: Command) -> click.Command:
     try:
         module = importlib.import_module(f"disttest_cli.commands.{command.module}")
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"`disttest {name}` needs the Python package {error.name!r}, which is not here: "
-            f"install disttest[{command.extra}], or use the image that has it"
-        ) from error
+        raise NotInstalledError(name, str(error.name), command.extra) from error
     loaded: click.Command = module.command
     return loaded
 

@@ -1,5 +1,6 @@
 """`disttest run`: suites, test files or the DistTests of a file on this machine, without a cluster."""
 
+import importlib.util
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import click
 
 from disttest_cli import manifests, options
-from disttest_cli.errors import UsageError
+from disttest_cli.errors import NotInstalledError, UsageError
 from disttest_cli.local import local_plans, local_runs, made_tests, run_request
 from disttest_cli.local.local_plans import Places
 from disttest_cli.local.local_runs import LocalTest
@@ -18,6 +19,7 @@ from disttest_contract.plan import UPSTREAM_ROOT
 from disttest_operator.core.model import Backend, DistTest
 from disttest_runner import gpus
 
+OF_RANKS = ("torch", "numpy", "pytest")  # imported there only: without a look they would be missed after the start
 FOLDER = click.Path(path_type=Path)
 
 EPILOG = f"""\b
@@ -130,6 +132,8 @@ def command(*, timeout: int | None, root: Path, artifacts: Path | None, report: 
     if wrong := run_request.problem(request):
         raise UsageError(wrong)
     # Everything is checked before anything is started.
+    if absent := [name for name in OF_RANKS if importlib.util.find_spec(name) is None]:
+        raise NotInstalledError("run", absent[0], "runner")
     tests, places = _tests(request, root.absolute(), _artifacts(artifacts))
     if report and len(tests) > 1:
         raise UsageError(f"--report names one file, but {request.filename} holds {len(tests)} DistTests: leave it away")

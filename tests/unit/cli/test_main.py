@@ -45,7 +45,8 @@ def test_a_command_imports_only_what_it_needs_itself(command: str, imported: str
 
 
 @pytest.mark.parametrize(
-    ("command", "absent", "extra"), [("run", "disttest_runner", "runner"), ("apply", "kubernetes", "cli")]
+    ("command", "absent", "extra"),
+    [("run", "disttest_runner", "runner"), ("run", "torch", "runner"), ("apply", "kubernetes", "cli")],
 )
 def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(command: str, absent: str, extra: str) -> None:
     _, error = ended(command, "-f", "run.yaml", absent=(absent,))
