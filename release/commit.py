@@ -1,9 +1,7 @@
 """The clone that a release is made from."""
 
 import subprocess
-import tarfile
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 from release.errors import ReleaseError
@@ -36,8 +34,8 @@ def export(commit: Commit, folder: Path, root: Path = ROOT) -> Path:
     archive = subprocess.run(
         ["git", "-C", str(root), "archive", "--format=tar", commit.name], capture_output=True, check=True
     )
-    with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
-        files.extractall(folder, filter="data")
+    folder.mkdir(parents=True)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     return folder
 
 

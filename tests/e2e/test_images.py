@@ -58,7 +58,7 @@ class TestBoth:
         labels = made[name].configuration()["Labels"]
         prefix = "org.opencontainers.image."
         assert labels[f"{prefix}title"] == name
-        assert all(labels[f"{prefix}{key}"] for key in ("description", "version", "revision", "base.name"))
+        assert all(labels[f"{prefix}{key}"] for key in ("description", "version", "revision", "licenses", "base.name"))
 
     def test_code_is_the_last_layer_and_small(self, made: Mapping[str, Image], name: str) -> None:
         assert {file.split("/")[:2] == ["opt", "disttest"] for file in made[name].files_of_last_layer()} == {True}

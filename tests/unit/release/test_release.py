@@ -43,6 +43,11 @@ def test_everything_names_the_one_version() -> None:
     assert version.strays(files, version.of(files["pyproject.toml"])) == []
 
 
+def test_a_version_that_is_to_be_released_has_notes() -> None:
+    named = version.of((ROOT / "pyproject.toml").read_text())
+    assert notes.of((ROOT / "CHANGELOG.md").read_text(), notes.UNRELEASED if ".dev" in named else named)
+
+
 def test_a_new_version_is_written_wherever_the_old_one_was_named() -> None:
     files = build.places(ROOT)
     made = version.changed(files, "9.8.7.dev0")
