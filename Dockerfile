@@ -13,14 +13,16 @@ RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca; fi \
  && pip install --quiet --no-cache-dir --root-user-action=ignore --require-hashes -r /opt/requirements/installer.txt
 
-# What each environment holds, pinned: a layer below is made anew only if its own pins change.
+# What each environment holds, pinned: a layer below is made anew only if its own pins change. The sums are those of
+# constraints.txt: uv would write those that the index says today.
 FROM tools AS requirements
 WORKDIR /requirements
 COPY pyproject.toml constraints.txt ./
 RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export SSL_CERT_FILE=/run/secrets/ca; fi \
- && pinned() { uv pip compile --quiet --no-cache --universal --python-version 3.11 --generate-hashes \
-      --no-header --no-annotate --constraints constraints.txt "$@"; } \
+ && pinned() { uv pip compile --quiet --no-cache --universal --python-version 3.11 --no-header --no-annotate \
+      --constraints constraints.txt "$@" > names.txt \
+      && awk 'NR == FNR { wanted[$1]; next } /^[a-z]/ { keep = $1 in wanted } keep' names.txt constraints.txt; } \
  && pinned --extra operator --extra cli pyproject.toml > operator.txt \
  && printf 'hatchling\n' | pinned - > build.txt \
  && printf 'torch\nnumpy\n' | pinned - > torch.txt \

@@ -1,6 +1,7 @@
 """Whatever is installed from an index is pinned to the bytes of its files."""
 
 import re
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,21 @@ def test_what_pyproject_asks_for_is_pinned_to_a_version_that_it_allows() -> None
         versions = [pin.version for pin in found if pin.name == canonicalize_name(requirement.name)]
         assert versions, requirement
         assert all(map(requirement.specifier.contains, versions)), requirement
+
+
+def test_the_images_take_their_sums_from_the_pins(tmp_path: Path) -> None:
+    """uv writes those of the index, whatever sums its constraints have."""
+    text = (ROOT / "Dockerfile").read_text()
+    assert "--generate-hashes" not in text
+    found = re.search(r"awk ('.+?') names\.txt constraints\.txt", text)
+    assert found
+    wanted = [pin for pin in pins.read((ROOT / "constraints.txt").read_text()) if pin.name in {"click", "numpy"}]
+    lines = [f"{pin.name}=={pin.version} ; {pin.marker or 'of another'}" for pin in wanted]
+    (tmp_path / "names.txt").write_text("\n".join([*lines, "no-such==1.0"]))
+    command = f"awk {found[1]} names.txt {ROOT}/constraints.txt"
+    chosen = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert {pin.name for pin in wanted} == {"click", "numpy"}
+    assert pins.read(chosen) == tuple(wanted)
 
 
 def test_no_command_installs_what_is_not_pinned() -> None:
