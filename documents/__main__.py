@@ -55,7 +55,7 @@ PAGES: dict[str, Callable[[], str]] = {
 def main() -> int:
     if "--check" not in sys.argv[1:] and installed.renew():
         print(f"wrote {installed.RECORD.relative_to(ROOT)}")
-    if lacking := installed.lacking():
+    if lacking := installed.lacking(installed.pinned(), installed.record()):
         print(f"{installed.RECORD.name} does not know {', '.join(lacking)}: run `python -m documents`", file=sys.stderr)
         return 1
     try:

@@ -22,7 +22,7 @@ SUMS = "SHA256SUMS"
 def checked(source: Path, made_of: Commit, images: Images) -> str:
     """The notes. Whatever speaks against a release of this commit is said at once."""
     named = version.of((source / "pyproject.toml").read_text())
-    found = [*commit.problems(made_of, named), *images.problems(), *version.strays(places(source), named)]
+    found = [*commit.problems(made_of, named), *images.problems(), *inconsistent(source, named)]
     try:
         text = notes.of((source / "CHANGELOG.md").read_text(), named)
     except ReleaseError as error:
@@ -30,6 +30,15 @@ def checked(source: Path, made_of: Commit, images: Images) -> str:
     if found:
         raise ReleaseError("; ".join(found))
     return text
+
+
+def inconsistent(source: Path, named: str) -> list[str]:
+    """What a commit itself would have to mend."""
+    found = version.strays(places(source), named)
+    pinned = pins.read((source / "constraints.txt").read_text())
+    if lacking := installed.lacking(pinned, installed.record(source)):
+        found.append(f"release/licences.json and constraints.txt differ in {', '.join(lacking)}: `python -m documents`")
+    return found
 
 
 def places(source: Path) -> dict[str, str]:

@@ -32,9 +32,9 @@ def record(root: Path = ROOT) -> Record:
     return licences.read(json.loads((root / "release" / "licences.json").read_text()))
 
 
-def lacking() -> list[str]:
-    """Where record and pins differ."""
-    return sorted({pin.key for pin in pinned()} ^ set(record()))
+def lacking(pinned: Iterable[Pin], record: Record) -> list[str]:
+    """Pure. Where they differ."""
+    return sorted({pin.key for pin in pinned} ^ set(record))
 
 
 def renewed(known: Record, wanted: Sequence[Pin], found: Mapping[str, Message]) -> Record:

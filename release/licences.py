@@ -52,6 +52,7 @@ READ = {
     "axe-playwright-python": "MIT",
     "colorama": "BSD-3-Clause",
     "cycler": "BSD-3-Clause",
+    "google-re2": "BSD-3-Clause",
     "jinja2": "BSD-3-Clause",
     "kiwisolver": "BSD-3-Clause",
     "matplotlib": "LicenseRef-Matplotlib",  # its own words, like those of PSF-2.0

@@ -30,8 +30,8 @@ def rehearse(say: Say) -> None:
         source = commit.export(made_of, folder / "source")
         other = commit.export(made_of, folder / "elsewhere" / "source")
         named = version.of((source / "pyproject.toml").read_text())
-        if strays := version.strays(build.places(source), named):
-            raise ReleaseError("; ".join(strays))
+        if problems := build.inconsistent(source, named):
+            raise ReleaseError("; ".join(problems))
         text = _notes((source / "CHANGELOG.md").read_text(), named)
         images = Images(version=named)
         for attempt, place in (("first", source), ("second", other)):

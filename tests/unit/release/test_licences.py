@@ -37,7 +37,9 @@ def test_what_was_read_is_what_the_installed_packages_say() -> None:
 
 
 def test_every_pin_is_in_the_record() -> None:
-    assert installed.lacking() == []
+    assert installed.lacking(installed.pinned(), installed.record()) == []
+    new = Pin(name="new", version="1.0", marker="", hashes=())
+    assert installed.lacking([new], {"gone 1.0": Entry(licence="MIT", roles=(Role.RUNNER,))}) == ["gone 1.0", "new 1.0"]
 
 
 @pytest.mark.parametrize(

@@ -160,9 +160,18 @@ def test_all_that_speaks_against_a_release_is_said_at_once(tmp_path: Path) -> No
     (tmp_path / "pyproject.toml").write_text('version = "0.1.0"\n')
     (tmp_path / "Dockerfile").write_text("ARG VERSION=0.0.9\n")
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n- x\n")
+    (tmp_path / "constraints.txt").write_text(f"new==1.0 --hash={DIGEST}\n")
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release/licences.json").write_text("{}")
     with pytest.raises(ReleaseError) as error:
         build.checked(tmp_path, Commit(name="a", time=0, changes=("x",)), Images(version="0.1.0", registry="/"))
-    for part in ("x differ from the commit", "REGISTRY=/", "Dockerfile names 0.0.9", "no chapter 0.1.0"):
+    for part in (
+        "x differ from the commit",
+        "REGISTRY=/",
+        "Dockerfile names 0.0.9",
+        "differ in new 1.0",
+        "no chapter 0.1.0",
+    ):
         assert part in str(error.value)
 
 
