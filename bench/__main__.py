@@ -3,20 +3,21 @@
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import faults, hang, main_job, runner, storm
+from bench import faults, hang, main_job, reports, runner, storm
 from bench.figure import Figure, merge
 from bench.operator import scale, scrape, siege, thousand
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
-BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "main-job": main_job.measure,
     "hang": hang.measure,
     "faults": faults.measure,
     "storm": storm.measure,
+    "reports": reports.measure,
     "runner": runner.measure,
     "operator-runs": thousand.measure,
     "operator-scale": scale.measure,

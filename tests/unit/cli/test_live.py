@@ -1,15 +1,21 @@
 """What a terminal shows of a run that goes on."""
 
+import dataclasses
 import io
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
-from disttest_cli.screen import live
+from disttest_cli.screen import live, terminal
 from disttest_cli.screen.live import Gang, LiveView
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.progress import Failure, Progress
+from tests.support import strategies
+from tests.support.hostile import NASTY, forbidden
 
 GANG = Gang(nodes=2, ranks_per_node=4, suites=2)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold]te\nst\u202e"
@@ -164,3 +170,29 @@ def test_seconds_as_people_read_them(number: float, text: str) -> None:
 def test_it_needs_a_terminal_that_can_draw_anew(*, terminal: bool, term: str, fits: bool) -> None:
     console = Console(file=io.StringIO(), force_terminal=terminal, _environ={"TERM": term})
     assert live.fits(console) is fits
+
+
+@given(strategies.texts | st.just(NASTY), st.integers(20, 120))
+def test_whatever_is_told_its_lines_fit_and_steer_nothing(text: str, columns: int) -> None:
+    progress = dataclasses.replace(RUNNING, step=text, suite=text, current_case=text)
+    for told in (progress, dataclasses.replace(progress, cases_total=0)):
+        console = a_console(columns)
+        console.print(live.render(told, GANG, step=text, step_for=1, case_for=1e9))
+        assert forbidden(written(console)) == []
+        assert max(map(cell_len, written(console).splitlines())) <= columns
+
+
+@given(strategies.texts | st.just(NASTY), strategies.texts)
+def test_whatever_has_failed_is_one_line_that_steers_nothing(text: str, other: str) -> None:
+    failure = dataclasses.replace(FAILURE, suite=text, case=other, ranks=text, nodes=(other,), message=text)
+    line = live.failure_line(failure).plain
+    assert forbidden(line) == []
+    assert "\n" not in line
+
+
+@given(st.lists(st.tuples(strategies.texts, strategies.texts), max_size=4))
+def test_columns_stand_below_each_other_whatever_is_in_them(rows: list[tuple[str, str]]) -> None:
+    lines = [line.plain for line in terminal.table([["A", "B", "Z"], *([*row, "Z"] for row in rows)])]
+    assert [bad for line in lines for bad in forbidden(line)] == []
+    assert len({cell_len(line) for line in lines}) == 1
+    assert all(line.endswith("  Z") for line in lines)
