@@ -16,7 +16,7 @@ MARKS = 4  # on one letter: Hebrew and Vietnamese have up to three; hundreds pai
 BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef]")
 # What CI systems obey in what a job prints. GitHub: lines that begin with two colons. GitHub, Azure and TeamCity: two
 # hashes, a word or none, and a bracket, anywhere in a line. GitLab's and Travis' sections begin with an escape.
-COMMAND = re.compile(r"^\s*:(?=:)|#(?=#[A-Za-z]*\[)", re.MULTILINE)
+COMMAND = re.compile(r"^[ \t]*:(?=:)|#(?=#[A-Za-z]*\[)", re.MULTILINE)
 # What chat, mail and Markdown make of an alert: elements, mentions, code, links.
 MARKUP = re.compile(r"[<>@`]|(?<=\])[(\[]|(?<=:)/(?=/)|(?<=www)\.")
 

@@ -91,6 +91,12 @@ def test_a_label_is_no_link_no_mention_and_no_element(text: str, shown: str) -> 
     assert harmless.label(text) == harmless.label(shown) == shown
 
 
+def test_a_text_of_nothing_but_line_ends_takes_no_longer_than_any_other() -> None:
+    assert harmless.block("\n" * 300_000 + "::") == "\n" * 300_000 + r"\x3a:"
+    assert harmless.exact_line(" " * 300_000 + "::").endswith(r"\x3a:")
+    assert harmless.line("#" * 300_000 + "a" * 300_000).isprintable()
+
+
 @given(HOSTILE)
 def test_nothing_forbidden_is_left_and_nothing_is_changed_twice(text: str) -> None:
     line, exact, block = harmless.line(text), harmless.exact_line(text), harmless.block(text)
