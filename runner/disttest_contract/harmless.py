@@ -7,6 +7,7 @@ however often it goes through here; what is cut afterwards loses its end only.
 Escaping is not done here: whoever makes XML, HTML, JSON or Markdown does that on top.
 """
 
+import functools
 import re
 import unicodedata
 
@@ -14,6 +15,8 @@ TAB_COLUMNS = 4
 MARKS = 4  # on one letter: Hebrew and Vietnamese have up to three; hundreds paint over the lines around
 # Letters and marks by their category, which nobody sees: fillers of Hangul and Khmer, variants, the blank of Braille.
 BLANKS = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\U000e0100-\U000e01ef]")
+CONTROLS = {code: chr(code).encode("unicode_escape").decode() for code in (*range(0x20), 0x7F)}
+BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # What CI systems obey in what a job prints. GitHub: lines that begin with two colons. GitHub, Azure and TeamCity: two
 # hashes, a word or none, and a bracket, anywhere in a line. GitLab's and Travis' sections begin with an escape.
 COMMAND = re.compile(r"^[ \t]*:(?=:)|#(?=#[A-Za-z]*\[)", re.MULTILINE)
@@ -49,14 +52,26 @@ def block(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    if text.isascii():  # as nearly always
-        return text if text.isprintable() else "".join(one if one.isprintable() else _spelled(one) for one in text)
-    shown, marks = [], MARKS  # at its beginning there is nothing to put marks on
-    for one in text:
-        marks = marks + 1 if unicodedata.category(one) in {"Mn", "Me"} else 0
-        is_seen = one.isprintable() and marks <= MARKS and not BLANKS.match(one)
-        shown.append(one if is_seen else _spelled(one))
+    plain = text.translate(CONTROLS)
+    return plain if plain.isascii() else BEYOND_ASCII.sub(_seen, plain)
+
+
+def _seen(found: re.Match[str]) -> str:
+    """Characters beyond ASCII, which come in runs."""
+    shown, marks = [], 0 if found.start() else MARKS  # at the beginning there is nothing to put marks on
+    for one in found.group():
+        is_mark, seen, spelled = _kind(one)
+        marks = marks + 1 if is_mark else 0
+        shown.append(spelled if marks > MARKS else seen)
     return "".join(shown)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _kind(one: str) -> tuple[bool, str, str]:
+    """Whether a character stands on the one before it, how it is shown, and how it is spelled."""
+    spelled = _spelled(one)
+    is_seen = one.isprintable() and not BLANKS.match(one)
+    return unicodedata.category(one) in {"Mn", "Me"}, one if is_seen else spelled, spelled
 
 
 def _spelled(one: str) -> str:

@@ -16,7 +16,7 @@ from disttest_operator.core import (
     cron,
     manifests,
     naming,
-    results,
+    shown,
 )
 from disttest_operator.core.model import Defaults
 from disttest_operator.core.parse import InvalidSpecError, parse
@@ -156,8 +156,8 @@ def test_any_text_is_a_time_or_none(text: str) -> None:
 
 @given(some.texts)
 def test_what_is_shown_of_any_text_is_printable_short_and_on_one_line(text: str) -> None:
-    shown = results.shown_text(text, 256)
-    assert len(shown.encode()) <= 256
-    assert shown.isprintable()
-    assert results.shown_id(text).isprintable()
-    assert len(results.shown_id(text).encode()) <= 530
+    line = shown.line(text, 256)
+    assert len(line.encode()) <= 256
+    assert line.isprintable()
+    assert shown.case_id(text).isprintable()
+    assert len(shown.case_id(text).encode()) <= 530
