@@ -1,4 +1,4 @@
-"""An operator with exactly the rights of manifests/rbac, for the tests that ask for one."""
+"""An operator with exactly the rights of manifests/rbac, under manifests/policies, for the tests that ask for one."""
 
 import contextlib
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from tests.support.operator import OperatorProcess, StartOperator
 
 @pytest.fixture(scope="session")
 def installed(cluster: Cluster) -> Path:
-    """CRDs and rights; gives the kubeconfig of the operator's ServiceAccount."""
+    """CRDs, rights and policies; gives the kubeconfig of the operator's ServiceAccount."""
     return support.install(cluster)
 
 

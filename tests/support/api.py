@@ -20,10 +20,15 @@ class Api:
     cluster: Cluster
     namespace: str
 
-    def request(self, method: str, path: str, body: Any = None, *, kind: str = "application/json") -> tuple[int, Any]:
+    def request(
+        self, method: str, path: str, body: Any = None, *, kind: str = "application/json", user: str = ""
+    ) -> tuple[int, Any]:
+        """As the administrator, or as this `user`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         try:
             headers = {"Content-Type": kind} if body is not None else {}
+            if user:
+                headers["Impersonate-User"] = user
             connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())

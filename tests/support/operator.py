@@ -81,10 +81,10 @@ StartOperator = Callable[..., contextlib.AbstractContextManager[OperatorProcess]
 
 
 def install(cluster: Cluster) -> Path:
-    """CRDs and rights; gives the kubeconfig of the operator's ServiceAccount."""
+    """CRDs, rights and policies; gives the kubeconfig of the operator's ServiceAccount."""
     if not cluster.get("namespace", NAMESPACE):
         cluster.kubectl("create", "namespace", NAMESPACE)
-    for part in ("crd", "rbac"):
+    for part in ("crd", "rbac", "policies"):
         cluster.kubectl("apply", "--server-side", "-k", str(MANIFESTS / part))
     wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
     cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")

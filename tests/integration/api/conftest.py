@@ -1,13 +1,16 @@
 """The custom resources, installed on the real API server."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from disttest_operator.core import manifests
 from tests.data.good_manifest import GOOD
 from tests.support.api import MANIFESTS, Api
 from tests.support.cluster import Cluster
+from tests.support.operator_token import Answer, Token, a_test
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +32,20 @@ def api(cluster: Cluster) -> Iterator[Api]:
             yield api
         finally:
             proxy.terminate()
+
+
+@pytest.fixture(scope="session")
+def policies(api: Api, installed: Path) -> Token:
+    """The operator's token, once the policies that hold it are active, which takes a moment."""
+    token = Token(api)
+    nobodys = manifests.build_service(a_test(api.namespace), 1)
+    nobodys["metadata"]["ownerReferences"] = []
+    asked: dict[str, Callable[[], Answer]] = {
+        "disttest-operator": lambda: token.ask("POST", token.services, nobodys),
+        "disttest-operator-jobs": lambda: token.create_job({"pod": {"automountServiceAccountToken": True}}),
+        "disttest-operator-services": lambda: token.create_service({"selector": None}),
+        "disttest-operator-configmaps": lambda: token.create_report({"immutable": False}),
+    }
+    for name, ask in asked.items():
+        api.cluster.wait_until(f"{name} refuses", lambda by=name, how=ask: f"'{by}'" in how()[1])  # type: ignore[misc]
+    return token
