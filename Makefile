@@ -56,7 +56,7 @@ check: ## format, lint, types, import rules, manifests render, documents are tho
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy $(CODE)
 	@$(BIN)/lint-imports
-	@for d in base overlays/dev overlays/e2e overlays/namespaced overlays/monitoring overlays/nightly monitoring/rules monitoring/dashboards; do $(BIN)/python -m devcluster kubectl kustomize manifests/$$d > /dev/null || exit 1; done
+	@for f in $$(grep -rlx 'kind: Kustomization' manifests --include=kustomization.yaml); do $(BIN)/python -m devcluster kubectl kustomize $${f%/*} > /dev/null || exit 1; done
 	@echo "manifests render"
 	@$(BIN)/python -m documents --check
 

@@ -17,6 +17,7 @@ CPU_OF_A_POD = 4
 ONE_RUN = 2 * CPU_OF_A_POD
 NODE_LABEL = {"disttest-kueue": "yes"}  # of the queue's flavor
 QUEUE = "gpu-nightly"
+QUICK = {"name": "collectives", "select": "barrier"}
 # The first gang lasts as long as it says.
 SUITE = """
 import socket, time
@@ -237,3 +238,18 @@ def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job
     with operator.running(cluster, installed, cluster.directory / "operator.log"):
         status = finished(cluster, namespace, "unseen", timeout_seconds=120)
     assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
+
+
+def test_the_overlay_makes_a_queue_in_which_a_run_waits_and_begins(cluster: Cluster) -> None:
+    """The operator's own pod has no image here; the one that tests run has its rights."""
+    overlay = str(operator.MANIFESTS / "overlays/kueue")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)
+    requests = {"spec": {"resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}}
+    cluster.apply(disttest("disttest-queued", "queued", queueName=QUEUE, suites=[QUICK], template=requests))
+    status = finished(cluster, "disttest-queued", "queued", timeout_seconds=120)
+    assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
+    admitted = (workload(cluster, "disttest-queued", "queued-a1") or {})["status"]["admission"]
+    assert admitted["clusterQueue"] == "disttest-gpu-nightly"
+    [counted] = admitted["podSetAssignments"]
+    assert counted["flavors"] == {"cpu": "disttest-gpu", "memory": "disttest-gpu"}
+    assert counted["resourceUsage"]["cpu"] == "2", "of both pods"
