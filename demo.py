@@ -171,7 +171,7 @@ def started(cluster: Cluster) -> Iterator[Demo]:
         results.mkdir(parents=True, exist_ok=True)
         demo = Demo(cluster, results)
         say(f"   to look on from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
-        done = step("installing CRDs, rights and the operator: kubectl apply -k manifests/overlays/dev")
+        done = step("installing CRDs, rights, policies and the operator: kubectl apply -k manifests/overlays/dev")
         demo.install()
         done()
         yield demo
