@@ -15,6 +15,7 @@ TITLES = {
     "disttest-metrics-reader": "Whoever scrapes (ClusterRole, bound by you).",
     "disttest-edit": "People who may edit a namespace: part of `edit` and `admin` (ClusterRole).",
     "disttest-view": "People who may view a namespace: part of `view`, `edit` and `admin` (ClusterRole).",
+    "disttest-template-user": "Who may not create pods and is trusted all the same (ClusterRole, bound by you).",
 }
 
 # A resource that is followed by a name: the right is good for the object of that name only.
@@ -102,6 +103,12 @@ REASONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "disttest-view": {
         "disttests.disttest.dev": {"get, list, watch": "to look at runs"},
         "disttestseries.disttest.dev": {"get, list, watch": "to look at histories, which only the operator writes"},
+    },
+    "disttest-template-user": {
+        "disttests.disttest.dev/template": {
+            "use": "to name in a DistTest what the policy `disttest-authors` keeps for those who may create pods; no "
+            "request has this resource",
+        },
     },
 }
 
