@@ -18,7 +18,7 @@ from tests.support.audit import Request
 NAMESPACED = f"{audit.ACCOUNT}disttest-namespaced:disttest-operator"
 BEFORE = f"{audit.ACCOUNT}disttest-before:disttest-operator"
 ACCOUNTS = ("disttest-operator", "disttest-nightly")  # in whatever namespace
-OF_PEOPLE = frozenset({"disttest-edit", "disttest-view"})
+OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
 
 # Rights that tests take away on purpose, from whom.
 TAKEN_AWAY = {

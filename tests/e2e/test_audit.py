@@ -20,7 +20,8 @@ from tests.support.real_nodes import NAMESPACE, SYSTEM
 
 OPERATOR = f"{audit.ACCOUNT}{SYSTEM}:disttest-operator"
 NIGHTLY = f"{audit.ACCOUNT}{every_right.NIGHTS}:disttest-nightly"
-OF_PEOPLE = frozenset({"disttest-edit", "disttest-view"})  # the administrator is no ServiceAccount
+# The administrator is no ServiceAccount.
+OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
 OF_SCRAPERS = "disttest-metrics-reader"
 DOCUMENTED = rights.read(Path(ROOT / SECURITY).read_text())
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"

@@ -14,8 +14,9 @@ from tests.support.real_nodes import SYSTEM
 RUN_SECONDS = 180
 REFUSED_SECONDS = 60
 DEPLOYMENT = "deployment/disttest-operator"
-PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+JOBS_MAY = {"disttest.dev/allow": "privileged"}  # which manifests/policies ask for
+PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"} | JOBS_MAY
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"} | JOBS_MAY
 ALLOWED = ("host-network", "root", "capability:IPC_LOCK", "host-path:/etc")
 TIMEOUTS = {"queueSeconds": 120, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 120}
 

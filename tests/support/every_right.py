@@ -19,7 +19,7 @@ NIGHTS = "disttest-nightly"
 NIGHT = "nightly-1x8"
 OPERATOR_IMAGE = "registry.devcluster/disttest-operator:dev"
 SCRAPER = "scraper"
-FLAGS = ("--label-suspect-nodes", "--kept-reports=1")
+FLAGS = ("--label-suspect-nodes", "--kept-reports=1", "--allow=service-account:nobody")
 LONG_AGO = "2020-01-01T00:00:00Z"
 SUSPECT = "disttest.dev/suspect"
 SECONDS = 60
