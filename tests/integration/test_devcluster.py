@@ -1,5 +1,6 @@
 """Jobs, Deployments, logs and rights in the development cluster, as the operator and the runner rely on them."""
 
+import json
 import subprocess
 
 import pytest
@@ -50,6 +51,36 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"answer to " + self.path.encode())
 http.server.ThreadingHTTPServer(("", 8080), Answer).serve_forever()
 """
+
+
+@pytest.mark.parametrize("kind", ["nodes", "Namespace", "sa", "clusterroles.rbac.authorization.k8s.io"])
+def test_what_tests_read_is_what_kubectl_prints(cluster: Cluster, namespace: str, kind: str) -> None:
+    """They look through a proxy, since that costs less."""
+    printed = {one["metadata"]["uid"]: one for one in _printed(cluster, kind, namespace)["items"]}
+    read = {one["metadata"]["uid"]: one for one in cluster.find(kind, namespace)}
+    same = read.keys() & printed.keys()
+    assert same
+    assert all(read[uid] == printed[uid] or _is_newer(read[uid], printed[uid]) for uid in same)
+    name = read[min(same)]["metadata"]["name"]
+    one, shown = cluster.get(kind, name, namespace), _printed(cluster, kind, namespace, name)
+    assert one is not None
+    assert one == shown or _is_newer(one, shown)
+    assert cluster.get(kind, "none-such", namespace) is None
+
+
+def test_a_kind_that_is_unknown_is_kubectls_to_refuse(cluster: Cluster) -> None:
+    with pytest.raises(KubectlError, match="the server doesn't have a resource type"):
+        cluster.find("nosuchkinds")
+
+
+def _printed(cluster: Cluster, kind: str, namespace: str, *name: str) -> Manifest:
+    found: Manifest = json.loads(cluster.kubectl("get", kind, *name, "-n", namespace, "-o", "json"))
+    return found
+
+
+def _is_newer(one: Manifest, other: Manifest) -> bool:
+    """Whether somebody wrote it meanwhile."""
+    return bool(one["metadata"]["resourceVersion"] != other["metadata"]["resourceVersion"])
 
 
 def job_end(cluster: Cluster, name: str, namespace: str) -> str:

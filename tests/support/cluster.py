@@ -5,6 +5,7 @@ with the way to get them; everything else that goes wrong, such as a failed buil
 """
 
 import contextlib
+import dataclasses
 import json
 import secrets
 import subprocess
@@ -21,7 +22,8 @@ from devcluster import access, build
 from devcluster.errors import NoNamespaces
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Image, Settings
-from tests.support import audit, foreign_images
+from tests.support import foreign_images, proxy
+from tests.support.proxy import Proxy, UnknownKindError
 
 Manifest = dict[str, Any]
 T = TypeVar("T")
@@ -29,7 +31,8 @@ T = TypeVar("T")
 RUNNER_IMAGE = "disttest-runner:dev"
 OPERATOR_IMAGE = "disttest-operator:dev"
 KUBECTL_SECONDS = 120
-POLL_SECONDS = 0.15
+POLL_SECONDS = 0.05
+NAMESPACES = "/api/v1/namespaces"
 TOKEN_DURATION = "24h"
 GONE_SECONDS = 60
 
@@ -47,6 +50,8 @@ class Cluster:
     program: tuple[str, ...]
     dev: DevCluster | None = None
     """None if the user chose a cluster that is not ours."""
+    proxy: Proxy | None = None
+    """Where there is none, kubectl is asked each time."""
 
     def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
         return [*self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
@@ -76,14 +81,30 @@ class Cluster:
 
     def get(self, kind: str, name: str, namespace: str = "default") -> Manifest | None:
         """The object; None if there is none of that name."""
+        if self.proxy:
+            with contextlib.suppress(UnknownKindError):  # kubectl says it better
+                body: Manifest | None = self._found(f"{kind} {name}", self.proxy.get(kind, name, namespace))
+                return body
         found = self.kubectl("get", kind, name, "--namespace", namespace, "-o", "json", "--ignore-not-found")
         return json.loads(found) if found.strip() else None
 
     def find(self, kind: str, namespace: str = "default", selector: str = "") -> list[Manifest]:
+        """All of a kind, or of several, with commas between them."""
+        if self.proxy:
+            with contextlib.suppress(UnknownKindError):
+                answers = [(one, self.proxy.find(one, namespace, selector)) for one in kind.split(",")]
+                return [item for one, answer in answers for item in self._found(one, answer) or ()]
         chosen = ["--selector", selector] if selector else []
         found = json.loads(self.kubectl("get", kind, "--namespace", namespace, *chosen, "-o", "json"))
         items: list[Manifest] = found["items"]
         return items
+
+    @staticmethod
+    def _found(what: str, answer: tuple[int, Any]) -> Any:
+        status, body = answer
+        if status not in (200, 404):
+            raise KubectlError(f"get {what}: {status}: {body}")
+        return body if status == 200 else None
 
     def wait_until(self, description: str, probe: Callable[[], T | None], timeout_seconds: float = 30) -> T:
         """The first value of `probe` that is true; fails with the description and the last value."""
@@ -119,13 +140,21 @@ class Cluster:
     def namespace(self, labels: dict[str, str] | None = None) -> Iterator[str]:
         """A namespace of its own, deleted at the end (without waiting for that)."""
         name = f"test-{secrets.token_hex(4)}"
-        self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}})
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+        if self.proxy:
+            status, answer = self.proxy.request("POST", NAMESPACES, body)
+            assert status == 201, answer
+        else:
+            self.apply(body)
         try:
             # The controllers make it a moment later; until then pods are refused.
             self.wait_until(f"default ServiceAccount in {name}", lambda: self.get("serviceaccount", "default", name))
             yield name
         finally:
-            self.kubectl("delete", "namespace", name, "--wait=false", check=False)
+            if self.proxy:
+                self.proxy.request("DELETE", f"{NAMESPACES}/{name}")
+            else:
+                self.kubectl("delete", "namespace", name, "--wait=false", check=False)
 
 
 def running_venv(*names: str) -> tuple[Image, ...]:
@@ -134,19 +163,28 @@ def running_venv(*names: str) -> tuple[Image, ...]:
 
 
 @contextlib.contextmanager
-def fresh_cluster(directory: Path, say: build.Say, *, nodes: int = 2, rootless: bool = False) -> Iterator[Cluster]:
+def proxied(cluster: Cluster) -> Iterator[Cluster]:
+    """The same, asked through a proxy until the end of the block."""
+    with proxy.running(cluster.command()) as running:
+        yield dataclasses.replace(cluster, proxy=running)
+
+
+@contextlib.contextmanager
+def fresh_cluster(
+    directory: Path, say: build.Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
+) -> Iterator[Cluster]:
     """A cluster of our own; it ends with this process, however that ends."""
     programs = build.programs(say)
     dev = DevCluster(directory / "state")
-    images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"))
-    policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
-    settings = Settings(programs=programs, nodes=nodes, images=images, audit_policy=policy)
+    images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
+    settings = Settings(programs=programs, nodes=nodes, images=images)
     try:
         dev.start(settings, owned=True, rootless=rootless)
     except NoNamespaces as error:
         pytest.skip(str(error))
     try:
-        yield Cluster(dev.kubeconfig, directory, programs["kubectl"], dev)
+        with proxied(Cluster(dev.kubeconfig, directory, programs["kubectl"], dev)) as cluster:
+            yield cluster
     finally:
         dev.stop()
 
@@ -167,7 +205,8 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     say = say_aloud(request.config)
     directory = tmp_path_factory.mktemp("cluster")
     if foreign := access.foreign_kubeconfig():
-        yield Cluster(foreign, directory, access.kubectl(say))
+        with proxied(Cluster(foreign, directory, access.kubectl(say))) as cluster:
+            yield cluster
         return
     with fresh_cluster(directory, say) as fresh:
         yield fresh
