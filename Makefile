@@ -28,7 +28,8 @@ demo-monitoring: setup ## the operator, a Prometheus and an Alertmanager on 60 n
 
 test: setup ## all unit and integration tests
 	@$(BIN)/python -m pytest $(PARALLEL) -m "not soak" tests/unit
-	@$(BIN)/python -m pytest $(TWO) -m "not soak" tests/integration
+	@DISTTEST_AUDIT_LOGS=$$(mktemp -d) && export DISTTEST_AUDIT_LOGS && trap 'rm -rf "$$DISTTEST_AUDIT_LOGS"' EXIT && \
+	  $(BIN)/python -m pytest $(TWO) -m "not soak" tests/integration && $(BIN)/python -m pytest tests/audit
 
 unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py unit

@@ -22,7 +22,7 @@ from devcluster import access, build
 from devcluster.errors import NoNamespaces
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Image, Settings
-from tests.support import foreign_images, proxy
+from tests.support import audit, foreign_images, proxy
 from tests.support.proxy import Proxy, UnknownKindError
 
 Manifest = dict[str, Any]
@@ -177,7 +177,8 @@ def fresh_cluster(
     programs = build.programs(say)
     dev = DevCluster(directory / "state")
     images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
-    settings = Settings(programs=programs, nodes=nodes, images=images)
+    policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
+    settings = Settings(programs=programs, nodes=nodes, images=images, audit_policy=policy)
     try:
         dev.start(settings, owned=True, rootless=rootless)
     except NoNamespaces as error:

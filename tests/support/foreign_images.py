@@ -4,6 +4,7 @@ import shlex
 import sys
 import sysconfig
 import venv
+from collections.abc import Collection
 from pathlib import Path
 
 from devcluster.settings import Image
@@ -41,11 +42,20 @@ def make(directory: Path) -> tuple[Image, ...]:
 
 def venv_like_ours(directory: Path) -> Path:
     """With what is installed here but for the runner and what it brings along; gives its interpreter."""
-    venv.create(directory, symlinks=True, with_pip=False)
-    python = directory / "bin" / "python3"
-    [packages] = directory.glob("lib/python3*/site-packages")
     brought = {place.parts[0] for _, place in inject.found()} | {"pytest.py"}
+    return venv_without_disttest(directory, but=brought)
+
+
+def venv_without_disttest(directory: Path, *, but: Collection[str] = ()) -> Path:
+    """With what else is installed here, but for these entries of site-packages; gives its interpreter."""
+    venv.create(directory, symlinks=True, with_pip=False)
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if entry.name not in brought and "disttest" not in entry.name:
-            (packages / entry.name).symlink_to(entry)
-    return python
+        if entry.name not in but and "disttest" not in entry.name:
+            (site_packages(directory) / entry.name).symlink_to(entry)
+    return directory / "bin" / "python3"
+
+
+def site_packages(directory: Path) -> Path:
+    """Of a venv."""
+    [packages] = directory.glob("lib/python3*/site-packages")
+    return packages

@@ -46,10 +46,8 @@ class OperatorProcess:
         return fetch(f"http://127.0.0.1:{self.health_port}{path}")
 
     def metrics(self) -> dict[str, float]:
-        """Sample by its name and labels, as they stand in the text."""
         _, text = fetch(f"http://127.0.0.1:{self.metrics_port}/metrics")
-        lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
-        return {name: float(value) for name, _, value in lines}
+        return samples(text)
 
     def stop(self) -> float:
         """SIGTERM; tells how long it took. One that does not obey in time fails the test."""
@@ -168,6 +166,12 @@ def ledger(cluster: Cluster, namespace: str, series: str) -> Status:
 def run_counts(status: Status) -> dict[tuple[str, str], int]:
     rows = (status.get("totals") or {}).get("runs") or []
     return {(row["verdict"], row["reason"]): row["count"] for row in rows}
+
+
+def samples(text: str) -> dict[str, float]:
+    """Of a scrape, by name and labels, as they stand in the text."""
+    lines = (line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
 
 
 def fetch(url: str) -> tuple[int, str]:
