@@ -41,7 +41,7 @@ class KubectlError(Exception):
     """What kubectl wrote to its standard error is the message."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # each is one of its own
 class Cluster:
     kubeconfig: Path
     """Of the administrator, for programs on the host."""

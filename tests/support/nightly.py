@@ -35,14 +35,22 @@ def write_overlay(
     *,
     manifests: Path = MANIFESTS,
     image: str = OPERATOR_IMAGE,
+    reads: tuple[str, ...] = (),
 ) -> Path:
-    """Every minute, suspended until a test wants a night; `tests` take the place of the component's."""
+    """Every minute, suspended until a test wants a night; `tests` take the place of the component's.
+
+    `reads` are ConfigMaps that these name: who starts a run must be allowed to get them.
+    """
     name, _, tag = image.partition(":")
     often = [
         {"op": "replace", "path": "/spec/schedule", "value": "* * * * *"},
         {"op": "replace", "path": "/spec/suspend", "value": True},
     ]
     patches: list[Manifest] = [{"target": {"kind": "CronJob"}, "patch": json.dumps(often)}]
+    if reads:
+        right = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": list(reads), "verbs": ["get"]}
+        added = [{"op": "add", "path": "/rules/-", "value": right}]
+        patches.append({"target": {"kind": "Role", "name": "disttest-nightly"}, "patch": json.dumps(added)})
     for series, test in tests.items():
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": series}}
         patches.append({"patch": json.dumps({**body, "data": {"disttest.yaml": json.dumps(test)}})})

@@ -90,7 +90,7 @@ def nights(cluster: Cluster, api: Api, tmp_path_factory: pytest.TempPathFactory)
         cluster.namespace({"pod-security.kubernetes.io/enforce": "restricted"}) as namespace,
         operator.running(cluster, kubeconfig, folder / "operator.log", "--fixed-nodes", "--namespaces", namespace),
     ):
-        overlay = nightly.write_overlay(folder, namespace, tests)
+        overlay = nightly.write_overlay(folder, namespace, tests, reads=("own",))
         cluster.kubectl("apply", "-k", str(overlay))
         cluster.apply(operator.config_map(namespace, "own", RED))
         yield Nights(cluster, api, namespace, overlay)
