@@ -117,6 +117,8 @@ def _hint(error: RefusedError) -> str:
     """What to do about a refusal that does not say it itself."""
     if connecting.UNKNOWN_KIND in str(error):
         return f"; {connecting.INSTALL}"
+    if "ValidatingAdmissionPolicy" in str(error):
+        return ""  # ours say whom to ask for what
     is_about_rights = isinstance(error, ForbiddenError) and "forbidden" in str(error)
     return f"; {connecting.advice(error)}" if is_about_rights else ""
 

@@ -1,5 +1,6 @@
 """Nights on a real cluster: the CronJob controller's pods, one run each, waited for under an account of few rights."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -149,3 +150,17 @@ def test_a_refused_manifest_ends_in_one_line_that_says_why(nights: Nights) -> No
     assert "spec.gpusPerNode" in message
     assert "less than or equal to 16" in message
     assert nights.runs("nightly-4x8") == []
+
+
+def test_a_night_that_names_a_configmap_it_may_not_get_says_so_and_is_not_tried_again(nights: Nights) -> None:
+    """The last test of these: the right is taken away."""
+    rule = json.dumps([{"op": "remove", "path": "/rules/1"}])
+    nights.cluster.kubectl("patch", "role", "disttest-nightly", "-n", nights.namespace, "--type=json", "-p", rule)
+    nights.by_hand("nightly-2x8", "forbidden")
+    nights.ended("forbidden", "Failed")
+    assert nights.exit_codes("forbidden") == [2]
+    [pod] = nights.pods("forbidden")
+    message = pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"]
+    account = f"system:serviceaccount:{nights.namespace}:disttest-nightly"
+    assert f"spec.suites[].configMap: {account} may not get ConfigMap own; have the right to get it granted" in message
+    assert "disttest-edit" not in message, "which would not help"

@@ -108,6 +108,12 @@ class TestCreating:
         ):
             apply_command.create(api, order(), time.clock)
 
+    def test_what_a_policy_says_is_left_as_it_is(self, api: Cluster, server: Server, time: FakeTime) -> None:
+        said = "disttests \"n\" is forbidden: ValidatingAdmissionPolicy 'disttest-authors' denied request: ask"
+        server.answers = [(403, {"message": said})]
+        with pytest.raises(UsageError, match=r"denied request: ask$"):
+            apply_command.create(api, order(), time.clock)
+
     @pytest.mark.parametrize("answer", [Broken(), (201, b"not JSON"), (500, {"message": "no"}), (504, b"")], ids=repr)
     def test_an_answer_that_leaves_it_open_is_not_tried_again_where_the_server_makes_the_name(
         self, answer: Any, api: Cluster, server: Server, time: FakeTime
