@@ -240,7 +240,7 @@ def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job
     assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
 
 
-def test_the_overlay_makes_a_queue_in_which_a_run_waits_and_begins(cluster: Cluster) -> None:
+def test_the_overlay_makes_a_queue_by_which_a_run_is_admitted_and_counted(cluster: Cluster) -> None:
     """The operator's own pod has no image here; the one that tests run has its rights."""
     overlay = str(operator.MANIFESTS / "overlays/kueue")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)
