@@ -21,6 +21,7 @@ from tests.support.upgrades import BEFORE, OURS, Site
 SERIES = "nightly-1x8"
 SECONDS = 120  # for a run, beside a rollout
 TIMEOUTS = {"queueSeconds": 600, "joinSeconds": 120, "caseSeconds": 300, "runSeconds": 600}
+KEPT_WAITING = {"suspend": True, "ttlSecondsAfterFinished": 3600}
 OPEN = frozenset({"running", "queued", "paused", "cancelled"})
 KINDS = "disttests,disttestseries,configmaps,cronjobs"
 QUICK = "def test_quick(): pass\n"
@@ -197,7 +198,7 @@ def put_to_the_edge(site: Site, namespace: str) -> None:
     for number, manifest in enumerate(site.before.right_manifests().values()):
         name = manifest["metadata"]["name"]
         meta = {"name": name if len(name) > 50 else f"right-{number}", "namespace": namespace}
-        manifests.append(manifest | {"metadata": meta, "spec": manifest["spec"] | {"suspend": True}})
+        manifests.append(manifest | {"metadata": meta, "spec": manifest["spec"] | KEPT_WAITING})
     site.cluster.kubectl(
         "create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     )
@@ -284,8 +285,9 @@ def test_whatever_was_allowed_before_can_still_be_edited(upgraded: Upgraded) -> 
     names = [body["metadata"]["name"] for body in cluster.find("disttests", upgraded.edge)]
     said = cluster.kubectl("label", "disttests", "--all", "-n", upgraded.edge, "seen=after")
     assert len(names) == len(upgraded.site.before.right_manifests()) == said.count(" labeled")
-    patch(cluster, upgraded.edge, names[0], cancel=True)
-    assert finished(cluster, upgraded.edge, names[0])["verdict"] == "Cancelled"
+    waiting = next(name for name in names if not status(cluster, upgraded.edge, name).get("verdict"))
+    patch(cluster, upgraded.edge, waiting, cancel=True)
+    assert finished(cluster, upgraded.edge, waiting)["verdict"] == "Cancelled"
 
 
 def test_no_request_of_an_operator_is_refused(upgraded: Upgraded) -> None:
