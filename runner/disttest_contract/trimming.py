@@ -35,18 +35,23 @@ def fit(report: Json, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]
     raw = dumps(_with_words(report, said))
     if (packed := _packed(report, raw, pack)) is not None:
         return raw, packed, said
-    size = len(raw) - len(said.encode()) + (0 if said else len(f',"{TRIMMED}":""'))
+    size = len(raw) - _bytes(said) + (0 if said else len(f',"{TRIMMED}":""'))
     for words, rule in RULES:
         rule(report)
         more = _joined(said, words)
         raw = dumps(_with_words(report, more))
-        size, size_before = len(raw) - len(more.encode()), size
+        size, size_before = len(raw) - _bytes(more), size
         if size == size_before:
             continue  # there was nothing of the kind
         said = more
         if (packed := _packed(report, raw, pack)) is not None:
             return raw, packed, said
     return _last_resort(report, said, pack)
+
+
+def _bytes(words: str) -> int:
+    """As `dumps` writes them: a report may have been trimmed before, in whatever words its pod says."""
+    return len(words.encode(errors="replace"))
 
 
 def _last_resort(report: Json, said: str, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:

@@ -1,6 +1,7 @@
 """What all parts share: whatever is read, it is understood or refused; what is written comes back."""
 
 import contextlib
+import dataclasses
 import json
 import math
 from typing import Any
@@ -93,8 +94,12 @@ def at(document: Any, place: some.Path) -> Any:
     return document
 
 
+HALF_A_PAIR = dataclasses.replace(each(), trimmed="\ud800")
+
+
 @settings(max_examples=50)
 @given(some.reports(), st.sampled_from([2500, 4000, 1 << 20]))
+@example(HALF_A_PAIR, 2500)
 def test_what_is_cut_fits_and_counts_and_verdict_stay(report: Report, limit_bytes: int) -> None:
     raw, packed, words = trimming.fit(report.to_json(), lambda raw: squeeze(raw, limit_bytes, form=GZIP))
     short = Report.loads(raw)
