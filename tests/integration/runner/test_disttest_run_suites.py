@@ -208,7 +208,7 @@ def test_more_ranks_than_gpus_are_an_error_that_names_both_ways(run: Run, tmp_pa
 SLEEPING = """
 import time
 def test_bad(gang): assert gang.rank != 1, "\\x1b[2Jgone"
-def test_loud(): print("\\x1b[2Jloud")
+def test_loud(): print("\\x1b[2Jnoise")
 def test_asleep(): time.sleep(1000)
 """
 
@@ -253,7 +253,7 @@ def test_a_terminal_shows_how_far_the_run_is_and_is_left_as_it_was(tmp_path: Pat
     text = terminal.text
     assert "2/3 cases · 1 passed · 1 failed" in text
     assert "failed\x1b[0m test-it: test_it.py::test_bad (rank 1 on local-0): AssertionError: \\x1b[2Jgone" in text
-    assert "loud" not in text, "what ranks write is shown with --verbose"
+    assert "noise" not in text, "what ranks write is shown with --verbose"
     assert "\x1b[2J" not in text
     assert "DISTTEST" not in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1, "the cursor is there again"
