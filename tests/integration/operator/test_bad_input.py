@@ -20,7 +20,11 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
     ),
     "service-account": (
         {"template": {"spec": {"serviceAccountName": "absent"}}},
-        *("Errored", "InvalidSpec", "/service-account:absent of the operator (docs/security.md)"),
+        *("Errored", "ReferenceMissing", "ServiceAccount 'absent' is not in namespace"),
+    ),
+    "not-allowed": (
+        {"template": {"spec": {"serviceAccountName": "builder"}}},
+        *("Errored", "InvalidSpec", "/service-account:builder of the operator (docs/security.md)"),
     ),
     "claim": (
         {"artifacts": {"persistentVolumeClaim": "absent"}},
