@@ -10,15 +10,6 @@ from tests.support import operator as support
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator
 
-# What takes long to set up is shared by the tests of a folder.
-TOGETHER = {Path(__file__).parent / folder for folder in ("api", "monitoring", "reports")}
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """For `--dist loadgroup`: tests of one file, or of such a folder, run in one process, beside one cluster."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(str(item.path.parent if item.path.parent in TOGETHER else item.path)))
-
 
 @pytest.fixture(scope="session")
 def installed(cluster: Cluster) -> Path:
