@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from devcluster import network
 from tests.support.cluster import Cluster, KubectlError, Manifest
 from tests.support.pods import DEAF, SLEEP_ON, a_container, a_pod, field, run_pod
 
@@ -161,6 +162,26 @@ def test_foreground_deletion_returns_when_the_pods_are_gone(cluster: Cluster, na
     cluster.wait_until("both pods ignore SIGTERM", deaf_pods)
     cluster.kubectl("delete", "job", "deaf", "-n", namespace, "--cascade=foreground")
     assert cluster.find("pods", namespace) == []
+
+
+def test_the_bridge_keeps_its_address_whatever_pods_come_and_go(cluster: Cluster) -> None:
+    """Pods remember it for half a minute: with another one they reach nothing for as long."""
+
+    def ip(command: str) -> str:
+        inside = cluster.dev.command_inside(["ip", *command.split()]) if cluster.dev else []
+        return subprocess.run(inside, text=True, capture_output=True, check=True).stdout
+
+    def address() -> str:
+        [link] = json.loads(ip(f"-json link show {network.BRIDGE}"))
+        return str(link["address"])
+
+    before = address()
+    ip("link add lowest address 00:00:00:00:00:01 type veth peer name other")
+    try:
+        ip(f"link set lowest master {network.BRIDGE}")
+        assert address() == before
+    finally:
+        ip("link delete lowest")
 
 
 def test_a_restricted_namespace_refuses_a_privileged_pod(cluster: Cluster) -> None:

@@ -99,6 +99,7 @@ class Handler(BaseHTTPRequestHandler):
     def _send(self, status: int, content: Any) -> None:
         raw = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
+        self.send_header("Content-Type", "text/plain" if raw is content else "application/json")
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
         self.wfile.write(raw)

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from urllib.parse import quote
 from devcluster.lifecycle import DIE_WITH_OWNER
 
 SECONDS = 30
+TOO_MANY, TIMES = 429, 10
 CORE = "/api/v1"
 Answer = tuple[int, Any]
 
@@ -44,6 +46,15 @@ class Proxy:
     _resources: dict[str, Resource] = field(default_factory=dict)
 
     def request(self, method: str, path: str, body: Any = None, *, kind: str = "application/json") -> Answer:
+        """Who only reads comes back when the API server asks for it, as kubectl does: it makes stores of CRDs anew."""
+        for _ in range(TIMES - 1):
+            status, answer = self._request(method, path, body, kind)
+            if method != "GET" or status != TOO_MANY:
+                return status, answer
+            time.sleep(answer["details"].get("retryAfterSeconds", 1))
+        return self._request(method, path, body, kind)
+
+    def _request(self, method: str, path: str, body: Any, kind: str) -> Answer:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         try:
             headers = {"Content-Type": kind} if body is not None else {}

@@ -190,6 +190,7 @@ def begin(site: Site, namespace: str, directory: Path, go_on: Path) -> None:
     )
     cluster.wait_until("the ledger is settled", lambda: ledger(cluster, namespace, SERIES).get("pending") == [], 20)
     cluster.kubectl("delete", "disttest", "gone", "-n", namespace)
+    cluster.wait_until("its report is its series' alone", lambda: owners(cluster, namespace, "gone-report") == [SERIES])
 
 
 def put_to_the_edge(site: Site, namespace: str) -> None:
@@ -330,6 +331,12 @@ def is_between_attempts(cluster: Cluster, namespace: str, name: str) -> bool:
 def pods_of(cluster: Cluster, namespace: str, run: str) -> list[str]:
     """Their uids."""
     return [pod["metadata"]["uid"] for pod in cluster.find("pods", namespace, f"disttest.dev/name={run}")]
+
+
+def owners(cluster: Cluster, namespace: str, report: str) -> list[str]:
+    """Their names; the garbage collector takes out those that are gone."""
+    body = cluster.get("configmap", report, namespace) or {"metadata": {}}
+    return [owner["name"] for owner in body["metadata"].get("ownerReferences", ())]
 
 
 def image(job: Manifest) -> str:
