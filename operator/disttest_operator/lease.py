@@ -35,6 +35,10 @@ class Timing:
     def lost_seconds(self) -> float:
         return self.duration_seconds * 2 / 3
 
+    @property
+    def answer_seconds(self) -> float:
+        return self.lost_seconds / 2
+
 
 class Elector:
     """Others' expiry is judged by our own clock, since the last change that we saw: clocks of machines differ."""
@@ -77,9 +81,12 @@ class Elector:
         while not self._is_leaving:
             begun = self._monotonic()
             try:
-                holds = await asyncio.wait_for(self._try(), self._timing.lost_seconds / 2)
-            except (ClusterError, TimeoutError) as error:
+                holds = await asyncio.wait_for(self._try(), self._timing.answer_seconds)
+            except ClusterError as error:
                 log.warning("lease %s/%s: %s", self._namespace, NAME, error)
+                holds = False
+            except TimeoutError:
+                log.warning("lease %s/%s: no answer within %g s", self._namespace, NAME, self._timing.answer_seconds)
                 holds = False
             if self._is_leaving:
                 return
@@ -89,11 +96,16 @@ class Elector:
                     log.info("lease %s/%s: %s is active", self._namespace, NAME, self._identity)
                     self.is_active.set()
             elif self.is_active.is_set() and (self._held is None or self._is_overdue):
-                log.error("lease %s/%s: lost", self._namespace, NAME)
+                log.error("lease %s/%s: lost: %s", self._namespace, NAME, self._why_lost())
                 self.is_active.clear()
                 self._held = None
                 return
             await asyncio.sleep(self._timing.renew_seconds if holds else self._timing.retry_seconds)
+
+    def _why_lost(self) -> str:
+        if self._held is None:
+            return "somebody else holds it, or it is gone"
+        return f"not renewed for more than {self._timing.lost_seconds:g} s"
 
     async def release(self) -> None:
         """So that the next operator need not wait for the Lease to expire."""

@@ -98,7 +98,7 @@ class Operator:
         done, _ = await asyncio.wait([*vital, *workers], return_when=asyncio.FIRST_COMPLETED)
         is_told = self._stop.is_set()
         for task in () if is_told else done:
-            log.error("%s ended: %r; the process ends too", task.get_name(), _error_of(task))
+            log.error("%s ended%s; the process ends too", task.get_name(), _why(task))
         await self._end_workers(workers)
         await reconciler.close()
         await elector.release()
@@ -233,8 +233,10 @@ class Operator:
         self._health.note_event(kind, namespace)
 
 
-def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
-    return None if task.cancelled() else task.exception()
+def _why(task: asyncio.Task[Any]) -> str:
+    """What ended it, where it is not said in the log already."""
+    error = None if task.cancelled() else task.exception()
+    return f": {error!r}" if error else ""
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[Any]]) -> None:

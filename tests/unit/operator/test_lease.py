@@ -136,6 +136,20 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
     play(scenario)
 
 
+def test_a_server_that_does_not_answer_is_told_as_such(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        cluster = SlowToAnswer()
+        mine = elector(cluster, "mine")
+        (task,) = await running(mine)
+        await mine.is_active.wait()
+        await task
+        assert not mine.is_active.is_set()
+
+    play(scenario)
+    assert "lease sys/disttest-operator: no answer within 0.2 s" in caplog.messages
+    assert caplog.messages[-1] == "lease sys/disttest-operator: lost: not renewed for more than 0.4 s"
+
+
 def test_a_short_outage_changes_nothing() -> None:
     async def scenario() -> None:
         cluster, mine, task = await one_that_is_active()
@@ -149,7 +163,7 @@ def test_a_short_outage_changes_nothing() -> None:
     play(scenario)
 
 
-def test_a_lease_that_somebody_else_took_ends_us() -> None:
+def test_a_lease_that_somebody_else_took_ends_us(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         cluster, mine, task = await one_that_is_active()
         body = cluster.objects[Kind.LEASE, "sys", NAME]
@@ -159,6 +173,7 @@ def test_a_lease_that_somebody_else_took_ends_us() -> None:
         assert holder(cluster) == "thief"
 
     play(scenario)
+    assert caplog.messages == ["lease sys/disttest-operator: lost: somebody else holds it, or it is gone"]
 
 
 def test_who_was_frozen_may_not_write_until_it_has_renewed() -> None:
