@@ -21,8 +21,8 @@ def node_address(number: int) -> str:
     return f"10.244.{number}.1"
 
 
-def _bridge(number: int) -> str:
-    """To make that of a node, or of the cluster (0).
+def _add_bridge(number: int) -> str:
+    """The command that makes that of a node, or of the cluster (0).
 
     One to which nobody gives an address has that of a pod's cable, and another when that pod goes: all others send to
     the old one for half a minute.
@@ -32,7 +32,7 @@ def _bridge(number: int) -> str:
 
 def create(nodes: int) -> None:
     """The cluster's bridge, and on it the addresses of its process nodes."""
-    commands = ["link set lo up", _bridge(0), f"link set {BRIDGE} up"]
+    commands = ["link set lo up", _add_bridge(0), f"link set {BRIDGE} up"]
     addresses = [GATEWAY, *(node_address(number) for number in range(1, nodes + 1))]
     commands += [f"addr add {address}/{NETWORK_BITS} dev {BRIDGE}" for address in addresses]
     # The one ClusterIP that pods dial: there is no kube-proxy, so it is simply an address of this machine.
@@ -46,7 +46,7 @@ def join(number: int, pid: int) -> None:
     subprocess.run(["nsenter", "--target", "1", "--net", "ip", *cable.split()], check=True)
     commands = [
         "link set lo up",
-        _bridge(number),
+        _add_bridge(number),
         f"link set {UPLINK} master {BRIDGE} up",
         f"link set {BRIDGE} up",
         f"addr add {node_address(number)}/{NETWORK_BITS} dev {BRIDGE}",

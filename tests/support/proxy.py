@@ -16,7 +16,7 @@ from urllib.parse import quote
 from devcluster.lifecycle import DIE_WITH_OWNER
 
 SECONDS = 30
-TOO_MANY, TIMES = 429, 10
+TOO_MANY, TIMES, LONGEST_PAUSE_SECONDS = 429, 10, 3
 CORE = "/api/v1"
 Answer = tuple[int, Any]
 
@@ -51,7 +51,7 @@ class Proxy:
             status, answer = self._request(method, path, body, kind)
             if method != "GET" or status != TOO_MANY:
                 return status, answer
-            time.sleep(answer["details"].get("retryAfterSeconds", 1))
+            time.sleep(_pause_seconds(answer))
         return self._request(method, path, body, kind)
 
     def _request(self, method: str, path: str, body: Any, kind: str) -> Answer:
@@ -106,6 +106,12 @@ class Proxy:
                 names = (one["name"], one["singularName"], one["kind"].lower(), *one.get("shortNames", ()))
                 for word in (*names, f"{one['name']}.{group}"):
                     self._resources.setdefault(word, resource)
+
+
+def _pause_seconds(answer: Any) -> float:
+    """Under load the answer is a word, without a time."""
+    details = answer.get("details", {}) if isinstance(answer, dict) else {}
+    return float(min(details.get("retryAfterSeconds", 1), LONGEST_PAUSE_SECONDS))
 
 
 def _without_managed_fields(body: dict[str, Any]) -> dict[str, Any]:

@@ -1,22 +1,20 @@
 """How tests read objects: an API server that asks them to come back is no failure, and one that goes on so is."""
 
 import time
-from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support import canned, proxy
-from tests.support.canned import Server
+from tests.support.canned import Answer
 from tests.support.proxy import Proxy
 
-BUSY = (429, {"message": "storage is (re)initializing", "details": {"retryAfterSeconds": 3}})
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with canned.serving() as running:
-        yield running
+PATH = "/api/v1/nodes"
+BUSY = (429, {"message": "storage is (re)initializing", "details": {"retryAfterSeconds": 2}})
+FOR_LONG = (429, {"details": {"retryAfterSeconds": 3600}})
+UNDER_LOAD = (429, b"Too many requests, please try again later.")
+FINE: Answer = (200, {"items": []})
 
 
 @pytest.fixture
@@ -26,24 +24,27 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
-def asked(server: Server, method: str) -> tuple[int, object]:
-    return Proxy(urlsplit(server.url).port or 0).request(method, "/api/v1/nodes")
+def ask(method: str, *answers: Answer) -> tuple[Any, int]:
+    """What came of it, and how often the server was asked."""
+    with canned.serving() as server:
+        server.answers = list(answers)
+        return Proxy(urlsplit(server.url).port or 0).request(method, PATH), len(server.requests)
 
 
-def test_who_is_asked_to_come_back_does_when_he_was_told(server: Server, slept: list[float]) -> None:
-    server.answers = [BUSY, BUSY, (200, {"items": []})]
-    assert asked(server, "GET") == (200, {"items": []})
-    assert slept == [3, 3]
+@pytest.mark.parametrize(
+    ("answer", "pause"), [(BUSY, 2), (FOR_LONG, proxy.LONGEST_PAUSE_SECONDS), (UNDER_LOAD, 1)], ids=str
+)
+def test_who_is_asked_to_come_back_does(answer: Answer, pause: float, slept: list[float]) -> None:
+    assert ask("GET", answer, answer, FINE) == (FINE, 3)
+    assert slept == [pause, pause]
 
 
-def test_a_server_that_stays_busy_is_not_asked_for_ever(server: Server, slept: list[float]) -> None:
-    server.answers = [BUSY] * 100
-    assert asked(server, "GET") == BUSY
-    assert len(server.requests) == len(slept) + 1 == proxy.TIMES
+def test_a_server_that_stays_busy_is_not_asked_for_ever(slept: list[float]) -> None:
+    assert ask("GET", *[BUSY] * 100) == (BUSY, proxy.TIMES)
+    assert len(slept) == proxy.TIMES - 1
 
 
-def test_what_writes_is_sent_once(server: Server, slept: list[float]) -> None:
+def test_what_writes_is_sent_once(slept: list[float]) -> None:
     """A refused eviction is such an answer."""
-    server.answers = [BUSY]
-    assert asked(server, "POST") == BUSY
+    assert ask("POST", BUSY) == (BUSY, 1)
     assert slept == []
