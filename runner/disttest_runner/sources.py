@@ -27,7 +27,11 @@ class SourceError(Exception):
 
 
 def pytest_arguments(order: "RankOrder") -> list[str]:
-    """The root is the folder itself, so that ids are the same wherever it lies."""
+    """The root is the folder itself, so that ids are the same wherever it lies.
+
+    A configuration beside the files holds, but for its `addopts`: they are for a terminal and for plugins of whoever
+    starts pytest by hand, and a rank knows neither.
+    """
     if order.builtin:
         return [*_select(order.select), *_builtin(order.builtin)]
     if order.root:
@@ -35,7 +39,8 @@ def pytest_arguments(order: "RankOrder") -> list[str]:
     folder = Path(order.directory)
     targets = [str(folder / name) for name in order.files] or [str(folder)]
     own = next((folder / name for name in CONFIGURATIONS if (folder / name).is_file()), Path(os.devnull))
-    return [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), *_select(order.select), *targets]
+    where = [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), "-o", "addopts="]
+    return [*where, *_select(order.select), *targets]
 
 
 def _builtin(name: str) -> list[str]:

@@ -205,6 +205,27 @@ def test_more_ranks_than_gpus_are_an_error_that_names_both_ways(run: Run, tmp_pa
     assert output.count("\n") == 1
 
 
+CONFIGURED = """
+[tool.pytest.ini_options]
+addopts = "-ra -q --tb=short --numprocesses=4"
+markers = ["mine: known because the folder says so"]
+"""
+MARKED = """
+import pytest
+
+@pytest.mark.mine
+def test_marked(pytestconfig):
+    assert any(line.startswith("mine:") for line in pytestconfig.getini("markers"))
+"""
+
+
+def test_a_folders_configuration_holds_but_for_options_of_a_terminal(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(CONFIGURED)
+    (tmp_path / "test_it.py").write_text(MARKED)
+    code, text = run("test_it.py", "--ranks", "1")
+    assert code == 0, text
+
+
 SLEEPING = """
 import time
 def test_bad(gang): assert gang.rank != 1, "\\x1b[2Jgone"
