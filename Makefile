@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin:$(CACHE)/prometheus-alertmanager/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format audit rehearse release bench bench-runner bench-faults bench-operator clean
+.PHONY: help setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format audit rehearse release bench bench-first bench-runner bench-faults bench-operator clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -79,8 +79,11 @@ release: setup ## the files of a release into dist/VERSION; REGISTRY=… OPERATO
 bench: setup ## the figures of docs/figures.txt
 	@$(BIN)/python -m bench
 
+bench-first: setup ## what a new user waits for: cases, gangs, Jobs (about 8 minutes)
+	@$(BIN)/python -m bench empty-cases stub-ranks apply-to-job
+
 bench-runner: setup ## what the runner costs and how it scales (about 12 minutes)
-	@$(BIN)/python -m bench runner
+	@$(BIN)/python -m bench empty-cases stub-ranks runner
 
 bench-faults: setup ## show every fault that the runner survives, then a storm of 1,000 cases (about 10 minutes)
 	@$(BIN)/python -m bench faults storm

@@ -9,10 +9,15 @@ from pathlib import Path
 
 from bench import faults, hang, main_job, reports, runner, storm
 from bench.figure import Figure, merge
-from bench.operator import scale, scrape, siege, thousand
+from bench.operator import apply_to_job, scrape, siege, thousand
+from bench.operator import scale as finished_runs
+from bench.runner import cases, scale
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
+    "empty-cases": cases.measure,
+    "stub-ranks": scale.measure,
+    "apply-to-job": apply_to_job.measure,
     "main-job": main_job.measure,
     "hang": hang.measure,
     "faults": faults.measure,
@@ -20,7 +25,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "reports": reports.measure,
     "runner": runner.measure,
     "operator-runs": thousand.measure,
-    "operator-scale": scale.measure,
+    "operator-scale": finished_runs.measure,
     "operator-scrape": scrape.measure,
     "operator-faults": siege.measure,
 }

@@ -1,4 +1,4 @@
-"""python -m bench.operator.minimal KUBECONFIG: what an operator must at least cost.
+"""python -m bench.operator.minimal KUBECONFIG [NAMESPACE]: what an operator must at least cost.
 
 Four list and watch streams, dicts, one task a run, the operator's writes; no checks, no retries, no deadlines, no
 metrics, no second operator. It is right only while nothing fails.
@@ -59,8 +59,9 @@ class Ledger:
 
 
 class Client:
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, session: aiohttp.ClientSession, namespace: str) -> None:
         self._session = session
+        self._scope = f"/namespaces/{namespace}" if namespace else ""
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._runs: dict[str, Run] = {}  # by uid
         self._known: dict[str, Json] = {}  # Jobs and ledgers by uid
@@ -72,12 +73,12 @@ class Client:
 
     async def follow(self, resource: str, selector: str) -> None:
         query = {"labelSelector": selector} if selector else {}
-        listed = await self._request("GET", f"{ROOTS[resource]}/{resource}", query=query)
+        path = f"{ROOTS[resource]}{self._scope}/{resource}"
+        listed = await self._request("GET", path, query=query)
         for item in listed["items"]:
             self._take(resource, item)
         query |= {"watch": "true", "resourceVersion": listed["metadata"]["resourceVersion"]}
         no_end = aiohttp.ClientTimeout(total=None)
-        path = f"{ROOTS[resource]}/{resource}"
         while True:  # the API server ends a watch whose client is slow
             async with self._session.get(path, params=query, timeout=no_end, read_bufsize=LINE_BYTES) as stream:
                 self._begun += 1
@@ -222,15 +223,15 @@ def _has_ended(run: Run) -> bool:
     return len(ends) == run.body["spec"]["nodes"] and all(ends)
 
 
-async def main(config: Json) -> None:
+async def main(config: Json, namespace: str) -> None:
     cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
     tls = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
     headers = {"Authorization": f"Bearer {token}"}
     connector = aiohttp.TCPConnector(ssl=tls, limit=0)
     async with aiohttp.ClientSession(cluster["server"], headers=headers, connector=connector) as session:
-        client = Client(session)
+        client = Client(session, namespace)
         await asyncio.gather(*(client.follow(resource, selector) for resource, selector in WATCHED.items()))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text())))
+    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text()), namespace="".join(sys.argv[2:3])))

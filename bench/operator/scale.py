@@ -10,17 +10,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.figure import Figure
-from bench.operator import load, place, subject, templates
-from bench.operator.place import Place
+from bench.operator import apply_to_job, load, place, subject, templates
+from bench.operator.place import NAMESPACE, Place
 from devcluster.kubeapi import MERGE, Json, KubeApi
 from tests.support.operator import OperatorProcess
 
 RUNS = 5000
 STATUS_BYTES = 4096
 IDLE_SECONDS = 330  # one resync and one new beginning of each watch are in it
-RATE = 10  # runs a second
 RATED_RUNS = 300
-ROUNDS = 3  # one stall of the machine's disk is most of what a single one has beyond its 98th percentile
+ROUNDS = 3
 JOBS_PER_REQUEST = 16
 SERIES = 50
 
@@ -107,56 +106,14 @@ def idle_percent(process: OperatorProcess, seconds: float) -> float:
     return 100 * (subject.cpu_seconds(process.process.pid) - before) / seconds
 
 
-async def _latencies(kubeconfig: Path, prefix: str) -> list[float]:
-    """Seconds from sending each DistTest to the news that its Job is there, at an even rate."""
-    sent: dict[str, float] = {}
-    came: dict[str, float] = {}
-    listed = asyncio.Event()
-
-    async def watch(api: KubeApi) -> None:
-        async for kind, value in api.events(load.JOBS):
-            now = time.monotonic()
-            if kind == "LIST":
-                listed.set()
-            elif kind == "ADDED":
-                came.setdefault(value["metadata"]["labels"]["disttest.dev/name"], now)
-
-    async def give(api: KubeApi, number: int) -> None:
-        name = f"{prefix}-{number}"
-        # Their Jobs wait to be admitted: ten gangs a second are more than a control plane on two cores can start, and
-        # its delays would be all that is seen.
-        manifest = load.run(name, f"{prefix}-series")
-        manifest["spec"]["queueName"] = "nobody-admits"
-        sent[name] = time.monotonic()
-        await load.insist(api, "POST", load.TESTS, manifest)
-
-    async with load.kube_api(kubeconfig) as api:
-        watching = asyncio.create_task(watch(api))
-        await listed.wait()
-        begun, tasks = time.monotonic(), []
-        for number in range(RATED_RUNS):
-            await asyncio.sleep(max(0.0, begun + number / RATE - time.monotonic()))
-            tasks.append(asyncio.create_task(give(api, number)))
-        await asyncio.gather(*tasks)
-        deadline = time.monotonic() + 60
-        while sent.keys() - came.keys() and time.monotonic() < deadline:  # noqa: ASYNC110 - another process answers
-            await asyncio.sleep(0.1)
-        watching.cancel()
-    if missing := sent.keys() - came.keys():
-        raise SystemExit(f"bench: {len(missing)} runs got no Job, such as {min(missing)}")
-    return [came[name] - sent[name] for name in sent]
-
-
-def _percentiles(kubeconfig: Path, who: str) -> tuple[float, float]:
-    """p50 and p99 in milliseconds, each the median of all rounds."""
-    halves, mosts = [], []
+def _p99_ms(kubeconfig: Path) -> float:
+    """From apply to Job, the median of all rounds."""
+    found = []
     for number in range(ROUNDS):
-        latencies = asyncio.run(_latencies(kubeconfig, f"{who}-{number}"))
-        found = statistics.quantiles([1000 * seconds for seconds in latencies], n=100, method="inclusive")
-        halves.append(found[49])
-        mosts.append(found[98])
-        print(f"  apply to Job by {who}: p50 {found[49]:.1f} ms, p99 {found[98]:.1f} ms", flush=True)
-    return statistics.median(halves), statistics.median(mosts)
+        seconds = apply_to_job.latencies(kubeconfig, f"operator-{number}", [NAMESPACE], runs=RATED_RUNS)[NAMESPACE]
+        found.append(1000 * statistics.quantiles(seconds, n=100, method="inclusive")[98])
+        print(f"  apply to Job: p50 {1000 * statistics.median(seconds):.1f} ms, p99 {found[-1]:.1f} ms", flush=True)
+    return statistics.median(found)
 
 
 def measure(count: int = RUNS, idle_seconds: float = IDLE_SECONDS) -> list[Figure]:
@@ -193,17 +150,13 @@ def _one(
         print(f"  {count} finished runs{more}: ready after {ready:.1f} s, active after {active:.1f} s", flush=True)
         note(f"restart_to_ready{more}", ready, "s", 15)
         note(f"idle_cpu{more}", idle_percent(process, idle_seconds), "%", 0.5)
-        half, most = _percentiles(where.cluster.kubeconfig, "operator")
-        note(f"apply_to_job_p50{more}", half, "ms", 15)
-        note(f"apply_to_job_p99{more}", most, "ms", 100)
+        note(f"apply_to_job_p99{more}", _p99_ms(where.cluster.kubeconfig), "ms", 100)
         note(f"rss{more}", subject.rss_mb(process.process.pid), "MB", 250)
         note(f"peak_rss{more}", peak_mb(process.process.pid), "MB", 250)
     finally:
         process.kill()
-    if not jobs:
-        with subject.minimal(where.kubeconfig, where.directory / "minimal.log"):
-            least, _ = _percentiles(where.cluster.kubeconfig, "minimal-client")
-        note("apply_to_job_p50_by_minimal_client", half / least, "times", 1.25)
+    ratio = apply_to_job.by_minimal_client(where)
+    note(f"apply_to_job_p50_by_minimal_client{more}", ratio, "times", apply_to_job.GOAL_TIMES)
 
 
 async def _until_jobs_ended(api: KubeApi) -> None:

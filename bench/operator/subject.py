@@ -79,11 +79,11 @@ def check_alive(process: OperatorProcess) -> None:
 
 
 @contextlib.contextmanager
-def minimal(kubeconfig: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+def minimal(kubeconfig: Path, log: Path, *namespace: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Of one namespace or, if none is given, of all."""
+    command = [sys.executable, "-m", "bench.operator.minimal", str(kubeconfig), *namespace]
     with log.open("ab") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench.operator.minimal", str(kubeconfig)], stdout=out, stderr=out
-        )
+        process = subprocess.Popen(command, stdout=out, stderr=out)
     try:
         wait_for("the minimal client watches", lambda: _says_ready(process, log), READY_SECONDS)
         yield process

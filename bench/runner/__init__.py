@@ -3,20 +3,18 @@
 from collections.abc import Callable
 
 from bench.figure import Figure
-from bench.runner import cases, leading, memory, restarts, scale, upstream
+from bench.runner import leading, memory, restarts, upstream
 
 GROUPS: dict[str, Callable[[], list[Figure]]] = {
-    "cases": cases.measure,
     "restarts": restarts.measure,
     "memory": memory.measure,
     "leading": leading.measure,
-    "scale": scale.measure,
     "upstream": upstream.measure,
 }
 
 
 def measure() -> list[Figure]:
-    """Ten minutes or so."""
+    """Eight minutes or so."""
     figures: list[Figure] = []
     for name, group in GROUPS.items():
         print(f"bench-runner: {name}", flush=True)
