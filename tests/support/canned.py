@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import ssl
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -127,12 +128,15 @@ class _Quiet(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def serving() -> Iterator[Server]:
+def serving(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """On a port of its own, over TLS if there is a context for it."""
     state = Server()
     with _Quiet(("127.0.0.1", 0), type("Canned", (Handler,), {"state": state})) as http:
+        if tls:
+            http.socket = tls.wrap_socket(http.socket, server_side=True)
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        state.url = f"http://127.0.0.1:{http.server_address[1]}"
+        state.url = f"{'https' if tls else 'http'}://127.0.0.1:{http.server_address[1]}"
         yield state
         http.shutdown()
         thread.join()

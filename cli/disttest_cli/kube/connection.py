@@ -1,4 +1,4 @@
-"""The only home of the Kubernetes client in the command line: where an API server is, and one request to it.
+"""The only home of urllib3 in the command line: one request to an API server, and what its answer means.
 
 ClusterError
 ├── BusyError      nothing was done: not reached, or too busy; it may work later
@@ -13,18 +13,20 @@ ClusterError
 import json
 import ssl
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
+from urllib.parse import unquote
 
 import urllib3
-from kubernetes import client, config
-from kubernetes.client.rest import RESTClientObject
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
-from yaml import YAMLError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, InsecureRequestWarning, NewConnectionError, SSLError
+from urllib3.util import make_headers, parse_url
+from urllib3.util.ssl_ import create_urllib3_context
 
+from disttest_cli.kube import kubeconfig as kubeconfigs
+from disttest_cli.kube.credentials import Credential, CredentialsError
+from disttest_cli.kube.kubeconfig import InvalidKubeconfigError, Target
 from disttest_operator.core.model import Manifest
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
 BUSY = frozenset({429, 503})  # of the answers that speak of load, those that mean: nothing was done
@@ -69,16 +71,21 @@ class MissingError(RefusedError):
 
 
 class Connection:
-    """An API server. `namespace` is the one that is meant where none is named."""
+    """An API server."""
 
-    def __init__(self, configuration: Any, namespace: str) -> None:
-        self.namespace = namespace
-        self._configuration = configuration
-        self._pool = RESTClientObject(configuration).pool_manager
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._shown = target.credential()
+        self._pool = _pool(target, self._shown)
+
+    @property
+    def namespace(self) -> str:
+        """The one that is meant where none is named."""
+        return self._target.namespace
 
     @property
     def server(self) -> str:
-        return str(self._configuration.host)
+        return self._target.server
 
     def request(
         self,
@@ -114,33 +121,54 @@ class Connection:
         return response
 
     def _credentials(self) -> dict[str, str]:
-        """Asked for anew each time: tokens expire in mid-wait."""
+        """Asked for each time: tokens and certificates expire in mid-wait."""
         try:
-            settings = self._configuration.auth_settings()
-        except (config.ConfigException, OSError) as error:
+            credential = self._target.credential()
+            if (credential.certificate, credential.key) != (self._shown.certificate, self._shown.key):
+                self._pool = _pool(self._target, credential)
+        except (CredentialsError, OSError) as error:
             raise UnreachableError(f"no credentials for the API server at {self.server}: {one_line(error)}") from error
-        return {entry["key"]: entry["value"] for entry in settings.values() if entry["in"] == "header"}
+        self._shown = credential
+        return {"Authorization": credential.authorization} if credential.authorization else {}
 
 
 def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Connection:
     """As the ServiceAccount of the pod that we are in, unless a kubeconfig or context is named; else by kubeconfig."""
-    configuration = client.Configuration()
-    is_named = bool(kubeconfig or context or environ.get("KUBECONFIG"))
     try:
-        if not is_named and (ACCOUNT / "token").exists():
-            config.load_incluster_config(client_configuration=configuration)
-            return Connection(configuration, (ACCOUNT / "namespace").read_text().strip())
-        file = kubeconfig or environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
-        config.load_kube_config(file, context or None, configuration, persist_config=False)
-        return Connection(configuration, _namespace_of_context(file, context))
-    except (config.ConfigException, OSError, YAMLError, ValueError, KeyError, TypeError) as error:
-        raise RefusedError(f"no way to reach a cluster: {one_line(error)}; name a file with --kubeconfig") from error
+        return Connection(kubeconfigs.load(environ, kubeconfig=kubeconfig, context=context))
+    except InvalidKubeconfigError as error:
+        raise RefusedError(one_line(error)) from error
+    except (CredentialsError, OSError) as error:  # OSError: a certificate that OpenSSL does not take
+        raise RefusedError(f"no credentials for the API server: {one_line(error)}; {kubeconfigs.HOW}") from error
 
 
-def _namespace_of_context(file: str, name: str) -> str:
-    contexts, current = config.list_kube_config_contexts(file)
-    chosen = next((entry for entry in contexts if entry["name"] == name), current)
-    return str(chosen["context"].get("namespace") or "default")
+def _pool(target: Target, credential: Credential) -> urllib3.PoolManager:
+    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if target.is_verified else ssl.CERT_NONE)
+    if not target.is_verified:  # as the kubeconfig says: a warning for each request would be noise
+        urllib3.disable_warnings(InsecureRequestWarning)
+    if target.authority:
+        context.load_verify_locations(cadata=target.authority)
+    else:
+        context.load_default_certs()
+    credential.load_into(context)
+    settings: dict[str, Any] = {"ssl_context": context}
+    if target.server_name:
+        settings["server_hostname"] = target.server_name
+    if not target.proxy:
+        return urllib3.PoolManager(**settings)
+    if target.proxy.startswith("socks"):
+        return _socks_pool(target.proxy, settings)
+    user = parse_url(target.proxy).auth
+    headers = make_headers(proxy_basic_auth=unquote(user)) if user else None
+    return urllib3.ProxyManager(target.proxy, proxy_headers=headers, **settings)
+
+
+def _socks_pool(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
+    if find_spec("socks") is None:
+        raise InvalidKubeconfigError(f"the proxy {proxy} needs the Python package PySocks, which is not here")
+    from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415  # warns where PySocks is absent
+
+    return SOCKSProxyManager(proxy, **settings)
 
 
 def _lost(error: Exception) -> LostError:

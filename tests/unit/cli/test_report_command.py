@@ -107,7 +107,7 @@ def test_the_text_of_a_hostile_report_steers_no_terminal() -> None:
         (["a", "--limit-bytes", "5000"], "--limit-bytes is for Markdown"),
         (["a", "--limit-bytes", "5"], "5 is not in the range x>=4096"),
         (["a", "--attempt", "0"], "0 is not in the range x>=1"),
-        (["a", "--kubeconfig", "no-such-file"], "no way to reach a cluster"),
+        (["a", "--kubeconfig", "no-such-file"], "no kubeconfig found"),
     ],
 )
 def test_a_wrong_command_is_told_in_one_line(

@@ -1,0 +1,151 @@
+"""How a user of a kubeconfig is shown to an API server: tokens, passwords, certificates, and plugins that make them."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from ssl import SSLContext
+from typing import Any
+
+EXPIRY_SKEW = timedelta(minutes=1)  # before a token expires it is replaced
+PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+class CredentialsError(Exception):
+    """One line: which credentials are missing, and why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """`authorization` is a header; `certificate` and `key` are PEM."""
+
+    authorization: str = ""
+    certificate: str = ""
+    key: str = ""
+    expires: datetime | None = None
+
+    def load_into(self, context: SSLContext) -> None:
+        """Python reads keys from files only: these exist for that moment."""
+        if not self.certificate:
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = Path(folder) / "certificate.pem", Path(folder) / "key.pem"
+            certificate.write_text(self.certificate)
+            key.write_text(self.key)
+            context.load_cert_chain(certificate, key if self.key else None)
+
+
+Source = Callable[[], Credential]  # called for every request: tokens expire
+
+
+def of_user(user: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> Source:
+    """As kubectl does: a token before a plugin, a plugin before a password. Files are relative to `folder`."""
+    certificate = read(user, "client-certificate", folder)
+    key = read(user, "client-key", folder)
+    if user.get("tokenFile"):
+        path = folder / str(user["tokenFile"])
+        return lambda: Credential(authorization=f"Bearer {_text(path)}", certificate=certificate, key=key)
+    if user.get("exec"):
+        plugin = Plugin(user["exec"], cluster, folder)
+        return plugin.credential
+    words = ""
+    if user.get("token"):
+        words = f"Bearer {user['token']}"
+    elif user.get("username"):
+        pair = f"{user['username']}:{user.get('password', '')}"
+        words = f"Basic {base64.b64encode(pair.encode()).decode()}"
+    fixed = Credential(authorization=words, certificate=certificate, key=key)
+    return lambda: fixed
+
+
+def of_file(path: Path) -> Source:
+    """A ServiceAccount's token, which the kubelet replaces."""
+    return lambda: Credential(authorization=f"Bearer {_text(path)}")
+
+
+def read(entry: Mapping[str, Any], name: str, folder: Path) -> str:
+    """PEM, of `NAME-data` or of the file `NAME`; empty where there is neither."""
+    data = f"{name}-data"
+    if entry.get(data):
+        try:
+            return base64.b64decode(str(entry[data]), validate=True).decode("ascii", errors="ignore")
+        except ValueError as error:
+            raise CredentialsError(f"{data} is not base64: {error}") from error
+    return _text(folder / str(entry[name]), name) if entry.get(name) else ""
+
+
+def _text(path: Path, name: str = "token file") -> str:
+    try:
+        return path.expanduser().read_text(encoding="ascii", errors="ignore").strip()
+    except OSError as error:
+        raise CredentialsError(f"{name} {path} cannot be read: {error.strerror}") from error
+
+
+class Plugin:
+    """A program that prints an ExecCredential, as kubelogin or the clouds' programs do."""
+
+    def __init__(self, settings: Any, cluster: Mapping[str, Any], folder: Path) -> None:
+        if not isinstance(settings, dict) or not settings.get("command"):
+            raise CredentialsError("exec of the user names no command")
+        self._settings, self._cluster, self._folder = settings, cluster, folder
+        self._made: Credential | None = None
+
+    def credential(self) -> Credential:
+        made = self._made
+        if made is None or (made.expires and datetime.now(UTC) >= made.expires - EXPIRY_SKEW):
+            made = self._made = self._run()
+        return made
+
+    def _run(self) -> Credential:
+        # A program may ask for a password only where somebody can type one.
+        asks = sys.stdin.isatty() and self._settings.get("interactiveMode") != "Never"
+        command = str(self._settings["command"])
+        if "/" in command:
+            command = str(self._folder / command)
+        try:
+            done = subprocess.run(
+                [command, *map(str, self._settings.get("args") or ())],
+                env=self._environment(interactive=asks),
+                stdin=None if asks else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if asks else subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        except OSError as error:
+            hint = f". {self._settings['installHint']}" if self._settings.get("installHint") else ""
+            raise CredentialsError(f"exec plugin {command} cannot be started: {error.strerror}{hint}") from error
+        if done.returncode:
+            said = f": {done.stderr.strip()}" if done.stderr else ""
+            raise CredentialsError(f"exec plugin {command} ended with exit code {done.returncode}{said}")
+        return _credential(done.stdout, command)
+
+    def _environment(self, *, interactive: bool) -> dict[str, str]:
+        spec: dict[str, Any] = {"interactive": interactive}
+        if self._settings.get("provideClusterInfo"):
+            extensions = self._cluster.get("extensions") or ()
+            config = [one.get("extension") for one in extensions if one.get("name") == PLUGIN_EXTENSION]
+            spec["cluster"] = {**self._cluster, **({"config": config[0]} if config else {})}
+        info = {"apiVersion": self._settings.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
+        added = {str(one["name"]): str(one["value"]) for one in self._settings.get("env") or ()}
+        return {**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+
+
+def _credential(printed: str, command: str) -> Credential:
+    try:
+        status = json.loads(printed)["status"]
+        expires = status.get("expirationTimestamp")
+        return Credential(
+            authorization=f"Bearer {status['token']}" if status.get("token") else "",
+            certificate=status.get("clientCertificateData") or "",
+            key=status.get("clientKeyData") or "",
+            expires=datetime.fromisoformat(expires) if expires else None,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CredentialsError(f"exec plugin {command} printed no ExecCredential: {error}") from error
