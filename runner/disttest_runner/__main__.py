@@ -17,7 +17,7 @@ from disttest_contract.exits import ExitCode
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.plan import InvalidPlanError, RunPlan
-from disttest_runner import agent, nursery, orders, processes
+from disttest_runner import agent, nursery, open_files, orders, processes
 from disttest_runner.log import Log
 from disttest_runner.termination import TerminationMessage
 
@@ -36,10 +36,11 @@ def main() -> int:
     unknown = [suite.builtin for suite in me.plan.suites if suite.builtin and suite.builtin not in suites.BUILTIN]
     if unknown:
         return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")
+    may_open = open_files.raise_limit()
     # First of all, since its imports take longest; the agent and the network come up beside it.
     first = me.plan.suites[0]
     zygote = nursery.start_zygote(orders.preload(first), orders.environment(me.plan, first))
-    return int(asyncio.run(agent.run(me, zygote, early.heard)))
+    return int(asyncio.run(agent.run(me, zygote, early.heard, may_open=may_open)))
 
 
 def check(plan: RunPlan) -> None:

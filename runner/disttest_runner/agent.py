@@ -5,8 +5,10 @@ Standard library only: torch and pytest live in the ranks and the zygote.
 
 import asyncio
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from disttest_contract import exits
 from disttest_contract.environment import AgentEnvironment
@@ -23,6 +25,7 @@ from disttest_runner.link import LeaderLink, NotJoinedError
 from disttest_runner.local_ranks import LocalRanks
 from disttest_runner.log import REPORT_BYTES, Log
 from disttest_runner.nursery import Zygote
+from disttest_runner.open_files import OpenFiles
 from disttest_runner.orders import RankOrder
 from disttest_runner.termination import TerminationMessage
 from disttest_runner.wire import Message
@@ -35,8 +38,9 @@ TERMINATED = Stop(
 
 
 class Agent:
-    def __init__(self, environment: AgentEnvironment, zygote: Zygote) -> None:
+    def __init__(self, environment: AgentEnvironment, zygote: Zygote, *, may_open: int) -> None:
         self.environment, self.plan = environment, environment.plan
+        self._open_files = OpenFiles.of(self.plan, environment.node_index, may_open)
         self.log = Log(is_kept=environment.log_is_kept)
         summary = Summary(
             uid=self.plan.uid, attempt=self.plan.attempt, node_index=environment.node_index, step="starting"
@@ -59,7 +63,12 @@ class Agent:
             self._on_signal()
         await self.ranks.attach()
         if self.environment.node_index == 0:
-            self.leader = Leader(self.environment, self.log, self.termination, self.store.open)
+            self.leader = Leader(
+                self.environment, self.log, self.termination, self.store.open, max_strangers=self._open_files.strangers
+            )
+            loop.set_exception_handler(self._on_loop_problem)
+        if problem := self._open_files.problem:
+            self._on_broken(problem)
         tasks = [loop.create_task(self._join_and_obey())]
         if self.leader is not None:
             tasks.append(loop.create_task(self._lead(self.leader)))
@@ -88,7 +97,9 @@ class Agent:
             leader.board.interrupt(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
             server = None
         else:
-            server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener)
+            at_once = self._open_files.accepted_at_once
+            server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener, backlog=at_once)
+            listener.listen(store.BACKLOG)  # the kernel may keep more waiting than asyncio accepts at once
         report = await leader.run()
         ending = Stop(report.verdict, report.reason, report.message)
         leader.board.tell(end_message(ending))
@@ -98,6 +109,15 @@ class Agent:
         self._publish(report)
         await leader.board.hang_up(HANG_UP_SECONDS)
         self._end(ending)
+
+    def _on_loop_problem(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Asyncio accepts no connection for a second when there is no descriptor left."""
+        error = context.get("exception")
+        if self.leader is None or not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+            return
+        self.leader.board.close_strangers()
+        self.log.say(f"warning: {error.strerror}: connections of strangers were closed")
 
     def _publish(self, report: Report) -> None:
         """The log first: the termination message vouches for what is in it."""
@@ -229,9 +249,9 @@ def end_message(stop: Stop) -> Message:
     return {"op": "end", "verdict": stop.verdict, "reason": stop.reason, "message": stop.message[:4096]}
 
 
-async def run(environment: AgentEnvironment, zygote: Zygote, heard: Sequence[int]) -> ExitCode:
+async def run(environment: AgentEnvironment, zygote: Zygote, heard: Sequence[int], *, may_open: int) -> ExitCode:
     """Everything after the zygote was started."""
     processes.hide_memory()
     if os.getpid() != 1:  # process 1 of a container adopts orphans anyway
         processes.adopt_orphans()
-    return await Agent(environment, zygote).run(heard)
+    return await Agent(environment, zygote, may_open=may_open).run(heard)

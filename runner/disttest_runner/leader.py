@@ -30,10 +30,14 @@ class Leader:
         log: Log,
         termination: TerminationMessage,
         open_store: Callable[[], tuple[str, int]],
+        *,
+        max_strangers: int,
     ) -> None:
         self.plan, self._environment = environment.plan, environment
         self._log, self._termination = log, termination
-        self.board = Switchboard(self.plan, environment.nonce, environment.silence_seconds, log.say)
+        self.board = Switchboard(
+            self.plan, environment.nonce, environment.silence_seconds, log.say, max_strangers=max_strangers
+        )
         self._open_store = open_store
         self._started, self._times = time.time(), Times()
         self._joined: float | None = None

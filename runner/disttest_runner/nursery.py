@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from disttest_contract import environment
-from disttest_runner import orders, processes
+from disttest_runner import open_files, orders, processes
 from disttest_runner.compat import override
 from disttest_runner.orders import RankOrder
 from disttest_runner.wire import Lines, Message, pack, unpack
@@ -57,6 +57,7 @@ def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
         stderr=writing,
         env=environ,
     )
+    open_files.lower_limit(process.pid)
     its.close()
     os.close(writing)
     mine.setblocking(False)

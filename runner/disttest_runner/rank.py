@@ -13,9 +13,10 @@ import pytest
 
 from disttest_runner import sources, upstream
 from disttest_runner.diagnosis.watcher import Watcher
+from disttest_runner.fixtures import Fixtures
 from disttest_runner.generation import Generation
 from disttest_runner.orders import RankOrder
-from disttest_runner.session import Fixtures, LockStep
+from disttest_runner.session import LockStep
 from disttest_runner.tidy import Tidy
 from disttest_runner.wire import Channel
 

@@ -4,7 +4,7 @@ import gc
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pytest
 
@@ -12,14 +12,8 @@ from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
 from disttest_runner import chosen, lean, repetition
 from disttest_runner.blame import IDLE
-from disttest_runner.gang import Gang
-from disttest_runner.measurements import Sample
+from disttest_runner.fixtures import MEASURED
 from disttest_runner.wire import LINE_BYTES, Channel, pack
-
-if TYPE_CHECKING:
-    from torch.distributed import ProcessGroup
-
-    from disttest_runner.generation import Generation
 
 # How a skip's reason starts that is not a plain skip:
 NOT_RUN_MARK = "not run: "  # the world does not fit
@@ -28,9 +22,6 @@ IDLE_MARK = "idle: "  # this rank has no part in the case and does not vote
 
 
 Word = Outcome | Literal["idle"]  # what a rank says of a case
-
-GANG = pytest.StashKey[Gang]()  # in the configuration: for suites whose cases depend on the gang
-MEASURED = pytest.StashKey[list[Sample]]()  # of a case
 
 
 def digest(ids: Iterable[str]) -> str:
@@ -171,37 +162,3 @@ def classify(report: pytest.TestReport) -> tuple[Word, str] | None:
 def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     return reason.removeprefix("Skipped: ")
-
-
-class Fixtures:
-    """What a suite's cases may ask for."""
-
-    def __init__(self, generation: "Generation") -> None:
-        self._generation = generation
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_configure(self, config: pytest.Config) -> None:
-        config.stash[GANG] = self._generation.gang
-
-    @pytest.fixture(scope="session")
-    def gang(self) -> Gang:
-        """The place of a rank in the gang."""
-        return self._generation.gang
-
-    @pytest.fixture
-    def process_group(self) -> "ProcessGroup":
-        """The default process group over all ranks."""
-        return self._generation.process_group()
-
-    @pytest.fixture
-    def measure(self, request: pytest.FixtureRequest) -> Callable[[Sample], None]:
-        """Records what this rank has measured; the report shows it merged over all ranks."""
-        samples: list[Sample] = []
-        request.node.stash[MEASURED] = samples
-
-        def measure(sample: Sample) -> None:
-            if len(samples) >= limits.MEASUREMENTS:
-                raise ValueError(f"a case records at most {limits.MEASUREMENTS} measurements")
-            samples.append(Sample.from_wire(sample.to_wire()))
-
-        return measure

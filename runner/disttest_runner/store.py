@@ -3,6 +3,8 @@
 import ipaddress
 import socket
 
+BACKLOG = 1024  # connections that wait to be accepted
+
 
 class StoreListener:
     """A new one for each generation, so that nothing of the last one is met again."""
@@ -26,10 +28,10 @@ class StoreListener:
 def listen(leader_host: str, port: int) -> socket.socket:
     """On loopback only if that is where the leader is said to be, else on every address of the pod."""
     if is_loopback(leader_host):
-        return socket.create_server((leader_host, port), backlog=1024)
+        return socket.create_server((leader_host, port), backlog=BACKLOG)
     if socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, backlog=1024, dualstack_ipv6=True)
-    return socket.create_server(("", port), backlog=1024)
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+    return socket.create_server(("", port), backlog=BACKLOG)
 
 
 def is_loopback(host: str) -> bool:

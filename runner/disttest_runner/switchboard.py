@@ -20,7 +20,6 @@ from disttest_runner.wire import Lines, Message, WireError
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
 EXIT_SECONDS = 0.1  # after a rank's end, for the ends of others that had the same cause
 HELLO_SECONDS = 10.0
-MAX_STRANGERS = 256  # connections that have not said who they are
 
 
 class InterruptedRunError(Exception):
@@ -34,7 +33,9 @@ class InterruptedRunError(Exception):
 class Switchboard:
     """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it."""
 
-    def __init__(self, plan: RunPlan, nonce: str, silence_seconds: float, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: RunPlan, nonce: str, silence_seconds: float, say: Callable[[str], None], *, max_strangers: int
+    ) -> None:
         self.plan, self._nonce, self._say = plan, nonce, say
         self.on_joined: Callable[[], None] = lambda: None
         self.joined: dict[int, Hello] = {}
@@ -50,7 +51,8 @@ class Switchboard:
         self.exit_causes: dict[int, str] = {}  # why, where their agent knows
         self.stop: Stop | None = None
         self._agents: dict[int, Lines] = {}
-        self._strangers: dict[Lines, asyncio.TimerHandle] = {}  # the oldest first
+        self._strangers: dict[Lines, asyncio.TimerHandle] = {}  # have not said who they are; the oldest first
+        self._max_strangers = max_strangers
         self._refusals_told = 0
         self._all_here = asyncio.Event()
         self._all_warm = asyncio.Event()
@@ -64,10 +66,15 @@ class Switchboard:
     def accept(self) -> Lines:
         """A connection; for asyncio's create_server."""
         lines = Lines(self._on_first_line, self._forget_stranger, wire.HELLO_BYTES)
-        if len(self._strangers) >= MAX_STRANGERS:  # an agent speaks at once, so it is not the oldest
+        if len(self._strangers) >= self._max_strangers:  # an agent speaks at once, so it is not the oldest
             self._forget_stranger(next(iter(self._strangers)), is_closed=True)
         self._strangers[lines] = self._loop.call_later(HELLO_SECONDS, lines.close)
         return lines
+
+    def close_strangers(self) -> None:
+        """No descriptors are left: an agent connects again."""
+        for lines in list(self._strangers):
+            self._forget_stranger(lines, is_closed=True)
 
     def _forget_stranger(self, lines: Lines, *, is_closed: bool = False) -> None:
         if timer := self._strangers.pop(lines, None):

@@ -19,7 +19,7 @@ from disttest_runner import process_state, processes
 from disttest_runner.generation import Generation
 
 PARAMETER = "get_direct_param_fixture_func"  # what pytest calls for a value of parametrize
-OURS = "disttest_runner.session"
+OURS = "disttest_runner.fixtures"
 FORKED_AND_RETURNED = 0  # exit code of a copy of a rank: nobody waits for it
 # Processes that libraries keep for later use.
 KEPT_PROCESSES = (

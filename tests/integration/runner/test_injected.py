@@ -1,5 +1,6 @@
 """A gang whose Python has torch and nothing of the runner, which lies in a directory beside it."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -50,6 +51,12 @@ def test_together(process_group):
 """
 
 
+def path_without(program: str) -> str:
+    """The image has none of its own; the tests' virtual environment, which may be on PATH, does."""
+    folders = os.environ["PATH"].split(os.pathsep)
+    return os.pathsep.join(folder for folder in folders if not Path(folder, program).exists())
+
+
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("image")
@@ -71,7 +78,7 @@ def test_a_gang_runs_with_the_images_torch_and_the_copied_pytest(image: Path, tm
         tmp_path,
         python=image / "bin/python3",
         program=(str(runner),),
-        environ={"PYTHONPATH": str(tmp_path / "modules")},
+        environ={"PYTHONPATH": str(tmp_path / "modules"), "PATH": path_without("py-spy")},
     )
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text

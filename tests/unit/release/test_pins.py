@@ -14,7 +14,7 @@ from release import pins
 from release.errors import ReleaseError
 
 ROOT = Path(__file__).resolve().parents[3]
-FILES = ("constraints.txt", "installer.txt", "tests/soak/oldest_torch.txt")
+FILES = ("constraints.txt", "installer.txt", "tests/soak/oldest_pytest.txt", "tests/soak/oldest_torch.txt")
 SUM = "sha256:" + 64 * "0"
 # Where commands that install something are written.
 SCRIPTS = ("Dockerfile", "Makefile", "bootstrap.py", ".ci/run", "devcluster", "release", "bench", "tests")

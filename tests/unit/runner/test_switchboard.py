@@ -6,9 +6,10 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from disttest_runner import switchboard, wire
-from disttest_runner.switchboard import MAX_STRANGERS, Switchboard
+from disttest_runner.switchboard import Switchboard
 from tests.unit.runner.test_door import PLAN, agent
 
+MAX_STRANGERS = 16  # few: both ends of each connection are files of this process
 CLOSED_WITHIN_SECONDS = switchboard.HELLO_SECONDS / 2  # long before strangers are closed for their silence
 
 
@@ -18,7 +19,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 @contextlib.asynccontextmanager
 async def door(said: list[str]) -> AsyncIterator[tuple[Switchboard, Callable[[], Awaitable[Connection]]]]:
     """The leader, and how to reach it; `said` is what it logs."""
-    board = Switchboard(PLAN, "secret", 25.0, said.append)
+    board = Switchboard(PLAN, "secret", 25.0, said.append, max_strangers=MAX_STRANGERS)
     server = await asyncio.get_running_loop().create_server(board.accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     opened: list[Connection] = []

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from disttest_contract.units import show_bytes
+from disttest_runner.fixtures import GANG
 from disttest_runner.gang import Gang
 from disttest_runner.measurements import Sample, median
-from disttest_runner.session import GANG
 from disttest_runner.suites.collectives import factors, operations, timing, values
 from disttest_runner.suites.collectives.arguments import Arguments, InvalidArgumentError
 from disttest_runner.suites.collectives.operations import Operation
@@ -62,7 +62,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             raise pytest.Collector.CollectError(str(error)) from error
         if "operation" in metafunc.fixturenames:
             metafunc.parametrize("operation", operations.ALL, ids=lambda operation: operation.name)
-        metafunc.parametrize("series", all_series(arguments))
+        metafunc.parametrize("series", list(all_series(arguments)))
 
 
 def all_series(arguments: Arguments) -> Iterator[object]:

@@ -32,7 +32,7 @@ def matrix() -> Iterator[object]:
                 yield pytest.param(operation, dtype, count, id=f"{operation.name}-{names(dtype)}-{count}")
 
 
-@pytest.mark.parametrize(("operation", "dtype", "count"), matrix())
+@pytest.mark.parametrize(("operation", "dtype", "count"), list(matrix()))
 def test_every_element(gang: Gang, operation: Operation, dtype: torch.dtype, count: int) -> None:
     """Twice, with other values, so that what is left of the first time is not taken for the second."""
     if operation.needs_peers and gang.world_size == 1:

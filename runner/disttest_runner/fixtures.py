@@ -1,0 +1,59 @@
+"""What a suite's cases may ask for: the fixtures `gang`, `process_group` and `measure`, as a pytest plugin."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from disttest_contract import limits
+from disttest_runner.gang import Gang
+from disttest_runner.measurements import Sample
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+    from disttest_runner.generation import Generation
+
+GENERATION = pytest.StashKey["Generation"]()
+GANG = pytest.StashKey[Gang]()  # in the configuration: for suites whose cases depend on the gang
+MEASURED = pytest.StashKey[list[Sample]]()  # of a case
+
+
+class Fixtures:
+    """Registers the fixtures of this module. As methods, pytest 10 would refuse those of the session."""
+
+    def __init__(self, generation: "Generation") -> None:
+        self._generation = generation
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.stash[GENERATION] = self._generation
+        config.stash[GANG] = self._generation.gang
+        config.pluginmanager.register(sys.modules[__name__], "disttest")
+
+
+@pytest.fixture(scope="session")
+def gang(pytestconfig: pytest.Config) -> Gang:
+    """The place of a rank in the gang."""
+    return pytestconfig.stash[GANG]
+
+
+@pytest.fixture
+def process_group(pytestconfig: pytest.Config) -> "ProcessGroup":
+    """The default process group over all ranks."""
+    return pytestconfig.stash[GENERATION].process_group()
+
+
+@pytest.fixture
+def measure(request: pytest.FixtureRequest) -> Callable[[Sample], None]:
+    """Records what this rank has measured; the report shows it merged over all ranks."""
+    samples: list[Sample] = []
+    request.node.stash[MEASURED] = samples
+
+    def measure(sample: Sample) -> None:
+        if len(samples) >= limits.MEASUREMENTS:
+            raise ValueError(f"a case records at most {limits.MEASUREMENTS} measurements")
+        samples.append(Sample.from_wire(sample.to_wire()))
+
+    return measure

@@ -1,0 +1,92 @@
+"""`disttest run PATH` in an ordinary repository: its pytest configuration, its conftest.py files and its package."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from disttest_contract.outcomes import Outcome, Verdict
+from disttest_contract.report import Report
+
+CONFIGURATION = """
+[tool.pytest.ini_options]
+minversion = "8"
+addopts = "-ra --no-such-option"
+pythonpath = ["src"]
+testpaths = ["tests"]
+markers = ["slow: takes minutes"]
+filterwarnings = ["error"]
+"""
+CASES = """
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from mine import answer
+
+
+@pytest.mark.slow
+def test_sum(process_group, gang, measure, of_tests):
+    one = torch.ones(1, device=gang.device)
+    dist.all_reduce(one)
+    assert (one.item(), answer(), of_tests) == (gang.world_size, 42, "conftest.py of tests")
+
+
+def test_where(pytestconfig):
+    assert pytestconfig.rootpath == Path.cwd()
+
+
+def test_warnings_are_errors():
+    import warnings
+    with pytest.raises(UserWarning):
+        warnings.warn("no")
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    files = {
+        "pyproject.toml": CONFIGURATION,
+        "src/mine/__init__.py": "def answer(): return 42\n",
+        "tests/conftest.py": "import pytest\n@pytest.fixture\ndef of_tests(): return 'conftest.py of tests'\n",
+        "tests/dist/test_x.py": CASES,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, str]:
+    environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, "-m", "disttest_cli.main", "run", *arguments],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_our_fixtures_raise_no_warning_where_warnings_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
+    (tmp_path / "test_it.py").write_text("def test_it(gang, process_group, measure): pass\n")
+    code, output = run(tmp_path, "test_it.py")
+    assert code == 0, output
+
+
+def test_a_repository_is_tested_as_pytest_does(repository: Path) -> None:
+    code, output = run(repository, "tests/dist/test_x.py")
+    assert code == 0, output
+    report = Report.loads((repository / "disttest-report-test-x.json").read_bytes())
+    ids = ["test_x.py::test_sum", "test_x.py::test_where", "test_x.py::test_warnings_are_errors"]
+    assert [case.id for case in report.suites[0].cases] == ids
+    assert report.verdict is Verdict.PASSED
+    assert {case.outcome for case in report.suites[0].cases} == {Outcome.PASSED}
