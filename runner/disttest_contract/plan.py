@@ -23,7 +23,8 @@ class SuitePlan:
 
     `files` are globs relative to `root`, or names of the only files in `directory` that hold cases; `select` is an
     expression of pytest's -k, `env` holds (name, value), `quarantine` patterns of cases that are known to fail. `cases`
-    are ids: where there are any, no other case runs, and one that does not exist breaks the suite.
+    are ids: where there are any, no other case runs, and one that does not exist breaks the suite. `in_repository`
+    says that `directory` is a part of a source tree: pytest looks for its configuration and conftest.py above it too.
     """
 
     name: str
@@ -35,11 +36,16 @@ class SuitePlan:
     env: tuple[tuple[str, str], ...] = ()
     quarantine: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
+    in_repository: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Without lists that came later and are empty, as they are nearly always: older runners do not know them."""
+        """Without fields that came later and are empty, as they are nearly always: older runners do not know them."""
         fields = {name: getattr(self, name) for name in self.__slots__}
-        return {name: value for name, value in fields.items() if value or name not in ("quarantine", "cases")}
+        return {
+            name: value
+            for name, value in fields.items()
+            if value or name not in ("quarantine", "cases", "in_repository")
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +147,7 @@ def _suite(entry: object) -> SuitePlan:
         env=tuple((name, value) for name, value in env),
         quarantine=tuple(quarantine),
         cases=tuple(cases),
+        in_repository=_value({"in_repository": False, **entry}, "in_repository", bool),
     )
 
 

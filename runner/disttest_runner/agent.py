@@ -203,6 +203,7 @@ class Agent:
                 files=suite.files,
                 select=suite.select,
                 cases=suite.cases,
+                in_repository=suite.in_repository,
             )
             for local in range(plan.ranks_per_node)
         ]

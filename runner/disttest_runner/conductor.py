@@ -150,8 +150,7 @@ class Conductor:
         if errors:
             rank = min(errors)
             where = blame.name_ranks(sorted(errors), self.world)
-            gap = "\n" if "\n" in errors[rank].strip() else " "
-            raise BrokenSuiteError(Reason.COLLECTION_FAILED, f"collecting failed on {where}:{gap}{errors[rank]}")
+            raise BrokenSuiteError(Reason.COLLECTION_FAILED, f"collecting failed on {where}: {errors[rank]}")
         digests = {
             rank: d for answer in answers.by_node.values() for d, ranks in answer["digests"].items() for rank in ranks
         }

@@ -1,7 +1,7 @@
 """What a suite's cases may ask for: the fixtures `gang`, `process_group` and `measure`, as a pytest plugin."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 GENERATION = pytest.StashKey["Generation"]()
 GANG = pytest.StashKey[Gang]()  # in the configuration: for suites whose cases depend on the gang
+NO_GROUP = "Default process group has not been initialized"  # torch's words
+NEEDS_GROUP = "The test uses the default process group: name the fixture `process_group` as an argument of the test."
 MEASURED = pytest.StashKey[list[Sample]]()  # of a case
 
 
@@ -31,6 +33,15 @@ class Fixtures:
         config.stash[GENERATION] = self._generation
         config.stash[GANG] = self._generation.gang
         config.pluginmanager.register(sys.modules[__name__], "disttest")
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        try:
+            return (yield)
+        except Exception as error:
+            if NO_GROUP in str(error) and "process_group" not in getattr(item, "fixturenames", ()):
+                error.add_note(NEEDS_GROUP)
+            raise
 
 
 @pytest.fixture(scope="session")

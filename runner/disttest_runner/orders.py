@@ -27,6 +27,7 @@ class RankOrder:
     files: tuple[str, ...] = ()
     select: str = ""
     cases: tuple[str, ...] = ()
+    in_repository: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

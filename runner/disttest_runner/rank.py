@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from disttest_runner import sources, upstream
+from disttest_runner import collection, sources, upstream
 from disttest_runner.diagnosis.watcher import Watcher
 from disttest_runner.fixtures import Fixtures
 from disttest_runner.generation import Generation
@@ -48,13 +48,16 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
         watcher.enter_case()
 
     tidy = Tidy(generation, show_stacks_on_signal)
-    lock_step = LockStep(channel, enter_case, tidy.why_stale, order.cases)
+    lock_step = LockStep(
+        channel, enter_case, tidy.why_stale, order.cases, folder=order.directory if order.in_repository else ""
+    )
     upstream.install(generation)
     plugins = [lock_step, tidy, Fixtures(generation), *([upstream.SinglesOnce(order.rank)] if order.root else [])]
     with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
         try:
             code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order)], plugins=plugins))
-            problem = f"pytest ended with exit code {code} before it had collected anything:\n{errors.last}"
+            cause = collection.cause(errors.last)
+            problem = f"pytest ended with exit code {code} before it had collected anything: {cause}\n{errors.last}"
         except sources.SourceError as error:
             code, problem = pytest.ExitCode.USAGE_ERROR, str(error)
     if not lock_step.has_collected:

@@ -10,7 +10,7 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
-from disttest_runner import chosen, lean, repetition
+from disttest_runner import chosen, collection, lean, repetition
 from disttest_runner.blame import IDLE
 from disttest_runner.fixtures import MEASURED
 from disttest_runner.wire import LINE_BYTES, Channel, pack
@@ -37,13 +37,17 @@ class LockStep:
         enter_case: Callable[[int], None],
         why_stale: Callable[[], str] = lambda: "",
         wanted: Sequence[str] = (),
+        *,
+        folder: str = "",
     ) -> None:
         self.channel = channel
+        self._folder = folder  # that ids are relative to, if it is not pytest's rootdir
         self._wanted = wanted  # ids of the only cases that shall run; all if empty
         self._enter_case, self._why_stale = enter_case, why_stale
         self.has_collected = False
         self._collection_problems: list[str] = []
         self._skipped: list[str] = []  # whole files
+        self._deselected = 0
         self._outcome: Word | None = None
         self._message = ""
 
@@ -58,26 +62,33 @@ class LockStep:
                 "op": "collected",
                 "digest": digest(ids),
                 "ids": ids,
-                "error": problems[-limits.MESSAGE_BYTES :],
+                "error": limits.cut_middle(problems, limits.MESSAGE_BYTES),
                 "note": "\n".join(self._skipped)[: limits.MESSAGE_BYTES],
             }
         )
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._collection_problems.append(f"{report.nodeid}: {report.longreprtext}")
+            text = report.longreprtext
+            self._collection_problems.append(f"{report.nodeid}: {collection.cause(text)}\n{text}")
         elif report.skipped:
             self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
 
     def pytest_internalerror(self, excrepr: object) -> None:
         self._collection_problems.append(str(excrepr))
 
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        self._deselected += len(items)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        prefix = collection.prefix(self._folder, session.config.rootpath)
         if self._wanted:
-            self._choose(session)
-        items = session.items
-        ids = [item.nodeid for item in items]
+            self._choose(session, prefix)
+        ids = [item.nodeid.removeprefix(prefix) for item in session.items]
+        if self._deselected and not ids:
+            expression = session.config.option.keyword
+            self._skipped.insert(0, f"none of {self._deselected} matches {expression!r} (-k, `select`)")
         if problem := _excess(ids):
             self._collection_problems.append(problem)
             ids = []
@@ -91,12 +102,13 @@ class LockStep:
             self._run(session, message["case"])
         return True
 
-    def _choose(self, session: pytest.Session) -> None:
-        collected = [item.nodeid for item in session.items]
-        if problem := chosen.missing(collected, self._wanted):
+    def _choose(self, session: pytest.Session, prefix: str) -> None:
+        """Ids as pytest shows them are known too."""
+        collected = [item.nodeid.removeprefix(prefix) for item in session.items]
+        wanted = [case_id.removeprefix(prefix) for case_id in self._wanted]
+        if problem := chosen.missing(collected, wanted):
             self._collection_problems.append(problem)
-        wanted = frozenset(self._wanted)
-        session.items = [item for item in session.items if item.nodeid in wanted]
+        session.items = [item for item, case_id in zip(session.items, collected, strict=True) if case_id in wanted]
 
     def _run(self, session: pytest.Session, number: int) -> None:
         items, place = session.items, number % len(session.items)

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from disttest_runner.orders import RankOrder
 
 CONFIGURATIONS = ("pytest.ini", "pyproject.toml")
+# What a configuration may say and a rank cannot follow: it has no terminal and loads no plugins of the environment.
+OVERRIDES = (
+    *("-o", "addopts=", "-o", "required_plugins="),
+    *("-W", "ignore:Unknown config option:pytest.PytestConfigWarning"),  # those of plugins, where warnings are errors
+)
 
 
 class SourceError(Exception):
@@ -27,19 +32,17 @@ class SourceError(Exception):
 
 
 def pytest_arguments(order: "RankOrder") -> list[str]:
-    """The root is the folder itself, so that ids are the same wherever it lies.
-
-    A configuration beside the files holds, but for its `addopts`: they are for a terminal and for plugins of whoever
-    starts pytest by hand, and a rank knows neither.
-    """
+    """The root is the folder itself, so that ids are the same wherever it lies; in a repository pytest looks for it."""
     if order.builtin:
         return [*_select(order.select), *_builtin(order.builtin)]
     if order.root:
         return _files(Path(order.root), order.files, order.select)
     folder = Path(order.directory)
     targets = [str(folder / name) for name in order.files] or [str(folder)]
+    if order.in_repository:
+        return [*OVERRIDES, *_select(order.select), *targets]
     own = next((folder / name for name in CONFIGURATIONS if (folder / name).is_file()), Path(os.devnull))
-    where = [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), "-o", "addopts="]
+    where = [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), *OVERRIDES]
     return [*where, *_select(order.select), *targets]
 
 

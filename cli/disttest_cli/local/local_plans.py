@@ -100,7 +100,9 @@ def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: Places) -> S
                 f"which is not here: say --files {suite.config_map}=DIR"
             )
         folder = places.folders[suite.config_map]
-        return dataclasses.replace(planned, directory=str(folder.path), files=folder.files)
+        return dataclasses.replace(
+            planned, directory=str(folder.path), files=folder.files, in_repository=folder.in_repository
+        )
     if suite.files:
         if not places.root.is_dir():
             raise UsageError(

@@ -58,10 +58,14 @@ def shape(request: Request, gpus: int) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What stands for a ConfigMap. `files` are those that hold the cases; all if empty."""
+    """What stands for a ConfigMap. `files` are those that hold the cases; all if empty.
+
+    Of a folder in a repository pytest's configuration and conftest.py are also looked for above it.
+    """
 
     path: Path
     files: tuple[str, ...] = ()
+    in_repository: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,10 @@ def _folders(paths: Sequence[Path]) -> list[Folder]:
         place = path.resolve()
         files.setdefault(place if place.is_dir() else place.parent, []).extend([] if place.is_dir() else [place.name])
     whole = {path.resolve() for path in paths if path.is_dir()}
-    return [Folder(path, () if path in whole else tuple(dict.fromkeys(names))) for path, names in files.items()]
+    return [
+        Folder(path, () if path in whole else tuple(dict.fromkeys(names)), in_repository=True)
+        for path, names in files.items()
+    ]
 
 
 def _named(folders: Sequence[Folder], taken: Sequence[str]) -> dict[str, Folder]:

@@ -90,3 +90,35 @@ def test_a_repository_is_tested_as_pytest_does(repository: Path) -> None:
     assert [case.id for case in report.suites[0].cases] == ids
     assert report.verdict is Verdict.PASSED
     assert {case.outcome for case in report.suites[0].cases} == {Outcome.PASSED}
+
+
+def test_ids_of_pytest_choose_cases_too(repository: Path) -> None:
+    code, output = run(repository, "tests/dist/test_x.py", "--case", "tests/dist/test_x.py::test_where", "--ranks=1")
+    assert code == 0, output
+    assert "1 of 1 cases passed" in output
+
+
+def test_an_expression_without_a_match_is_named_with_the_number_of_cases(repository: Path) -> None:
+    code, output = run(repository, "tests/dist/test_x.py", "-k", "bandwith", "--ranks=1")
+    assert code == 30, output
+    assert output.splitlines()[-2] == (
+        "Errored (NothingCollected): test-x: the suite holds no cases: none of 3 matches 'bandwith' (-k, `select`)"
+    )
+
+
+def test_the_last_line_has_the_cause_of_a_failed_collection(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text("import torch\nimport no_such_module\n")
+    code, output = run(tmp_path, "test_it.py", "--ranks=1")
+    assert code == 30, output
+    assert output.splitlines()[-2] == (
+        "Errored (CollectionFailed): test-it: collecting failed on rank 0 on local-0: "
+        "test_it.py: ModuleNotFoundError: No module named 'no_such_module'"
+    )
+
+
+def test_a_test_without_our_fixtures_that_uses_the_group_is_told_which_one_it_needs(tmp_path: Path) -> None:
+    source = "import torch\nimport torch.distributed as dist\ndef test_it(): dist.all_reduce(torch.ones(1))\n"
+    (tmp_path / "test_it.py").write_text(source)
+    code, output = run(tmp_path, "test_it.py", "--ranks=1")
+    assert code == 10, output
+    assert "name the fixture `process_group` as an argument of the test" in output

@@ -195,7 +195,9 @@ def test_suites_are_a_test_of_their_own_that_the_api_server_would_take() -> None
 )
 def test_paths_are_suites_by_folder(tree: Path, names: list[str], suites: dict[str, Folder]) -> None:
     made = make(Request(paths=paths(tree, *names)))
-    assert made.folders == {name: Folder(tree / folder.path, folder.files) for name, folder in suites.items()}
+    assert made.folders == {
+        name: Folder(tree / folder.path, folder.files, in_repository=True) for name, folder in suites.items()
+    }
     assert [suite.name for suite in made.test.spec.suites] == list(suites)
 
 

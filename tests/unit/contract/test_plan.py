@@ -27,6 +27,7 @@ PLAN = RunPlan(
         SuitePlan(name="c10d", root="/opt/pytorch", files=("test/distributed/test_c10d_*.py",), select="not gloo"),
         SuitePlan(name="known", builtin="collectives", quarantine=("t.py::test_x[a/b-1]", "t.py::C::*")),
         SuitePlan(name="one", directory="/here", files=("test_it.py",), cases=("test_it.py::test_a[x#2]",)),
+        SuitePlan(name="tree", directory="/tree/tests", in_repository=True),
     ),
     join_seconds=300,
     case_seconds=300,
@@ -59,8 +60,9 @@ def test_a_plan_comes_back_from_its_json() -> None:
 
 def test_a_plan_without_quarantine_says_nothing_of_it() -> None:
     suites = json.loads(PLAN.to_json())["suites"]
-    assert ["quarantine" in suite for suite in suites] == [False, False, False, True, False]
-    assert ["cases" in suite for suite in suites] == [False, False, False, False, True]
+    assert ["quarantine" in suite for suite in suites] == [False, False, False, True, False, False]
+    assert ["cases" in suite for suite in suites] == [False, False, False, False, True, False]
+    assert ["in_repository" in suite for suite in suites] == [False, False, False, False, False, True]
 
 
 def test_repetitions_are_written_only_where_there_are_some() -> None:
