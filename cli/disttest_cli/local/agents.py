@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from disttest_cli.local import inductor_cache
 from disttest_contract import environment, frames
 from disttest_contract.plan import RunPlan
 from disttest_contract.progress import Progress
@@ -45,12 +46,11 @@ class Reader:
 async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
     """Start the agents and come back when none of them is left. SIGINT and SIGTERM end them."""
     nonce = secrets.token_hex(16)
-    with tempfile.TemporaryDirectory(prefix="disttest-") as folder:
-        own = {
-            environment.LOG_IS_KEPT: "no",
-            "TMPDIR": folder,
-            "TORCHINDUCTOR_CACHE_DIR": compiled_code(os.environ if environ is None else environ),
-        }
+    with (
+        tempfile.TemporaryDirectory(prefix="disttest-") as folder,
+        inductor_cache.folder(os.environ if environ is None else environ, Path(folder)) as cache,
+    ):
+        own = {environment.LOG_IS_KEPT: "no", "TMPDIR": folder, inductor_cache.VARIABLE: cache}
         leader = f"{LOOPBACK}:{free_port()}"
         agents: list[asyncio.subprocess.Process] = []
         interrupted = _end_on_signal(agents)
@@ -63,12 +63,6 @@ async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | Non
             return await _follow(agents, nonce, reader, interrupted)
         finally:
             await _stop(agents)
-
-
-def compiled_code(environ: Mapping[str, str]) -> str:
-    """Where inductor keeps it: outlasts the run, as it does without us; everything else that ranks leave does not."""
-    own = Path(tempfile.gettempdir(), f"disttest-inductor-{os.getuid()}")
-    return environ.get("TORCHINDUCTOR_CACHE_DIR", str(own))
 
 
 def agent_environment(plan: RunPlan, index: int, *, nonce: str, leader: str, folder: Path) -> dict[str, str]:

@@ -99,11 +99,14 @@ def test_a_run_leaves_no_temporary_files(start: Start, tmp_path: Path, environ: 
     """Those that its ranks make, and forget when they are killed, are gone too."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
-    environ["TMPDIR"] = str(temporary)
-    source = "import os, tempfile\n\ndef test_crash():\n    tempfile.mkdtemp()\n    os._exit(3)\n"
+    environ |= {"TMPDIR": str(temporary), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
+    compiles = "os.makedirs(os.path.join(os.environ['TORCHINDUCTOR_CACHE_DIR'], 'code'), exist_ok=True)"
+    source = f"import os, tempfile\n\ndef test_crash():\n    tempfile.mkdtemp()\n    {compiles}\n    os._exit(3)\n"
     code, output = finish(start(MINE, files(tmp_path, source)))
     assert code == 10, output
     assert list(temporary.iterdir()) == []
+    assert (tmp_path / "cache" / "disttest" / "inductor" / "code").is_dir()
 
 
 TWO = MINE + "---\n" + (HEAD + SPEC).format(name="again")
