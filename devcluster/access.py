@@ -38,4 +38,4 @@ def kubectl(say: build.Say) -> tuple[str, ...]:
     """Ours where it is built; for somebody else's cluster one on PATH spares the build."""
     if foreign_kubeconfig() and (found := shutil.which("kubectl")):
         return (found,)
-    return build.programs(say)["kubectl"]
+    return build.kubectl(say)

@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
+    built = commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
+    built.add_argument("--unless-on-path", action="store_true", help="use those on PATH if all are there")
     choice.add_options(commands.add_parser("images", help="build the images of operator and runner; needs root"))
     up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
     up.add_argument("--nodes", type=int, default=2)
@@ -97,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
     foreign = access.foreign_kubeconfig(getattr(options, "kubeconfig", None))
     if options.command == "build":
-        say(str(build.build(say)))
+        say(build.programs(say, on_path=options.unless_on_path)["kube-apiserver"][0])
         return 0
     if options.command == "images":
         imaging.images(choice.parse(options), say)

@@ -1,4 +1,4 @@
-"""Programs built once from Go modules into the cache; whoever builds one says how far it is."""
+"""Programs built once from Go modules into the cache, with the progress of a build."""
 
 import hashlib
 import os
@@ -13,11 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import locks
+from devcluster import estimate, locks
 from devcluster.errors import ClusterError
 
 GO_SERIES = "go1.26"
-PROGRESS_SECONDS = 5
+INSTALLED_GO = Path("/usr/local/go/bin/go")  # of https://go.dev/dl; the PATH of a login shell lacks it
+PROGRESS_SECONDS = 10
 OUTPUT_TAIL_LINES = 20
 
 Say = Callable[[str], None]
@@ -42,26 +43,32 @@ class GoProgram:
         return ("go", "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", self.linker)
 
     def go(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = ["go", *arguments]
+        command = [_go() or "go", *arguments]
         return subprocess.run(command, cwd=self.source, env=_environment(), capture_output=True, text=True, check=False)
 
 
 def build(program: GoProgram, say: Say) -> Path:
-    """The binary."""
-    toolchain = check(program)
-    place = program.home / _key(program, toolchain) / program.name
+    """The binary. Go is needed only where the cache lacks it."""
+    place = _place(program)
     if place.exists():
         return place
+    toolchain = check(program)
     place.parent.mkdir(parents=True, exist_ok=True)
     with locks.held(place.with_name("lock"), f"is building {program.title}", say):
-        if not place.exists():  # the one who held the lock may have built it
+        if not place.exists():  # the process that held the lock may have built it
             _compile(program, place, toolchain, say)
     return place
 
 
+def cached(program: GoProgram) -> Path | None:
+    """The binary, if it was built before."""
+    place = _place(program)
+    return place if place.exists() else None
+
+
 def check(program: GoProgram) -> str:
     """The Go version in use, if it is one that works; else an error that says what to do."""
-    if shutil.which("go") is None:
+    if _go() is None:
         raise ClusterError(
             f"Go is not installed; {program.title} is built with {GO_SERIES}: install it from https://go.dev/dl"
             + (f", or {program.otherwise}" if program.otherwise else "")
@@ -77,13 +84,18 @@ def check(program: GoProgram) -> str:
     return version
 
 
-def _key(program: GoProgram, toolchain: str) -> str:
+def _go() -> str | None:
+    return shutil.which("go") or shutil.which(INSTALLED_GO)
+
+
+def _place(program: GoProgram) -> Path:
+    """Keyed by the series of Go, not by its patch: one of an older patch works too, and needs no Go to be found."""
     digest = hashlib.sha256()
     files = ((program.source / name).read_bytes() for name in program.inputs)
-    for part in (*files, toolchain.encode(), platform.machine().encode()):
+    for part in (*files, GO_SERIES.encode(), platform.machine().encode()):
         digest.update(len(part).to_bytes(8, "big") + part)
     digest.update("\0".join(program.command).encode())
-    return digest.hexdigest()
+    return program.home / digest.hexdigest() / program.name
 
 
 def _environment() -> dict[str, str]:
@@ -108,9 +120,12 @@ class _Progress:
         else:
             self.other = (*self.other, line)[-OUTPUT_TAIL_LINES:]
 
-    def text(self) -> str:
+    def text(self, seconds: float) -> str:
         fetched = f"{self.fetched} modules fetched, " if self.fetched else ""
-        return f"{fetched}{self.compiled} of at most {self.total} packages compiled"
+        if not self.total:
+            return f"{fetched}{self.compiled} packages compiled"
+        left = estimate.left(self.compiled, self.total, seconds)
+        return f"{fetched}{self.compiled} of at most {self.total} packages compiled{left}"
 
 
 def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
@@ -118,9 +133,9 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
     say(f"building {program.title} with {toolchain}: {about}")
     partial = place.with_name(f"{program.name}.{os.getpid()}.part")
     progress = _Progress()
-    begun = time.monotonic()
+    started = time.monotonic()
     process = subprocess.Popen(
-        [*program.command, "-o", str(partial), program.package],
+        [_go() or "go", *program.command[1:], "-o", str(partial), program.package],
         cwd=program.source,
         env=_environment(),
         stdin=subprocess.DEVNULL,
@@ -131,12 +146,13 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
     )
     reader = threading.Thread(target=_read, args=(process, progress), daemon=True)
     reader.start()
+    # Not here: while modules are fetched its answer takes as long as they do.
+    threading.Thread(target=_count, args=(program, progress), daemon=True).start()
     try:
-        # At most: packages that are in Go's build cache are not compiled again.
-        progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
         while reader.is_alive():
             reader.join(PROGRESS_SECONDS)
-            say(f"  {time.monotonic() - begun:4.0f} s: {progress.text()}")
+            seconds = time.monotonic() - started
+            say(f"  {seconds:4.0f} s: {progress.text(seconds)}")
         if process.wait():
             raise ClusterError("go build failed:\n" + "\n".join(progress.other))
         partial.rename(place)
@@ -145,7 +161,12 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         partial.unlink(missing_ok=True)
-    say(f"built in {time.monotonic() - begun:.0f} s")
+    say(f"built in {time.monotonic() - started:.0f} s")
+
+
+def _count(program: GoProgram, progress: _Progress) -> None:
+    """At most: packages that are in Go's build cache are not compiled again."""
+    progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
 
 
 def _read(process: subprocess.Popen[str], progress: _Progress) -> None:

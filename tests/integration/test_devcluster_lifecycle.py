@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from devcluster import access, build
-from devcluster.errors import ClusterError
+from devcluster import access
 from devcluster.settings import REPOSITORY
 from tests.support.cluster import Cluster, fresh_cluster
 from tests.support.pods import DEAF, SLEEP_ON, a_container, a_pod, container_state, run_pod
@@ -128,11 +127,3 @@ def test_an_inherited_kubeconfig_is_used_by_explicit_choice_only(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert access.foreign_kubeconfig() == (tmp_path / "theirs" if used else None)
-
-
-def test_assets_that_lack_a_program_are_refused_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    with pytest.raises(
-        ClusterError, match="lacks etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl"
-    ):
-        build.programs(print)
