@@ -1,27 +1,53 @@
 #!/usr/bin/env python3
-"""Sets up what `make demo` and `make test` need: system packages, the virtual environment, the cluster's binary.
+"""Set up what `make demo` and `make test` need: system packages, the virtual environment, the cluster's binary.
 
 Runs on a bare Python 3.11, standard library only. What takes long is cached
 outside of the clone, keyed by its inputs, so that a second clone is ready in seconds.
 
-    bootstrap.py [venv | unit | monitoring | all]
+    bootstrap.py [venv | demo | unit | monitoring | all]
 """
 
+import ast
+import contextvars
+import functools
 import hashlib
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
+
+from devcluster import estimate
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 INSTALLER = ROOT / "installer.txt"  # uv with its hashes, used where none is installed
 HEARTBEAT_SECONDS = 10
+PINNED_GB = 5.35  # what uv writes for constraints.txt into an empty cache
+# Where distributions keep the system's certificates: Debian, Fedora, SUSE, Alpine.
+BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+)
+# pip's option -> the variable that uv reads, and those by which the user has decided already
+UV_VARIABLES = {
+    "index-url": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE"),
+    "cert": ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"),
+    "proxy": ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy"),
+    "trusted-host": ("UV_INSECURE_HOST",),
+}
+PIP_SECTIONS = ("global", "install", ":env:")  # the later wins
+PIP_SECONDS = 30
 
 # program -> Debian package that brings it
 PROGRAMS = {
@@ -44,35 +70,82 @@ def cache() -> Path:
     return Path(os.environ.get("DISTTEST_CACHE") or base / "disttest")
 
 
+# The name of the step, where several run side by side.
+LABEL: contextvars.ContextVar[str] = contextvars.ContextVar("LABEL", default="")
+RUNNING: set[subprocess.Popen[bytes]] = set()
+ENDING = threading.Event()
+
+
 def say(text: str) -> None:
-    print(f"setup: {text}", flush=True)
+    print(f"setup: {LABEL.get()}{text}", flush=True)
 
 
-def run(what: str, *command: str | Path, **environment: str) -> None:
-    """Run a quiet command with a sign of life every few seconds; its output is shown if it fails."""
-    started = time.monotonic()
-    done = threading.Event()
+def start(
+    command: Sequence[str | Path], environment: Mapping[str, str], *, stdout: int, stderr: int | None = None
+) -> subprocess.Popen[bytes]:
+    if ENDING.is_set():
+        raise SetupError("another step has failed")
+    process = subprocess.Popen(
+        [str(part) for part in command], cwd=ROOT, env={**os.environ, **environment}, stdout=stdout, stderr=stderr
+    )
+    RUNNING.add(process)
+    return process
 
-    def beat() -> None:
-        while not done.wait(HEARTBEAT_SECONDS):
-            say(f"{what} … {time.monotonic() - started:.0f} s")
 
-    say(what)
-    threading.Thread(target=beat, daemon=True).start()
-    with tempfile.TemporaryFile() as output:
+def side_by_side(**steps: Callable[[], None]) -> None:
+    """Run steps at the same time, each line with the step's name; the first failure ends the others."""
+
+    def labelled(name: str, step: Callable[[], None]) -> None:
+        LABEL.set(f"{name}: ")
+        step()
+
+    with ThreadPoolExecutor(len(steps)) as pool:
+        futures = [pool.submit(labelled, name, step) for name, step in steps.items()]
         try:
-            code = subprocess.run(
-                [str(part) for part in command],
-                stdout=output,
-                stderr=output,
-                env={**os.environ, **environment},
-                check=False,
-            ).returncode
+            done, others = wait(futures, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt:
+            end_processes()
+            raise
+        if others:
+            end_processes()
+    for future in done:
+        future.result()
+
+
+def end_processes() -> None:
+    ENDING.set()
+    for process in tuple(RUNNING):
+        process.send_signal(signal.SIGTERM)
+
+
+def run(
+    what: str,
+    *command: str | Path,
+    progress: Callable[[int, float], str] = lambda _pid, seconds: f"{seconds:.0f} s",
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Run a quiet command with its progress every few seconds; its output is shown if it fails."""
+    say(what)
+    with tempfile.TemporaryFile() as output:
+        process = start(command, environment or {}, stdout=output.fileno(), stderr=output.fileno())
+        started = time.monotonic()
+        try:
+            while True:
+                try:
+                    code = process.wait(HEARTBEAT_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    say(f"{what.partition(' (')[0]} … {progress(process.pid, time.monotonic() - started)}")
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         finally:
-            done.set()
-        if code:
+            RUNNING.discard(process)
+        if code and not ENDING.is_set():
             output.seek(0)
             sys.stderr.write(output.read().decode(errors="replace")[-4000:])
+        if code:
             raise SetupError(f"{what}: `{' '.join(map(str, command))}` ended with exit code {code}, see above")
 
 
@@ -90,7 +163,9 @@ def system_packages() -> None:
         )
     run("package lists", "apt-get", "update", "-q")
     install = ["apt-get", "install", "-qy", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold"]
-    run(f"system packages: {' '.join(packages)}", *install, *packages, DEBIAN_FRONTEND="noninteractive")
+    run(
+        f"system packages: {' '.join(packages)}", *install, *packages, environment={"DEBIAN_FRONTEND": "noninteractive"}
+    )
 
 
 def prometheus() -> None:
@@ -149,6 +224,42 @@ def uv() -> Path:
     return program
 
 
+def pip_options(listed: str) -> dict[str, str]:
+    """What `pip config list` prints: lines of section.option='value'."""
+    found = re.findall(r"^(\S+?)\.([\w-]+)=('.*'|\".*\")$", listed, re.MULTILINE)
+    rows = [(section, option, str(ast.literal_eval(value))) for section, option, value in found]
+    known = [row for row in rows if row[0] in PIP_SECTIONS]
+    return {option: value for _, option, value in sorted(known, key=lambda row: PIP_SECTIONS.index(row[0]))}
+
+
+def uv_settings(environment: Mapping[str, str], options: Mapping[str, str], bundle: str) -> dict[str, str]:
+    """What uv is given that it does not look for by itself: pip's settings and the system's certificates.
+
+    uv has roots of its own: behind a proxy that inspects TLS pip and curl work, and uv does not.
+    """
+    wanted = {"cert": bundle, **options}
+    return {
+        names[0]: " ".join(wanted[option].split())
+        for option, names in UV_VARIABLES.items()
+        if wanted.get(option) and not any(environment.get(name) for name in names)
+    }
+
+
+@functools.cache
+def uv_environment() -> dict[str, str]:
+    """A user with a uv.toml has said there what uv is to do."""
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
+        options = pip_options(asked.stdout)
+    except subprocess.TimeoutExpired:
+        options = {}
+    base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    if any(file.exists() for file in (base / "uv" / "uv.toml", Path("/etc/uv/uv.toml"))):
+        options.pop("index-url", None)
+    return uv_settings(os.environ, options, next(filter(os.path.exists, BUNDLES), ""))
+
+
 def virtual_environment() -> None:
     """Make .venv what constraints.txt says, unless it is."""
     digest = hashlib.sha256(sys.version.encode())
@@ -157,26 +268,54 @@ def virtual_environment() -> None:
     stamp, wanted = VENV / "disttest-inputs", digest.hexdigest() + f" {ROOT}"
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    installer = uv()
+    installer, settings = uv(), uv_environment()
     python = VENV / "bin" / "python"
     if not python.exists():
         run("creating .venv", installer, "venv", "-q", "--clear", "--python", sys.executable, VENV)
     run(
         "installing pinned packages into .venv (torch is 4.7 GB: minutes the first time, seconds from the cache)",
         installer, "pip", "sync", "-q", "--python", python, "--require-hashes", CONSTRAINTS,
+        progress=unpacked, environment=settings,
     )  # fmt: skip
     run(
         "installing disttest into .venv",
         installer, "pip", "install", "-q", "--python", python, "--no-deps", "--no-build-isolation", "-e", ROOT,
+        environment=settings,
     )  # fmt: skip
     stamp.write_text(wanted)
 
 
-def cluster_binary() -> None:
-    """Build, or find in the cache, the binary of the development cluster."""
-    command = [str(VENV / "bin" / "python"), "-m", "devcluster", "build"]
-    if subprocess.run(command, cwd=ROOT, check=False).returncode:
+def unpacked(pid: int, seconds: float) -> str:
+    """How far uv is, by what it has written: packages in its cache are not written again."""
+    try:
+        counters = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    except OSError:
+        return f"{seconds:.0f} s"
+    written = int(counters.get("wchar", 0)) / 1e9
+    left = estimate.left(written, PINNED_GB, seconds)
+    return f"{seconds:.0f} s, {written:.1f} of at most {PINNED_GB:.1f} GB{left}"
+
+
+def cluster_binary(*options: str) -> None:
+    """Build, or find in the cache, the programs of the development cluster; needs no package, so not .venv either."""
+    process = start((sys.executable, "-m", "devcluster", "build", *options), {}, stdout=subprocess.PIPE)
+    try:
+        with process:
+            for line in process.stdout or ():
+                say(line.decode(errors="replace").rstrip())
+    finally:
+        RUNNING.discard(process)
+    if process.returncode:
         raise SetupError("the development cluster's binary could not be built, see above")
+
+
+def needed_by_demo() -> None:
+    """Torch's download waits for the network, Kubernetes' build for the processor."""
+    side_by_side(packages=virtual_environment, Kubernetes=lambda: cluster_binary("--unless-on-path"))
+
+
+def needed_by_tests() -> None:
+    side_by_side(packages=virtual_environment, Kubernetes=cluster_binary)
 
 
 def browser() -> None:
@@ -190,9 +329,10 @@ def main() -> int:
     wanted = sys.argv[1] if len(sys.argv) > 1 else "all"
     steps = {
         "venv": (virtual_environment,),
+        "demo": (system_packages, needed_by_demo),
         "unit": (virtual_environment, prometheus),
         "monitoring": (prometheus, alertmanager),
-        "all": (system_packages, virtual_environment, prometheus, browser, cluster_binary),
+        "all": (system_packages, needed_by_tests, prometheus, browser),
     }
     try:
         for step in steps[wanted]:
