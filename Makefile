@@ -1,7 +1,7 @@
 # One-line verbs. `make help` lists them.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
-CODE := runner operator cli devcluster documents monitoring release tests bench bootstrap.py demo.py demo_monitoring.py
+CODE := runner operator cli devcluster documents monitoring release tests bench bootstrap.py demo.py demo_session.py demo_current.py demo_monitoring.py
 PARALLEL := --numprocesses auto --maxprocesses 8
 # Each process has a cluster of its own. Gangs wait for most of their time: two fill two cores, more would make them late.
 # Fixtures of a file are set up once, and long files do not come last. (loadgroup groups nothing beside pytest 9.2: xdist #1386.)
@@ -20,10 +20,15 @@ help: ## list the verbs
 setup: ## set up everything (the other verbs do it by themselves)
 	@$(PYTHON) bootstrap.py all
 
-demo: setup ## a cluster, the operator and one DistTest of 2 pods x 2 ranks, from apply to verdict
-	@$(BIN)/python demo.py
+# CLUSTER is taken from the command line only: an exported variable of this name means something else.
+CURRENT := $(if $(filter command,$(firstword $(origin CLUSTER))),$(CLUSTER))
+demo: ## a cluster, the operator and one DistTest of 2 pods x 2 ranks, from apply to verdict; SUITES=all, CLUSTER=current
+	@$(PYTHON) bootstrap.py $(if $(CURRENT),venv,demo)
+	@$(BIN)/python demo.py --suites "$(SUITES)" $(if $(CURRENT),--cluster "$(CURRENT)") \
+	  $(if $(OPERATOR_IMAGE),--operator-image "$(OPERATOR_IMAGE)") $(if $(RUNNER_IMAGE),--runner-image "$(RUNNER_IMAGE)")
 
-demo-monitoring: setup ## the operator, a Prometheus and an Alertmanager on 60 nights of history, until Ctrl-C
+demo-monitoring: ## the operator, a Prometheus and an Alertmanager on 60 nights of history, until Ctrl-C
+	@$(PYTHON) bootstrap.py demo
 	@$(PYTHON) bootstrap.py monitoring
 	@$(BIN)/python demo_monitoring.py
 

@@ -1,30 +1,38 @@
 """The main job, seen by a user: a cluster, the operator, one DistTest, from apply to verdict. `make demo` runs it.
 
-Everything lives below one process in its own namespaces and ends with this one. What is worth keeping, the report and
+The cluster lives below one process in its own namespaces and ends with this one. What is worth keeping, the report and
 a scrape of the metrics, is copied into the cache.
 """
 
+import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+import yaml
+
+import demo_current
+from demo_session import ROOT, SYSTEM, DemoError, Session, complain, say, step
 from devcluster import access, build, cache, images
 from devcluster.errors import ClusterError
 from devcluster.lifecycle import Cluster
 from devcluster.settings import Settings
+from disttest_contract.suites import BUILTIN
+from disttest_runner.compat import override
 
-ROOT = Path(__file__).resolve().parent
 SAMPLE = ROOT / "manifests" / "samples" / "cpu-all.yaml"
 OVERLAY = ROOT / "manifests" / "overlays" / "dev"
 IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "disttest-operator")]
-SYSTEM = "disttest-system"
+NAME = "demo"  # of the DistTest
+FIRST_SUITES = ("collectives", "fully-shard-autograd", "pipeline-schedules", "fsdp-exec-order")  # about a minute
 READER, READER_ROLE = "metrics-reader", "disttest-metrics-reader"
 # Not by the API server's proxy, which passes no token on. The operator signed its certificate itself.
 SCRAPE = """
@@ -32,85 +40,26 @@ import os, ssl, sys, urllib.request
 asked = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["TOKEN"]})
 print(urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_context()).read().decode())
 """
-OPERATOR_SECONDS = 60
-RUN_SECONDS = 1800
+NO_VERDICT = 1
 HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
 
 
-class DemoError(Exception):
-    """One sentence: what did not happen, and where to look."""
+class Demo(Session):
+    """On a cluster of our own."""
 
-
-class Demo:
     def __init__(self, cluster: Cluster, results: Path) -> None:
+        super().__init__(access.kubectl(say), {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, results)
         self.cluster = cluster
-        self.results = results
-        self.program = access.kubectl(say)
-        self.environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
-        self.token = ""  # of who may scrape
+        self.token = ""  # of the ServiceAccount that scrapes
 
-    def kubectl(self, *arguments: str, seconds: float = 60) -> str:
-        """Run kubectl as the administrator; a failure is a DemoError with what it said."""
-        done = subprocess.run(
-            [*self.program, *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-        if done.returncode:
-            raise DemoError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout
-
+    @override
     def install(self) -> None:
-        """The operator, from the manifests, in a pod, with exactly its own rights."""
         self.kubectl("apply", "-k", str(OVERLAY))
-        self.kubectl("wait", "--for=condition=Established", "crd/disttests.disttest.dev", "--timeout=30s")
-        try:
-            limit = f"--timeout={OPERATOR_SECONDS}s"
-            self.kubectl("-n", SYSTEM, "rollout", "status", "deployment/disttest-operator", limit, seconds=90)
-        except DemoError as error:
-            pods = self.kubectl("-n", SYSTEM, "describe", "pods")
-            raise DemoError(f"the operator did not become ready: {error}\n{pods[-3000:]}") from error
+        self.wait_for_operator()
         self.let_scrape()
 
-    def disttest(self, *arguments: str) -> int:
-        """The command line, as a user has it; returns its exit code."""
-        say(f"$ disttest {' '.join(arguments)}")
-        program = [sys.executable, "-m", "disttest_cli.main", *arguments]
-        try:
-            return subprocess.run(program, env=self.environment, cwd=ROOT, timeout=RUN_SECONDS, check=False).returncode
-        except subprocess.TimeoutExpired as error:
-            raise DemoError(f"disttest {' '.join(arguments)} has not ended after {RUN_SECONDS} s") from error
-
-    def shown(self, *arguments: str) -> None:
-        """What must be there after every run, whatever its verdict."""
-        if code := self.disttest(*arguments):
-            raise DemoError(f"disttest {' '.join(arguments)} ended with {code}, see above")
-
-    def run(self, sample: Path = SAMPLE) -> int:
-        """From apply to verdict; returns the exit code that stands for it."""
-        return self.disttest("apply", "-f", str(sample.relative_to(ROOT)), "--wait")
-
-    def show_results(self, name: str) -> None:
-        """The table, and where report and metrics are."""
-        html, raw = self.results / "report.html", self.results / "report.json"
-        say("")
-        self.shown("report", name)
-        self.shown("report", name, "-o", f"json={raw}", "-o", f"html={html}")
-        self.shown("describe", name)
-        self.shown("list", "-o", "wide")
-        metrics = self.scrape()
-        (self.results / "metrics.txt").write_text(metrics)
-        say(f"metrics   {self.metrics_url()} for who may; a copy is {self.results / 'metrics.txt'}. Some of them:")
-        for line in metrics.splitlines():
-            if line.startswith(("disttest_runs_total", "disttest_cases_total")) and not line.endswith(" 0.0"):
-                say(f"          {line}")
-        say(f"report    open {html} in a browser")
-
     def let_scrape(self) -> None:
-        """A ServiceAccount that may, as for a Prometheus."""
+        """A ServiceAccount with the right to scrape, as for a Prometheus."""
         self.kubectl("-n", SYSTEM, "create", "serviceaccount", READER)
         bound = (f"--clusterrole={READER_ROLE}", f"--serviceaccount={SYSTEM}:{READER}")
         self.kubectl("create", "clusterrolebinding", READER, *bound)
@@ -131,87 +80,184 @@ class Demo:
             raise DemoError(f"the metrics cannot be read: {done.stderr.strip()[-500:]}")
         return done.stdout
 
+    @override
+    def show_metrics(self) -> None:
+        metrics = self.scrape()
+        (self.results / "metrics.txt").write_text(metrics)
+        say(f"metrics   {self.metrics_url()} with a token; a copy is {self.results / 'metrics.txt'}. Some of them:")
+        for line in metrics.splitlines():
+            if line.startswith(("disttest_runs_total", "disttest_cases_total")) and not line.endswith(" 0.0"):
+                say(f"          {line}")
 
-def say(text: str) -> None:
-    print(text, flush=True)
+    @override
+    def hints(self) -> list[str]:
+        path, *others = super().hints()
+        if shutil.which("kubectl") is None:
+            path = path.replace("PATH=", f"PATH={self.offer_kubectl().parent}:", 1) + "   # with this cluster's kubectl"
+        inside = f".venv/bin/python -m devcluster --state {self.cluster.state} exec"
+        return [
+            f"  export KUBECONFIG={self.cluster.kubeconfig}",
+            path,
+            *others,
+            f"  TOKEN=$(kubectl -n {SYSTEM} create token {READER})",
+            f'  {inside} curl -k -H "Authorization: Bearer $TOKEN" {self.metrics_url()}',
+        ]
+
+    def offer_kubectl(self) -> Path:
+        """By the name of a link the binary of all programs is kubectl; it goes with the cluster's state."""
+        link = self.cluster.state / "bin" / "kubectl"
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.program[0])
+        return link
 
 
-def step(text: str) -> Callable[[], None]:
-    """Announce a step; the function returned says how long it took."""
-    started = time.monotonic()
-    say(f"== {text}")
-    return lambda: say(f"   {time.monotonic() - started:.1f} s")
+def suites(asked: str) -> tuple[str, ...]:
+    """`all` is what the sample has; else names with commas between them, or the first few."""
+    if asked == "all":
+        return tuple(suite["name"] for suite in yaml.safe_load(SAMPLE.read_text())["spec"]["suites"])
+    names = tuple(filter(None, (name.strip() for name in asked.split(",")))) or FIRST_SUITES
+    if unknown := [name for name in names if name not in BUILTIN]:
+        raise DemoError(f"unknown suites: {', '.join(unknown)}. Known: all, {', '.join(sorted(BUILTIN))}")
+    return names
 
 
-def hold(demo: Demo) -> None:
+def disttest_of(names: Sequence[str]) -> dict[str, Any]:
+    """The sample with these suites."""
+    test: dict[str, Any] = yaml.safe_load(SAMPLE.read_text())
+    test["metadata"]["name"] = NAME
+    test["spec"]["suites"] = [{"name": name} for name in names]
+    return test
+
+
+def hold(session: Session) -> None:
     """Leave the cluster to the user until Ctrl-C."""
     say("")
     say("The cluster stays until Ctrl-C. In a second terminal:")
-    say(f"  export KUBECONFIG={demo.cluster.kubeconfig}")
-    say(f"  export PATH={Path(sys.executable).parent}:$PATH")
-    say("  disttest apply -f my-disttest.yaml --wait; disttest list; disttest describe NAME; disttest doctor")
-    say(f"  TOKEN=$(kubectl -n {SYSTEM} create token {READER})")
-    inside = f".venv/bin/python -m devcluster --state {demo.cluster.state} exec"
-    say(f'  {inside} curl -k -H "Authorization: Bearer $TOKEN" {demo.metrics_url()}')
+    try:
+        for line in session.hints():
+            say(line)
+    except DemoError as error:
+        complain(str(error))
     try:
         signal.pause()
     except KeyboardInterrupt:
-        say("ending the cluster")
+        say("ending the demo")
 
 
 @contextlib.contextmanager
 def started(cluster: Cluster) -> Iterator[Demo]:
-    """A cluster with the operator in it; it is ended at the end."""
+    """A cluster of our own; it is ended at the end."""
     done = step("starting a Kubernetes control plane and two process nodes")
-    wanted = Settings(programs=build.programs(say), nodes=2, gpus=0, images=images.parse(IMAGES, []))
-    cluster.start(wanted, owned=True)
+    programs = build.programs(say, on_path=True)
+    cluster.start(Settings(programs=programs, nodes=2, gpus=0, images=images.parse(IMAGES, [])), owned=True)
     try:
         done()
-        results = cache.root() / "demo"
-        results.mkdir(parents=True, exist_ok=True)
-        demo = Demo(cluster, results)
-        say(f"   to look on from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
-        done = step("installing CRDs, rights, policies and the operator: kubectl apply -k manifests/overlays/dev")
-        demo.install()
-        done()
-        yield demo
+        say(f"   to follow it from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
+        yield Demo(cluster, results())
     finally:
         cluster.remove()
 
 
+def results() -> Path:
+    directory = cache.root() / "demo"
+    directory.mkdir(parents=True, exist_ok=True)
+    for old in ("report.html", "report.json", "metrics.txt"):
+        (directory / old).unlink(missing_ok=True)
+    return directory
+
+
+def install(session: Session) -> None:
+    done = step("installing CRDs, rights, policies and the operator: kubectl apply -k manifests/overlays/dev")
+    session.install()
+    done()
+
+
 def is_to_hold() -> bool:
-    """Whether somebody looks on, or asked for it."""
+    """Whether a user looks on, or asked for it."""
     return bool(os.environ.get(HOLD_VARIABLE)) or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
-def run(cluster: Cluster) -> int:
-    with started(cluster) as demo:
-        done = step("a DistTest of 2 pods x 2 ranks")
-        code = demo.run()
-        done()
-        demo.show_results(SAMPLE.stem)
-        if is_to_hold():
-            hold(demo)
-        return code
+def present(session: Session, names: Sequence[str]) -> int:
+    """Install, run, show what there is; then hold, also after a failure. Returns the exit code."""
+    try:
+        code = from_apply_to_verdict(session, names)
+    except DemoError as error:
+        complain(str(error))
+        code = NO_VERDICT
+    if is_to_hold():
+        hold(session)
+    return code
+
+
+def from_apply_to_verdict(session: Session, names: Sequence[str]) -> int:
+    install(session)
+    file = session.results / f"{NAME}.yaml"
+    file.write_text(yaml.safe_dump(disttest_of(names), sort_keys=False))
+    done = step(f"a DistTest of 2 pods x 2 ranks: {', '.join(names)}")
+    try:
+        code = session.run(file)
+    except DemoError as error:
+        complain(str(error))
+        code = NO_VERDICT
+    done()
+    return code if session.show(NAME, code) else code or NO_VERDICT
+
+
+def on_own_cluster(names: Sequence[str]) -> int:
+    with started(own_cluster()) as session:
+        return present(session, names)
+
+
+def on_current_cluster(names: Sequence[str], images: demo_current.Images) -> int:
+    program = (found,) if (found := shutil.which("kubectl")) else access.kubectl(say)
+    with demo_current.borrowed(program, results(), images, OVERLAY) as session:
+        return present(session, names)
+
+
+def own_cluster() -> Cluster:
+    return Cluster(cache.cluster(f"demo-{os.getpid()}"))
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def main(show: Callable[[Cluster], int] = run) -> int:
+def main(show: Callable[[], int]) -> int:
     """Exit code 0 if what is shown is as it should be."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
     try:
-        return show(Cluster(cache.cluster(f"demo-{os.getpid()}")))
+        return show()
     except (DemoError, ClusterError) as error:
-        print(f"demo: {error}", file=sys.stderr)
+        complain(str(error))
         return 1
     except KeyboardInterrupt:
-        print("demo: interrupted; the cluster has ended", file=sys.stderr)
+        complain("interrupted; what it started has ended")
         return 130
 
 
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="demo.py")
+    parser.add_argument("--suites", default="", help="all, or names with commas between them")
+    parser.add_argument("--cluster", default="own", help="current: that of kubectl's current context")
+    parser.add_argument("--operator-image", default="disttest-operator:dev", help="for --cluster=current")
+    parser.add_argument("--runner-image", default="disttest-runner:dev", help="for --cluster=current")
+    return parser.parse_args(arguments)
+
+
+def demo(arguments: Sequence[str]) -> int:
+    options = parsed(arguments)
+    names = suites(options.suites)
+    match options.cluster:
+        case "own":
+            return on_own_cluster(names)
+        case "current":
+            chosen = demo_current.Images(operator=options.operator_image, runner=options.runner_image)
+            return on_current_cluster(names, chosen)
+        case other:
+            raise DemoError(f"--cluster={other} is unknown; known: own, current")
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(lambda: demo(sys.argv[1:])))

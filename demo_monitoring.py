@@ -22,7 +22,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import demo
-from demo import ROOT, Demo, DemoError, say
+from demo import Demo
+from demo_session import ROOT, DemoError, say, step
 from devcluster.lifecycle import Cluster
 from monitoring.rules import plain_files
 from monitoring.scraping import state_pattern
@@ -95,7 +96,7 @@ def at_home(name: str) -> list[str]:
     return ["unshare", *options, "sh", "-c", 'mount --bind "$0" /usr/share && exec "$@"', str(share), str(program)]
 
 
-def run(cluster: Cluster) -> int:
+def run() -> int:
     for name in PROGRAMS:
         if shutil.which(name) is None:
             raise DemoError(
@@ -104,13 +105,14 @@ def run(cluster: Cluster) -> int:
     with tempfile.TemporaryDirectory(prefix="disttest-monitoring-") as name:
         directory = Path(name)
         storage = played(directory)
-        with demo.started(cluster) as shown, contextlib.ExitStack() as ends:
+        with demo.started(demo.own_cluster()) as shown, contextlib.ExitStack() as ends:
+            demo.install(shown)
             return look(shown, directory, storage, ends)
 
 
 def played(directory: Path) -> Path:
     """What a Prometheus holds after sixty nights that ended just now."""
-    done = demo.step("sixty nights: a regression, flaky cases, a bad node, an outage, and at last a bad one")
+    done = step("sixty nights: a regression, flaky cases, a bad node, an outage, and at last a bad one")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     site = Site(now - AGO, has_bad_end=True)
     times = [*history.every(STEP, site.begin, now - STEP), now]
@@ -128,15 +130,15 @@ def told(site: Site, times: list[datetime]) -> Iterator[history.Scrape]:
 
 
 def look(shown: Demo, directory: Path, storage: Path, ends: contextlib.ExitStack) -> int:
-    done = demo.step("starting Alertmanager, and Prometheus with the rules of manifests/monitoring/rules")
+    done = step("starting Alertmanager, and Prometheus with the rules of manifests/monitoring/rules")
     alertmanager = ends.enter_context(alerting(directory))
     prometheus = ends.enter_context(scraping(shown, directory, storage, alertmanager))
     done()
-    done = demo.step("a DistTest, as any other night")
+    done = step("a DistTest, as any other night")
     code = shown.run(SMOKE)
     until("Prometheus has scraped the run", READY_SECONDS, lambda: asked(prometheus, RUNS))
     done()
-    done = demo.step("waiting for alerts: rules are looked at every 15 s")
+    done = step("waiting for alerts: rules are looked at every 15 s")
     until("Alertmanager knows of the bad night", ALERT_SECONDS, lambda: is_told(prometheus, alertmanager))
     done()
     tell(prometheus, alertmanager)

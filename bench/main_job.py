@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure
-from demo import IMAGES, SAMPLE, Demo, say
+from demo import IMAGES, SAMPLE, Demo
+from demo_session import say
 from devcluster import build, cache, images
 from devcluster.lifecycle import Cluster
 from devcluster.settings import Settings

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo import say
+from demo_session import say
 from devcluster import build
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Settings
