@@ -233,9 +233,9 @@ def pip_options(listed: str) -> dict[str, str]:
 
 
 def uv_settings(environment: Mapping[str, str], options: Mapping[str, str], bundle: str) -> dict[str, str]:
-    """What uv is given that it does not look for by itself: pip's settings and the system's certificates.
+    """Settings that uv does not read: those of pip, and the certificates of the system.
 
-    uv has roots of its own: behind a proxy that inspects TLS pip and curl work, and uv does not.
+    uv comes with its own root certificates: behind a proxy that inspects TLS pip and curl work, and uv does not.
     """
     wanted = {"cert": bundle, **options}
     return {

@@ -45,7 +45,7 @@ HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
 
 
 class Demo(Session):
-    """On a cluster of our own."""
+    """On a cluster that the demo starts."""
 
     def __init__(self, cluster: Cluster, results: Path) -> None:
         super().__init__(access.kubectl(say), {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, results)
@@ -147,7 +147,7 @@ def hold(session: Session) -> None:
 
 @contextlib.contextmanager
 def started(cluster: Cluster) -> Iterator[Demo]:
-    """A cluster of our own; it is ended at the end."""
+    """A new cluster, which ends with the block."""
     done = step("starting a Kubernetes control plane and two process nodes")
     programs = build.programs(say, on_path=True)
     cluster.start(Settings(programs=programs, nodes=2, gpus=0, images=images.parse(IMAGES, [])), owned=True)
@@ -224,7 +224,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(show: Callable[[], int]) -> int:
-    """Exit code 0 if what is shown is as it should be."""
+    """Return the exit code of what is shown; print an error in one line."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
     try:

@@ -41,7 +41,7 @@ class CurrentCluster(Session):
         self.file = results / "installed.yaml"
 
     def render(self, overlay: Path) -> None:
-        """Into a file, which is what is installed, looked for and removed."""
+        """Write the manifests into a file: it is installed, compared with the cluster, and removed."""
         documents = list(yaml.safe_load_all(self.kubectl("kustomize", str(overlay))))
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": RESTRICTED}}
         self.file.write_text(yaml.safe_dump_all([*with_images(documents, self.images), namespace]))

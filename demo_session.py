@@ -16,7 +16,7 @@ SYSTEM = "disttest-system"
 KUBECTL_SECONDS = 120
 OPERATOR_SECONDS = 180
 SHOW_SECONDS = 120  # for a command that prints what is there
-SLACK_SECONDS = 60  # after `disttest apply --wait` has given up by itself
+SLACK_SECONDS = 60  # for `disttest apply --wait` to give up first
 LOG_LINES = 20
 
 
@@ -139,7 +139,7 @@ def say(text: str) -> None:
 
 
 def step(text: str) -> Callable[[], None]:
-    """Announce a step; the function returned says how long it took."""
+    """Announce a step; the returned function prints how long it took."""
     started = time.monotonic()
     say(f"== {text}")
     return lambda: say(f"   {time.monotonic() - started:.1f} s")

@@ -1,0 +1,74 @@
+"""Seconds from the command `make demo` to its verdict, with warm caches and with empty ones."""
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.figure import Figure
+from demo import NAME
+from demo_session import ROOT, say
+from devcluster import cache
+
+WARM_SECONDS = 100
+COLD_SECONDS = 600
+LIMIT_SECONDS = 3600
+PASSED = re.compile(rf"{NAME}: Passed \(")
+
+
+def measure() -> list[Figure]:
+    """With what `make setup` has left; the second of two, since the first may compile byte code."""
+    seconds = [seconds_to_verdict(ROOT, {}) for _ in range(2)][-1]
+    return [figure("demo_command_to_verdict_warm", seconds, WARM_SECONDS)]
+
+
+def measure_cold() -> list[Figure]:
+    """In a clone of the last commit, with empty caches of uv, Go and DistTest: 4 GB of downloads, 15 GB of disk."""
+    cache.root().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache.root(), prefix="cold-") as name:
+        directory = Path(name)
+        clone = directory / "clone"
+        subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+        folders = {"DISTTEST_CACHE": "disttest", "UV_CACHE_DIR": "uv", "GOCACHE": "go", "GOMODCACHE": "modules"}
+        environment = {variable: str(directory / folder) for variable, folder in folders.items()}
+        try:
+            seconds = seconds_to_verdict(clone, {**environment, "PIP_NO_CACHE_DIR": "1"})
+        finally:
+            subprocess.run(["chmod", "-R", "u+w", directory], check=False)  # Go's modules are read-only
+    return [figure("demo_command_to_verdict_cold", seconds, COLD_SECONDS)]
+
+
+def figure(name: str, value: float, at_most: float) -> Figure:
+    return Figure(name=name, value=round(value, 1), unit="s", compare="<=", goal=at_most)
+
+
+def seconds_to_verdict(clone: Path, environment: Mapping[str, str]) -> float:
+    """Prints each line with its time, so that a run shows which phase took how long."""
+    started = time.monotonic()
+    seconds = 0.0
+    with subprocess.Popen(
+        ["make", "-s", "-C", clone, "demo"],
+        env={**os.environ, "HOLD": "", **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        end = threading.Timer(LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGTERM))
+        end.start()
+        for line in process.stdout or ():
+            elapsed = time.monotonic() - started
+            say(f"{elapsed:6.1f} {line.rstrip()}")
+            if PASSED.match(line):
+                seconds = elapsed
+        code = process.wait()
+        end.cancel()
+    if code or not seconds:
+        raise SystemExit(f"bench: `make demo` ended with {code} after {time.monotonic() - started:.0f} s, see above")
+    return seconds
