@@ -36,13 +36,12 @@ class Session:
         self.namespace = namespace
         self.command_line: Sequence[str] = (sys.executable, "-m", "disttest_cli.main")
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, seconds: float = KUBECTL_SECONDS) -> str:
+    def kubectl(self, *arguments: str, seconds: float = KUBECTL_SECONDS) -> str:
         """Run kubectl as the administrator; a failure is a DemoError with its message."""
         try:
             done = subprocess.run(
                 [*self.program, *arguments],
                 env=self.environment,
-                input=stdin,
                 capture_output=True,
                 text=True,
                 timeout=seconds,

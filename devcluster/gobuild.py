@@ -1,5 +1,6 @@
 """Programs built once from Go modules into the cache, with the progress of a build."""
 
+import contextlib
 import hashlib
 import os
 import platform
@@ -19,6 +20,7 @@ from devcluster.errors import ClusterError
 GO_SERIES = "go1.26"
 INSTALLED_GO = Path("/usr/local/go/bin/go")  # of https://go.dev/dl; the PATH of a login shell lacks it
 PROGRESS_SECONDS = 10
+CORES = 2
 OUTPUT_TAIL_LINES = 20
 
 Say = Callable[[str], None]
@@ -35,7 +37,7 @@ class GoProgram:
     package: str = "."
     home: Path  # in the cache; every build has a directory of its own there
     name: str  # of the binary
-    minutes: int  # on two cores
+    minutes: int  # on two quiet cores
     otherwise: str = ""  # what to do without Go
 
     @property
@@ -120,12 +122,14 @@ class _Progress:
         else:
             self.other = (*self.other, line)[-OUTPUT_TAIL_LINES:]
 
-    def text(self, seconds: float) -> str:
+    def text(self, seconds: float, cpu_seconds: float, all_cpu_seconds: float) -> str:
+        """The time left follows from CPU time: early packages are small, so their number runs ahead."""
         fetched = f"{self.fetched} modules fetched, " if self.fetched else ""
-        if not self.total:
-            return f"{fetched}{self.compiled} packages compiled"
-        left = estimate.left(self.compiled, self.total, seconds)
-        return f"{fetched}{self.compiled} of at most {self.total} packages compiled{left}"
+        of_all = f" of at most {self.total}" if self.total else ""
+        left = estimate.left(cpu_seconds, all_cpu_seconds, seconds)
+        if cpu_seconds >= all_cpu_seconds:  # a slower machine
+            left = estimate.left(self.compiled, self.total, seconds)
+        return f"{fetched}{self.compiled}{of_all} packages compiled{left}"
 
 
 def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
@@ -152,7 +156,8 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
         while reader.is_alive():
             reader.join(PROGRESS_SECONDS)
             seconds = time.monotonic() - started
-            say(f"  {seconds:4.0f} s: {progress.text(seconds)}")
+            cpu_seconds = _cpu_seconds(process.pid)
+            say(f"  {seconds:4.0f} s: {progress.text(seconds, cpu_seconds, program.minutes * 60 * CORES)}")
         if process.wait():
             raise ClusterError("go build failed:\n" + "\n".join(progress.other))
         partial.rename(place)
@@ -164,9 +169,19 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
     say(f"built in {time.monotonic() - started:.0f} s")
 
 
+def _cpu_seconds(pid: int) -> float:
+    """Of a process and of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def _count(program: GoProgram, progress: _Progress) -> None:
     """At most: packages that are in Go's build cache are not compiled again."""
-    progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
+    with contextlib.suppress(OSError):  # the build may have ended, and Go's folder with it
+        progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
 
 
 def _read(process: subprocess.Popen[str], progress: _Progress) -> None:

@@ -84,3 +84,15 @@ def test_go_is_found_where_its_installer_puts_it(
 )
 def test_the_time_left_follows_from_what_is_done(done: float, total: float, seconds: float, expected: str) -> None:
     assert estimate.left(done, total, seconds) == expected
+
+
+@pytest.mark.parametrize(
+    ("compiled", "cpu_seconds", "left"),
+    [(900, 60, ", about 8 min left"), (900, 700, ", about 10 s left"), (10, 3, "")],
+    ids=["by CPU time", "by packages on a slower machine", "not yet"],
+)
+def test_the_time_left_of_a_build_follows_from_its_cpu_time(compiled: int, cpu_seconds: float, left: str) -> None:
+    """The first packages are small: after 60 s of 600 most of 1,000 may be compiled."""
+    progress = gobuild._Progress(total=1000, compiled=compiled)
+    text = progress.text(50 if cpu_seconds < 600 else 90, cpu_seconds, 600)
+    assert text == f"{compiled} of at most 1000 packages compiled{left}"
