@@ -157,7 +157,7 @@ def test_all_suites_are_those_of_the_sample_and_the_first_few_are_among_them() -
 
 
 def test_an_unknown_suite_is_refused_with_those_that_are_known() -> None:
-    with pytest.raises(DemoError, match="unknown suites: colectives.*all, c10d-spawn, collectives, "):
+    with pytest.raises(DemoError, match=r"unknown suites: colectives.*all, c10d-spawn, collectives, "):
         demo.suites("colectives")
 
 
