@@ -6,6 +6,7 @@ a scrape of the metrics, is copied into the cache.
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -50,20 +51,19 @@ class Demo(Session):
     def __init__(self, cluster: Cluster, results: Path) -> None:
         super().__init__(access.kubectl(say), {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, results)
         self.cluster = cluster
-        self.token = ""  # of the ServiceAccount that scrapes
 
     @override
     def install(self) -> None:
         self.kubectl("apply", "-k", str(OVERLAY))
         self.wait_for_operator()
-        self.let_scrape()
 
-    def let_scrape(self) -> None:
-        """A ServiceAccount with the right to scrape, as for a Prometheus."""
+    @functools.cached_property
+    def token(self) -> str:
+        """Of a ServiceAccount with the right to scrape, as for a Prometheus. Made when asked for: after the verdict."""
         self.kubectl("-n", SYSTEM, "create", "serviceaccount", READER)
         bound = (f"--clusterrole={READER_ROLE}", f"--serviceaccount={SYSTEM}:{READER}")
         self.kubectl("create", "clusterrolebinding", READER, *bound)
-        self.token = self.kubectl("-n", SYSTEM, "create", "token", READER).strip()
+        return self.kubectl("-n", SYSTEM, "create", "token", READER).strip()
 
     def metrics_url(self) -> str:
         found = self.kubectl(
