@@ -40,7 +40,6 @@ ENVIRONMENT = {
     "WORLD_SIZE": str(RANKS),
     "INIT_METHOD": "file:///unused",
     "OMP_NUM_THREADS": "1",
-    "CUDA_VISIBLE_DEVICES": "",
     "GLOO_SOCKET_IFNAME": "lo",
 }
 # Its last line on stdout is the result; the spawned processes write to stderr.

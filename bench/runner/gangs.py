@@ -22,7 +22,6 @@ from disttest_contract.report import Report
 RUN_SECONDS = 300
 FOLDER, ZYGOTE, CASES = "BENCH_FOLDER", "BENCH_ZYGOTE", "BENCH_CASES"  # environment of the agents
 QUIET = {
-    "CUDA_VISIBLE_DEVICES": "",
     "GLOO_SOCKET_IFNAME": "lo",  # gloo looks for the address of the host's name otherwise
     "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
 
 from disttest_contract.plan import InvalidPlanError, RunPlan
@@ -24,6 +25,9 @@ LOG_IS_KEPT = "DISTTEST_LOG_IS_KEPT"  # "no": somebody reads it as it is written
 SILENCE_SECONDS_DEFAULT = 25.0  # as long as the kernel needs for a node that lost power
 TERMINATION_LOG_DEFAULT = "/dev/termination-log"
 LEADER_PORT = 29400
+
+# Of a run with gpusPerNode 0: torch finds no GPU, also where the node has some, which are for others.
+WITHOUT_GPUS = MappingProxyType({"CUDA_VISIBLE_DEVICES": ""})
 
 # Set by the runner for each rank, or by others for themselves: users may not set these.
 RESERVED = frozenset(

@@ -1,5 +1,8 @@
 """What a rank is told when it starts, and which modules a zygote imports before that."""
 
+import importlib
+import traceback
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -59,9 +62,19 @@ OF_SUITE = {
 }
 
 
-def preload(suite: SuitePlan) -> tuple[str, ...]:
+def preload(suite: SuitePlan | RankOrder) -> tuple[str, ...]:
     """The modules that are worth importing before ranks are forked for a suite."""
     return sources.modules_to_preload(suite) if suite.root else OF_SUITE.get(suite.builtin, ())
+
+
+def import_early(modules: Iterable[str]) -> None:
+    """Import them ahead of the suite that needs them. A failure is the suite's to report, when it imports them."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except Exception:  # noqa: BLE001 - whatever a foreign module raises
+            print(f"{module} cannot be imported ahead of its suite", flush=True)
+            traceback.print_exc()
 
 
 def environment(plan: RunPlan, suite: SuitePlan) -> dict[str, str]:

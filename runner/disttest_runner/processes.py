@@ -4,8 +4,12 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from disttest_runner.diagnosis import states
 
@@ -13,6 +17,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.005
+BROKE = 70  # exit code of a process whose main function raised (EX_SOFTWARE)
 EXEC_SECONDS = 0.1  # no exec is in the middle of it for longer
 
 
@@ -28,6 +33,20 @@ def die_with_parent(parent_pid: int, signal_number: signal.Signals = signal.SIGK
     _prctl(PR_SET_PDEATHSIG, signal_number)
     if os.getppid() != parent_pid:
         os.kill(os.getpid(), signal_number)
+
+
+def exit_with(main: Callable[[], int]) -> NoReturn:
+    """End this process with what `main` returns, without what interpreters do at their end: native threads may run."""
+    code = BROKE
+    try:
+        code = main()
+    except BaseException:  # noqa: BLE001 - the caller must never go on
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def adopt_orphans() -> None:

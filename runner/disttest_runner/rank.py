@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import json
+import os
 import random
 import signal
 import socket
@@ -11,7 +12,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from disttest_runner import collection, sources, upstream
+from disttest_runner import collection, orders, processes, sources, upstream
 from disttest_runner.diagnosis.watcher import Watcher
 from disttest_runner.fixtures import Fixtures
 from disttest_runner.generation import Generation
@@ -52,7 +53,8 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
         channel, enter_case, tidy.why_stale, order.cases, folder=order.directory if order.in_repository else ""
     )
     upstream.install(generation)
-    plugins = [lock_step, tidy, Fixtures(generation), *([upstream.SinglesOnce(order.rank)] if order.root else [])]
+    plugins = [upstream.ImportOrder(), lock_step, tidy, Fixtures(generation)]
+    plugins += [upstream.SinglesOnce(order.rank)] if order.root else []
     with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
         try:
             code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order)], plugins=plugins))
@@ -84,5 +86,14 @@ class Remembering:
         return getattr(self._stream, name)
 
 
-if __name__ == "__main__":  # started afresh, where forking is not safe
-    sys.exit(main(RankOrder.from_json(json.loads(sys.argv[1])), [int(word) for word in sys.argv[2:]]))
+def start_afresh() -> int:
+    """In a new interpreter, where forking is not safe. What the zygote of its suite imports it has as well."""
+    order, descriptors = RankOrder.from_json(json.loads(sys.argv[1])), [int(word) for word in sys.argv[2:]]
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)  # as in a forked rank: its own children get none of them
+    orders.import_early(orders.preload(order))
+    return main(order, descriptors)
+
+
+if __name__ == "__main__":
+    processes.exit_with(start_afresh)

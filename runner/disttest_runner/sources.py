@@ -104,7 +104,7 @@ SAFE_IN_ZYGOTES = (
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(torch[\w.]*)", re.MULTILINE)
 
 
-def modules_to_preload(suite: SuitePlan) -> tuple[str, ...]:
+def modules_to_preload(suite: "SuitePlan | RankOrder") -> tuple[str, ...]:
     """What the files of a suite import and a zygote may; files that cannot be read are the ranks' to report."""
     try:
         files = find(Path(suite.root), suite.files)

@@ -13,15 +13,15 @@ import signal
 import socket
 import sys
 import time
-import traceback
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from disttest_runner import orders, processes
 from disttest_runner.wire import Channel, Message
 
-RANK_BROKE = 70  # exit code of a rank whose own machinery raised (EX_SOFTWARE)
+COPY_SECONDS = 30  # a driver that is loaded for the first time takes long; one that is broken may never answer
 
 
 class Zygote:
@@ -33,6 +33,7 @@ class Zygote:
     def serve(self, modules: list[str]) -> None:
         """Import, say so, then obey."""
         started = time.monotonic()
+        hide_cuda_without_gpus()
         for module in modules:
             importlib.import_module(module)
         _import_pytest_plugins()
@@ -69,13 +70,9 @@ class Zygote:
             os.close(descriptor)
 
     def preload(self, modules: list[str]) -> None:
-        """Import for later suites; the signal handler reaps ranks meanwhile. A failure is the suite's to report."""
-        for module in modules:
-            try:
-                importlib.import_module(module)
-            except Exception:  # noqa: BLE001 - whatever a foreign module raises, the ranks meet it in their own import
-                print(f"zygote: {module} cannot be imported ahead of its suite", flush=True)
-                traceback.print_exc()
+        """For later suites; the signal handler reaps ranks meanwhile."""
+        if not self.unsafe:  # else every rank imports for itself
+            orders.import_early(modules)
         gc.collect()
         gc.freeze()
         self.unsafe = self.unsafe or why_unsafe()
@@ -91,18 +88,42 @@ class Zygote:
                     self.agent.send({"op": "exited", "rank": rank, "pid": pid, "status": code})
 
 
+def hide_cuda_without_gpus() -> None:
+    """Have torch say that there is no GPU, where there is none, without a look at the driver.
+
+    Where NVML finds nothing torch asks the driver, at the import of its test harness for one, and a process that has
+    done so cannot be forked. A copy asks once; if it finds no GPU none is visible from here on, which torch believes.
+    """
+    import torch  # noqa: PLC0415 - only in this process, and after its environment was set
+
+    if _copy_confirms(lambda: torch.cuda.device_count() == 0):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 def why_unsafe() -> str:
     """Why children forked from here might not work, if so. Torch sets its flag at the fork: only a child can tell."""
-    import torch  # noqa: PLC0415 - only in this process, and after its environment was set
+    import torch  # noqa: PLC0415 - imported before
 
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads > 1:
         return f"the zygote has {threads} threads"
-    probe = os.fork()
-    if probe == 0:
-        os._exit(1 if torch.cuda._is_in_bad_fork() else 0)  # noqa: SLF001 - the only way to ask
-    _, status = os.waitpid(probe, 0)
-    return "the CUDA driver was asked before the fork" if status else ""
+    is_safe = _copy_confirms(lambda: not torch.cuda._is_in_bad_fork())  # noqa: SLF001 - the only way to ask
+    return "" if is_safe else "the CUDA driver was asked before the fork"
+
+
+def _copy_confirms(question: Callable[[], bool]) -> bool:
+    """Ask in a copy of this process, which ends: what an answer changes does not stay. A copy that breaks says no."""
+    copy = os.fork()
+    if copy == 0:
+        code = 1
+        try:
+            signal.alarm(COPY_SECONDS)
+            warnings.simplefilter("ignore")  # torch's, of an NVML without a driver
+            code = 0 if question() else 1
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(copy, 0)
+    return status == 0
 
 
 def versions() -> dict[str, str]:
@@ -144,8 +165,8 @@ def _sigchld_blocked() -> Iterator[None]:
 
 def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoReturn:
     """In the child: cut every tie to the zygote but the one that kills us with it, then be the rank."""
-    code = RANK_BROKE
-    try:
+
+    def be_rank() -> int:
         os.setpgid(0, 0)  # the family of a rank can be killed at once
         processes.die_with_parent(os.getppid())
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -159,14 +180,9 @@ def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoR
             _start_afresh(message["order"], [channel, *others])
         from disttest_runner import rank  # noqa: PLC0415 - imports torch: never in the agent, which imports this module
 
-        code = rank.main(orders.RankOrder.from_json(message["order"]), [channel, *others])
-    except BaseException:  # noqa: BLE001 - a child must never return into the zygote's loop
-        traceback.print_exc()
-    finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        return rank.main(orders.RankOrder.from_json(message["order"]), [channel, *others])
+
+    processes.exit_with(be_rank)  # a child must never return into the zygote's loop
 
 
 def _start_afresh(order: dict[str, Any], descriptors: list[int]) -> NoReturn:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shlex
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +17,12 @@ from disttest_cli.formats import table
 from disttest_cli.local import agents
 from disttest_cli.screen import live, terminal
 from disttest_cli.screen.live import Gang, LiveView
-from disttest_contract import harmless, limits
+from disttest_contract import environment, harmless, limits
 from disttest_contract.exits import EXIT_CODES, ExitCode
 from disttest_contract.outcomes import Verdict
 from disttest_contract.plan import RunPlan
 from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core.model import DistTest
+from disttest_operator.core.model import DistTest, Spec
 
 LAST_LINES = 40  # shown where there is no report to say what went wrong
 WARNING = "warning: "  # how lines of the runner begin that are worth reading while a run goes on
@@ -65,8 +65,13 @@ def report_path(chosen: Path | None, test: DistTest) -> Path:
     return path
 
 
+def environ_of(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
+    """What agents inherit. As in a pod, the user's word comes last; a run on the CPU finds no GPU of this machine."""
+    return {**environ, **({} if spec.gpus_per_node else environment.WITHOUT_GPUS), **dict(spec.env)}
+
+
 def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
-    environ = {**os.environ, **dict(one.test.spec.env)}
+    environ = environ_of(one.test.spec, os.environ)
     _prepare_artifacts(one.test, one.plan)
     console = terminal.console()
     result = asyncio.run(_watched(one.plan, console, environ, shows_all=shows_all))

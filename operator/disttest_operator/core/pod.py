@@ -129,6 +129,8 @@ def _default_env(test: DistTest) -> dict[str, str]:
         "TORCHINDUCTOR_CACHE_DIR": f"{volumes.TEMPORARY}/inductor",
         "TRITON_CACHE_DIR": f"{volumes.TEMPORARY}/triton",
     }
+    if not test.spec.gpus_per_node:
+        values |= environment.WITHOUT_GPUS
     if test.spec.backend is Backend.NCCL:
         # The case's deadline must speak before torch's watchdog ends the process.
         heartbeat_seconds = max(HEARTBEAT_SECONDS, test.spec.timeouts.case_seconds + HEARTBEAT_MARGIN_SECONDS)

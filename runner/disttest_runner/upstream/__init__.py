@@ -3,7 +3,8 @@
 Nothing of it is loaded before a suite imports torch's test harness.
 """
 
+from disttest_runner.upstream.imports import ImportOrder
 from disttest_runner.upstream.install import install
 from disttest_runner.upstream.single import SinglesOnce
 
-__all__ = ["SinglesOnce", "install"]
+__all__ = ["ImportOrder", "SinglesOnce", "install"]

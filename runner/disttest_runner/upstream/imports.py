@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
+import pytest
+
 from disttest_runner.compat import override
 
 Callback = Callable[[ModuleType], None]
@@ -35,6 +37,16 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 _finder = _Finder()
+
+
+class ImportOrder:
+    """A pytest plugin: keeps our finder before that of pytest, which rewrites modules with names of test files."""
+
+    @pytest.hookimpl(tryfirst=True)  # before conftest.py files are imported
+    def pytest_load_initial_conftests(self) -> None:
+        if _finder in sys.meta_path:
+            sys.meta_path.remove(_finder)
+            sys.meta_path.insert(0, _finder)
 
 
 def when_imported(name: str, callback: Callback) -> None:

@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import ClassVar
 
 from disttest_cli.local.agents import agent_environment, free_port
-from disttest_contract import frames, progress
+from disttest_contract import environment, frames, progress
 from disttest_contract.message import Summary
 from disttest_contract.outcomes import Outcome
 from disttest_contract.plan import RunPlan, SuitePlan
 from disttest_contract.progress import Progress
 from disttest_contract.report import CaseResult, Report, SuiteResult
 from disttest_contract.thresholds import Threshold
+from disttest_runner import gpus
 
 MARK = "RUNNER_TEST_MARK"  # in the environment of every process of a gang
+# As pods with gpusPerNode 0 have it. Where there is no GPU the runner itself must notice.
+ON_CPU = environment.WITHOUT_GPUS if gpus.look().products else {}
 END_SECONDS = 240  # a deadline against hanging for ever, not a measure: a busy machine may need most of it
 
 
@@ -100,7 +103,7 @@ class Gang:
         known = agent_environment(
             self.plan, index, nonce=self.nonce, leader=f"127.0.0.1:{self.port}", folder=self.folder
         )
-        environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": "", MARK: self.mark}
+        environ = {**os.environ, **ON_CPU, "GLOO_SOCKET_IFNAME": "lo", MARK: self.mark}
         environ |= {**known, **self.environ, **self.own.get(index, {}), **changes}
         process = subprocess.Popen(
             [*self.wrap.get(index, ()), str(self.python), *self.program, f"--parent={os.getpid()}"],

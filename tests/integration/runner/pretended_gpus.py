@@ -1,4 +1,7 @@
-"""Two GPUs that are not there: an NVML that finds them, and a driver that writes down who asks it for what."""
+"""Two GPUs that are not there: an NVML that finds them, and a driver that writes down who asks it for what.
+
+The driver itself has no GPU, so without NVML there is none.
+"""
 
 import shutil
 import subprocess
@@ -11,8 +14,8 @@ CALLS = "PRETENDED_DRIVER_CALLS"  # path of the file that the driver writes to
 NVML = """
 #include <string.h>
 
-int nvmlInit(void) { return 0; }
-int nvmlInit_v2(void) { return 0; }
+int nvmlInit(void) { return NVML_ANSWER; }
+int nvmlInit_v2(void) { return NVML_ANSWER; }
 int nvmlShutdown(void) { return 0; }
 int nvmlDeviceGetCount(unsigned *count) { *count = 2; return 0; }
 int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
@@ -79,10 +82,23 @@ class Pretended:
         return [int(pid) for pid, name in calls if name == "cuInit"]
 
 
-def build(folder: Path) -> Pretended:
+NVML_WORKS, NVML_HAS_NO_DRIVER = 0, 9  # NVML_SUCCESS, NVML_ERROR_DRIVER_NOT_LOADED
+
+
+def build(folder: Path, nvml_answer: int = NVML_WORKS) -> Pretended:
     assert COMPILER is not None
     folder.mkdir(exist_ok=True)
     for name, source in (("libnvidia-ml.so.1", NVML), ("libcuda.so.1", DRIVER)):
-        command = [COMPILER, "-shared", "-fPIC", "-x", "c", "-o", str(folder / name), "-"]
+        command = [
+            COMPILER,
+            "-shared",
+            "-fPIC",
+            f"-DNVML_ANSWER={nvml_answer}",
+            "-x",
+            "c",
+            "-o",
+            str(folder / name),
+            "-",
+        ]
         subprocess.run(command, input=source, text=True, check=True, capture_output=True)
     return Pretended(folder)

@@ -27,7 +27,7 @@ Start = Callable[..., subprocess.Popen[str]]
 @pytest.fixture
 def environ(tmp_path: Path) -> dict[str, str]:
     """Every process of a run can be found by its mark."""
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": "", MARK: secrets.token_hex(8), "HOME": str(tmp_path)}
+    return {**os.environ, MARK: secrets.token_hex(8), "HOME": str(tmp_path)}
 
 
 @pytest.fixture

@@ -58,7 +58,6 @@ def environ(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "without" / "sitecustomize.py").write_text(WITHOUT_OTHERS)
     return {
         **os.environ,
-        "CUDA_VISIBLE_DEVICES": "",
         "PYTHONPATH": str(tmp_path / "without"),
         MARK: secrets.token_hex(8),
         "HOME": str(tmp_path),

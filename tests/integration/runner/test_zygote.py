@@ -7,13 +7,14 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from disttest_contract import suites
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.plan import SuitePlan
 from disttest_runner import nursery, orders
 from disttest_runner.wire import Channel, Message
 from tests.integration.runner import pretended_gpus
@@ -33,10 +34,8 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
     return found
 
 
-def warm(*plans: SuitePlan) -> tuple[int, Message]:
-    """A zygote's process and what it says when it has imported all that the ranks of these suites need."""
-    modules = dict.fromkeys(module for suite in plans for module in orders.preload(suite))
-    own = {key: value for suite in plans for key, value in orders.environment(make_plan(*plans), suite).items()}
+def warm(modules: Iterable[str], own: Mapping[str, str] = MappingProxyType({})) -> tuple[int, Message]:
+    """A zygote's process and what it says when it has imported them."""
     zygote = nursery.start_zygote(tuple(modules), own)
     try:
         zygote.control.setblocking(True)
@@ -53,9 +52,26 @@ def warm(*plans: SuitePlan) -> tuple[int, Message]:
 
 @pytest.mark.soak
 def test_no_zygote_starts_the_driver_whatever_its_suites_import(gpus: Pretended) -> None:
-    _, message = warm(*map(builtin, sorted(suites.BUILTIN)))
+    plans = [builtin(name) for name in sorted(suites.BUILTIN)]
+    modules = dict.fromkeys(module for suite in plans for module in orders.preload(suite))
+    own = {key: value for suite in plans for key, value in orders.environment(make_plan(*plans), suite).items()}
+    _, message = warm(modules, own)
     assert message["unsafe"] == ""
     assert gpus.starts() == []
+
+
+def test_where_there_is_no_gpu_a_zygote_can_fork_after_the_import_of_torchs_harness(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The harness asks torch for GPUs, and torch asks the driver where NVML does not work."""
+    without = pretended_gpus.build(tmp_path / "driver", nvml_answer=pretended_gpus.NVML_HAS_NO_DRIVER)
+    for name, value in without.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    pid, message = warm(["torch.testing._internal.common_utils"])
+    assert message["unsafe"] == ""
+    assert len(without.starts()) == 1, "a copy of the zygote asks once"
+    assert pid not in without.starts()
 
 
 def test_a_zygote_that_asked_the_driver_is_noticed(tmp_path: Path, gpus: Pretended) -> None:

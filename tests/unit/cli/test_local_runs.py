@@ -1,7 +1,9 @@
 """What `disttest run` shows of agents and ranks, and of the report."""
 
+import dataclasses
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -52,6 +54,20 @@ def one(tmp_path: Path) -> LocalTest:
     test = made_tests.make(request, made_tests.shape(request, 0)).test
     plan = local_plans.make(test, local_plans.Places(), request, None)
     return LocalTest(test=test, plan=plan, report=tmp_path / "a report.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "visible"),
+    [
+        ({"gpus_per_node": 0}, ""),
+        ({"gpus_per_node": 0, "env": (("CUDA_VISIBLE_DEVICES", "1"),)}, "1"),
+        ({"gpus_per_node": 2}, "0,1"),
+    ],
+    ids=repr,
+)
+def test_ranks_on_the_cpu_see_no_gpu_of_this_machine(one: LocalTest, changes: dict[str, Any], visible: str) -> None:
+    spec = dataclasses.replace(one.test.spec, **changes)
+    assert local_runs.environ_of(spec, {"CUDA_VISIBLE_DEVICES": "0,1"}) == {"CUDA_VISIBLE_DEVICES": visible}
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -48,6 +48,22 @@ def test_the_job(spec: Mapping[str, Any], golden: str, matches: Matches) -> None
     matches(manifests.build_job(a_test(spec), 1, "0123456789abcdef"), golden)
 
 
+@pytest.mark.parametrize(
+    ("spec", "visible"),
+    [
+        ({"gpusPerNode": 0}, ""),
+        ({"gpusPerNode": 0, "env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}]}, "1"),
+        ({"gpusPerNode": 2}, None),
+        ({"gpusPerNode": 2, "backend": "gloo"}, None),
+    ],
+    ids=repr,
+)
+def test_a_run_that_asks_for_no_gpu_sees_none_unless_its_author_says_so(
+    spec: dict[str, Any], visible: str | None
+) -> None:
+    assert env(manifests.build_job(a_test(CPU | spec), 1, "n")).get("CUDA_VISIBLE_DEVICES") == visible
+
+
 def test_the_job_of_a_gang_on_its_nodes(matches: Matches) -> None:
     """With what leaves PodSecurity restricted: the container that runs tests has it, the one that copies has not."""
     spec = CPU | {"image": "mine:1", "template": {"spec": ON_ITS_NODE}}
