@@ -3,7 +3,6 @@
 import contextlib
 import faulthandler
 import json
-import os
 import random
 import signal
 import socket
@@ -89,8 +88,6 @@ class Remembering:
 def start_afresh() -> int:
     """In a new interpreter, where forking is not safe. What the zygote of its suite imports it has as well."""
     order, descriptors = RankOrder.from_json(json.loads(sys.argv[1])), [int(word) for word in sys.argv[2:]]
-    for descriptor in descriptors:
-        os.set_inheritable(descriptor, False)  # as in a forked rank: its own children get none of them
     orders.import_early(orders.preload(order))
     return main(order, descriptors)
 

@@ -1,8 +1,5 @@
 """Torch's own suite of 285 tests, unmodified: every one ends as the golden table says, on one node and on two."""
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -44,28 +41,3 @@ def test_the_suite_passes(report: Report) -> None:
 
 def test_the_table_holds_every_case_once() -> None:
     assert len(names(GOLDEN)) == len(set(names(GOLDEN))) == 285
-
-
-FRESH = """
-import importlib, types
-from disttest_runner.upstream.install import SPAWN_DRIVER, install
-
-order = types.SimpleNamespace(store_port=1, generation=1, node_index=0, rank=0, local_rank=0)
-install(types.SimpleNamespace(order=order, gang=types.SimpleNamespace(rank=0, world_size=2)))
-print(importlib.import_module(SPAWN_DRIVER).initialize_temp_directories.__module__)
-"""
-
-
-@pytest.mark.soak
-def test_the_adapter_is_in_place_too_where_no_zygote_has_imported_the_driver() -> None:
-    """As in ranks that are started afresh, since a fork would not be safe: the driver is what imports the harness."""
-    variables = {"BACKEND": "gloo", "WORLD_SIZE": "2", "INIT_METHOD": "file:///x"}
-    done = subprocess.run(
-        [sys.executable, "-c", FRESH],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.stdout == "disttest_runner.upstream.spawn_driver\n", done.stderr

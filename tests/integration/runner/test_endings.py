@@ -137,23 +137,6 @@ def test_after(gang, process_group):
     assert "the zygote was killed, and its ranks with it" in gang.text
 
 
-def test_ranks_are_started_afresh_where_forking_would_not_be_safe(tmp_path: Path) -> None:
-    """A thread in the zygote, started by a module that is imported there, makes forks unsafe."""
-    hooks = tmp_path / "hooks"
-    hooks.mkdir()
-    (hooks / "sitecustomize.py").write_text(
-        "import sys, threading, time\n"
-        "if 'disttest_runner.zygote' in ' '.join(sys.orig_argv):\n"
-        "    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"
-    )
-    source = "def test_it(gang, process_group): assert gang.world_size == 1\n"
-    plan = make_plan(suite_of(tmp_path / "suite", source), nodes=1, ranks=1)
-    gang = Gang(plan, tmp_path, environ={"PYTHONPATH": str(hooks)})
-    report = gang.run()
-    assert report.verdict is Verdict.PASSED, gang.text
-    assert "[zygote] ranks are started afresh, which takes longer: the zygote has 2 threads" in gang.text
-
-
 def test_a_zygote_that_cannot_import_torch_ends_the_run_with_what_it_said(tmp_path: Path) -> None:
     hooks = tmp_path / "hooks"
     hooks.mkdir()
