@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from devcluster import network
+from tests.support import patience
 from tests.support.cluster import Cluster, KubectlError, Manifest
 from tests.support.pods import DEAF, SLEEP_ON, a_container, a_pod, field, run_pod
 
@@ -172,7 +173,7 @@ def test_the_bridge_keeps_its_address_whatever_pods_come_and_go(cluster: Cluster
 
     def ip(command: str) -> str:
         inside = dev.command_inside(["ip", *command.split()])
-        return subprocess.run(inside, text=True, capture_output=True, check=True, timeout=30).stdout
+        return subprocess.run(inside, text=True, capture_output=True, check=True, timeout=patience.stretched(30)).stdout
 
     def address() -> str:
         [link] = json.loads(ip(f"-json link show {network.BRIDGE}"))
@@ -203,7 +204,11 @@ def test_a_pod_reaches_the_api_as_its_service_account(cluster: Cluster, namespac
 def test_a_host_program_has_exactly_the_rights_of_its_service_account(cluster: Cluster, namespace: str) -> None:
     config = cluster.kubeconfig_for(namespace, "default")
     asked = subprocess.run(
-        cluster.command("get", "pods", kubeconfig=config), capture_output=True, text=True, check=False, timeout=30
+        cluster.command("get", "pods", kubeconfig=config),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience.stretched(30),
     )
     assert f'User "system:serviceaccount:{namespace}:default" cannot list resource "pods"' in asked.stderr
 

@@ -4,7 +4,6 @@ import contextlib
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from devcluster import access
 from devcluster.settings import REPOSITORY
+from tests.support import patience
 from tests.support.cluster import Cluster, fresh_cluster
 from tests.support.pods import DEAF, SLEEP_ON, a_container, a_pod, container_state, run_pod
 
@@ -36,10 +36,7 @@ def links() -> str:
 
 
 def wait_for(description: str, condition: Callable[[], Any], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not after {seconds} s: {description}"
-        time.sleep(0.05)
+    patience.wait_until(description, condition, seconds)
 
 
 def test_a_second_cluster_runs_beside_the_first_and_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
@@ -101,7 +98,7 @@ def test_a_cluster_ends_with_its_owner(
     wait_for(f"{reached} of the cluster", (state / reached).exists)
     wait_for("a process of the cluster", lambda: in_cluster(state))
     owner.send_signal(number)
-    assert owner.wait(timeout=20) == code
+    assert owner.wait(timeout=patience.stretched(20)) == code
     wait_for("every process of the cluster is gone", lambda: not in_cluster(state))
 
 

@@ -10,7 +10,6 @@ import json
 import secrets
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from devcluster import access, build
 from devcluster.errors import NoNamespaces
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.settings import Image, Settings
-from tests.support import audit, foreign_images, proxy
+from tests.support import audit, foreign_images, patience, proxy
 from tests.support.proxy import Proxy, UnknownKindError
 
 Manifest = dict[str, Any]
@@ -59,7 +58,12 @@ class Cluster:
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess.run calls it
         """Standard output; without `check`, standard output and error of a failure too."""
         done = subprocess.run(
-            self.command(*arguments), input=input, text=True, capture_output=True, timeout=KUBECTL_SECONDS, check=False
+            self.command(*arguments),
+            input=input,
+            text=True,
+            capture_output=True,
+            timeout=patience.stretched(KUBECTL_SECONDS),
+            check=False,
         )
         if done.returncode == 0:
             return done.stdout
@@ -108,12 +112,7 @@ class Cluster:
 
     def wait_until(self, description: str, probe: Callable[[], T | None], timeout_seconds: float = 30) -> T:
         """The first value of `probe` that is true; fails with the description and the last value."""
-        deadline = time.monotonic() + timeout_seconds
-        while not (value := probe()):
-            if time.monotonic() > deadline:
-                pytest.fail(f"not after {timeout_seconds:g} s: {description}; last seen: {value!r}")
-            time.sleep(POLL_SECONDS)
-        return value
+        return patience.wait_until(description, probe, timeout_seconds, poll_seconds=POLL_SECONDS)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """For a program on the host that is to have exactly the rights of a ServiceAccount."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support import nightly, real_nodes, scraping
+from tests.support import nightly, patience, real_nodes, scraping
 from tests.support.cluster import Cluster, Manifest
 from tests.support.operator import disttest, finished, reaches_phase
 from tests.support.real_nodes import MANIFESTS, NAMESPACE, PROCESS_NODE, SYSTEM
@@ -156,6 +156,6 @@ def begin_a_night(cluster: Cluster, folder: Path) -> None:
 
 
 def a_night_ends(cluster: Cluster) -> None:
-    limit = f"--timeout={SECONDS}s"
+    limit = f"--timeout={patience.whole(SECONDS)}s"
     said = cluster.kubectl("wait", "job/try-1", "-n", NIGHTS, "--for=condition=Complete", limit, check=False)
     assert "condition met" in said, said + cluster.kubectl("logs", "job/try-1", "-n", NIGHTS, check=False)

@@ -19,6 +19,7 @@ import yaml
 
 from devcluster import cache, gobuild, kubeconfig, network
 from devcluster.errors import ClusterError
+from tests.support import patience
 from tests.support.cluster import Cluster, Manifest
 
 VERSION = "v0.15.0"
@@ -69,7 +70,7 @@ def running(cluster: Cluster, built: Built) -> Iterator["Kueue"]:
     """Installed and answering. It ends with this process, however that ends."""
     kueue = Kueue(cluster, built)
     cluster.apply_server_side(manifests(cluster, built.module))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+    cluster.kubectl("wait", "--for=condition=Established", f"--timeout={patience.whole(60)}s", "crd", "--all")
     kueue.start()
     try:
         kueue.wait_until_ready()
@@ -119,7 +120,7 @@ class Kueue:
             return
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(STOP_SECONDS)
+            self.process.wait(patience.stretched(STOP_SECONDS))
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tests.support import operator, patience
 from tests.support.api import MANIFESTS
 from tests.support.cluster import OPERATOR_IMAGE, Manifest
 
@@ -21,7 +22,7 @@ def disttest(series: str, **spec: Any) -> Manifest:
             "series": series,
             "suites": [{"name": "collectives", "select": "broadcast and float32"}],
             "gpusPerNode": 0,
-            "timeouts": {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120},
+            "timeouts": {name: patience.whole(seconds) for name, seconds in operator.TIMEOUTS.items()},
             "retries": {"infrastructure": 0},
             **spec,
         },

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import patience
 from tests.support.cluster import RUNNER_IMAGE, Cluster
 
 STOP_SECONDS = 5  # within which an operator ends when told to
@@ -23,6 +24,7 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 NAMESPACE = "disttest-system"
 ACCOUNT = "disttest-operator"
 START = (sys.executable, "-m", "disttest_operator", "--runner-image", RUNNER_IMAGE)
+TIMEOUTS = {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120}
 Status = dict[str, Any]
 
 
@@ -54,7 +56,7 @@ class OperatorProcess:
         begun = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(STOP_SECONDS)
+            code = self.process.wait(patience.stretched(STOP_SECONDS))
         except subprocess.TimeoutExpired:
             self.kill()
             pytest.fail(f"the operator did not end within {STOP_SECONDS} s of SIGTERM:\n{self.log.read_text()[-4000:]}")
@@ -84,7 +86,7 @@ def install(cluster: Cluster) -> Path:
         cluster.kubectl("create", "namespace", NAMESPACE)
     for part in ("crd", "rbac", "policies"):
         cluster.kubectl("apply", "--server-side", "-k", str(MANIFESTS / part))
-    wait = ("wait", "--for=condition=Established", "--timeout=30s", "crd")
+    wait = ("wait", "--for=condition=Established", f"--timeout={patience.whole(30)}s", "crd")
     cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
     for plural in ("disttests", "disttestseries"):
         cluster.wait_until(f"{plural} are stored", functools.partial(_is_stored, cluster, plural))
@@ -126,7 +128,7 @@ def disttest(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
             "gpusPerNode": 0,
             "ranksPerNode": 2,
             "retries": {"infrastructure": 0},
-            "timeouts": {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120},
+            "timeouts": {name: patience.whole(seconds) for name, seconds in TIMEOUTS.items()},
             **spec,
         },
     }

@@ -4,7 +4,6 @@ import contextlib
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.support import patience
 from tests.support.operator import fetch, free_port
 
 READY_SECONDS = 30
@@ -55,7 +55,9 @@ def program(name: str) -> str:
 def promtool(*arguments: str | Path) -> str:
     """What it prints. Anything but success fails the test with its words."""
     command = [program("promtool"), *map(str, arguments)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PROMTOOL_SECONDS)
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=patience.stretched(PROMTOOL_SECONDS)
+    )
     assert done.returncode == 0, f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
     return done.stdout
 
@@ -83,14 +85,15 @@ def running(
         finally:
             process.terminate()
             try:
-                process.wait(10)
+                process.wait(patience.stretched(10))
             except subprocess.TimeoutExpired:
                 process.kill()
 
 
 def _wait_until_ready(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while fetch(f"http://{address}/-/ready")[0] != 200:
-        if process.poll() is not None or time.monotonic() > deadline:
-            pytest.fail(f"Prometheus is not ready:\n{log.read_text()[-3000:]}")
-        time.sleep(0.05)
+    def is_ready() -> bool:
+        if process.poll() is not None:
+            pytest.fail(f"Prometheus ended:\n{log.read_text()[-3000:]}")
+        return fetch(f"http://{address}/-/ready")[0] == 200
+
+    patience.wait_until("Prometheus is ready", is_ready, READY_SECONDS, details=lambda: log.read_text()[-3000:])

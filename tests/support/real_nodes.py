@@ -13,7 +13,7 @@ from devcluster import build, cache
 from devcluster.lifecycle import Cluster as DevCluster
 from devcluster.realnode import prepare
 from devcluster.settings import Settings
-from tests.support import audit
+from tests.support import audit, patience
 from tests.support.cluster import Cluster, Manifest, running_venv
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
@@ -52,7 +52,7 @@ def install(cluster: Cluster) -> None:
 
 
 def wait_for_rollout(cluster: Cluster) -> None:
-    limit = f"--timeout={ROLLOUT_SECONDS}s"
+    limit = f"--timeout={patience.whole(ROLLOUT_SECONDS)}s"
     said = cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/disttest-operator", limit, check=False)
     if "successfully rolled out" not in said:
         raise AssertionError(f"{said}\n{cluster.kubectl('-n', SYSTEM, 'describe', 'pods')[-4000:]}")

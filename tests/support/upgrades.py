@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import demo
+from tests.support import patience
 from tests.support.api import MANIFESTS
 from tests.support.cluster import Cluster, Manifest
 from tests.support.operator import NAMESPACE, samples
@@ -55,7 +56,7 @@ class Site:
 
     def is_led_by(self, tag: str) -> None:
         """Returns when the operator of this version acts and no other is left."""
-        limit = f"--timeout={ROLLOUT_SECONDS}s"
+        limit = f"--timeout={patience.whole(ROLLOUT_SECONDS)}s"
         said = self.cluster.kubectl("-n", NAMESPACE, "rollout", "status", DEPLOYMENT, limit, check=False)
         assert "successfully rolled out" in said, f"{said}\n{self._logs()}"
         image = f"disttest-operator:{tag}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import bootstrap as setup
+from tests.support import patience
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +19,7 @@ def bootstrap(*arguments: str, **environment: str) -> subprocess.CompletedProces
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience.stretched(60),
         check=False,
     )
 

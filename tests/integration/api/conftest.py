@@ -8,6 +8,7 @@ import pytest
 
 from disttest_operator.core import manifests
 from tests.data.good_manifest import GOOD
+from tests.support import patience
 from tests.support.api import MANIFESTS, Api
 from tests.support.cluster import Cluster
 from tests.support.operator_token import Answer, Token, a_test
@@ -17,7 +18,9 @@ from tests.support.operator_token import Answer, Token, a_test
 def api(cluster: Cluster) -> Iterator[Api]:
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "crd"))
     for name in ("disttests", "disttestseries"):
-        cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}.disttest.dev", "--timeout=30s")
+        cluster.kubectl(
+            "wait", "--for=condition=Established", f"crd/{name}.disttest.dev", f"--timeout={patience.whole(30)}s"
+        )
     # kubectl keeps what it knew of the API server before; `explain` does not look again for short names.
     cluster.kubectl("api-resources", "--cached=false")
     with (

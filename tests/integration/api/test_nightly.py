@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import nightly, operator
+from tests.support import nightly, operator, patience
 from tests.support.api import Api
 from tests.support.cluster import Cluster, Manifest
 
@@ -64,7 +64,12 @@ class Nights:
 
     def ended(self, job: str, condition: str) -> None:
         self.cluster.kubectl(
-            "wait", "-n", self.namespace, f"job/{job}", f"--for=condition={condition}", f"--timeout={RUN_SECONDS}s"
+            "wait",
+            "-n",
+            self.namespace,
+            f"job/{job}",
+            f"--for=condition={condition}",
+            f"--timeout={patience.whole(RUN_SECONDS)}s",
         )
 
     def exit_codes(self, job: str) -> list[int]:

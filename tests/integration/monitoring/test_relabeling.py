@@ -3,17 +3,15 @@
 import contextlib
 import http.server
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from monitoring import rules
 from monitoring.__main__ import MANIFESTS
-from tests.support import prometheus
+from tests.support import patience, prometheus
 from tests.support.prometheus import Prometheus
 
 PATIENCE_SECONDS = 20
@@ -109,9 +107,4 @@ def here(replicas: list[Replica]) -> dict[str, Any]:
 
 def until(description: str, probe: Callable[[], Any]) -> Any:
     """The first value of `probe` that is true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (value := probe()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"not after {PATIENCE_SECONDS} s: {description}")
-        time.sleep(0.1)
-    return value
+    return patience.wait_until(description, probe, PATIENCE_SECONDS)

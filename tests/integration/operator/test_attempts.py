@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from tests.support import patience
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, Status, config_map, disttest, finished, reaches_phase
 
@@ -132,7 +133,9 @@ def test_a_run_is_suspended_and_resumed_by_its_user_and_nothing_is_charged(
 ) -> None:
     runs_its_first_gang(cluster, namespace, "paused", retries={"infrastructure": 0})
     patch(cluster, "disttest", namespace, "paused", suspend=True)
-    cluster.kubectl("wait", "--for=condition=Suspended", "--timeout=20s", "-n", namespace, "dt/paused")
+    cluster.kubectl(
+        "wait", "--for=condition=Suspended", f"--timeout={patience.whole(20)}s", "-n", namespace, "dt/paused"
+    )
     cluster.wait_until("its pods are gone", lambda: not cluster.find("pods", namespace), 40)
     assert cluster.find("jobs", namespace) == []
     patch(cluster, "disttest", namespace, "paused", suspend=False)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import patience
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator, disttest, finished, ledger, reaches_phase, run_counts
 from tests.support.stub_nodes import told
@@ -59,7 +60,9 @@ def test_an_operator_that_was_away_while_runs_ended_gives_them_their_verdicts(
         for manifest in manifests:
             reaches_phase(cluster, namespace, manifest["metadata"]["name"], "Running")
         reaches_phase(cluster, namespace, "hangs", "Running")
-    cluster.kubectl("delete", "disttest", "hangs", "-n", namespace, "--cascade=foreground", "--timeout=60s")
+    cluster.kubectl(
+        "delete", "disttest", "hangs", "-n", namespace, "--cascade=foreground", f"--timeout={patience.whole(60)}s"
+    )
     assert cluster.find("pods", namespace, "disttest.dev/name=hangs") == []
     cluster.wait_until("all pods have ended", lambda: not going(cluster, namespace), 30)
     assert {(one.get("status") or {}).get("verdict") for one in cluster.find("disttests", namespace)} == {None}

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from tests.support import patience
 from tests.support.cluster import Cluster, Manifest
 from tests.support.deletions import Deletions
 from tests.support.operator import OperatorProcess, disttest, finished, run_counts
@@ -51,7 +52,7 @@ def test_what_is_deleted_by_hand_of_a_finished_run_is_not_made_anew(
     cluster.apply(disttest(namespace, "done", template=told()))
     status = finished(cluster, namespace, "done")
     for what in ("job/done-a1", "service/done-a1", f"configmap/{status['report']['configMap']}"):
-        cluster.kubectl("delete", what, "-n", namespace, "--cascade=foreground", "--timeout=60s")
+        cluster.kubectl("delete", what, "-n", namespace, "--cascade=foreground", f"--timeout={patience.whole(60)}s")
     cluster.kubectl("annotate", "disttest", "done", "-n", namespace, "look=again")
     cluster.apply(disttest(namespace, "after", template=told()))
     finished(cluster, namespace, "after")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from disttest_contract.report import Report
+from tests.support import patience
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator, disttest, finished, ledger
 from tests.support.stub_nodes import told
@@ -31,7 +32,9 @@ def test_the_newest_reports_of_a_series_stay_when_their_runs_go_until_the_series
     newest = cluster.wait_until("the others were given back", lambda: two_are_listed(cluster, namespace), 20)
     assert sorted(reports(cluster, namespace)) == [f"{name}-report" for name in names], "no run loses its report"
 
-    cluster.kubectl("delete", "dt", newest[0], "-n", namespace, "--cascade=foreground", "--timeout=60s")
+    cluster.kubectl(
+        "delete", "dt", newest[0], "-n", namespace, "--cascade=foreground", f"--timeout={patience.whole(60)}s"
+    )
     cluster.kubectl("delete", "dt", *set(names) - {newest[0]}, "-n", namespace)
     cluster.wait_until(
         "only those that are kept are there", lambda: sorted(reports(cluster, namespace)) == newest_of(newest)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
+from tests.support import patience
 from tests.support.cluster import Cluster
 from tests.support.operator import (
     OperatorProcess,
@@ -146,7 +147,9 @@ def test_deletion_in_the_foreground_returns_when_the_pods_are_gone(
     cluster.apply(config_map(namespace, "slow", SLOW))
     cluster.apply(disttest(namespace, "deleted", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
     reaches_phase(cluster, namespace, "deleted", "Running")
-    cluster.kubectl("delete", "dt", "deleted", "-n", namespace, "--cascade=foreground", "--timeout=60s")
+    cluster.kubectl(
+        "delete", "dt", "deleted", "-n", namespace, "--cascade=foreground", f"--timeout={patience.whole(60)}s"
+    )
     assert cluster.find("pods", namespace) == []
     assert cluster.find("jobs", namespace) == []
     assert run_counts(ledger(cluster, namespace, "adhoc")) == {}, "a run deleted before its verdict is not counted"

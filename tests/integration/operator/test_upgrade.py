@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from disttest_contract.report import Report
-from tests.support import audit, nightly, previous
+from tests.support import audit, nightly, patience, previous
 from tests.support.cluster import Cluster, Manifest, fresh_cluster, say_aloud
 from tests.support.operator import Status, config_map, disttest, finished, ledger, reaches_phase, run_counts
 from tests.support.shell import Shell
@@ -213,7 +213,9 @@ def go_through(cluster: Cluster, namespace: str) -> None:
     for name in sorted(OPEN):
         finished(cluster, namespace, name, SECONDS)
     cluster.wait_until("the ledger is settled", lambda: ledger(cluster, namespace, SERIES).get("pending") == [], 20)
-    cluster.kubectl("wait", "-n", namespace, "job/running", "--for=condition=Complete", "--timeout=30s")
+    cluster.kubectl(
+        "wait", "-n", namespace, "job/running", "--for=condition=Complete", f"--timeout={patience.whole(30)}s"
+    )
 
 
 def test_what_has_ended_stays_word_for_word(upgraded: Upgraded) -> None:

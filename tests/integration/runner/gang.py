@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from disttest_contract.progress import Progress
 from disttest_contract.report import CaseResult, Report, SuiteResult
 from disttest_contract.thresholds import Threshold
 from disttest_runner import gpus
+from tests.support import patience
 
 MARK = "RUNNER_TEST_MARK"  # in the environment of every process of a gang
 # As pods with gpusPerNode 0 have it. Where there is no GPU the runner itself must notice.
@@ -51,9 +51,9 @@ def make_plan(
         backend="gloo",
         spread=spread,
         suites=suites,
-        join_seconds=join_seconds,
-        case_seconds=case_seconds,
-        run_seconds=run_seconds,
+        join_seconds=patience.whole(join_seconds),
+        case_seconds=patience.whole(case_seconds),
+        run_seconds=patience.whole(run_seconds),
         flaky_retries=flaky_retries,
         artifacts=artifacts,
         thresholds=tuple(thresholds),
@@ -138,11 +138,14 @@ class Gang:
 
     def wait(self, seconds: float = END_SECONDS) -> dict[int, int]:
         """Exit codes, once all agents have ended by themselves."""
-        deadline = time.monotonic() + seconds
-        codes = {index: agent.wait(max(0.1, deadline - time.monotonic())) for index, agent in self.agents.items()}
+        wait_for(lambda: not self._running(), f"agents {self._running()} did not end", seconds, lambda: self.text)
+        codes = {index: agent.wait() for index, agent in self.agents.items()}
         for reader in self._readers:
             reader.join(5)
         return codes
+
+    def _running(self) -> list[int]:
+        return [index for index, agent in self.agents.items() if agent.poll() is None]
 
     def report(self) -> Report:
         return Report.loads(frames.decode("\n".join(self.log), self.nonce))
@@ -203,10 +206,7 @@ def marked(mark: str) -> list[tuple[int, str]]:
 def wait_for(
     condition: Callable[[], bool], problem: str, seconds: float, details: Callable[[], str] = lambda: ""
 ) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{problem} within {seconds} s\n{details()}"
-        time.sleep(0.02)
+    patience.wait_until(problem, condition, seconds, details=details)
 
 
 def only_suite(report: Report) -> SuiteResult:

@@ -14,6 +14,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import Report
 from tests.integration.runner.gang import MARK, marked, wait_for
+from tests.support import patience
 
 HEAD = "apiVersion: disttest.dev/v1alpha1\nkind: DistTest\nmetadata: {{name: {name}}}\nspec:\n"
 SPEC = "  nodes: 2\n  gpusPerNode: 0\n  ranksPerNode: 1\n  suites: [{{name: mine, configMap: {{name: files}}}}]\n"
@@ -51,7 +52,7 @@ def start(tmp_path: Path, environ: dict[str, str]) -> Start:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=patience.stretched(120))
     return process.returncode, output
 
 
@@ -152,7 +153,7 @@ def test_ctrl_c_ends_everything_and_keeps_what_is_known(start: Start, tmp_path: 
     reader.start()
     wait_for(lambda: any("asleep" in line for line in lines), "nobody fell asleep", 40, lambda: "".join(lines))
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 20
+    assert process.wait(patience.stretched(10)) == 20
     reader.join(5)
     output.close()
     report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())

@@ -19,6 +19,7 @@ from disttest_contract.report import Report
 from disttest_contract.suites import BUILTIN
 from tests.integration.runner import pretended_gpus
 from tests.integration.runner.gang import MARK, marked, wait_for
+from tests.support import patience
 
 # Of the operator and the other commands: what `disttest run` needs is in the extra `runner`.
 OTHERS = ("kubernetes", "kopf", "aiohttp", "prometheus_client", "urllib3", "msgspec", "jsonschema", "cryptography")
@@ -81,7 +82,7 @@ def run(tmp_path: Path, environ: dict[str, str]) -> Run:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=patience.stretched(120),
             check=False,
         )
         return done.returncode, done.stdout
@@ -259,7 +260,7 @@ class Terminal:
         os.close(descriptor)
 
     def wait(self) -> int:
-        code = self.process.wait(60)
+        code = self.process.wait(patience.stretched(60))
         self._reader.join(5)
         return code
 

@@ -9,6 +9,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_runner.orders import MIN_COLLECT_SECONDS
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of, wait_for
+from tests.support import patience
 
 SUITE = """
 import subprocess, time
@@ -61,7 +62,7 @@ def test_sigterm_ends_the_leader_with_a_report_of_what_is_known(gang: Gang) -> N
     gang.agents[0].send_signal(signal.SIGTERM)
     check_partial_report(gang, Verdict.INFRA_FAILED, Reason.TERMINATED)
     assert gang.wait() == {0: 20, 1: 20}
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < patience.stretched(5)
     assert gang.summary(1).reason is Reason.TERMINATED
 
 
@@ -84,7 +85,7 @@ def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: Gang)
 @pytest.mark.soak  # the table of faults has it too
 def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
     gang.agents[1].kill()
-    gang.agents[0].wait(10)
+    gang.agents[0].wait(patience.stretched(10))
     report = gang.report()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.GANG_LOST)
     assert "node index 1 (pod tried-1 on local-1): the agent went away" in report.message
@@ -95,7 +96,7 @@ def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
 
 def test_agents_that_lose_their_leader_say_so(gang: Gang) -> None:
     gang.agents[0].kill()
-    assert gang.agents[1].wait(10) == 20
+    assert gang.agents[1].wait(patience.stretched(10)) == 20
     summary = gang.summary(1)
     assert (summary.verdict, summary.reason) == (Verdict.INFRA_FAILED, Reason.GANG_LOST)
     assert "the leader at 127.0.0.1 went away" in summary.message
@@ -114,7 +115,7 @@ def test_agents_that_lose_their_leader_say_so(gang: Gang) -> None:
 def test_the_deadline_of_the_run_leaves_the_rest_not_run(gang: Gang) -> None:
     check_partial_report(gang, Verdict.TIMED_OUT, Reason.RUN_DEADLINE)
     assert gang.wait() == {0: 10, 1: 10}
-    assert "within 25 s" in gang.report().message
+    assert f"within {gang.plan.run_seconds} s" in gang.report().message
 
 
 def test_a_killed_zygote_is_replaced_and_the_cases_that_are_left_run(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from disttest_runner.wire import Channel, Message
 from tests.integration.runner import pretended_gpus
 from tests.integration.runner.gang import Gang, builtin, case, make_plan, suite_of
 from tests.integration.runner.pretended_gpus import Pretended
+from tests.support import patience
 
 pytestmark = pytest.mark.skipif(pretended_gpus.COMPILER is None, reason="no C compiler here")
 WARM_SECONDS = 240  # a busy machine may need most of it
@@ -39,7 +40,7 @@ def warm(modules: Iterable[str], own: Mapping[str, str] = MappingProxyType({})) 
     zygote = nursery.start_zygote(tuple(modules), own)
     try:
         zygote.control.setblocking(True)
-        zygote.control.settimeout(WARM_SECONDS)
+        zygote.control.settimeout(patience.stretched(WARM_SECONDS))
         message = Channel(zygote.control).receive()
         assert message is not None, os.read(zygote.output, 1 << 16).decode()
         return zygote.process.pid, message
@@ -84,7 +85,7 @@ def test_a_zygote_that_asked_the_driver_is_noticed(tmp_path: Path, gpus: Pretend
     command = [sys.executable, "-m", nursery.PROGRAM, *arguments]
     with ours, theirs, subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()]) as process:
         try:
-            ours.settimeout(WARM_SECONDS)
+            ours.settimeout(patience.stretched(WARM_SECONDS))
             message = Channel(ours).receive()
         finally:
             process.kill()

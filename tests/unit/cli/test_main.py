@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from disttest_cli.main import main
+from tests.support import patience
 from tests.support.runs import a_report
 
 PROGRAM = """
@@ -27,7 +28,9 @@ print(code, *sorted({{"torch", "kubernetes", "urllib3", "disttest_runner"}} & im
 def ended(*arguments: str, absent: tuple[str, ...] = ()) -> tuple[str, str]:
     """Exit code and which of the large packages were imported, and the errors; in a process without `absent`."""
     program = PROGRAM.format(absent=absent, arguments=list(arguments))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=patience.stretched(60)
+    )
     return done.stdout.splitlines()[-1], done.stderr
 
 
@@ -68,7 +71,7 @@ def test_who_stops_reading_ends_the_command_as_a_shell_expects(tmp_path: Path) -
             stdout=pipe,
             stderr=subprocess.PIPE,
             check=False,
-            timeout=60,
+            timeout=patience.stretched(60),
         )
     assert (done.returncode, done.stderr) == (141, b"")
 

@@ -20,6 +20,7 @@ from disttest_cli.screen import outputs, rendering, terminal
 from disttest_cli.screen.outputs import Output
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
+from tests.support import patience
 from tests.support import report_samples as samples
 from tests.support.canned import NAMESPACE, Server
 from tests.unit.cli.test_stored import FINISHED, NAME, REPORT, a_config_map, a_run
@@ -205,5 +206,7 @@ sys.exit(main(["report", "-f", "-", "-o", "markdown"]))
 
 def test_a_report_on_standard_input_needs_neither_kubernetes_nor_a_template() -> None:
     raw: Any = gzip.compress(REPORT.dumps())
-    done = subprocess.run([sys.executable, "-c", PROGRAM], input=raw, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=raw, capture_output=True, check=True, timeout=patience.stretched(60)
+    )
     assert done.stdout.decode().startswith("# ❌ Hung")

@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 from disttest_operator import pairs, scrapes, servers
 from disttest_operator.certificates import RENEWED_BEFORE, VALID, Certificate
 from disttest_operator.pairs import Pair
+from tests.support import patience
 
 NAMES = ("disttest-operator", "disttest-operator.disttest-system.svc")
 NOW = datetime.now(UTC)  # of the handshakes too: certificates are checked by the real clock
@@ -327,7 +328,7 @@ def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(
         notes = Notes()
         certificate = Certificate(directory, names=NAMES, clock=clock, notes=notes)
         keeping = asyncio.create_task(certificate.keep(look_seconds=0.001))
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(patience.stretched(DEADLINE_SECONDS)):
             await failed.wait()
             notes.is_shown.clear()
             put(directory, pair())

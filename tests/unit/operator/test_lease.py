@@ -9,10 +9,12 @@ from disttest_operator.core.views import Body
 from disttest_operator.lease import NAME, Elector, Timing, since_boot
 from disttest_operator.ports import Kind
 from disttest_runner.compat import override
+from tests.support import patience
 from tests.support.fake_cluster import FakeCluster
 
-FAST = Timing(duration_seconds=0.6, renew_seconds=0.1, retry_seconds=0.05)
-DEADLINE_SECONDS = 5
+SLOWER = patience.slowdown()
+FAST = Timing(duration_seconds=0.6 * SLOWER, renew_seconds=0.1 * SLOWER, retry_seconds=0.05 * SLOWER)
+DEADLINE_SECONDS = 5 * SLOWER
 
 
 class SlowToAnswer(FakeCluster):
@@ -146,8 +148,10 @@ def test_a_server_that_does_not_answer_is_told_as_such(caplog: pytest.LogCapture
         assert not mine.is_active.is_set()
 
     play(scenario)
-    assert "lease sys/disttest-operator: no answer within 0.2 s" in caplog.messages
-    assert caplog.messages[-1] == "lease sys/disttest-operator: lost: not renewed for more than 0.4 s"
+    assert f"lease sys/disttest-operator: no answer within {FAST.answer_seconds:g} s" in caplog.messages
+    assert (
+        caplog.messages[-1] == f"lease sys/disttest-operator: lost: not renewed for more than {FAST.lost_seconds:g} s"
+    )
 
 
 def test_a_short_outage_changes_nothing() -> None:

@@ -12,6 +12,7 @@ from aiohttp import web
 from disttest_operator import servers
 from disttest_operator.certificates import Certificate
 from disttest_operator.servers import BACKLOG, MOST, MOST_SHAKING_HANDS
+from tests.support import patience
 from tests.unit.operator.test_certificates import NAMES, NOW, Notes
 
 DEADLINE_SECONDS = 20
@@ -57,7 +58,7 @@ async def a_place(scheme: str) -> AsyncIterator[Place]:
     app.add_routes([web.get("/", hello)])
     runner = await servers.serve(app, "127.0.0.1:0", TLS[scheme]())
     try:
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(patience.stretched(DEADLINE_SECONDS)):
             yield Place(runner, scheme)
     finally:
         await runner.cleanup()

@@ -13,6 +13,7 @@ from kubernetes.aio import client as kube_client
 from disttest_operator.cluster import KubernetesCluster
 from disttest_operator.ports import ClusterError, Kind, RefusedError
 from disttest_operator.streams import Streams
+from tests.support import patience
 
 Answer = Callable[[web.Request, web.StreamResponse], Awaitable[None]]
 
@@ -45,7 +46,7 @@ def follow(answer: Answer, seen: list[str] | None = None, status: int = 200) -> 
             lines = cluster.follow_log("gpu-ci", "leader", prefix="MARK ", tail_lines=7, limit_bytes=1000)
             return [line async for line in lines]
 
-    return asyncio.run(asyncio.wait_for(scenario(), 10))
+    return asyncio.run(asyncio.wait_for(scenario(), patience.stretched(10)))
 
 
 def test_lines_come_as_they_are_written_and_the_log_ends_with_its_container() -> None:
@@ -101,7 +102,7 @@ def test_after_a_silence_it_ends() -> None:
             over.set()
             return lines
 
-    assert asyncio.run(asyncio.wait_for(scenario(), 10)) == ["MARK one"]
+    assert asyncio.run(asyncio.wait_for(scenario(), patience.stretched(10))) == ["MARK one"]
 
 
 def test_streams_take_no_connection_from_those_who_write() -> None:
@@ -127,4 +128,4 @@ def test_streams_take_no_connection_from_those_who_write() -> None:
                 await log.aclose()
             waiting.set()
 
-    asyncio.run(asyncio.wait_for(scenario(), 10))
+    asyncio.run(asyncio.wait_for(scenario(), patience.stretched(10)))

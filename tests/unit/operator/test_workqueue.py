@@ -1,6 +1,7 @@
 import asyncio
 
 from disttest_operator.workqueue import BACKOFF_MAX_SECONDS, WorkQueue
+from tests.support import patience
 
 
 def test_a_key_waits_once_and_runs_again_if_it_was_added_meanwhile() -> None:
@@ -15,7 +16,7 @@ def test_a_key_waits_once_and_runs_again_if_it_was_added_meanwhile() -> None:
         await asyncio.sleep(0)
         assert not taker.done(), "never twice at a time"
         queue.done("a")
-        assert await asyncio.wait_for(taker, 1) == "a"
+        assert await asyncio.wait_for(taker, patience.stretched(5)) == "a"
         queue.done("a")
         assert len(queue) == 0
         assert queue.idle.is_set()
@@ -43,7 +44,7 @@ def test_a_plan_replaces_the_plan_before_it() -> None:
         queue: WorkQueue[str] = WorkQueue()
         queue.add_after("a", 3600)
         queue.add_after("a", 0.0)
-        assert await asyncio.wait_for(queue.take(), 1) == "a"
+        assert await asyncio.wait_for(queue.take(), patience.stretched(5)) == "a"
         queue.done("a")
         queue.add_after("a", 0.0)
         queue.add("a")
@@ -67,7 +68,7 @@ def test_what_others_plan_for_a_key_while_it_runs_holds() -> None:
             queue.add_after("a", planned_seconds)
             queue.succeeded("a", again_seconds)
             queue.done("a")
-            assert await asyncio.wait_for(queue.take(), 1) == "a"
+            assert await asyncio.wait_for(queue.take(), patience.stretched(5)) == "a"
             queue.succeeded("a", None)
             queue.done("a")
         await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ import pytest
 from release import audit, vulnerabilities
 from release.pins import Pin
 from release.vulnerabilities import FOUND, NOT_CHECKED, NOTHING_KNOWN, Acceptance, Answer, Finding
+from tests.support import patience
 
 TODAY = date(2026, 11, 22)
 BAD = Finding(package="some", version="1.0", names=("PYSEC-1", "CVE-1"), fixed=("1.1",))
@@ -192,7 +193,7 @@ def test_the_scanner_reads_what_is_compiled(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps(content))
     folder = Path(__file__).resolve().parents[3] / "devcluster/kubedev"
     command = [str(built[-1]), "-C", str(folder), "-db", tmp_path.as_uri(), "-scan", "package", "-format", "json", "."]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patience.stretched(120), check=True)
     found = vulnerabilities.of_go(done.stdout, "kubedev", "").findings
     assert {one.package for one in found} == {"kubedev: golang.org/x/net"}
 

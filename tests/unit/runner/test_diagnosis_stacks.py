@@ -10,6 +10,7 @@ import pytest
 from disttest_runner.diagnosis import stacks, states
 from disttest_runner.diagnosis.stacks import Place
 from disttest_runner.diagnosis.states import State
+from tests.support import patience
 
 SITE = "/venv/lib/python3.11/site-packages"
 WATCHER = f"""Thread 0x00007f01 (most recent call first):
@@ -96,12 +97,12 @@ def test_the_format_is_that_of_this_python() -> None:
 
     def sleeper() -> None:
         answered.set()
-        asked.wait(30)
+        asked.wait(patience.stretched(30))
 
     thread = threading.Thread(target=sleeper)
     thread.start()
     try:
-        assert answered.wait(30)
+        assert answered.wait(patience.stretched(30))
         with tempfile.TemporaryFile() as file:
             faulthandler.dump_traceback(file, all_threads=True)
             file.seek(0)

@@ -19,6 +19,7 @@ from disttest_runner.diagnosis.recorder import Trace
 from disttest_runner.diagnosis.seen import STACK_BYTES, Seen
 from disttest_runner.diagnosis.states import State
 from disttest_runner.diagnosis.witness import Witness
+from tests.support import patience
 
 STACK = 'Thread 0x01 (most recent call first):\n  File "/tests/test_it.py", line 40 in test_hang\n'
 GROUP = ["gloo", "0", "default_pg", 0, "0-3", 5, [[5, "all_reduce", "float32[1]", 1, 0, 0]]]
@@ -29,9 +30,9 @@ ANSWER = [{"op": "stack", "text": STACK}, {"op": "trace", "trace": [GROUP], "pro
 def process() -> Iterator[subprocess.Popen[bytes]]:
     """Sleeps, and lets SIGUSR1 pass."""
     process = subprocess.Popen(["sh", "-c", "trap '' USR1; exec sleep 1000"])
-    deadline = time.monotonic() + 20
+    deadline = patience.Deadline(20)
     while not Path(f"/proc/{process.pid}/cmdline").read_bytes().startswith(b"sleep"):
-        assert time.monotonic() < deadline
+        assert not deadline.has_passed()
     yield process
     process.kill()
     process.wait()

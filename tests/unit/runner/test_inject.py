@@ -18,6 +18,7 @@ from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_runner import inject, injected
 from disttest_runner.nursery import found_by_children
+from tests.support import patience
 
 PYTHON_36 = (3, 6)
 Start = Callable[..., subprocess.CompletedProcess[str]]
@@ -49,7 +50,9 @@ def run(*words: str | Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     *arguments, environ = words
     assert isinstance(environ, Mapping)
     command = [sys.executable, "-S", *map(str, arguments)]
-    return subprocess.run(command, env=dict(environ), capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(
+        command, env=dict(environ), capture_output=True, text=True, check=False, timeout=patience.stretched(60)
+    )
 
 
 def test_sources_are_copied_and_nothing_that_fits_one_python_only(copied: Path) -> None:
@@ -86,7 +89,7 @@ def test_half_a_copy_is_made_whole_by_another(tmp_path: Path) -> None:
 )
 def test_a_place_that_cannot_be_written_to_ends_with_a_sentence(place: str, words: str) -> None:
     command = [sys.executable, "-m", "disttest_runner.inject", place]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=patience.stretched(60))
     assert done.returncode == ExitCode.INFRASTRUCTURE
     assert done.stdout.startswith(f"the runner cannot be copied to {place}: {words}")
     assert (done.stdout.count("\n"), done.stderr) == (1, "")

@@ -4,6 +4,7 @@ import asyncio
 
 from disttest_runner.inside import join
 from disttest_runner.wire import Lines
+from tests.support import patience
 
 
 async def conversation() -> tuple[list[str], list[str]]:
@@ -26,7 +27,7 @@ async def conversation() -> tuple[list[str], list[str]]:
     other.write(b"hello\n")
     one.close()
     one.write(b"too late\n")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience.stretched(20)):
         await both_lost
     return seen
 

@@ -3,6 +3,7 @@
 import asyncio
 
 from disttest_runner.pulse import BEATS, Pulse
+from tests.support import patience
 
 SILENCE_SECONDS = 0.2
 SILENT, TALKING = 1, 2
@@ -24,7 +25,7 @@ async def watched(lives: int) -> tuple[list[tuple[int, str]], int]:
     pulse.hear(SILENT)
     pulse.hear(TALKING)
     pulse.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience.stretched(20)):
         await is_over.wait()
     pulse.stop()
     return lost, beats

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from disttest_runner import switchboard, wire
 from disttest_runner.switchboard import Switchboard
+from tests.support import patience
 from tests.unit.runner.test_door import PLAN, agent
 
 MAX_STRANGERS = 16  # few: both ends of each connection are files of this process
@@ -29,7 +30,7 @@ async def door(said: list[str]) -> AsyncIterator[tuple[Switchboard, Callable[[],
         return opened[-1]
 
     try:
-        async with asyncio.timeout(CLOSED_WITHIN_SECONDS):
+        async with asyncio.timeout(patience.stretched(CLOSED_WITHIN_SECONDS)):
             yield board, knock
     finally:
         for _, writer in opened:

@@ -15,6 +15,7 @@ from disttest_runner import wire
 from disttest_runner.log import Log
 from disttest_runner.termination import TerminationMessage
 from disttest_runner.wire import Channel, Lines, WireError, pack, unpack
+from tests.support import patience
 
 
 def test_a_message_is_one_line_and_comes_back() -> None:
@@ -63,9 +64,9 @@ async def lines_from(*chunks: bytes, limit: int) -> tuple[list[bytes], bool]:
                 break
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        deadline = loop.time() + 2
+        deadline = patience.Deadline(10)
         expected = b"".join(chunks).count(b"\n")
-        while len(got) < expected and not lines.is_lost and loop.time() < deadline:  # noqa: ASYNC110 - no event
+        while len(got) < expected and not lines.is_lost and not deadline.has_passed():  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.005)
         lost = lines.is_lost
         lines.close()

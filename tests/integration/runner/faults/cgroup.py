@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+from tests.support import patience
+
 ROOT = Path("/sys/fs/cgroup")
 REMOVE_SECONDS = 5.0
 
@@ -58,13 +60,13 @@ class Cgroup:
 
     def __exit__(self, *_: object) -> None:
         """Processes that ended a moment ago may still be counted."""
-        deadline = time.monotonic() + REMOVE_SECONDS
+        deadline = patience.Deadline(REMOVE_SECONDS)
         while self.path.exists():
             for pid in _read(self.path / "cgroup.procs").split():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), 9)
             with contextlib.suppress(OSError):
                 self.path.rmdir()
-            if time.monotonic() > deadline:
+            if deadline.has_passed():
                 raise RuntimeError(f"{self.path} cannot be removed")
             time.sleep(0.02)

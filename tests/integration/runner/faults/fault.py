@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from disttest_contract.report import CaseResult, Report, SuiteResult
+from tests.support import patience
 
 
 class After(StrEnum):
@@ -55,7 +56,7 @@ def problems(fault: Fault, found: Found) -> list[str]:
         if is_ != expected
     ]
     wrong += [f"the message lacks {words!r}" for words in fault.words if words not in found.message]
-    if found.seconds > fault.limit_seconds:
+    if found.seconds > patience.stretched(fault.limit_seconds):
         wrong.append(f"it took {found.seconds:.1f} s, expected at most {fault.limit_seconds:g}")
     return wrong
 

@@ -13,6 +13,7 @@ from tests.integration.runner.faults.fault import After, Fault, Found, word
 from tests.integration.runner.faults.proxy import Proxy
 from tests.integration.runner.faults.trial import Trial
 from tests.integration.runner.gang import Gang, make_plan, suite_of, wait_for
+from tests.support import patience
 
 SILENCE_SECONDS = 3
 JOIN_SECONDS = 20
@@ -49,7 +50,9 @@ def _ends(fault: Fault, strike: Callable[[Gang], None], survivor: int) -> Callab
     """Strike when all are asleep, and see what the surviving agent says."""
 
     def show(folder: Path) -> dict[str, Found]:
-        gang = Gang(_plan(folder), folder, environ={environment.SILENCE_SECONDS: str(SILENCE_SECONDS)})
+        gang = Gang(
+            _plan(folder), folder, environ={environment.SILENCE_SECONDS: str(patience.stretched(SILENCE_SECONDS))}
+        )
         try:
             return {fault.name: _struck(gang, strike, survivor)}
         finally:
@@ -62,7 +65,7 @@ def _struck(gang: Gang, strike: Callable[[Gang], None], survivor: int) -> Found:
     _asleep(gang)
     started = time.monotonic()
     strike(gang)
-    gang.agents[survivor].wait(60)
+    gang.agents[survivor].wait(patience.stretched(60))
     seconds = time.monotonic() - started
     if survivor == 0:
         return _of_report(gang.report(), seconds)
@@ -101,7 +104,7 @@ STALL = Fault(
 )  # fmt: skip
 NEVER = Fault(
     name="a pod never comes", outcome="InfraFailed RendezvousTimeout",
-    words=("node index 1 of 2 did not join within 2 s",), limit_seconds=2 + SOON, after=After.ENDS,
+    words=("node index 1 of 2 did not join within",), limit_seconds=2 + SOON, after=After.ENDS,
 )  # fmt: skip
 LATE = Fault(name="a pod comes late", outcome="Passed AllCasesPassed", limit_seconds=JOIN_SECONDS, after=After.GOES_ON)
 TWICE = Fault(
@@ -116,7 +119,7 @@ def _show_stall(folder: Path) -> dict[str, Found]:
         gang = Gang(
             _plan(folder),
             folder,
-            environ={environment.SILENCE_SECONDS: str(SILENCE_SECONDS)},
+            environ={environment.SILENCE_SECONDS: str(patience.stretched(SILENCE_SECONDS))},
             own={1: {environment.LEADER: f"127.0.0.1:{proxy.port}"}},
             indexes=(),
         )
@@ -125,7 +128,7 @@ def _show_stall(folder: Path) -> dict[str, Found]:
             for index in range(2):
                 gang.start(index)
             found = _struck(gang, lambda _: proxy.stall(), 0)
-            gang.agents[1].wait(SILENCE_SECONDS * 2 + 10)
+            gang.agents[1].wait(patience.stretched(SILENCE_SECONDS * 2 + 10))
             said = gang.summary(1).message
             if "has said nothing" not in said:
                 found = Found(outcome=f"agent 1 said {said!r}", seconds=found.seconds, after=found.after)
@@ -167,7 +170,7 @@ def test_waits():
         gang.wait_for_line("joined after")
         started = time.monotonic()
         own = {environment.TERMINATION_LOG: str(folder / "second"), environment.POD_UID: "second"}
-        code = gang.start(1, key=2, **own).wait(30)
+        code = gang.start(1, key=2, **own).wait(patience.stretched(30))
         seconds = time.monotonic() - started
         second = gang.read_summary(folder / "second")
         door.touch()
