@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import pytest
 
 from disttest_runner import collection, orders, processes, sources, upstream
+from disttest_runner.assertions import FullDiffs
 from disttest_runner.diagnosis.watcher import Watcher
 from disttest_runner.fixtures import Fixtures
 from disttest_runner.generation import Generation
@@ -52,7 +53,7 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
         channel, enter_case, tidy.why_stale, order.cases, folder=order.directory if order.in_repository else ""
     )
     upstream.install(generation)
-    plugins = [upstream.ImportOrder(), lock_step, tidy, Fixtures(generation)]
+    plugins = [upstream.ImportOrder(), lock_step, tidy, FullDiffs(), Fixtures(generation)]
     plugins += [upstream.SinglesOnce(order.rank)] if order.root else []
     with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
         try:

@@ -11,6 +11,7 @@ import pytest
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
 from disttest_runner import chosen, collection, lean, repetition
+from disttest_runner.assertions import without_hints
 from disttest_runner.blame import IDLE
 from disttest_runner.fixtures import MEASURED
 from disttest_runner.wire import LINE_BYTES, Channel, pack
@@ -158,7 +159,7 @@ def classify(report: pytest.TestReport) -> tuple[Word, str] | None:
     """What one phase's report says of its case, if anything."""
     expected = getattr(report, "wasxfail", None)
     if report.failed:
-        return (Outcome.FAILED if report.when == "call" else Outcome.ERRORED), report.longreprtext
+        return (Outcome.FAILED if report.when == "call" else Outcome.ERRORED), without_hints(report.longreprtext)
     if report.skipped and expected is not None:
         return Outcome.XFAILED, str(expected).removeprefix("reason: ")
     if report.skipped:
