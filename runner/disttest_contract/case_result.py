@@ -96,6 +96,7 @@ class CaseResult:
     signal: str = ""  # SIGSEGV …, when a rank was killed by one
     exit_code: int | None = None  # when a rank left by itself
     stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
+    logs: Mapping[int, str] = field(default_factory=dict)  # rank -> log records and warnings, of one that failed
     diagnosis: Diagnosis | None = None  # of a case in which ranks waited for each other
     earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
     measurements: tuple[Measurement, ...] = ()
@@ -128,6 +129,7 @@ class CaseResult:
             "byRank": [group.to_json() for group in self.by_rank],
             "signal": self.signal,
             "stacks": {str(rank): text for rank, text in self.stacks.items()},
+            "logs": {str(rank): text for rank, text in self.logs.items()},
             "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
             "earlier": [one.to_json() for one in self.earlier],
             "measurements": [one.to_json() for one in self.measurements],
@@ -152,6 +154,7 @@ class CaseResult:
             signal=str(data.get("signal", "")),
             exit_code=numeric.whole(data["exitCode"]) if data.get("exitCode") is not None else None,
             stacks={ranks.read_one(rank): str(text) for rank, text in data.get("stacks", {}).items()},
+            logs={ranks.read_one(rank): str(text) for rank, text in data.get("logs", {}).items()},
             diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
             earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
             measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),

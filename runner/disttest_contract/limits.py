@@ -15,6 +15,7 @@ MESSAGE_BYTES = 4096  # of one case in the report
 FAILURE_MESSAGE_BYTES = 512  # of one case in a status
 RANK_GROUPS = 16  # of one case: ranks that ended alike
 RANK_MESSAGE_BYTES = 2048  # of one of them: 32 KiB of one case
+RANK_LOG_BYTES = 2048  # log records and warnings of a case, of each of as many ranks
 CASE_ID_BYTES = 512  # where there is no room for more; a checksum of the whole follows
 FRAME_LINE_BYTES = 4096  # of one line of the framed report: below the 16 KiB at which container runtimes split lines
 PLAN_BYTES = 120 << 10  # of the plan's variable: Linux starts no program with one of more than 128 KiB

@@ -22,6 +22,7 @@ NODES = 8
 MEASUREMENTS = 256  # of the whole report
 SENTENCES = ("summary", "artifacts")  # of a diagnosis
 BY_RANK = "byRank"
+BY_ONE_RANK = frozenset({"stacks", "logs"})
 TRIMMED = "trimmed"
 BETWEEN = "; "
 
@@ -110,8 +111,8 @@ def _cut_good_messages(report: Json) -> None:
 
 def _cut_stacks(report: Json) -> None:
     for case in _cases(report):
-        if "stacks" in case:
-            case["stacks"] = {rank: limits.cut(text, STACK_BYTES) for rank, text in case["stacks"].items()}
+        for name in BY_ONE_RANK & case.keys():
+            case[name] = {rank: limits.cut(text, STACK_BYTES) for rank, text in case[name].items()}
         if "diagnosis" in case:
             case["diagnosis"] = {key: case["diagnosis"][key] for key in SENTENCES if key in case["diagnosis"]}
 
@@ -130,7 +131,8 @@ def _cut_ranks(report: Json) -> None:
 
 def _cut_messages(report: Json) -> None:
     for case in _cases(report):
-        case.pop("stacks", None)
+        for name in BY_ONE_RANK:
+            case.pop(name, None)
         for group in case.get(BY_RANK, ()):
             group.pop("message", None)
         for one in (case, *case.get("earlier", ())):
@@ -166,12 +168,12 @@ def _drop_good_cases(report: Json) -> None:
 # What is left out, in words, and how. `docs/runner.md` has the table.
 RULES: tuple[tuple[str, Callable[[Json], None]], ...] = (
     ("messages of cases that did not fail", _cut_good_messages),
-    (f"stacks beyond {STACK_BYTES} bytes, and all of a diagnosis but its sentence", _cut_stacks),
+    (f"stacks and logs beyond {STACK_BYTES} bytes, and all of a diagnosis but its sentence", _cut_stacks),
     (
         f"ranks beyond {RANKS} and nodes beyond {NODES} of a case, messages of ranks beyond {RANK_MESSAGE_BYTES} bytes",
         _cut_ranks,
     ),
-    (f"stacks, messages of ranks, other messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes", _cut_messages),
+    (f"stacks, logs, messages of ranks, other messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes", _cut_messages),
     ("measurements but the slowest of each collective, type and size", _cut_measurements),
     ("cases that did not fail", _drop_good_cases),
 )

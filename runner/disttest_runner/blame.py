@@ -55,12 +55,13 @@ IDLE: Final = "idle"  # on the wire, in the place of an outcome
 class Said:
     outcome: Outcome | None  # None: the rank has no part in this case and does not vote
     message: str
+    log: str = ""  # records and warnings, of one that failed
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Self:
-        """From the wire: outcome and message; raises ValueError for what is no outcome."""
-        outcome, message = words
-        return cls(None if outcome == IDLE else Outcome(outcome), message)
+        """From the wire: outcome, message and log, if there is one; raises ValueError for what is no outcome."""
+        outcome, *texts = words
+        return cls(None if outcome == IDLE else Outcome(outcome), *texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

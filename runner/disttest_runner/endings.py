@@ -41,7 +41,15 @@ def judge_case(case_id: str, evidence: Evidence, world: World, at: float | None 
     """Who is to blame, how it ended for each, and when it had begun."""
     result = blame.judge_case(case_id, evidence, world)
     by_rank = groups(_each(result, evidence, world), world, blamed=result.ranks)
+    result = replace(result, logs=_logs(result, evidence))
     return replace(result, by_rank=by_rank, at=None if result.outcome is Outcome.NOT_RUN else at)
+
+
+def _logs(result: CaseResult, evidence: Evidence) -> dict[int, str]:
+    """Of ranks to blame first, then of the others that have some."""
+    first = dict.fromkeys([*result.ranks, *sorted(evidence.said)])
+    found = {rank: said.log for rank in first if (said := evidence.said.get(rank)) and said.log}
+    return dict(list(found.items())[: limits.RANK_GROUPS])
 
 
 def judge_late_exits(before: CaseResult, exits: Mapping[int, int], world: World) -> CaseResult:

@@ -26,7 +26,13 @@ def done(message: Message) -> Message:
         raise ValueError(f"a case lasted {message['seconds']} s")
     if "measured" in message:
         measurements.read(message["measured"])
-    return {**message, "message": _end(message["message"])}
+    log = {"log": str(message["log"])[-limits.RANK_LOG_BYTES :]} if "log" in message else {}
+    return {**message, **log, "message": _end(message["message"])}
+
+
+def words(message: Message) -> list[str]:
+    """What goes up of a rank's result: outcome, message and its log, if it has one."""
+    return [message["outcome"], message["message"], *([message["log"]] if "log" in message else [])]
 
 
 def _end(text: Any) -> str:

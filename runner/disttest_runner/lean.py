@@ -1,5 +1,6 @@
 """What pytest does in every case although no case of the suite has asked for it: left out, since it adds up."""
 
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,7 +14,8 @@ def leave_out_logging(session: pytest.Session) -> bool:
     """Unless `caplog` or a setting wants log records. Returns whether they are left out.
 
     Pytest hangs two handlers on each logger that does not propagate, three times a case. Torch has forty of them:
-    that takes longer than everything else that pytest does for a case.
+    that takes longer than everything else that pytest does for a case. Without its handlers at the root logger Python
+    writes records to standard error, as in any program that has not configured logging.
     """
     manager = session.config.pluginmanager
     plugin = manager.get_plugin(LOGGING)
@@ -24,6 +26,8 @@ def leave_out_logging(session: pytest.Session) -> bool:
     if any("caplog" in getattr(item, "fixturenames", ()) for item in session.items) or _mentions(files, b"caplog"):
         return False
     manager.unregister(plugin)
+    for handler in (plugin.log_cli_handler, plugin.log_file_handler):  # of the session, which write nowhere
+        logging.getLogger().removeHandler(handler)
     return True
 
 

@@ -119,7 +119,7 @@ class LocalRanks:
         seen, problem = await witness.look(witnesses, witnesses.keys() - self._said.keys())
         if problem:
             self._log.say(f"warning: {problem}")
-        words = {number: [message["outcome"], message["message"]] for number, message in said.items()}
+        words = {number: heard.words(message) for number, message in said.items()}
         self._tell({"op": "stacks", "seen": {rank: one.to_json() for rank, one in seen.items()}, "said": words})
 
     async def details(self, message: Message) -> None:
@@ -229,14 +229,14 @@ class LocalRanks:
             if (
                 message["outcome"] in BAD
             ):  # its peers may wait for it in a collective: the leader must know before they end
-                self._tell({"op": "early", "rank": rank, "said": [message["outcome"], message["message"]]})
+                self._tell({"op": "early", "rank": rank, "said": heard.words(message)})
             return
         outcomes = {said["outcome"] for said in self._said.values()}
         up: dict[str, Any] = {"op": "done", "seconds": max(float(said["seconds"]) for said in self._said.values())}
         if len(outcomes) == 1 and not outcomes & BAD:  # one word for all of them
             up["all"] = [outcomes.pop(), message["message"]]
         else:
-            up["ranks"] = {number: [said["outcome"], said["message"]] for number, said in self._said.items()}
+            up["ranks"] = {number: heard.words(said) for number, said in self._said.items()}
         measured = {number: said["measured"] for number, said in self._said.items() if "measured" in said}
         if measured:
             up["measured"] = measured

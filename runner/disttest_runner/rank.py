@@ -17,6 +17,7 @@ from disttest_runner.diagnosis.watcher import Watcher
 from disttest_runner.fixtures import Fixtures
 from disttest_runner.generation import Generation
 from disttest_runner.orders import RankOrder
+from disttest_runner.records import Records
 from disttest_runner.session import LockStep
 from disttest_runner.tidy import Tidy
 from disttest_runner.wire import Channel
@@ -49,11 +50,11 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
         watcher.enter_case()
 
     tidy = Tidy(generation, show_stacks_on_signal)
-    lock_step = LockStep(
-        channel, enter_case, tidy.why_stale, order.cases, folder=order.directory if order.in_repository else ""
-    )
+    records = Records()
+    folder = order.directory if order.in_repository else ""
+    lock_step = LockStep(channel, enter_case, tidy.why_stale, order.cases, records=records, folder=folder)
     upstream.install(generation)
-    plugins = [upstream.ImportOrder(), lock_step, tidy, FullDiffs(), Fixtures(generation)]
+    plugins = [upstream.ImportOrder(), lock_step, tidy, records, FullDiffs(), Fixtures(generation)]
     plugins += [upstream.SinglesOnce(order.rank)] if order.root else []
     with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
         try:

@@ -9,11 +9,12 @@ from typing import Literal
 import pytest
 
 from disttest_contract import limits
-from disttest_contract.outcomes import Outcome
+from disttest_contract.outcomes import BAD, Outcome
 from disttest_runner import chosen, collection, lean, repetition
 from disttest_runner.assertions import without_hints
 from disttest_runner.blame import IDLE
 from disttest_runner.fixtures import MEASURED
+from disttest_runner.records import Records
 from disttest_runner.wire import LINE_BYTES, Channel, pack
 
 # How a skip's reason starts that is not a plain skip:
@@ -39,9 +40,11 @@ class LockStep:
         why_stale: Callable[[], str] = lambda: "",
         wanted: Sequence[str] = (),
         *,
+        records: Records,
         folder: str = "",
     ) -> None:
         self.channel = channel
+        self._records = records
         self._folder = folder  # that ids are relative to, if it is not pytest's rootdir
         self._wanted = wanted  # ids of the only cases that shall run; all if empty
         self._enter_case, self._why_stale = enter_case, why_stale
@@ -114,6 +117,7 @@ class LockStep:
     def _run(self, session: pytest.Session, number: int) -> None:
         items, place = session.items, number % len(session.items)
         self._outcome, self._message = None, ""
+        self._records.clear()
         self._enter_case(number)
         started = time.perf_counter()
         following = items[place + 1] if place + 1 < len(items) else None
@@ -128,6 +132,8 @@ class LockStep:
             "seconds": time.perf_counter() - started,
             "message": self._message[-limits.MESSAGE_BYTES :],
         }
+        if self._outcome in BAD and (log := self._records.text()):
+            done["log"] = log
         if measured := items[place].stash.get(MEASURED, None):
             done["measured"] = [sample.to_wire() for sample in measured]
         if stale := self._why_stale():

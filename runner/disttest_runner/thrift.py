@@ -12,8 +12,8 @@ RANK_BYTES = 16  # of one number in a list of ranks, about
 RANKS = 64
 NODES = 16
 SAID = (
-    f"stacks, messages of ranks, messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes and ranks beyond {RANKS} of "
-    f"what failed after the first {DETAIL_BYTES >> 20} MiB"
+    f"stacks, logs, messages of ranks, messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes and ranks beyond {RANKS} "
+    f"of what failed after the first {DETAIL_BYTES >> 20} MiB"
 )
 
 
@@ -40,7 +40,14 @@ def _weight(result: CaseResult) -> int:
     if not (result.message or result.by_rank):
         return 0
     seen = result.diagnosis or Diagnosis()
-    texts = [result.message, *result.stacks.values(), *seen.states.values(), *seen.native.values(), seen.ras]
+    texts = [
+        result.message,
+        *result.stacks.values(),
+        *result.logs.values(),
+        *seen.states.values(),
+        *seen.native.values(),
+        seen.ras,
+    ]
     texts += [group.message for group in result.by_rank]
     ranks = len(result.ranks) + sum(len(group.ranks) for group in result.by_rank)
     return sum(map(len, texts)) + RANK_BYTES * ranks
@@ -56,6 +63,7 @@ def _short(result: CaseResult) -> CaseResult:
         nodes=result.nodes[:NODES],
         by_rank=_without_messages(result.by_rank),
         stacks={},
+        logs={},
         diagnosis=seen,
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from disttest_runner.compat import override
 
-PROTOCOL = 2  # of agents and leader; raised with every change that an older end would misread
+PROTOCOL = 3  # of agents and leader; raised with every change that an older end would misread
 HELLO_BYTES = 16 << 10  # of a line from somebody who has not yet said who it is
 LINE_BYTES = 64 << 20  # of any other line: the longest holds the ids of a suite's cases
 READ_BYTES = 64 << 10  # at once

@@ -61,6 +61,7 @@ def a_hostile_subject() -> Subject:
         signal=NASTY,
         exit_code=NASTY,  # type: ignore[arg-type]  # a reader takes what it finds
         stacks={0: NASTY, 70000: NASTY},
+        logs={0: NASTY, 70000: NASTY},
         diagnosis=Diagnosis(summary=NASTY, states={0: NASTY}, native={1: NASTY}, ras=NASTY, artifacts=NASTY),
         earlier=(Earlier(outcome=Outcome.FAILED, seconds=-1.0, message=NASTY, ranks=(1,), nodes=(NASTY,)),),
         measurements=tuple(_measurement(bus) for bus in (float("nan"), float("inf"), -1.0, 0.0, 1e300)),

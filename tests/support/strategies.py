@@ -130,6 +130,7 @@ cases = st.builds(
     signal=texts,
     exit_code=st.none() | st.integers(-128, 255),
     stacks=st.dictionaries(st.integers(0, 511), texts, max_size=3),
+    logs=st.dictionaries(st.integers(0, 511), texts, max_size=3),
     earlier=st.lists(earlier, max_size=2).map(tuple),
     measurements=st.lists(measurements, max_size=3).map(tuple),
     quarantined=st.booleans(),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
 from disttest_cli.formats import names, plain, standing, telling
@@ -117,8 +117,10 @@ def _case(suite: SuiteResult, case: CaseResult, taken: Names, limit_bytes: int) 
     match standing.of_case(case):
         case Standing.FAILURE | Standing.ERROR as bad:
             tag = "failure" if bad is Standing.FAILURE else "error"
-            text = telling.case_body(case, limit_bytes)
+            text = telling.case_body(replace(case, logs={}), limit_bytes)
             _add(element, tag, telling.case_title(case), kind=case.outcome.value, text=text)
+            if case.logs:
+                ET.SubElement(element, "system-err").text = plain.block("\n\n".join(telling.logs_of(case)), limit_bytes)
         case Standing.SKIPPED:
             message = _why_skipped(case)
             kind = EXPECTED_FAILURE if case.outcome is Outcome.XFAILED else case.outcome.value

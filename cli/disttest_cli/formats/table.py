@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from disttest_cli.formats import bandwidth
+from disttest_cli.formats import bandwidth, telling
 from disttest_contract import harmless, limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
 from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
@@ -32,6 +32,7 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     failures = report.failures
     for suite_name, case in failures[:MAX_FAILURES]:
         lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
+        lines += _indented("\n".join(telling.logs_of(case)))
     if len(failures) > MAX_FAILURES:
         lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
     lines += _flaky(report)

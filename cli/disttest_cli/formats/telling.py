@@ -48,8 +48,13 @@ def case_body(case: CaseResult, limit_bytes: int) -> str:
     if case.diagnosis:
         parts += _stacks("stacks with C frames", case.diagnosis.native)
         parts += [f"NCCL's own account:\n{case.diagnosis.ras.strip()}"] if case.diagnosis.ras else []
+    parts += logs_of(case)
     parts += [earlier_body(number, one) for number, one in enumerate(case.earlier, start=1)]
     return plain.block("\n\n".join(parts), limit_bytes)
+
+
+def logs_of(case: CaseResult) -> list[str]:
+    return _stacks("log records and warnings", case.logs)
 
 
 def earlier_body(number: int, one: Earlier) -> str:

@@ -27,6 +27,7 @@ CRASH = CaseResult(
         RankGroup(ranks=(0, 1, 2), ending=RankEnding.UNFINISHED),
     ),
     stacks={3: "File x.py, line 1"},
+    logs={3: "WARNING  mine:x.py:1 odd"},
 )
 HANG = CaseResult(
     id="test_x.py::test_hang",

@@ -18,7 +18,8 @@ HANG = CaseResult(
         RankGroup(ranks=(2,), ending=RankEnding.FAILED, message="b"),
         RankGroup(ranks=(1, 3), ending=RankEnding.UNFINISHED),
     ),
-    stacks={0: "s" * 8000},
+    stacks={0: "s" * 4000},
+    logs={0: "l" * 4000},
     diagnosis=Diagnosis(summary="rank 0 waits", native={0: "n" * 9000}, artifacts="/artifacts/x"),
 )
 
@@ -29,7 +30,7 @@ def test_results_are_whole_until_they_weigh_too_much_and_short_from_then_on() ->
     assert thrift.said
     short = thrift.kept(HANG)
     assert (short.id, short.outcome, short.at, len(short.message.encode())) == (HANG.id, HANG.outcome, HANG.at, 512)
-    assert (len(short.ranks), len(short.nodes), dict(short.stacks)) == (64, 16, {})
+    assert (len(short.ranks), len(short.nodes), dict(short.stacks), dict(short.logs)) == (64, 16, {}, {})
     assert short.diagnosis == Diagnosis(summary="rank 0 waits", artifacts="/artifacts/x")
     assert [(group.ranks, group.ending, group.message) for group in short.by_rank] == [
         ((0, 2), "failed", ""),

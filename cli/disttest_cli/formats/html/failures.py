@@ -26,10 +26,11 @@ class Told:
     states: tuple[tuple[str, str], ...] = ()
     stacks: tuple[tuple[str, str], ...] = ()
     native: tuple[tuple[str, str], ...] = ()
+    logs: tuple[tuple[str, str], ...] = ()
 
     @property
     def characters(self) -> int:
-        texts = [text for some in (self.states, self.stacks, self.native) for _, text in some]
+        texts = [text for some in (self.states, self.stacks, self.native, self.logs) for _, text in some]
         more = [group.message for group in self.case.by_rank] + [one.message for one in self.case.earlier]
         ras = self.case.diagnosis.ras if self.case.diagnosis else ""
         return sum(map(len, [*texts, *more, self.case.message, ras]))
@@ -75,6 +76,7 @@ def tell(number: int, pair: tuple[str, CaseResult]) -> Told:
         case=case,
         states=shared(diagnosis.states, case.ranks) if diagnosis else (),
         stacks=shared(case.stacks, case.ranks),
+        logs=shared(case.logs, case.ranks),
         native=shared(diagnosis.native, case.ranks) if diagnosis else (),
     )
 
