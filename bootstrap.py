@@ -31,6 +31,13 @@ VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 INSTALLER = ROOT / "installer.txt"  # uv with its hashes, used where none is installed
 HEARTBEAT_SECONDS = 10
+# What the demo's pods import.
+IMPORTS = """
+import importlib, disttest_operator.main
+from disttest_runner import orders
+for name in (*orders.ALWAYS, *orders.OF_SUITE["fully-shard-autograd"], *orders.OF_SUITE["pipeline-schedules"]):
+    importlib.import_module(name)
+"""
 PINNED_GB = 5.35  # what uv writes for constraints.txt into an empty cache
 # Where distributions keep the system's certificates: Debian, Fedora, SUSE, Alpine.
 BUNDLES = (
@@ -296,6 +303,13 @@ def unpacked(pid: int, seconds: float) -> str:
     return f"{seconds:.0f} s, {written:.1f} of at most {PINNED_GB:.1f} GB{left}"
 
 
+def byte_code() -> None:
+    """Pods see .venv read-only: without byte code each of them would compile torch's sources again."""
+    if not any(VENV.glob("lib/python3*/site-packages/torch/__pycache__/__init__.*.pyc")):
+        command = (VENV / "bin" / "python", "-c", IMPORTS)
+        run("compiling torch to byte code", *command, environment={"PYTHONDONTWRITEBYTECODE": ""})
+
+
 def cluster_binary(*options: str) -> None:
     """Build, or find in the cache, the programs of the development cluster; needs no package, so not .venv either."""
     process = start((sys.executable, "-m", "devcluster", "build", *options), {}, stdout=subprocess.PIPE)
@@ -311,7 +325,12 @@ def cluster_binary(*options: str) -> None:
 
 def needed_by_demo() -> None:
     """Torch's download waits for the network, Kubernetes' build for the processor."""
-    side_by_side(packages=virtual_environment, Kubernetes=lambda: cluster_binary("--unless-on-path"))
+
+    def packages() -> None:
+        virtual_environment()
+        byte_code()
+
+    side_by_side(packages=packages, Kubernetes=lambda: cluster_binary("--unless-on-path"))
 
 
 def needed_by_tests() -> None:

@@ -151,3 +151,22 @@ def test_uv_runs_with_the_certificates_of_the_system_and_the_index_of_pip(
         variables = (tmp_path / command).read_text().splitlines()
         assert f"UV_DEFAULT_INDEX={MIRROR}" in variables
         assert f"SSL_CERT_FILE={tmp_path}/bundle" in variables
+
+
+def test_byte_code_is_compiled_once_whatever_the_shell_says(
+    not_ending: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for Python writes what it was asked for."""
+    python, calls = tmp_path / "bin" / "python", tmp_path / "calls"
+    cached = tmp_path / "lib" / "python3.11" / "site-packages" / "torch" / "__pycache__"
+    for folder in (python.parent, cached):
+        folder.mkdir(parents=True)
+    python.write_text(
+        f'#!/bin/sh\necho "$PYTHONDONTWRITEBYTECODE|" >> {calls}\ntouch {cached}/__init__.cpython-311.pyc\n'
+    )
+    python.chmod(0o755)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(setup, "VENV", tmp_path)
+    for _ in range(2):
+        setup.byte_code()
+    assert calls.read_text() == "|\n"
