@@ -1,9 +1,11 @@
 """Has pytest explain failed assertions as with -vv where that is cheap: its hints to use -v help nobody in a report."""
 
+import io
 import re
 from collections.abc import Sized
 
 import pytest
+from _pytest._io import TerminalWriter
 
 from disttest_contract import gist
 
@@ -19,7 +21,11 @@ class FullDiffs:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        config.option.verbose = SHORT  # an option of the terminal plugin, which pytest 8.0 reads without having it
+        """Pytest before 9.2 explains comparisons only where its terminal plugin is, which ranks do not load."""
+        config.option.verbose = SHORT
+        writer = TerminalWriter(io.StringIO())
+        writer.hasmarkup = False
+        config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]  # asked for its colours only
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_assertrepr_compare(self, config: pytest.Config, left: object, right: object) -> None:

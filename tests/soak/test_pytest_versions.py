@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import bootstrap
-from disttest_contract.outcomes import Outcome, Verdict
+from disttest_contract import suites
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.plan import SuitePlan
 from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
 
 PACKAGES = Path(__file__).with_name("oldest_pytest.txt")
@@ -68,3 +70,14 @@ def test_a_builtin_suite_runs(name: str, version: str, environ: dict[str, str], 
     report = gang.run(950)
     assert report.versions["pytest"] == version, gang.text
     assert report.verdict is Verdict.PASSED, gang.text
+
+
+def test_no_builtin_suite_raises_a_warning_when_it_is_collected(tmp_path: Path) -> None:
+    """What pytest only warns of, its next version refuses."""
+    plans = [SuitePlan(name=name, builtin=name, select="no_such_case") for name in sorted(suites.BUILTIN)]
+    gang = Gang(make_plan(*plans, nodes=1, ranks=1, run_seconds=900), tmp_path, environ={"PYTEST_ADDOPTS": "-W error"})
+    report = gang.run(950)
+    assert [(suite.name, suite.reason) for suite in report.suites] == [
+        (plan.name, Reason.NOTHING_COLLECTED) for plan in plans
+    ], gang.text
+    assert all("matches 'no_such_case'" in suite.message for suite in report.suites), gang.text
