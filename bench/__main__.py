@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import faults, first_verdict, hang, main_job, reports, runner, storm
+from bench import cli_start, faults, first_verdict, hang, main_job, reports, runner, storm
 from bench.figure import Figure, merge
 from bench.operator import apply_to_job, scrape, siege, thousand
 from bench.operator import scale as finished_runs
@@ -15,6 +15,7 @@ from bench.runner import cases, scale
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
+    "cli-start": cli_start.measure,
     "demo": first_verdict.measure,
     "demo-cold": first_verdict.measure_cold,
     "empty-cases": cases.measure,

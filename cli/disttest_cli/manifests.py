@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import yaml
-
-from disttest_cli import files
+from disttest_cli import files, lazy
 from disttest_cli.errors import UsageError
 from disttest_contract import suites
 from disttest_operator.core import parse
@@ -16,6 +14,11 @@ FILE_BYTES = 4 << 20
 VALUES = 200_000
 NO_IMAGE = "none"  # nothing is pulled: the runner is this installation
 DEFAULTS = Defaults(image=NO_IMAGE)
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = lazy.module("yaml")
 
 ConfigMaps = Mapping[tuple[str, str], Mapping[str, Any]]  # (namespace, name) -> body
 

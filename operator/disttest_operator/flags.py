@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from disttest_operator import readers
-from disttest_operator.core import ledger, schema, spec_schema
+from disttest_operator.core import keeping, schema, spec_schema
 from disttest_operator.core.model import Timeouts
 from disttest_operator.readers import Read
 
@@ -121,7 +121,7 @@ FLAGS = (
     Flag(
         name="kept-reports",
         default="10",
-        read=readers.whole(0, ledger.RUNS),
+        read=readers.whole(0, keeping.RUNS),
         value="N",
         meaning="so many reports of a series stay when their runs go, the newest; 0: reports go with their runs",
     ),

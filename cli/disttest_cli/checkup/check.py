@@ -71,7 +71,7 @@ def lines(checks: Sequence[Check]) -> list[Line]:
         shown.append(terminal.line(head, check.name.ljust(width), harmless.line(check.words)))
         if check.advice:
             shown.append(terminal.line(" " * (STATE_WIDTH + width), f"To do: {harmless.line(check.advice)}"))
-    return [*shown, Line(), terminal.line(_summary(checks))]
+    return [*shown, terminal.empty(), terminal.line(_summary(checks))]
 
 
 def document(checks: Sequence[Check]) -> dict[str, Any]:

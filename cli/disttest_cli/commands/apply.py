@@ -2,11 +2,11 @@
 
 import signal
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from disttest_cli import applying, exits, manifests, options
+from disttest_cli import applying, exits, lazy, manifests, options
 from disttest_cli.errors import CommandError, UsageError, warn
 from disttest_cli.exits import Exit
 from disttest_cli.kube import connecting, resources, runs, waiting
@@ -21,9 +21,14 @@ from disttest_cli.kube.cluster import (
     RefusedError,
 )
 from disttest_cli.kube.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
-from disttest_cli.screen import live, terminal
+from disttest_cli.screen import terminal
 from disttest_cli.words import following, lenient, telling
 from disttest_contract import harmless
+
+if TYPE_CHECKING:
+    from disttest_cli.screen import live
+else:
+    live = lazy.module("disttest_cli.screen.live")
 
 
 @click.command("apply")
@@ -179,7 +184,7 @@ def _watch(server: Cluster, found: Found, seconds: int, clock: Clock) -> dict[st
         return waiting.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
 
 
-def _gang(body: Body) -> live.Gang:
+def _gang(body: Body) -> "live.Gang":
     suites = len(lenient.rows(lenient.spec(body).get("suites")))
     return live.Gang(nodes=runs.nodes(body), ranks_per_node=runs.ranks_per_node(body), suites=suites)
 

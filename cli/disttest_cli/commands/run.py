@@ -4,22 +4,27 @@ import importlib.util
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from disttest_cli import manifests, options
+from disttest_cli import lazy, manifests, options
 from disttest_cli.errors import NotInstalledError, UsageError
-from disttest_cli.local import local_plans, local_runs, made_tests, run_request
+from disttest_cli.local import local_plans, made_tests, run_request
 from disttest_cli.local.local_plans import Places
-from disttest_cli.local.local_runs import LocalTest
 from disttest_cli.local.made_tests import Folder
 from disttest_cli.local.run_request import Request
 from disttest_contract.plan import UPSTREAM_ROOT
 from disttest_operator.core.model import Backend, DistTest
 from disttest_runner import gpus
 
+if TYPE_CHECKING:
+    from disttest_cli.local import local_runs
+else:
+    local_runs = lazy.module("disttest_cli.local.local_runs")
+
 OF_RANKS = ("torch", "numpy", "pytest")  # imported there only: without a look they would be missed after the start
+BARRIER = "correctness.py::test_barrier_holds_everybody_until_the_last_has_come"
 FOLDER = click.Path(path_type=Path)
 
 EPILOG = f"""\b
@@ -30,7 +35,7 @@ Suites:
 Examples:
   disttest run --suite collectives
   disttest run tests/test_mine.py --ranks 4 --backend gloo
-  disttest run --suite collectives --case 'test_correctness.py::test_barrier' --until-fail
+  disttest run --suite collectives --case {BARRIER} --until-fail
   disttest run -f manifests/samples/cpu-smoke.yaml
 """
 
@@ -138,7 +143,7 @@ def command(*, timeout: int | None, root: Path, artifacts: Path | None, report: 
     if report and len(tests) > 1:
         raise UsageError(f"--report names one file, but {request.filename} holds {len(tests)} DistTests: leave it away")
     runs = [
-        LocalTest(
+        local_runs.LocalTest(
             test=test,
             plan=local_plans.make(test, places, request, timeout),
             report=local_runs.report_path(report, test),

@@ -31,7 +31,7 @@ def lines(comparison: Comparison) -> list[Line]:
     found: list[Line] = []
     for part in parts:
         if part:
-            found += [Line(), *part] if found else part
+            found += [terminal.empty(), *part] if found else part
     return found
 
 

@@ -132,7 +132,7 @@ class Cluster:
         response = self._server.request("GET", path, read_seconds=read_seconds, stream=True)
         try:
             yield from _lines(response)
-        except connection.BROKEN as error:
+        except connection.broken() as error:
             raise LostError(f"{what} broke off ({type(error).__name__}: {connection.one_line(error)})") from error
         finally:
             response.close()

@@ -14,24 +14,24 @@ import json
 import ssl
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, InsecureRequestWarning, NewConnectionError, SSLError
-from urllib3.util import make_headers, parse_url
-from urllib3.util.ssl_ import create_urllib3_context
-
+from disttest_cli import lazy
 from disttest_cli.kube import kubeconfig as kubeconfigs
 from disttest_cli.kube.credentials import Credential, CredentialsError
 from disttest_cli.kube.kubeconfig import InvalidKubeconfigError, Target
 from disttest_operator.core.model import Manifest
 
+if TYPE_CHECKING:
+    import urllib3
+else:
+    urllib3 = lazy.module("urllib3")
+
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
 BUSY = frozenset({429, 503})  # of the answers that speak of load, those that mean: nothing was done
 UNWILLING = 500  # from here on the server could not do it, or does not know whether it did
-BROKEN = (HTTPError, OSError)  # what reading an answer raises when the connection is gone
 
 
 class ClusterError(Exception):
@@ -108,13 +108,13 @@ class Connection:
                 preload_content=not stream,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
             )
-        except (NewConnectionError, ConnectTimeoutError) as error:
+        except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
             raise UnreachableError(f"cannot reach the API server at {self.server}: {one_line(error)}") from error
-        except SSLError as error:
+        except urllib3.exceptions.SSLError as error:
             if isinstance(error.args[0], ssl.SSLCertVerificationError):
                 raise UnreachableError(f"cannot trust the API server at {self.server}: {one_line(error)}") from error
             raise _lost(error) from error
-        except (HTTPError, OSError) as error:
+        except broken() as error:
             raise _lost(error) from error
         if response.status >= 400:
             raise _error(response)
@@ -142,10 +142,10 @@ def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = 
         raise RefusedError(f"no credentials for the API server: {one_line(error)}; {kubeconfigs.HOW}") from error
 
 
-def _pool(target: Target, credential: Credential) -> urllib3.PoolManager:
-    context = create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if target.is_verified else ssl.CERT_NONE)
+def _pool(target: Target, credential: Credential) -> "urllib3.PoolManager":
+    context = urllib3.util.create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if target.is_verified else ssl.CERT_NONE)
     if not target.is_verified:  # as the kubeconfig says: a warning for each request would be noise
-        urllib3.disable_warnings(InsecureRequestWarning)
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if target.authority:
         context.load_verify_locations(cadata=target.authority)
     else:
@@ -158,12 +158,12 @@ def _pool(target: Target, credential: Credential) -> urllib3.PoolManager:
         return urllib3.PoolManager(**settings)
     if target.proxy.startswith("socks"):
         return _socks_pool(target.proxy, settings)
-    user = parse_url(target.proxy).auth
-    headers = make_headers(proxy_basic_auth=unquote(user)) if user else None
+    user = urllib3.util.parse_url(target.proxy).auth
+    headers = urllib3.util.make_headers(proxy_basic_auth=unquote(user)) if user else None
     return urllib3.ProxyManager(target.proxy, proxy_headers=headers, **settings)
 
 
-def _socks_pool(proxy: str, settings: dict[str, Any]) -> urllib3.PoolManager:
+def _socks_pool(proxy: str, settings: dict[str, Any]) -> "urllib3.PoolManager":
     if find_spec("socks") is None:
         raise InvalidKubeconfigError(f"the proxy {proxy} needs the Python package PySocks, which is not here")
     from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415  # warns where PySocks is absent
@@ -181,7 +181,7 @@ def _error(response: Any) -> ClusterError:
     try:
         answer = json.loads(response.data)
         message = str(answer["message"])
-    except (ValueError, KeyError, TypeError, HTTPError):
+    except (ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):
         message = f"the API server answered {response.status}"
     finally:
         response.close()
@@ -197,6 +197,11 @@ def _error(response: Any) -> ClusterError:
     if response.status == 404:
         return MissingError(message, str((answer.get("details") or {}).get("name", "")))
     return RefusedError(message)
+
+
+def broken() -> tuple[type[Exception], ...]:
+    """What reading an answer raises when the connection is gone."""
+    return (urllib3.exceptions.HTTPError, OSError)
 
 
 def one_line(error: BaseException) -> str:

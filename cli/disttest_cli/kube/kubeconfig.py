@@ -7,18 +7,21 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit
 
-import yaml
-from urllib3.util import Url, parse_url
-
+from disttest_cli import lazy
 from disttest_cli.kube import credentials
 from disttest_cli.kube.credentials import CredentialsError, Source
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = lazy.module("yaml")
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 KINDS = ("contexts", "clusters", "users")
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the file may hold dozens of clusters with certificates
 HOW = "name a file with --kubeconfig"
 
 
@@ -94,7 +97,7 @@ def _none_found(named: str, paths: list[Path]) -> str:
 
 def _merge(merged: _Merged, path: Path) -> None:
     try:
-        config = yaml.load(path.read_text(encoding="utf-8"), Loader=LOADER) or {}  # noqa: S506  # a safe one
+        config = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader()) or {}
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise InvalidKubeconfigError(f"{path} cannot be read: {error}; {HOW}") from error
     if not isinstance(config, dict):
@@ -108,6 +111,11 @@ def _merge(merged: _Merged, path: Path) -> None:
             body = entry.get(kind[:-1])
             found = _Entry(body if isinstance(body, dict) else {}, path.absolute().parent)
             merged.entries[kind].setdefault(str(entry.get("name")), found)
+
+
+def _loader() -> "type[yaml.SafeLoader | yaml.CSafeLoader]":
+    """The fast one, if it is there: the file may hold dozens of clusters with certificates."""
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str) -> Target:
@@ -128,7 +136,7 @@ def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str
         authority=credentials.read(there.body, "certificate-authority", there.folder),
         server_name=str(there.body.get("tls-server-name") or ""),
         is_verified=not there.body.get("insecure-skip-tls-verify"),
-        proxy=str(there.body.get("proxy-url") or "") or proxy_of(parse_url(server), environ),
+        proxy=str(there.body.get("proxy-url") or "") or proxy_of(urlsplit(server), environ),
     )
 
 
@@ -147,7 +155,7 @@ def _of_pod(environ: Mapping[str, str]) -> Target:
         namespace=namespace,
         credential=credentials.of_file(ACCOUNT / "token"),
         authority=authority,
-        proxy=proxy_of(parse_url(server), environ),
+        proxy=proxy_of(urlsplit(server), environ),
     )
 
 
@@ -168,11 +176,11 @@ def _legacy(file: str, context: str) -> Source:
     return credential
 
 
-def proxy_of(server: Url, environ: Mapping[str, str]) -> str:
+def proxy_of(server: SplitResult, environ: Mapping[str, str]) -> str:
     """By HTTPS_PROXY, HTTP_PROXY and NO_PROXY as kubectl reads them: names, domains, networks; never for loopback."""
     proxies = {key.lower(): value for key, value in environ.items() if key.lower().endswith("_proxy") and value}
     wanted = proxies.get(f"{server.scheme}_proxy", "")
-    host = str(server.host or "").strip("[]").lower()
+    host = server.hostname or ""
     if not wanted or host == "localhost":
         return ""
     excepted = [one.strip().lower() for one in proxies.get("no_proxy", "").split(",") if one.strip()]

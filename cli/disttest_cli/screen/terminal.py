@@ -1,18 +1,26 @@
 """The only home of rich: what people see, with colours on a terminal that wants them and plain text anywhere else."""
 
+import functools
 import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
+from disttest_cli import lazy
 from disttest_contract import harmless
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 
-Line = Text  # with its styles
+if TYPE_CHECKING:
+    from rich import console as rich_console
+    from rich import text as rich_text
+    from rich.console import Console
+    from rich.text import Text
+
+    Line = Text  # with its styles
+else:
+    rich_console, rich_text = lazy.module("rich.console"), lazy.module("rich.text")
+    Console = Text = Line = object
 
 PLAIN_COLUMNS = 1 << 16  # of what is no terminal: lines are cut by whoever reads them
 
@@ -37,11 +45,20 @@ INDENT = "    "  # of what test code has said: it is shown as it is
 WORDS = re.compile(rf"\b(?:{'|'.join(Verdict)})\b|\b(?:{'|'.join(sorted(BAD))})(?= after )|\bmissed(?=: )")
 
 
-class _Console(Console):
-    """Who read the output and has gone is for `main` to deal with, as for all other output."""
+@functools.cache
+def _console_class() -> type[Console]:
+    class QuietConsole(rich_console.Console):
+        """Who read the output and has gone is for `main` to deal with, as for all other output."""
 
-    def on_broken_pipe(self) -> None:  # type: ignore[explicit-override]  # typing has it since Python 3.12
-        raise BrokenPipeError
+        def on_broken_pipe(self) -> None:  # type: ignore[explicit-override]  # typing has it since Python 3.12
+            raise BrokenPipeError
+
+    return QuietConsole
+
+
+def empty() -> Line:
+    """A line without words."""
+    return rich_text.Text()
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -51,7 +68,7 @@ def console(stream: TextIO | None = None) -> Console:
     """
     stream = stream or sys.stdout
     is_terminal = stream.isatty()
-    return _Console(
+    return _console_class()(
         file=stream,
         force_terminal=is_terminal,
         no_color=bool(os.environ.get("NO_COLOR")),
@@ -65,12 +82,12 @@ def console(stream: TextIO | None = None) -> Console:
 
 def styled(word: str) -> Text:
     """A verdict or outcome in its colour; everything else as it is."""
-    return Text(harmless.line(word), style=STYLES.get(word, ""))
+    return rich_text.Text(harmless.line(word), style=STYLES.get(word, ""))
 
 
 def coloured(line: str) -> Text:
     """A line of a report's text, which is harmless already, with its verdicts and bad endings in their colours."""
-    text = Text(line)
+    text = rich_text.Text(line)
     if not line.startswith(INDENT):
         for found in WORDS.finditer(line):
             text.stylize(STYLES.get(found.group(), BROKEN), *found.span())
@@ -82,15 +99,18 @@ def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = fro
 
     Strings are made harmless.
     """
-    cells = [[cell if isinstance(cell, Text) else Text(harmless.line(cell)) for cell in row] for row in rows]
+    cells = [
+        [cell if isinstance(cell, rich_text.Text) else rich_text.Text(harmless.line(cell)) for cell in row]
+        for row in rows
+    ]
     widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:
-        line = Text()
+        line = rich_text.Text()
         for place, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            gap = " " * (width - cell.cell_len)
+            gap = rich_text.Text(" " * (width - cell.cell_len))
             line.append("  " if place else "")
-            line.append_text(Text(gap) + cell if place in numbers else cell + Text(gap))
+            line.append_text(gap + cell if place in numbers else cell + gap)
         line.rstrip()
         lines.append(line)
     return lines
@@ -98,9 +118,9 @@ def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = fro
 
 def line(*parts: str | Text | tuple[str, str]) -> Line:
     """Of words, words with a style, and lines; strings are made harmless, spaces at their ends stay."""
-    made = Line()
+    made = rich_text.Text()
     for part in parts:
-        if isinstance(part, Text):
+        if isinstance(part, rich_text.Text):
             made.append_text(part)
         else:
             words, style = part if isinstance(part, tuple) else (part, "")

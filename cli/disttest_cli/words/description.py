@@ -49,7 +49,7 @@ def summary(seen: Seen) -> list[Line]:
         *_headline(seen),
         *_message(seen.status),
         *_to_do(seen.status),
-        Line(),
+        terminal.empty(),
         *_progress(seen),
         *_where(seen),
         *_suspects(seen.status),
@@ -64,7 +64,7 @@ def field(label: str, *parts: str | Line | tuple[str, str]) -> Line:
 
 
 def heading(words: str) -> list[Line]:
-    return [Line(), terminal.line((words, terminal.STRONG))]
+    return [terminal.empty(), terminal.line((words, terminal.STRONG))]
 
 
 def _headline(seen: Seen) -> list[Line]:

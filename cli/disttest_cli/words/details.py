@@ -55,7 +55,7 @@ def _attempts(status: Mapping[str, Any]) -> list[Line]:
                 _first_failure(lenient.mapping(record.get("firstFailure"))),
             ]
         )
-    return [Line(), *terminal.table(rows)]
+    return [terminal.empty(), *terminal.table(rows)]
 
 
 def _first_failure(first: Mapping[str, Any]) -> str:
@@ -77,7 +77,7 @@ def _pods(pods: Sequence[Body]) -> list[Line]:
         node = lenient.text(lenient.spec(pod).get("nodeName"))
         rows.append([str(runs.node_index(pod)), lenient.name(pod), node, _pod_state(pod)])
     more = len(shown) - SHOWN_PODS
-    return [Line(), *terminal.table(rows), *([terminal.line(f"and {more} more pods")] if more > 0 else [])]
+    return [terminal.empty(), *terminal.table(rows), *([terminal.line(f"and {more} more pods")] if more > 0 else [])]
 
 
 def _pod_state(pod: Body) -> str:
@@ -107,7 +107,7 @@ def _suites(status: Mapping[str, Any]) -> list[Line]:
         took = spans.span(lenient.number(suite.get("seconds")))
         verdict = terminal.styled(lenient.text(suite.get("verdict")))
         rows.append([lenient.text(suite.get("name")), verdict, *map(str, numbers), took])
-    lines = [Line(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
+    lines = [terminal.empty(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
     broken = [suite for suite in suites if suite.get("verdict") == Verdict.ERRORED.value]
     told = [f"{lenient.text(suite.get('name'))}: {following.one_line(suite.get('message'))}" for suite in broken]
     return [*lines, *map(terminal.line, told)]
@@ -161,7 +161,7 @@ def _bandwidth(status: Mapping[str, Any]) -> list[Line]:
                 terminal.line((f"missed: {limit}" if missed else limit, terminal.BROKEN if missed else "")),
             ]
         )
-    return [Line(), *terminal.table(rows, numbers=frozenset({2, 3}))]
+    return [terminal.empty(), *terminal.table(rows, numbers=frozenset({2, 3}))]
 
 
 def _slowest(report: Report) -> list[Line]:
@@ -172,7 +172,7 @@ def _slowest(report: Report) -> list[Line]:
     rows: list[list[str | Line]] = [["SLOWEST", "OUTCOME", "SUITE", "CASE"]]
     for seconds, suite, case in slow:
         rows.append([spans.span(seconds), terminal.styled(case.outcome.value), suite, following.one_line(case.id)])
-    return [Line(), *terminal.table(rows, numbers=frozenset({0}))]
+    return [terminal.empty(), *terminal.table(rows, numbers=frozenset({0}))]
 
 
 def _events(seen: Seen) -> list[Line]:
@@ -186,7 +186,7 @@ def _events(seen: Seen) -> list[Line]:
         style = terminal.WARNING if kind == "Warning" else ""
         reason, message = lenient.text(event.get("reason")), following.one_line(event.get("message"))
         rows.append([spans.since(at, seen.now), terminal.line((kind, style)), reason, message])
-    return [Line(), *terminal.table(rows)]
+    return [terminal.empty(), *terminal.table(rows)]
 
 
 def _event_time(event: Mapping[str, Any]) -> Any:

@@ -65,7 +65,7 @@ def page(series: Series, *, limit: int, wide: bool) -> list[Line]:
     found: list[Line] = []
     for part in parts:
         if part:
-            found += [Line(), *part] if found else part
+            found += [terminal.empty(), *part] if found else part
     return found
 
 

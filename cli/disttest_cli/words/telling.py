@@ -2,12 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from disttest_cli.screen.live import LiveView, failure_line
+from disttest_cli import lazy
 from disttest_cli.words import following, lenient
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.progress import Failure, Progress
+
+if TYPE_CHECKING:
+    from disttest_cli.screen import live
+    from disttest_cli.screen.live import LiveView
+else:
+    live, LiveView = lazy.module("disttest_cli.screen.live"), object
 
 PROGRESS_SECONDS = 30  # between two lines that say how far a run is
 
@@ -79,7 +85,7 @@ class Lines:
             key = failure.suite, failure.case
             if key not in self._failures:
                 self._failures.add(key)
-                self.say(failure_line(failure).plain)
+                self.say(live.failure_line(failure).plain)
 
     def _tell_progress(self, words: str) -> None:
         if words and words != self._progress and self.now() - self._told_at >= PROGRESS_SECONDS:

@@ -10,6 +10,7 @@ from typing import Any
 Ledger = Mapping[str, Any]  # the status of a DistTestSeries
 Run = Mapping[str, Any]  # one element of its `runs`
 
+RUNS = 30  # that a ledger lists
 FIELDS = frozenset({"report", "reportSha256"})
 
 

@@ -8,7 +8,6 @@ from disttest_contract.outcomes import Outcome, Verdict
 from disttest_operator.core import blame, coverage, histograms, history, keeping, shortening, trend
 from disttest_operator.core.results import NOTHING, Results
 
-RUNS = 30
 PENDING = 16
 PENDING_BYTES = 256 << 10  # of all entries: etcd takes objects of at most 1.5 MiB
 RETRIES = 64  # reasons
@@ -62,7 +61,7 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
         return {**ledger, "pending": pending}
     is_success = entry["verdict"] == Verdict.PASSED
     run = _run(entry, entry["status"], nodes) | (keeping.listed(entry["status"]) if keeps_reports else {})
-    runs = [*_list(ledger, "runs"), run][-RUNS:]
+    runs = [*_list(ledger, "runs"), run][-keeping.RUNS :]
     return {
         **ledger,
         "runCount": ledger.get("runCount", 0) + 1,

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from urllib3.util import parse_url
 
 from devcluster import pki
 from disttest_cli.kube import cluster, kubeconfig, resources
@@ -239,7 +239,7 @@ def test_a_proxy_is_asked(where: str, server: Server, tmp_path: Path) -> None:
 )
 def test_no_proxy_names_hosts_domains_and_networks(server_url: str, no_proxy: str, expected: str) -> None:
     environ = {"HTTPS_PROXY": "http://p", "NO_PROXY": no_proxy}
-    assert kubeconfig.proxy_of(parse_url(server_url), environ) == expected
+    assert kubeconfig.proxy_of(urlsplit(server_url), environ) == expected
 
 
 def test_in_a_pod_its_service_account_is_used(
@@ -249,8 +249,8 @@ def test_in_a_pod_its_service_account_is_used(
     (tmp_path / "ca.crt").write_bytes((keys / "ca.crt").read_bytes())
     (tmp_path / "namespace").write_text("mine")
     monkeypatch.setattr(kubeconfig, "ACCOUNT", tmp_path)
-    address = parse_url(secure.url)
-    environ = {"KUBERNETES_SERVICE_HOST": str(address.host), "KUBERNETES_SERVICE_PORT": str(address.port)}
+    address = urlsplit(secure.url)
+    environ = {"KUBERNETES_SERVICE_HOST": str(address.hostname), "KUBERNETES_SERVICE_PORT": str(address.port)}
     target = kubeconfig.load(environ)
     assert (target.server, target.namespace) == (secure.url, "mine")
     assert target.credential().authorization == "Bearer of-the-pod"

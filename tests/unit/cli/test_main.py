@@ -8,43 +8,73 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli.main import main
+from disttest_cli.main import COMMANDS, main
 from tests.support import patience
 from tests.support.runs import a_report
 
+LARGE = {"asyncio", "disttest_runner", "jinja2", "kubernetes", "rich.console", "torch", "urllib3", "yaml"}
 PROGRAM = """
 import sys
 from disttest_cli.main import main
 sys.modules.update(dict.fromkeys({absent!r}))
-try:
-    code = main({arguments!r})
-except SystemExit as end:
-    code = end.code
-imported = {{name for name, module in sys.modules.items() if module}}
-print(code, *sorted({{"torch", "kubernetes", "urllib3", "disttest_runner"}} & imported))
+codes = []
+for arguments in {lines!r}:
+    try:
+        codes.append(int(main(arguments)))
+    except SystemExit as end:
+        codes.append(end.code)
+imported = {{name for name, module in sys.modules.items() if module and "Lazy" not in type(module).__name__}}
+print(codes if len(codes) > 1 else codes[0], *sorted({large!r} & imported))
 """
 
 
 def ended(*arguments: str, absent: tuple[str, ...] = ()) -> tuple[str, str]:
     """Exit code and which of the large packages were imported, and the errors; in a process without `absent`."""
-    program = PROGRAM.format(absent=absent, arguments=list(arguments))
+    return ended_all(list(arguments), absent=absent)
+
+
+def ended_all(*lines: list[str], absent: tuple[str, ...] = ()) -> tuple[str, str]:
+    """The same of several command lines, one after the other."""
+    program = PROGRAM.format(absent=absent, lines=lines, large=LARGE)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=patience.stretched(60)
     )
     return done.stdout.splitlines()[-1], done.stderr
 
 
-def test_help_needs_neither_torch_nor_a_client() -> None:
-    assert ended("--help") == ("0", "")
+def test_a_module_is_imported_when_something_of_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("print('imported')\nword = 'used'\n")
+    program = "from disttest_cli import lazy; slow = lazy.module('slow'); print('before'); print(slow.word)"
+    path = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=path)
+    assert done.stdout.split() == ["before", "imported", "used"]
+
+
+def test_help_and_wrong_arguments_import_no_large_package() -> None:
+    """In one process for all: `plan` and `doctor` read the operator's flags, `run` looks for GPUs."""
+    names = [name for name in COMMANDS if name not in {"run", "plan", "doctor"}]
+    lines = [["--help"], ["nonsense"], *([name, argument] for name in names for argument in ("--help", "--wrong"))]
+    assert ended_all(*lines)[0] == f"{[0, 2, *([0, 2] * len(names))]}"
 
 
 @pytest.mark.parametrize(
-    ("command", "imported"),
-    [("run", "0 disttest_runner"), ("apply", "0 urllib3"), ("report", "0"), ("compare", "0")],
-    ids=["run", "apply", "report", "compare"],
+    ("arguments", "expected"),
+    [
+        (["run", "--help"], "0 disttest_runner"),
+        (["run", "--suite", "colectives"], "2 disttest_runner"),
+        (["plan", "-f", "manifests/samples/cpu-smoke.yaml"], "0 yaml"),
+        (["list", "--kubeconfig", "absent"], "2"),
+        (["report", "-f", "absent.json"], "2"),
+        (["report", "-f", "REPORT"], "0"),
+        (["compare", "REPORT", "REPORT"], "0 rich.console"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_command_imports_only_what_it_needs_itself(command: str, imported: str) -> None:
-    assert ended(command, "--help") == (imported, "")
+def test_a_command_imports_only_what_it_needs(arguments: list[str], expected: str, tmp_path: Path) -> None:
+    report = tmp_path / "a.json"
+    report.write_bytes(a_report().dumps())
+    shown, _ = ended(*(str(report) if one == "REPORT" else one for one in arguments))
+    assert shown == expected
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from disttest_operator.caches import Caches
-from disttest_operator.core import actions, ledger, manifests, naming, results
+from disttest_operator.core import actions, keeping, ledger, manifests, naming, results
 from disttest_operator.core.model import Defaults, DistTest
 from disttest_operator.keeping import Keeping
 from disttest_operator.ledgers import Ledgers
@@ -177,10 +177,10 @@ def test_when_the_series_goes_its_reports_go_too() -> None:
 
 def test_no_report_falls_out_of_the_ledger_with_its_run() -> None:
     """So many are kept as the ledger lists runs: the oldest must go before the ledger forgets it."""
-    series = Series(most=ledger.RUNS)
-    for _ in range(ledger.RUNS + 2):
+    series = Series(most=keeping.RUNS)
+    for _ in range(keeping.RUNS + 2):
         series.run()
-    assert len(series.reports) == ledger.RUNS
+    assert len(series.reports) == keeping.RUNS
     assert series.reports == series.listed
     assert series.reports[0] == "run-2"
 

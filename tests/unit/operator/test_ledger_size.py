@@ -12,7 +12,7 @@ import yaml
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult, Report, SuiteResult
-from disttest_operator.core import ledger, results, shortening
+from disttest_operator.core import keeping, ledger, results, shortening
 from tests.support import openapi
 from tests.support.runs import a_report_of, evidence, found
 from tests.support.series import Nights
@@ -126,7 +126,7 @@ def test_the_worst_ledger_fits_into_an_object(character: str) -> None:
         {"name": f"node-{number}-{'x' * 240}", "reason": "NodeLost", "evidence": "", "confirmed": False}
         for number in range(8)
     ]
-    for _ in range(ledger.RUNS):
+    for _ in range(keeping.RUNS):
         series.report(report)
     waiting = 0
     for _ in range(6):

@@ -13,7 +13,18 @@ from disttest_contract import limits
 from disttest_contract.measurement import COLLECTIVES, DTYPES
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from disttest_contract.thresholds import Threshold
-from disttest_operator.core import blame, history, ledger, parse, results, schema, spec_rules, spec_schema, spec_texts
+from disttest_operator.core import (
+    blame,
+    history,
+    keeping,
+    ledger,
+    parse,
+    results,
+    schema,
+    spec_rules,
+    spec_schema,
+    spec_texts,
+)
 from disttest_operator.core.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Timeouts
 from disttest_operator.core.template import Template
 
@@ -253,7 +264,7 @@ def test_the_ledger_has_room_for_what_is_listed() -> None:
         "failing": history.LISTED,
         "flipping": history.LISTED,
         "blamedNodes": blame.LISTED,
-        "runs": ledger.RUNS,
+        "runs": keeping.RUNS,
         "pending": ledger.PENDING,
     }
     assert status["totals"]["properties"]["retries"]["maxItems"] == ledger.RETRIES
