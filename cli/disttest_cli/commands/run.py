@@ -127,8 +127,8 @@ Examples:
 def command(*, timeout: int | None, root: Path, artifacts: Path | None, report: Path | None, **asked: Any) -> int:
     """Run suites on this machine, without a cluster; nodes and ranks are its processes.
 
-    A PATH is a test file, or a folder with test files: a suite of its own, as a ConfigMap with these files would be.
-    Every rank runs them; they may use the fixtures `gang`, `process_group` and `measure`.
+    A PATH is a test file, or a folder with test files. Every rank runs them; they may use the fixtures `gang`,
+    `process_group` and `measure`. Pytest's configuration and conftest.py files of the repository hold, except addopts.
 
     Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command. The worst one counts.
     """
