@@ -17,7 +17,7 @@ from disttest_runner.zygote import Zygote
 
 
 def be_rank(_: RankOrder, descriptors: list[int]) -> int:
-    channel = Channel(socket.socket(fileno=descriptors[0]))
+    channel = Channel(socket.socket(fileno=descriptors[0]), takes_descriptors=False)
     ids = [f"stub::case_{number}" for number in range(int(os.environ[CASES]))]
     channel.send({"op": "collected", "digest": "stub", "ids": ids, "error": "", "note": ""})
     while (message := channel.receive()) is not None:

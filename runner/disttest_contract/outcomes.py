@@ -137,13 +137,13 @@ class Counts:
     @classmethod
     def sum(cls, parts: Iterable["Counts"]) -> Self:
         """Add up the counts of suites."""
-        parts = list(parts)
-        total = {outcome: sum(part[outcome] for part in parts) for outcome in Outcome}
-        return cls(
-            by_outcome={outcome: n for outcome, n in total.items() if n},
-            flaky=sum(part.flaky for part in parts),
-            quarantined=sum(part.quarantined for part in parts),
-        )
+        total: dict[Outcome, int] = {}
+        flaky = quarantined = 0
+        for part in parts:
+            flaky, quarantined = flaky + part.flaky, quarantined + part.quarantined
+            for outcome, number in part.by_outcome.items():
+                total[outcome] = total.get(outcome, 0) + number
+        return cls(by_outcome={key: n for key, n in total.items() if n}, flaky=flaky, quarantined=quarantined)
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Self:

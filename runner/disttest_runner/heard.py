@@ -3,11 +3,13 @@
 from typing import Any
 
 from disttest_contract import limits, numeric
+from disttest_contract.outcomes import Outcome
 from disttest_runner import measurements
-from disttest_runner.blame import Said
+from disttest_runner.blame import IDLE
 from disttest_runner.wire import Message
 
 DIGEST_CHARACTERS = 64
+WORDS = frozenset((*Outcome, IDLE))
 
 
 def collected(message: Message) -> Message:
@@ -21,13 +23,16 @@ def collected(message: Message) -> Message:
 
 def done(message: Message) -> Message:
     """Raises KeyError, TypeError or ValueError for what is no outcome or no measurement."""
-    Said.read([message["outcome"], ""])
+    if message["outcome"] not in WORDS:
+        raise ValueError(f"{message['outcome']!r:.40} is no outcome")
     if not 0 <= numeric.real(message["seconds"]) <= limits.NUMBER:  # a report with it would be read by nobody
         raise ValueError(f"a case lasted {message['seconds']} s")
     if "measured" in message:
         measurements.read(message["measured"])
-    log = {"log": str(message["log"])[-limits.RANK_LOG_BYTES :]} if "log" in message else {}
-    return {**message, **log, "message": _end(message["message"])}
+    if "log" in message:
+        message["log"] = str(message["log"])[-limits.RANK_LOG_BYTES :]
+    message["message"] = _end(message["message"])
+    return message
 
 
 def words(message: Message) -> list[str]:

@@ -109,8 +109,9 @@ class LocalRanks:
     def run_case(self, raw: bytes, case: int) -> None:
         """The leader's line goes to the ranks as it came."""
         self._case, self._said = case, {}
+        line = raw + b"\n"
         for rank in self._ranks.values():
-            rank.lines.write(raw + b"\n")
+            rank.lines.write(line)
 
     async def stacks(self) -> None:
         """What is each rank doing? And what did those say that have finished?"""

@@ -1,5 +1,6 @@
 """The pytest plugin of a rank: says what was collected, then runs one case at a time when told to."""
 
+import contextlib
 import gc
 import hashlib
 import time
@@ -139,6 +140,8 @@ class LockStep:
         if stale := self._why_stale():
             done["stale"] = stale
         self.channel.send(done)
+        if following is not None:
+            _locate(following)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Set-up, call and tear-down come one by one: the first bad one stays, and only a call can pass a case."""
@@ -147,6 +150,12 @@ class LockStep:
             return
         if self._outcome is None or said[0] in (Outcome.FAILED, Outcome.ERRORED):
             self._outcome, self._message = said
+
+
+def _locate(item: pytest.Item) -> None:
+    """Pytest works out at the start of a case where it stands, and keeps that: now nobody waits for this rank."""
+    with contextlib.suppress(Exception):  # the case itself will meet it
+        item.location  # noqa: B018 - a property that is kept
 
 
 def _excess(ids: Sequence[str]) -> str:

@@ -137,7 +137,10 @@ class Lines(asyncio.BufferedProtocol):
         self.feed(bytes(self._buffer[:nbytes]))
 
     def feed(self, chunk: bytes) -> None:
-        """What has been read."""
+        """What has been read: nearly always one line, whole."""
+        if not self._pending and chunk.find(b"\n") == len(chunk) - 1 < self.limit_bytes and not self._is_closing:
+            self._on_line(self, chunk[:-1])
+            return
         *whole, rest = chunk.split(b"\n")
         if whole and self._pending:
             whole[0] = b"".join([*self._pending, whole[0]])
