@@ -11,6 +11,8 @@ from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
 
+INTERRUPTED = "interrupted"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
@@ -115,6 +117,16 @@ class CaseResult:
     @property
     def is_excused(self) -> bool:
         return self.outcome in BAD and self.quarantined
+
+    @property
+    def is_interrupted(self) -> bool:
+        """It had started, and the run ended before it did: by the run's deadline or by a signal, say."""
+        return self.outcome is Outcome.NOT_RUN and self.at is not None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, in the words that people are shown."""
+        return INTERRUPTED if self.is_interrupted else self.outcome.value
 
     def to_json(self) -> dict[str, Any]:
         """Only what is set: thousands of passed cases are id, outcome, seconds."""

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from disttest_contract import left_out, limits
-from disttest_contract.left_out import is_bad
+from disttest_contract.left_out import is_bad, is_interrupted
 
 Json = dict[str, Any]
 
@@ -48,12 +48,12 @@ class Shortest:
 
 
 def _turn(case: Json) -> int:
-    """First what thresholds are judged by, then what must be seen to be excused or flaky, then what failed."""
+    """First measurements, then cases in quarantine and flaky ones, then what failed or was interrupted."""
     if "measurements" in case:
         return 0
     if case.get("quarantined") or "earlier" in case:
         return 1
-    return 2 if is_bad(case) else 3
+    return 2 if is_bad(case) or is_interrupted(case) else 3
 
 
 def _bare(case: Json) -> Json:

@@ -50,6 +50,11 @@ def is_bad(case: Mapping[str, Any]) -> bool:
     return case["outcome"] in BAD_WORDS
 
 
+def is_interrupted(case: Mapping[str, Any]) -> bool:
+    """Of a case as JSON."""
+    return case["outcome"] == Outcome.NOT_RUN and "at" in case
+
+
 def keep(suite: dict[str, Any], kept: Sequence[Mapping[str, Any]]) -> None:
     """Of a suite as JSON only these cases, which are some of its own; the others are counted."""
     here, counted = {id(case) for case in kept}, suite.setdefault("leftOut", {})

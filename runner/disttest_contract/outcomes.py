@@ -17,7 +17,7 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"  # a rank skipped it, and none did worse
     XFAILED = "xfailed"  # failed as the suite expects
     XPASSED = "xpassed"  # passed although the suite expects a failure; not strict
-    NOT_RUN = "notRun"  # never started: world too large or zero, gang lost, deadline of the run
+    NOT_RUN = "notRun"  # no result: it never started (world too large or zero, say), or the run ended before it did
 
 
 # A case is as good as its worst rank. Skipped is worse than passed: a case that some ranks skipped has not passed.

@@ -10,6 +10,7 @@ from disttest_contract.thresholds import Threshold
 SCHEMA = 1
 FOR_EVER = 0  # in place of a number of repetitions
 OPTIONAL = ("thresholds", "repeat", "until_fail")  # not written where they say nothing
+LOCAL_UID = "local"  # of a run that no API server knows
 UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: what a suite's files are relative to
 
 

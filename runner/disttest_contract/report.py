@@ -130,6 +130,11 @@ class Report:
         return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_red]
 
     @property
+    def interrupted(self) -> list[tuple[str, CaseResult]]:
+        """(suite, case) of the case that was running when the run ended, if there was one."""
+        return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_interrupted]
+
+    @property
     def excused(self) -> list[tuple[str, CaseResult]]:
         """(suite, case) of every case in quarantine that ended badly, in order."""
         return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_excused]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from disttest_contract import bounds, last_resort, left_out, limits
-from disttest_contract.left_out import is_bad
+from disttest_contract.left_out import is_bad, is_interrupted
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -103,7 +103,7 @@ def _cases(report: Json) -> Iterator[Json]:
 
 def _cut_good_messages(report: Json) -> None:
     for case in _cases(report):
-        if not is_bad(case):
+        if not (is_bad(case) or is_interrupted(case)):
             case.pop("message", None)
             for group in case.get(BY_RANK, ()):
                 group.pop("message", None)
@@ -161,8 +161,12 @@ def _cut_measurements(report: Json) -> None:
 def _drop_good_cases(report: Json) -> None:
     """But for those that tell more than that they passed."""
     for suite in report["suites"]:
-        kept = [case for case in suite["cases"] if is_bad(case) or case.keys() & {"earlier", "measurements"}]
+        kept = [case for case in suite["cases"] if _tells_more(case)]
         left_out.keep(suite, kept)
+
+
+def _tells_more(case: Json) -> bool:
+    return is_bad(case) or is_interrupted(case) or bool(case.keys() & {"earlier", "measurements"})
 
 
 # What is left out, in words, and how. `docs/runner.md` has the table.

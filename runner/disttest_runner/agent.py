@@ -7,7 +7,9 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import Sequence
+import signal
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from disttest_contract import exits
@@ -32,9 +34,15 @@ from disttest_runner.wire import Message
 
 HANG_UP_SECONDS = 1.0
 CLEAN_UP_SECONDS = 3.0
-TERMINATED = Stop(
-    Verdict.INFRA_FAILED, Reason.TERMINATED, "the pod was told to end (SIGTERM) before the run was finished"
-)
+LEAVE_SECONDS = 8.0  # after its signal an agent still answers the leader, who asks what ranks are doing for 5 s
+TERMINATED = Stop(Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished")
+STOPS: Mapping[int, Stop] = {
+    signal.SIGTERM: TERMINATED,
+    signal.SIGINT: Stop(Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it was finished"),
+    signal.SIGQUIT: Stop(
+        Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was ended at once (SIGQUIT) before it was finished"
+    ),
+}
 
 
 class Agent:
@@ -51,6 +59,7 @@ class Agent:
         details = Details(self.plan, environment.node_index, environment.node_name, self.log)
         self.ranks = LocalRanks(self.plan, zygote, details, self.log, self.link.send, self._on_broken)
         self.leader: Leader | None = None
+        self._leaving: Stop | None = None  # why, once it was signalled
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
         self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
 
@@ -58,9 +67,9 @@ class Agent:
         """Until the verdict; returns the exit code for it. `heard`: signals that came before."""
         loop = asyncio.get_running_loop()
         for number in early.STOPS:
-            loop.add_signal_handler(number, self._on_signal)
-        if heard:
-            self._on_signal()
+            loop.add_signal_handler(number, self._on_signal, number)
+        for earlier in heard:
+            self._on_signal(earlier)
         await self.ranks.attach()
         if self.environment.node_index == 0:
             self.leader = Leader(
@@ -215,12 +224,14 @@ class Agent:
             case "end":
                 ending = Stop(Verdict(message["verdict"]), Reason(message["reason"]), message["message"])
                 if self.leader is None:
-                    self._finish_alone(ending, is_news=False)
+                    self._finish_alone(self._leaving or ending, is_news=False)
             case _:
                 self._orders.put_nowait(message)
 
     def _on_leader_lost(self, how: str) -> None:
-        if self.leader is None:
+        if self._leaving:
+            self._finish_alone(self._leaving, is_news=False)
+        elif self.leader is None:
             message = f"the leader at {self.environment.leader_host} {how}, before it had given a verdict"
             self._finish_alone(Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
 
@@ -237,13 +248,25 @@ class Agent:
         self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
         self._end(stop)
 
-    def _on_signal(self) -> None:
-        if self.leader is not None:
-            self.leader.board.interrupt(TERMINATED)
-            return
+    def _on_signal(self, number: int) -> None:
+        """SIGQUIT ends the agent at once, without a report; the others let the leader ask what ranks are doing."""
+        stop = STOPS[number]
+        if number == signal.SIGQUIT:
+            self._finish_alone(stop)
+        elif self.leader is not None:
+            self.leader.board.interrupt(stop)
+        elif not self.link.is_connected:
+            self._finish_alone(stop)
+        elif self._leaving is None:
+            self._leave(stop)
+
+    def _leave(self, stop: Stop) -> None:
+        self._leaving = stop
+        self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
+        self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
         with contextlib.suppress(OSError):
-            self.link.send({"op": "leaving", "message": TERMINATED.message})
-        self._finish_alone(TERMINATED)
+            self.link.send({"op": "leaving", "message": stop.message})
+        asyncio.get_running_loop().call_later(LEAVE_SECONDS, partial(self._finish_alone, stop, is_news=False))
 
 
 def end_message(stop: Stop) -> Message:

@@ -46,6 +46,7 @@ class End(StrEnum):
     DIED = "died"  # a rank's process ended
     GRACE = "grace"  # a rank failed, and the others did not finish soon after
     DEADLINE = "deadline"
+    INTERRUPTED = "interrupted"  # the run ended
 
 
 IDLE: Final = "idle"  # on the wire, in the place of an outcome
@@ -158,7 +159,7 @@ def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, .
     outcome = worst((bad for rank in culprits if (bad := evidence.said[rank].outcome) is not None), len(culprits))
     culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
     message = f"{name_ranks(culprits, world)}:\n{evidence.said[culprits[0]].message}"
-    waiting = [rank for rank in _unfinished(evidence, world) if rank not in evidence.exits]
+    waiting = [rank for rank in unfinished(evidence, world) if rank not in evidence.exits]
     if waiting:
         message = f"{message}\n({name_ranks(waiting, world)} had not finished when this rank failed, and were stopped)"
     message += _aborted(evidence, world, ())
@@ -169,18 +170,16 @@ def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, .
         message=message,
         ranks=culprits,
         nodes=world.nodes(culprits),
-        diagnosis=_diagnose(evidence, world)[1] if waiting and evidence.seen else None,
+        diagnosis=diagnosed(evidence, world)[1] if waiting and evidence.seen else None,
     )
 
 
 def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
     """Ranks that wait for others are victims; where nothing tells them apart all that had not finished are named."""
-    waiting = _unfinished(evidence, world)
-    proven, diagnosis = _diagnose(evidence, world)
+    waiting = unfinished(evidence, world)
+    proven, diagnosis = diagnosed(evidence, world)
     late = f"{name_ranks(waiting, world)} had not finished after {evidence.seconds:.0f} s"
     culprits = proven or waiting
-    first = dict.fromkeys([*culprits, *waiting])
-    stacks = {rank: one.stack for rank in first if (one := evidence.seen.get(rank)) and one.stack}
     return CaseResult(
         id=case_id,
         outcome=Outcome.HUNG,
@@ -188,20 +187,27 @@ def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
         message=f"{diagnosis.summary}\n({late})" if diagnosis.summary else late,
         ranks=culprits,
         nodes=world.nodes(culprits),
-        stacks=dict(list(stacks.items())[:MAX_STACKS]),
+        stacks=stacks_of([*culprits, *waiting], evidence),
         diagnosis=diagnosis if evidence.seen else None,
     )
 
 
-def _unfinished(evidence: Evidence, world: World) -> tuple[int, ...]:
+def stacks_of(ranks: Iterable[int], evidence: Evidence) -> dict[int, str]:
+    """As many as a report may have, of the first ones."""
+    stacks = {rank: one.stack for rank in dict.fromkeys(ranks) if (one := evidence.seen.get(rank)) and one.stack}
+    return dict(list(stacks.items())[:MAX_STACKS])
+
+
+def unfinished(evidence: Evidence, world: World) -> tuple[int, ...]:
     return tuple(rank for rank in range(world.size) if rank not in evidence.said)
 
 
-def _diagnose(evidence: Evidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
+def diagnosed(evidence: Evidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
+    """The ranks that the others wait for, as far as that is proven, and what each rank was doing."""
     finished = {rank: said.outcome.value for rank, said in evidence.said.items() if said.outcome is not None}
     return diagnose(
         evidence.seen,
-        unfinished=_unfinished(evidence, world),
+        unfinished=unfinished(evidence, world),
         finished=finished,
         name=lambda ranks: name_ranks(ranks, world),
     )

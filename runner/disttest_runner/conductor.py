@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from disttest_contract.outcomes import Reason
 from disttest_contract.plan import RunPlan
-from disttest_contract.report import SuiteResult
+from disttest_contract.report import CaseResult, SuiteResult
 from disttest_runner import (
     agreement,
     blame,
     collection,
     endings,
     gathering,
+    interruption,
     measurements,
     orders,
     sources,
@@ -206,23 +207,40 @@ class Conductor:
         self._observer.announced(run, case_id)
         self.times.first_case = self.times.first_case or time.time()
         at = time.monotonic() - self.times.started
-        answers = await self.board.ask(
-            {"op": "run", "generation": self.generation, "case": number}, answer="done", seconds=self.plan.case_seconds
-        )
+        answers = await self._run_case(number)
         result = agreement.agreed(case_id, answers, self.board.exits, at)
         if result is None:
-            result = endings.judge_case(case_id, await self._evidence(answers), self.world, at)
+            result = self._judge(case_id, await self._evidence(answers), at)
         if measured := measurements.gather(answers.by_node.values()):
             result = dataclasses.replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
+        is_cut_retry = result.is_interrupted and number < run.done  # its first result stays, and was reported
         run.record(number, self.thrift.kept(thresholds.judged(result, self.plan.thresholds)))
         # a rank could not undo what the case did to its process: the next case must not meet it
         stale = any(answer.get("stale") for answer in answers.by_node.values())
         run.needs_gang = blame.needs_new_gang(result) or stale  # being slow leaves no rank behind
-        self._observer.ended(run, number)
+        if not is_cut_retry:
+            self._observer.ended(run, number)
+        if self.board.stop:
+            raise InterruptedRunError(self.board.stop)
         closer = await self._closer_look.at(run.plan.name, result)
         if closer is not result:
             run.amend(self.thrift.kept(closer))
+
+    async def _run_case(self, number: int) -> Answers:
+        """If the run ends before the case, what was answered up to then."""
+        message = {"op": "run", "generation": self.generation, "case": number}
+        try:
+            return await self.board.ask(message, answer="done", seconds=self.plan.case_seconds)
+        except InterruptedRunError as interrupted:
+            if interrupted.answers is None:
+                raise
+            return interrupted.answers
+
+    def _judge(self, case_id: str, evidence: Evidence, at: float) -> CaseResult:
+        if stop := self.board.stop:
+            return interruption.judge_case(case_id, evidence, self.world, at, stop=stop)
+        return endings.judge_case(case_id, evidence, self.world, at)
 
     async def _evidence(self, answers: Answers) -> Evidence:
         board = self.board
@@ -233,7 +251,8 @@ class Conductor:
         return gathering.with_stacks(evidence, await self._ask_stacks(), board.exits)
 
     async def _ask_stacks(self) -> Answers:
-        return await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS)
+        """Also when the run has been interrupted: it is the last question then."""
+        return await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS, is_last=True)
 
     def _blame_late_exits(self, run: SuiteRun) -> None:
         """A rank that ended after it had reported: the case before did it, whatever it said."""

@@ -1,8 +1,11 @@
-"""Signals before there is an agent. A pod may be told to end in its first second, and process 1 ignores the unheard."""
+"""Signals that end an agent, kept until there is one.
+
+A pod may be terminated in its first second, and process 1 ignores signals that it has no handler for.
+"""
 
 import signal
 
-STOPS = (signal.SIGTERM, signal.SIGINT)
+STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 heard: list[int] = []  # since `listen`, until somebody else handles them
 
 

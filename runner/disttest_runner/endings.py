@@ -40,9 +40,13 @@ class End:
 def judge_case(case_id: str, evidence: Evidence, world: World, at: float | None = None) -> CaseResult:
     """Who is to blame, how it ended for each, and when it had begun."""
     result = blame.judge_case(case_id, evidence, world)
-    by_rank = groups(_each(result, evidence, world), world, blamed=result.ranks)
     result = replace(result, logs=_logs(result, evidence))
-    return replace(result, by_rank=by_rank, at=None if result.outcome is Outcome.NOT_RUN else at)
+    at = None if result.outcome is Outcome.NOT_RUN else at
+    return replace(result, by_rank=by_rank(result, evidence, world), at=at)
+
+
+def by_rank(result: CaseResult, evidence: Evidence, world: World) -> tuple[RankGroup, ...]:
+    return groups(_each(result, evidence, world), world, blamed=result.ranks)
 
 
 def _logs(result: CaseResult, evidence: Evidence) -> dict[int, str]:

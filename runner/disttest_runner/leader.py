@@ -144,6 +144,7 @@ class Leader:
         """What takes system calls waits until the next case is on its way; lines on cases that are well, a bit more."""
         result = run.result(number)
         self._current = ""
+        stays = result.is_interrupted  # whatever ends the run, the case that was running is named
         self._failures.note(run.plan.name, number, result)
         self._headway.change()
         self._log.note(progress.case_line(run.plan.name, number + 1, run.total, result))
@@ -151,7 +152,7 @@ class Leader:
         summary = self._termination.summary
         changes: dict[str, object] = {
             "counts": Counts.sum([self._counts_before, run.counts]),
-            "current": "",
+            "current": summary.current if stays else "",
         }
         if not summary.first_failure and result.is_red:
             changes["first_failure"] = f"{run.plan.name}: {result.id} {result.outcome}: {result.message}"
@@ -242,5 +243,5 @@ def _run_deadline(seconds: int) -> Stop:
     return Stop(
         Verdict.TIMED_OUT,
         Reason.RUN_DEADLINE,
-        f"the run was not finished within {seconds} s: raise `timeouts.runSeconds` or split the suites",
+        f"the run was not finished within {seconds} s: raise its timeout or split the suites",
     )

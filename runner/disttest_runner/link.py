@@ -36,6 +36,10 @@ class LeaderLink:
         self._lines: Lines | None = None
         self._waiting: list[Message] = []
 
+    @property
+    def is_connected(self) -> bool:
+        return self._lines is not None and not self._lines.is_lost
+
     def send(self, message: Message) -> None:
         if self._lines is None:
             self._waiting.append(message)

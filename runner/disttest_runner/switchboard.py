@@ -23,15 +23,18 @@ HELLO_SECONDS = 10.0
 
 
 class InterruptedRunError(Exception):
-    """The run cannot go on."""
+    """The run cannot go on. `answers` is what had come back of the question that was asked last."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: Stop, answers: Answers | None = None) -> None:
         super().__init__(stop.message)
-        self.stop = stop
+        self.stop, self.answers = stop, answers
 
 
 class Switchboard:
-    """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it."""
+    """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it.
+
+    A last question, on what ranks are doing, may still be asked.
+    """
 
     def __init__(
         self, plan: RunPlan, nonce: str, silence_seconds: float, say: Callable[[str], None], *, max_strangers: int
@@ -51,6 +54,7 @@ class Switchboard:
         self.exit_causes: dict[int, str] = {}  # why, where their agent knows
         self.stop: Stop | None = None
         self._agents: dict[int, Lines] = {}
+        self._lost: set[int] = set()  # node indexes
         self._strangers: dict[Lines, asyncio.TimerHandle] = {}  # have not said who they are; the oldest first
         self._max_strangers = max_strangers
         self._refusals_told = 0
@@ -142,9 +146,12 @@ class Switchboard:
         for lines in self._agents.values():
             lines.write(raw)
 
-    async def ask(self, message: Message, *, answer: str, seconds: float) -> Answers:
-        """Send to all agents; an answer is a message with that op, of the same generation and case."""
-        if self.stop:
+    async def ask(self, message: Message, *, answer: str, seconds: float, is_last: bool = False) -> Answers:
+        """Send to all agents; an answer is a message with that op, of the same generation and case.
+
+        `is_last`: it is asked although the run ends.
+        """
+        if self.stop and not is_last:
             raise InterruptedRunError(self.stop)
         if message["op"] == "start":
             self._generation, self.exits, self.exit_causes = message["generation"], {}, {}
@@ -161,22 +168,25 @@ class Switchboard:
         end = await step.done
         self._step = None
         self._timer.cancel()
-        if self.stop:
-            raise InterruptedRunError(self.stop)
-        return Answers(
+        answers = Answers(
             end=end,
             seconds=self._loop.time() - started,
             by_node=step.by_node,
             early=step.early,
             before_exit=step.before_exit or frozenset(),
         )
+        if self.stop and not is_last:
+            raise InterruptedRunError(self.stop, answers)
+        return answers
 
     def interrupt(self, stop: Stop) -> None:
         """End the run at the next possible moment; the first cause counts."""
-        self.stop = self.stop or stop
+        if self.stop:
+            return
+        self.stop = stop
         self._all_here.set()
         self._all_warm.set()
-        self._settle(End.DEADLINE)
+        self._settle(End.INTERRUPTED)
 
     async def hang_up(self, seconds: float) -> None:
         """Close all connections; what was written before still goes out."""
@@ -190,6 +200,14 @@ class Switchboard:
         if self._step and not self._step.done.done():
             self._step.done.set_result(end)
 
+    def _settle_if_complete(self) -> bool:
+        """Whether all agents have answered, but for those that cannot."""
+        step = self._step
+        answered = len(step.by_node.keys() | self._lost if self._lost else step.by_node) if step else 0
+        if answered == self.plan.nodes:
+            self._settle(End.ALL)
+        return answered == self.plan.nodes
+
     def _settle_soon(self, seconds: float, end: End) -> None:
         """Wait at most so much longer than now; a timer that ends sooner stays."""
         at = self._loop.time() + seconds
@@ -200,7 +218,9 @@ class Switchboard:
     # --- hearing
 
     def _on_lost(self, index: int) -> None:
+        self._lost.add(index)
         self._interrupt_by(index, Reason.GANG_LOST, "the agent went away")
+        self._settle_if_complete()
 
     def _interrupt_by(self, index: int, reason: Reason, what: str, *, is_at_fault: bool = True) -> None:
         hello = self.joined[index]
@@ -246,7 +266,7 @@ class Switchboard:
             self._settle_soon(GRACE_SECONDS, End.GRACE)
         if op == step.answer and (step.case is None or message["case"] == step.case):
             step.by_node[index] = message
-            if len(step.by_node) == self.plan.nodes:
-                self._settle(End.ALL)
-            elif "ranks" in message and step.answer == "done" and has_failed(message):
+            if self._settle_if_complete():
+                return
+            if "ranks" in message and step.answer == "done" and has_failed(message):
                 self._settle_soon(GRACE_SECONDS, End.GRACE)

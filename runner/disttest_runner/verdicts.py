@@ -1,6 +1,7 @@
 """What suites and the run come to. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from disttest_contract import gist
 from disttest_contract.outcomes import VERDICTS_WORST_FIRST, Counts, Outcome, Reason, Verdict
@@ -56,10 +57,12 @@ _BAD_FOR = {
 
 
 def of_run(suites: Sequence[SuiteResult], stop: Stop | None) -> Stop:
-    """The worst suite speaks for the run, unless something ended it early and worse."""
+    """The worst suite speaks for the run, unless something ended it early and worse: that names the case in flight."""
     said = [Stop(suite.verdict, suite.reason, f"{suite.name}: {suite.message}") for suite in suites]
     if stop is not None:
-        said.insert(0, stop)
+        running = [f"{suite.name}: {case.id}" for suite in suites for case in suite.cases if case.is_interrupted]
+        named = f"; still running: {', '.join(running)}" if running else ""
+        said.insert(0, replace(stop, message=f"{stop.message}{named}"))
     if not said:
         return Stop(Verdict.ERRORED, Reason.NOTHING_COLLECTED, "the plan names no suite")
     worst = min(said, key=lambda one: VERDICTS_WORST_FIRST.index(one.verdict))

@@ -187,6 +187,9 @@ def timed(cases: Iterable[CaseResult], at: float) -> tuple[CaseResult, ...]:
     """One after the other, with what lies between two cases."""
     placed = []
     for case in cases:
+        if case.outcome is Outcome.NOT_RUN:
+            placed.append(case)
+            continue
         at += sum(one.seconds for one in case.earlier)
         placed.append(dataclasses.replace(case, at=round(at, 3)))
         at += case.seconds + (6.0 if case.is_red and case.outcome is not Outcome.FAILED else 0.004)

@@ -23,6 +23,15 @@ SKIPPED = CaseResult(
 XFAILED = CaseResult(id=f"{FILE}::test_xfailed", outcome=Outcome.XFAILED, seconds=0.2, message="issue 7")
 XPASSED = CaseResult(id=f"{FILE}::test_xpassed", outcome=Outcome.XPASSED, seconds=0.2)
 NOT_RUN = CaseResult(id=f"{FILE}::test_not_run", outcome=Outcome.NOT_RUN, seconds=0, message="the gang was lost")
+INTERRUPTED = CaseResult(
+    id=f"{FILE}::test_interrupted",
+    outcome=Outcome.NOT_RUN,
+    seconds=3.5,
+    at=60.0,
+    message="still running after 4 s when the run timed out; rank 1 is at wait (test_things.py:7)",
+    stacks={1: 'Thread 0x01 (most recent call first):\n  File "test_things.py", line 7 in wait'},
+    diagnosis=Diagnosis(summary="rank 1 is at wait (test_things.py:7)", states={1: "is at wait (test_things.py:7)"}),
+)
 PASSED = CaseResult(id=f"{FILE}::test_passed[a::b]", outcome=Outcome.PASSED, seconds=1.25)
 MEASURED = next(case for case in report_cases.bandwidth_cases() if case.outcome is Outcome.FAILED)
 EACH = (
@@ -31,6 +40,7 @@ EACH = (
     XFAILED,
     XPASSED,
     NOT_RUN,
+    INTERRUPTED,
     report_cases.FAILED,
     report_cases.ERRORED,
     report_cases.CRASHED,

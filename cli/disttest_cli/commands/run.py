@@ -96,7 +96,21 @@ Examples:
     help="With several DistTests in a file: go on after one that did not pass. Suites, cases and repetitions of one "
     "DistTest go on in any case, as on a cluster.",
 )
-@click.option("--timeout", type=options.SECONDS, metavar="SECONDS", help="In place of timeouts.runSeconds (7200).")
+@click.option(
+    "--timeout",
+    type=options.SECONDS,
+    metavar="SECONDS",
+    help="Timeout of the run in seconds. The case that is running then is diagnosed and reported as interrupted. "
+    "Default: 7200; with -f timeouts.runSeconds of the file.",
+)
+@click.option(
+    "--case-timeout",
+    type=options.SECONDS,
+    metavar="SECONDS",
+    help="Timeout of each case in seconds. A case that takes longer is diagnosed and reported as hung, and the next "
+    f"one runs. Default: {made_tests.CASE_SECONDS}, or {made_tests.COMPILING_CASE_SECONDS} with the suites "
+    f"{' and '.join(sorted(made_tests.COMPILING))}; with -f timeouts.caseSeconds of the file.",
+)
 @click.option(
     "--files",
     multiple=True,
@@ -124,7 +138,7 @@ Examples:
     help="Where to write the report; default: ./disttest-report-NAME.json.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="On a terminal: show all that agents and ranks write.")
-def command(*, timeout: int | None, root: Path, artifacts: Path | None, report: Path | None, **asked: Any) -> int:
+def command(*, root: Path, artifacts: Path | None, report: Path | None, **asked: Any) -> int:
     """Run suites on this machine, without a cluster; nodes and ranks are its processes.
 
     A PATH is a test file, or a folder with test files. Every rank runs them; they may use the fixtures `gang`,
@@ -145,7 +159,7 @@ def command(*, timeout: int | None, root: Path, artifacts: Path | None, report: 
     runs = [
         local_runs.LocalTest(
             test=test,
-            plan=local_plans.make(test, places, request, timeout),
+            plan=local_plans.make(test, places, request),
             report=local_runs.report_path(report, test),
         )
         for test in tests

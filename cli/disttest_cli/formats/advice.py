@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 from disttest_contract.outcomes import Reason
+from disttest_contract.plan import LOCAL_UID
+from disttest_contract.report import Report
 
 READ_FAILURES = "Read the failures below, then `disttest logs --failed`."
 SAME_ELSEWHERE = (
@@ -68,3 +70,38 @@ ENDINGS: Mapping[Reason, str] = {
     Reason.RUNNER_ERROR: f"Read the leader's log (`disttest logs`); {IMAGES}",
     Reason.CANCELLED: "Nothing: spec.cancel ended it. Create the DistTest again to run it.",
 }
+
+READ_ABOVE = "Read the failures in the report; --verbose shows what ranks write."
+
+# What differs for `disttest run`, whose agents and ranks are processes of this machine.
+LOCAL: Mapping[Reason, str] = {
+    Reason.CASES_FAILED: f"{READ_ABOVE} --case ID --until-fail repeats one case until it fails.",
+    Reason.CASES_CRASHED: (
+        f"{READ_ABOVE} The rank that ended first is the cause; the others are its victims. SIGKILL is mostly memory, "
+        "SIGBUS mostly /dev/shm, SIGSEGV the code, a library or the GPU."
+    ),
+    Reason.CASES_HUNG: (
+        "Begin with the rank that never joined the collective: its stack in the report says what it does instead "
+        "(docs/hangs.md). If the case is only slow, raise --case-timeout."
+    ),
+    Reason.UNKNOWN_SUITE: "Name one of the suites that `disttest run --help` lists.",
+    Reason.INVALID_SPEC: "Correct what the message names and run again.",
+    Reason.RENDEZVOUS_TIMEOUT: "The processes did not start in time: look at the load and memory of this machine.",
+    Reason.GANG_LOST: "An agent's process ended: look for what killed it, often the kernel for memory (dmesg).",
+    Reason.GANG_FAILED_TO_START: "Read what the processes wrote (--verbose): ranks did not start.",
+    Reason.GPU_BROKEN: "Look at the GPUs of this machine (nvidia-smi, the kernel log).",
+    Reason.RUN_DEADLINE: (
+        "If a case was still running, its stacks in the report say where. If it is only slow, raise --timeout; "
+        "--case-timeout ends a case that takes too long, and the others run."
+    ),
+    Reason.TERMINATED: "Nothing is wrong with the tests: the processes were terminated. Run again.",
+    Reason.OUT_OF_MEMORY: "Run fewer ranks (--ranks), or free memory on this machine.",
+    Reason.RUNNER_ERROR: "Read what the processes wrote (--verbose), and report it.",
+    Reason.CANCELLED: "Nothing: it was interrupted (Ctrl-C). The report has what the case in flight was doing.",
+}
+
+
+def for_report(report: Report) -> str:
+    if report.uid == LOCAL_UID and report.reason in LOCAL:
+        return LOCAL[report.reason]
+    return ENDINGS[report.reason]

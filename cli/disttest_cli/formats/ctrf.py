@@ -32,7 +32,7 @@ STATUS: dict[Outcome, str] = {
     Outcome.XFAILED: "other",  # failed, as the suite expects
     Outcome.XPASSED: "other",  # passed, although the suite expects a failure
 }
-QUARANTINED = "other"  # it failed, and makes no run red
+OTHER = "other"  # it failed and makes no run red, or the run ended before it did
 
 
 def render(subject: Subject) -> str:
@@ -41,7 +41,7 @@ def render(subject: Subject) -> str:
 
 def document(subject: Subject) -> Json:
     report = subject.report
-    limit_bytes = telling.body_limit(sum(suite.counts.bad for suite in report.suites))
+    limit_bytes = telling.body_limit(sum(suite.counts.bad for suite in report.suites) + len(report.interrupted))
     tests = [_test(report, suite, case, limit_bytes) for suite in report.suites for case in suite.cases]
     for suite in report.suites:
         notices = standing.of_left_out(suite), standing.of_suite(suite)
@@ -88,7 +88,7 @@ def _summary(report: Report, tests: Sequence[Json]) -> Json:
 
 def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int) -> Json:
     known = names.split(case.id)
-    status = QUARANTINED if case.is_excused else STATUS[case.outcome]
+    status = OTHER if case.is_excused or case.is_interrupted else STATUS[case.outcome]
     test: Json = {
         "id": _id("case", suite.name, case.id),
         "name": known.name,
@@ -101,7 +101,7 @@ def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int
     }
     if case.outcome is not Outcome.PASSED:
         test["message"] = telling.case_title(case)
-    if case.outcome in BAD:
+    if case.outcome in BAD or case.is_interrupted:
         test["trace"] = telling.case_body(case, limit_bytes)
     if case.earlier:
         test |= _tries(case, limit_bytes)

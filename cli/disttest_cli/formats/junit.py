@@ -33,7 +33,9 @@ class Names:
 
 def render(subject: Subject) -> str:
     report = subject.report
-    limit_bytes = telling.body_limit(sum(len(suite.cases) for suite in report.suites if suite.counts.bad))
+    limit_bytes = telling.body_limit(
+        sum(len(suite.cases) for suite in report.suites if suite.counts.bad) + len(report.interrupted)
+    )
     taken = Names(Counter())
     root = ET.Element("testsuites", name=names.suite_name(f"{report.namespace}/{report.name}"))
     _stamp(root, report.started)
@@ -118,7 +120,7 @@ def _case(suite: SuiteResult, case: CaseResult, taken: Names, limit_bytes: int) 
         case Standing.FAILURE | Standing.ERROR as bad:
             tag = "failure" if bad is Standing.FAILURE else "error"
             text = telling.case_body(replace(case, logs={}), limit_bytes)
-            _add(element, tag, telling.case_title(case), kind=case.outcome.value, text=text)
+            _add(element, tag, telling.case_title(case), kind=case.ending, text=text)
             if case.logs:
                 ET.SubElement(element, "system-err").text = plain.block("\n\n".join(telling.logs_of(case)), limit_bytes)
         case Standing.SKIPPED:

@@ -64,6 +64,7 @@ def _sections(subject: Subject) -> tuple[list[Section], list[Section]]:
     report = subject.report
     above = [
         Section(what="suites", text=_suites(report)),
+        Section(what="the interrupted case", text=_interrupted(report)),
         Section(what="earlier attempts", text=_attempts(subject)),
     ]
     below = [
@@ -130,6 +131,11 @@ def _suite_row(suite: SuiteResult) -> list[str]:
     numbers = (counts.total, counts[Outcome.PASSED], counts.bad - counts.quarantined, counts[Outcome.NOT_RUN])
     shown = [str(number) for number in numbers]
     return [gfm.cell(suite.name), f"{sign} {suite.verdict.value}", *shown, f"{plain.seconds(suite.seconds):.1f}"]
+
+
+def _interrupted(report: Report) -> str:
+    details = [_details(suite, case, LARGEST_BYTES) for suite, case in report.interrupted[:1]]
+    return "".join(["\n## Interrupted\n\n", *details]) if details else ""
 
 
 def _attempts(subject: Subject) -> str:

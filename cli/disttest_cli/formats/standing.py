@@ -49,6 +49,8 @@ class Notice:
 
 def of_case(case: CaseResult) -> Standing:
     """Known failures are skipped: they make no run red."""
+    if case.is_interrupted:
+        return Standing.ERROR
     return Standing.SKIPPED if case.is_excused else STANDINGS[case.outcome]
 
 

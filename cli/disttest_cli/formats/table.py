@@ -29,6 +29,8 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     broken = [suite for suite in report.suites if suite.verdict is Verdict.ERRORED or not suite.cases]
     for suite in broken:
         lines += ["", f"{suite.name}: {suite.reason}", *_indented(suite.message)]
+    for suite_name, case in report.interrupted:
+        lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
     failures = report.failures
     for suite_name, case in failures[:MAX_FAILURES]:
         lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
@@ -86,7 +88,7 @@ def _pad(cell: str, width: int, place: int) -> str:
 def _ending(case: CaseResult) -> str:
     how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
     details = " ".join(part for part in (how, _blamed(case)) if part)
-    return f"{case.outcome.value} after {case.seconds:.2f} s" + (f" ({details})" if details else "")
+    return f"{case.ending} after {case.seconds:.2f} s" + (f" ({details})" if details else "")
 
 
 def _blamed(case: CaseResult | Earlier) -> str:

@@ -29,7 +29,7 @@ def ending(case: CaseResult) -> str:
     """Failed after 3.41 s: rank 11 on gpu-node-23."""
     how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
     details = ", ".join(part for part in (where(case.ranks, case.nodes), plain.one_line(how, 64)) if part)
-    return f"{case.outcome.value} after {plain.seconds(case.seconds):.2f} s" + (f": {details}" if details else "")
+    return f"{case.ending} after {plain.seconds(case.seconds):.2f} s" + (f": {details}" if details else "")
 
 
 def title(message: str, otherwise: str) -> str:

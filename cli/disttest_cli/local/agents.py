@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +20,11 @@ from disttest_contract.report import InvalidReportError, Report
 
 LOOPBACK = "127.0.0.1"
 LINE_BYTES = 1 << 20
-STOP_SECONDS = 10  # for agents that were told to end
+STOP_SECONDS = 10  # for agents that were terminated
+QUIT_SECONDS = 1  # for agents that were ended at once
+INTERRUPTED = (
+    "warning: interrupted: the case that is running is diagnosed, which takes seconds; Ctrl-C again ends at once"
+)
 OTHERS_SECONDS = 30  # for the other agents, after the leader's end
 
 
@@ -32,6 +36,7 @@ class LocalRun:
     report: Report | None = None
     problem: str = ""
     is_interrupted: bool = False
+    quit_by: int = 0  # the second signal, which ended the agents at once
     agent_exit_codes: list[int] = field(default_factory=list)
 
 
@@ -44,7 +49,10 @@ class Reader:
 
 
 async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
-    """Start the agents and come back when none of them is left. SIGINT and SIGTERM end them."""
+    """Start the agents and come back when none of them is left.
+
+    The first SIGINT or SIGTERM ends the run, and the leader reports it; a second one ends all agents at once.
+    """
     nonce = secrets.token_hex(16)
     with (
         tempfile.TemporaryDirectory(prefix="disttest-") as folder,
@@ -53,14 +61,14 @@ async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | Non
         own = {environment.LOG_IS_KEPT: "no", "TMPDIR": folder, inductor_cache.VARIABLE: cache}
         leader = f"{LOOPBACK}:{free_port()}"
         agents: list[asyncio.subprocess.Process] = []
-        interrupted = _end_on_signal(agents)
+        signals = Signals(agents, reader)
+        signals.listen()
         try:
             for index in range(plan.nodes):
                 theirs = agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder))
                 agents.append(await _start(own | theirs, environ))
-            if interrupted.is_set():
-                agents[0].terminate()
-            return await _follow(agents, nonce, reader, interrupted)
+            signals.repeat()
+            return await _follow(agents, nonce, reader, signals)
         finally:
             await _stop(agents)
 
@@ -100,9 +108,7 @@ async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> a
     )
 
 
-async def _follow(
-    agents: list[asyncio.subprocess.Process], nonce: str, reader: Reader, interrupted: asyncio.Event
-) -> LocalRun:
+async def _follow(agents: list[asyncio.subprocess.Process], nonce: str, reader: Reader, signals: "Signals") -> LocalRun:
     kept: list[str] = []
     mark = f"{frames.MARK} {nonce} "
 
@@ -129,7 +135,7 @@ async def _follow(
                     await agent.wait()
         await _stop(agents)
     codes = [agent.returncode or 0 for agent in agents]
-    result = LocalRun(code, is_interrupted=interrupted.is_set(), agent_exit_codes=codes)
+    result = LocalRun(code, is_interrupted=bool(signals.first), quit_by=signals.second, agent_exit_codes=codes)
     try:
         result.report = Report.loads(frames.decode("\n".join(kept), nonce))
     except (frames.FrameError, InvalidReportError) as error:
@@ -139,21 +145,43 @@ async def _follow(
     return result
 
 
-def _end_on_signal(agents: list[asyncio.subprocess.Process]) -> asyncio.Event:
-    interrupted = asyncio.Event()
+@dataclass(slots=True)
+class Signals:
+    """What the user has sent: the number of the first signal and of the second, 0 for none."""
 
-    def end() -> None:
-        """The leader ends the others and says why; asked a second time all end by themselves."""
-        chosen = agents if interrupted.is_set() else agents[:1]
-        interrupted.set()
-        for agent in chosen:
+    agents: Sequence[asyncio.subprocess.Process]
+    reader: Reader
+    first: int = 0
+    second: int = 0
+
+    def listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._on_signal, number)
+
+    def repeat(self) -> None:
+        """For agents that were not there when it came."""
+        if self.second:
+            self._send(self.agents, signal.SIGQUIT)
+        elif self.first:
+            self._send(self.agents[:1], self.first)
+
+    def _on_signal(self, number: int) -> None:
+        if not self.first:
+            self.first = number
+            self.reader.line(INTERRUPTED)
+            self._send(self.agents[:1], number)  # the leader ends the others
+        elif not self.second:
+            self.second = number
+            self._send(self.agents, signal.SIGQUIT)
+            asyncio.get_running_loop().call_later(QUIT_SECONDS, self._send, self.agents, signal.SIGKILL)
+
+    @staticmethod
+    def _send(agents: Sequence[asyncio.subprocess.Process], number: int) -> None:
+        for agent in agents:
             if agent.returncode is None:
-                agent.terminate()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, end)
-    return interrupted
+                with contextlib.suppress(ProcessLookupError):
+                    agent.send_signal(number)
 
 
 async def _stop(agents: list[asyncio.subprocess.Process]) -> None:

@@ -30,7 +30,7 @@ class Places:
     artifacts: str = ""
 
 
-def make(test: DistTest, places: Places, request: Request, timeout_seconds: int | None) -> RunPlan:
+def make(test: DistTest, places: Places, request: Request) -> RunPlan:
     """Placement is not looked at: all nodes are this machine."""
     unknown = unknown_suites(test.spec)
     if unknown:
@@ -42,6 +42,8 @@ def make(test: DistTest, places: Places, request: Request, timeout_seconds: int 
     chosen = _chosen(test, request)
     if wrong := run_request.of_one_suite(request, [suite.name for suite in chosen]):
         raise UsageError(f"{test.name}: {wrong}")
+    case_seconds = request.case_timeout or plan.case_seconds
+    run_seconds = NO_END_SECONDS if request.times == FOR_EVER else plan.run_seconds
     planned = {suite.name: suite for suite in plan.suites}
     measures = any(suite.builtin == suites.MEASURING for suite in chosen)
     plan = dataclasses.replace(
@@ -49,7 +51,8 @@ def make(test: DistTest, places: Places, request: Request, timeout_seconds: int 
         suites=tuple(_only(_here(test, suite, planned[suite.name], places), request) for suite in chosen),
         thresholds=plan.thresholds if measures else (),
         spread=False,
-        run_seconds=timeout_seconds or (NO_END_SECONDS if request.times == FOR_EVER else plan.run_seconds),
+        case_seconds=case_seconds,
+        run_seconds=request.timeout or max(run_seconds, case_seconds),
         artifacts=places.artifacts,
         repeat=request.times,
         until_fail=request.until_fail,

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from disttest_cli import files
 from disttest_cli.errors import UsageError, warn
-from disttest_cli.formats import table
+from disttest_cli.exits import SIGNALLED
+from disttest_cli.formats import advice, table
 from disttest_cli.local import agents
 from disttest_cli.screen import live, terminal
 from disttest_cli.screen.live import Gang, LiveView
@@ -75,6 +76,9 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
     _prepare_artifacts(one.test, one.plan)
     console = terminal.console()
     result = asyncio.run(_watched(one.plan, console, environ, shows_all=shows_all))
+    if result.quit_by:
+        warn(f"{one.plan.name}: interrupted twice: ended at once, without a report")
+        return SIGNALLED + result.quit_by, True
     if result.report is None:
         warn(f"{one.plan.name}: {harmless.line(result.problem)}; the leader ended with {result.exit_code}")
         is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # without a report nothing is green
@@ -124,6 +128,8 @@ def show_report(console: Console, report: Report, one: LocalTest) -> None:
     for line in lines[:-1]:
         console.print(Text(line))
     console.print(Text(lines[-1], style=terminal.STYLES.get(report.verdict.value, "")))
+    if report.verdict is not Verdict.PASSED:
+        console.print(Text(f"To do: {advice.for_report(report)}"))
     try:
         one.report.write_bytes(report.dumps())
     except OSError as error:

@@ -15,6 +15,9 @@ from disttest_operator.core.model import API_VERSION, Backend, DistTest
 RANKS_ON_CPU = 2
 NAME_CHARACTERS = 40
 SEVERAL = "local"  # name of a run of several suites
+CASE_SECONDS = 60  # a hang is reported within a minute
+COMPILING_CASE_SECONDS = 300  # a case of these suites compiles for tens of seconds where processors are slow or busy
+COMPILING = frozenset({"data-parallel", "replicate-compile"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ def make(request: Request, of_shape: Shape) -> Made:
             "gpusPerNode": per_node if of_shape.backend is Backend.NCCL else 0,
             "ranksPerNode": per_node,
             "backend": of_shape.backend.value,
+            "timeouts": {"caseSeconds": COMPILING_CASE_SECONDS if COMPILING & {*request.suites} else CASE_SECONDS},
         },
     }
     return Made(test=manifests.parse_test(body, "what was asked for cannot be run"), folders=folders)

@@ -24,6 +24,8 @@ class Request:
     until_fail: bool = False
     keep_going: bool = False
     files: tuple[str, ...] = ()
+    timeout: int | None = None
+    case_timeout: int | None = None
 
     @property
     def times(self) -> int:
@@ -59,6 +61,10 @@ def _rules(request: Request) -> Sequence[tuple[bool, str]]:
             "--files is for the ConfigMaps that a file names (-f): to run your own tests write their PATH",
         ),
         (bool(named), f"{named} is a case, not a path: write {file} --case {Path(file).name}::{case}"),
+        (
+            bool(request.timeout and (request.case_timeout or 0) > request.timeout),
+            f"--case-timeout {request.case_timeout} is more than --timeout {request.timeout}: no case outlives its run",
+        ),
         (bool(request.cases and request.select), "--case and --select exclude each other: ids are exact already"),
         (
             request.until_fail and request.keep_going,

@@ -49,13 +49,13 @@ class Output:
 
 
 def of_report(report: Report, ranks: Iterable[int]) -> Iterator[str]:
-    """What is known about these ranks, or about all, of each case that ended badly."""
+    """What is known about these ranks, or about all, of each case that failed or was interrupted."""
     wanted = tuple(ranks)
-    for suite, case in (*report.failures, *report.excused):
+    for suite, case in (*report.interrupted, *report.failures, *report.excused):
         parts = [(rank, _said(case, rank)) for rank in wanted or _ranks(case)]
         parts = [(rank, words) for rank, words in parts if words]
         if parts:
-            yield f"==> {case.outcome.value} in {suite}: {case.id} <=="
+            yield f"==> {case.ending} in {suite}: {case.id} <=="
         for rank, words in parts:
             yield from (f"[rank {rank}] {one}" if rank >= 0 else one for one in words.splitlines())
 

@@ -42,9 +42,10 @@ def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
 
 
 def _failures(report: Report) -> list[Mapping[str, Any]]:
-    """Cases that ended badly, then those that did so at first, then those of which it was known."""
+    """The case that the end of the run interrupted, cases that failed, flaky ones, and those in quarantine."""
     flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
-    return [_failure(report, suite, case) for suite, case in [*report.failures, *flaky, *report.excused][:FAILURES]]
+    told = [*report.interrupted, *report.failures, *flaky, *report.excused]
+    return [_failure(report, suite, case) for suite, case in told[:FAILURES]]
 
 
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:

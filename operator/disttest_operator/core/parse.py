@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from disttest_contract.plan import LOCAL_UID
 from disttest_contract.thresholds import Threshold
 from disttest_operator.core import schema, spec_rules, spec_schema, spec_texts, template
 from disttest_operator.core.model import (
@@ -23,7 +24,6 @@ from disttest_operator.core.model import (
 
 NAME_LENGTH = 52  # leaves room for -a<attempt>-<node index> in the 63 characters of a host name
 GENERATED_CHARACTERS = 5  # that the API server appends to generateName
-LOCAL_UID = "local"  # of a run that no API server knows
 NAME_ADVICE = (
     f"write a name of at most {NAME_LENGTH} lower-case letters, digits and '-', beginning with a letter"
     " and ending with a letter or digit"

@@ -157,7 +157,7 @@ def test_ctrl_c_ends_everything_and_keeps_what_is_known(start: Start, tmp_path: 
     reader.join(5)
     output.close()
     report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
-    assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.TERMINATED)
+    assert (report.verdict, report.reason) == (Verdict.CANCELLED, Reason.CANCELLED)
     wait_for(lambda: not marked(environ[MARK]), "processes left", 3, lambda: str(marked(environ[MARK])))
 
 

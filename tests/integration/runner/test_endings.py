@@ -54,6 +54,12 @@ def check_partial_report(gang: Gang, verdict: Verdict, reason: Reason) -> None:
         Outcome.NOT_RUN,
     ], gang.text
     assert case(report, "test_bad").ranks == (1,)
+    asleep = case(report, "test_long")
+    assert asleep.is_interrupted
+    assert asleep.message.startswith("still running after ")
+    assert "ranks 0, 1, 2, 3 are at test_long (test_it.py:" in asleep.message
+    assert sorted(asleep.stacks) == [0, 1, 2, 3]
+    assert not case(report, "test_never").is_interrupted
     assert gang.summary().verdict is verdict
 
 

@@ -52,7 +52,7 @@ def test_the_last_lines_are_there_for_a_run_without_a_report() -> None:
 def one(tmp_path: Path) -> LocalTest:
     request = Request(suites=("collectives",))
     test = made_tests.make(request, made_tests.shape(request, 0)).test
-    plan = local_plans.make(test, local_plans.Places(), request, None)
+    plan = local_plans.make(test, local_plans.Places(), request)
     return LocalTest(test=test, plan=plan, report=tmp_path / "a report.json")
 
 

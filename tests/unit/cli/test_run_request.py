@@ -1,5 +1,6 @@
 """`disttest run`: which options go together, what they make, and what becomes of GPUs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ FORBIDDEN = {
         Request(paths=(Path("tests/test_mine.py::test_a[x::y]"),)),
         "write tests/test_mine.py --case test_mine.py::test_a[x::y]",
     ),
+    "timeouts": (Request(suites=("a",), timeout=5, case_timeout=6), "--case-timeout 6 is more than --timeout 5"),
     "case and select": (Request(suites=("a",), cases=("c",), select="d"), "--case and --select exclude each other"),
     "until and keep": (
         Request(suites=("a",), until_fail=True, keep_going=True),
@@ -217,11 +219,35 @@ def test_what_cannot_be_run_is_said(request_: Request, words: str) -> None:
 def test_the_plan_of_a_path_has_its_folder_and_its_files(tree: Path) -> None:
     request = Request(paths=paths(tree, "tests/test_one.py"), cases=("test_one.py::test_a",), until_fail=True)
     made = make(request)
-    plan = local_plans.make(made.test, Places(folders=made.folders), request, None)
+    plan = local_plans.make(made.test, Places(folders=made.folders), request)
     [suite] = plan.suites
     assert (suite.directory, suite.files, suite.cases) == (str(tree / "tests"), ("test_one.py",), request.cases)
     assert (plan.repeat, plan.until_fail, plan.run_seconds) == (FOR_EVER, True, NO_END_SECONDS)
-    assert local_plans.make(made.test, Places(folders=made.folders), request, 60).run_seconds == 60
+    limited = replace(request, timeout=60)
+    assert local_plans.make(made.test, Places(folders=made.folders), limited).run_seconds == 60
+
+
+@pytest.mark.parametrize(
+    ("request_", "case_seconds", "run_seconds"),
+    [
+        (Request(suites=("collectives",)), 60, 7200),
+        (Request(suites=("collectives", "replicate-compile")), 300, 7200),
+        (Request(suites=("replicate-compile",), case_timeout=20), 20, 7200),
+        (Request(suites=("collectives",), case_timeout=9000), 9000, 9000),
+        (Request(suites=("collectives",), timeout=40), 60, 40),
+    ],
+)
+def test_timeouts_suit_a_laptop_unless_others_are_given(request_: Request, case_seconds: int, run_seconds: int) -> None:
+    plan = local_plans.make(make(request_).test, Places(), request_)
+    assert (plan.case_seconds, plan.run_seconds) == (case_seconds, run_seconds)
+
+
+def test_the_timeouts_of_a_file_hold_unless_others_are_given(documents: manifests.Documents) -> None:
+    [one, _] = documents.tests
+    request = Request(filename="f", suites=("fast",))
+    plan = local_plans.make(one, Places(), request)
+    assert (plan.case_seconds, plan.run_seconds) == (one.spec.timeouts.case_seconds, one.spec.timeouts.run_seconds)
+    assert local_plans.make(one, Places(), replace(request, case_timeout=7)).case_seconds == 7
 
 
 SPEC = {
@@ -249,15 +275,15 @@ def test_suites_of_a_file_can_be_chosen_and_thresholds_go_with_the_suite_that_me
     request = Request(filename="f", suites=("fsdp-exec-order",))
     tests = local_plans.of_file(documents, request)
     assert [test.name for test in tests] == ["one", "two"]
-    plan = local_plans.make(tests[0], Places(), request, None)
+    plan = local_plans.make(tests[0], Places(), request)
     assert ([suite.name for suite in plan.suites], plan.thresholds) == (["fsdp-exec-order"], ())
     request = Request(filename="f", suites=("fast",), select="all_reduce")
     [one] = local_plans.of_file(documents, request)
-    plan = local_plans.make(one, Places(), request, None)
+    plan = local_plans.make(one, Places(), request)
     assert plan.suites[0].select == "(bandwidth) and (all_reduce)"
     assert len(plan.thresholds) == 1
     request = Request(filename="f", suites=("fast",), cases=("x",))
-    assert local_plans.make(one, Places(), request, None).suites[0].select == "", "an id stands for itself"
+    assert local_plans.make(one, Places(), request).suites[0].select == "", "an id stands for itself"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +298,7 @@ def test_suites_of_a_file_can_be_chosen_and_thresholds_go_with_the_suite_that_me
 def test_what_a_file_cannot_do(documents: manifests.Documents, request_: Request, words: str) -> None:
     def plans() -> None:
         for test in local_plans.of_file(documents, request_):
-            local_plans.make(test, Places(), request_, None)
+            local_plans.make(test, Places(), request_)
 
     with pytest.raises(UsageError) as caught:
         plans()

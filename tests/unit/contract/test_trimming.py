@@ -111,6 +111,21 @@ def test_counts_and_verdict_are_what_they_were_however_little_is_left(verdict: V
     assert again.counts == report.counts, "what is cut twice is counted once"
 
 
+def test_the_interrupted_case_stays_with_its_message_when_good_cases_go() -> None:
+    cut = CaseResult(
+        id="t.py::cut", outcome=Outcome.NOT_RUN, seconds=2, at=1.0, message="still running", stacks={1: "x"}
+    )
+    never = CaseResult(id="t.py::never", outcome=Outcome.NOT_RUN, seconds=0, message="the run ended")
+    report = a_report()
+    suite = dataclasses.replace(report.suites[0], cases=(*report.suites[0].cases, cut, never))
+    data = dataclasses.replace(report, suites=(suite,)).to_json()
+    for _, rule in trimming.RULES:
+        rule(data)
+    [kept] = data["suites"][0]["cases"]
+    assert (kept["id"], kept["message"]) == ("t.py::cut", "still running")
+    assert data["suites"][0]["leftOut"]["counts"] == {"passed": 2, "notRun": 1}
+
+
 def test_only_a_report_that_says_so_may_count_cases_that_are_not_in_it() -> None:
     suite = dataclasses.replace(a_report().suites[0], left_out=LeftOut(by_outcome={Outcome.PASSED: 5}))
     report = a_report(suites=(suite,))

@@ -171,6 +171,18 @@ def test_failures_come_first_and_flaky_cases_after_them_with_what_was_wrong_at_f
     }
 
 
+def test_the_case_that_the_end_of_the_run_interrupted_is_named_first() -> None:
+    message = "still running after 20 s when the run timed out; rank 1 is at wait (t.py:7)"
+    cut = CaseResult(id="t.py::test_stuck", outcome=Outcome.NOT_RUN, seconds=20, at=3.0, message=message)
+    never = CaseResult(id="t.py::test_never", outcome=Outcome.NOT_RUN, seconds=0)
+    bad = tuple(CaseResult(id=f"t.py::{n}", outcome=Outcome.FAILED, seconds=1) for n in range(25))
+    last = status.finished(an_end(a_report_of(*bad, cut, never)), PASSED)
+    assert len(last["failures"]) == 20
+    first = last["failures"][0]
+    assert (first["case"], first["outcome"], first["message"]) == ("t.py::test_stuck", "notRun", message)
+    assert last["cases"]["notRun"] == 2
+
+
 def test_many_failures_leave_no_room_for_flaky_cases() -> None:
     bad = tuple(CaseResult(id=f"t.py::{n}", outcome=Outcome.HUNG, seconds=1) for n in range(25))
     failures = status.finished(an_end(a_report_of(a_flaky_case(), *bad)), PASSED)["failures"]

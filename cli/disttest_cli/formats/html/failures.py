@@ -38,6 +38,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
+    interrupted: tuple[Told, ...]  # the case that was running when the run ended
     red: tuple[Told, ...]
     excused: tuple[Told, ...]
     flaky: tuple[Told, ...]
@@ -48,7 +49,7 @@ class Failures:
     @property
     def places(self) -> Mapping[int, int]:
         """Of a case (by identity: ids may repeat) the number under which it is told."""
-        return {id(told.case): told.number for told in (*self.red, *self.excused, *self.flaky)}
+        return {id(told.case): told.number for told in (*self.interrupted, *self.red, *self.excused, *self.flaky)}
 
 
 def failures(report: Report) -> Failures:
@@ -58,6 +59,7 @@ def failures(report: Report) -> Failures:
     told = tuple(_within(map(tell, range(1, SHOWN + 1), red[:SHOWN])))
     first = SHOWN + 1
     return Failures(
+        interrupted=tuple(map(tell, range(first + 2 * FEW, first + 3 * FEW), report.interrupted)),
         red=told,
         excused=tuple(map(tell, range(first, first + FEW), excused[:FEW])),
         flaky=tuple(map(tell, range(first + FEW, first + 2 * FEW), flaky[:FEW])),

@@ -10,7 +10,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from disttest_cli.formats.advice import ENDINGS
+from disttest_cli.formats import advice
 from disttest_cli.formats.html import words
 from disttest_cli.formats.html.attempts import attempts, suspects
 from disttest_cli.formats.html.facts import environment
@@ -56,7 +56,7 @@ def render(subject: Subject) -> str:
         script=Markup(script),  # noqa: S704  # our own file
         report=report,
         tone=TONES.get(report.verdict, "bad"),
-        advice=ENDINGS[report.reason],
+        advice=advice.for_report(report),
         duration=words.duration(report.finished - report.started),
         started=words.moment(report.started),
         counts=counts(report),

@@ -66,7 +66,7 @@ def test_every_outcome_has_its_result() -> None:
     }
     assert set(expected) == set(Outcome)
     for case in samples.EACH:
-        wanted = "skipped" if case.quarantined else expected[case.outcome]
+        wanted = "error" if case.is_interrupted else "skipped" if case.quarantined else expected[case.outcome]
         name = case.id.partition("[")[0].rpartition("::")[2]
         [entry] = [entry for known, entry in found.items() if known.partition("[")[0] == name]
         assert result(entry) == wanted, case.id
@@ -100,6 +100,13 @@ def test_a_failure_says_first_who_and_what_and_then_everything() -> None:
     assert text.startswith(FAILED.message)
     assert "ranks 12-13: failed\n      fully_shard_autograd.py:158" in text
     assert "ranks 0-10,14-15: passed" in text
+
+
+def test_the_case_that_the_end_of_the_run_interrupted_is_an_error_with_its_stacks() -> None:
+    error = cases(samples.each())["test_interrupted"].find("error")
+    assert error is not None
+    assert (error.get("type"), error.get("message")) == ("interrupted", samples.INTERRUPTED.message)
+    assert "stacks of rank 1:" in (error.text or "")
 
 
 def test_a_hang_brings_the_stacks_of_its_ranks() -> None:

@@ -1,0 +1,78 @@
+"""The case that is running when the run ends: interrupted with a diagnosis, unless what ranks reported proves more."""
+
+import pytest
+
+from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.report import RankEnding, SuiteResult
+from disttest_runner import interruption, verdicts
+from disttest_runner.blame import End, Evidence, Said, World
+from disttest_runner.diagnosis.seen import Seen
+from disttest_runner.diagnosis.stacks import Place
+from disttest_runner.door import Stop
+
+WORLD = World(node_names=("node-a",), ranks_per_node=2)
+STOP = Stop(Verdict.TIMED_OUT, Reason.RUN_DEADLINE, "the run was not finished within 20 s")
+PASSED = Said(Outcome.PASSED, "")
+FAILED = Said(Outcome.FAILED, "AssertionError: 1 != 2")
+VICTIM = Said(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
+SEEN = {
+    0: Seen(stack="in all_reduce", place=Place("all_reduce", "test_a (t.py:9)")),
+    1: Seen(stack="in sleep", place=Place("", "test_a (t.py:7)")),
+}
+
+
+def evidence(*said: Said | None, end: End = End.INTERRUPTED) -> Evidence:
+    spoken = {rank: one for rank, one in enumerate(said) if one is not None}
+    return Evidence(end=end, seconds=12.4, said=spoken, seen={rank: SEEN[rank] for rank in SEEN if rank not in spoken})
+
+
+def test_a_case_that_was_running_is_interrupted_with_stacks_and_who_waits_and_no_blame() -> None:
+    case = interruption.judge_case("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=STOP)
+    assert (case.outcome, case.is_interrupted, case.at) == (Outcome.NOT_RUN, True, 3.0)
+    assert case.message == (
+        "still running after 12 s when the run timed out; "
+        "rank 0 waits in all_reduce; rank 1 on node-a is elsewhere: rank 1 is at test_a (t.py:7)"
+    )
+    assert (case.ranks, case.nodes) == ((), ())
+    assert dict(case.stacks) == {1: "in sleep", 0: "in all_reduce"}
+    assert [(group.ranks, group.ending) for group in case.by_rank] == [((0, 1), RankEnding.UNFINISHED)]
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome", "is_interrupted"),
+    [
+        pytest.param(evidence(PASSED, None), Outcome.NOT_RUN, True, id="one has passed"),
+        pytest.param(evidence(VICTIM, None), Outcome.NOT_RUN, True, id="one lost its peer"),
+        pytest.param(evidence(FAILED, None), Outcome.FAILED, False, id="one has failed"),
+        pytest.param(evidence(PASSED, PASSED), Outcome.PASSED, False, id="all have passed meanwhile"),
+        pytest.param(evidence(None, None, end=End.DEADLINE), Outcome.HUNG, False, id="its own deadline came first"),
+    ],
+)
+def test_what_ranks_reported_before_may_prove_more(
+    found: Evidence,
+    outcome: Outcome,
+    is_interrupted: bool,  # noqa: FBT001  # a table
+) -> None:
+    case = interruption.judge_case("t.py::test_a", found, WORLD, 3.0, stop=STOP)
+    assert (case.outcome, case.is_interrupted) == (outcome, is_interrupted)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        (Reason.TERMINATED, "when the run was terminated"),
+        (Reason.CANCELLED, "when the run was interrupted"),
+        (Reason.GANG_LOST, "when an agent was lost"),
+        (Reason.GPU_BROKEN, "when the run ended (GpuBroken)"),
+    ],
+)
+def test_the_message_says_what_ended_the_run(reason: Reason, words: str) -> None:
+    stop = Stop(Verdict.INFRA_FAILED, reason, "ended")
+    case = interruption.judge_case("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=stop)
+    assert case.message.startswith(f"still running after 12 s {words}; ")
+
+
+def test_the_message_of_the_run_names_the_case() -> None:
+    case = interruption.judge_case("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=STOP)
+    suite = SuiteResult(name="mine", verdict=STOP.verdict, reason=STOP.reason, seconds=1, cases=(case,))
+    assert verdicts.of_run([suite], STOP).message == f"{STOP.message}; still running: mine: t.py::test_a"
