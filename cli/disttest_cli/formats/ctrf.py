@@ -96,7 +96,7 @@ def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int
         "duration": plain.milliseconds(case.seconds),
         **_when(report, case),
         "suite": [part for part in (names.suite_name(suite.name), known.file, *known.classes) if part],
-        "rawStatus": case.outcome.value,
+        "rawStatus": case.ending,
         "filePath": known.file,
     }
     if case.outcome is not Outcome.PASSED:

@@ -1,6 +1,8 @@
 """What the kernel says of a process that does not answer."""
 
 import contextlib
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +10,8 @@ PROC = Path("/proc")
 STOPPED = ("T", "t")
 RUNNING = "R"
 ENDED = ("", "Z", "X")  # gone, not reaped, just being reaped
+TICKS = os.sysconf("SC_CLK_TCK")  # in a second
+LOCK_SECONDS = 0.05  # of a processor: a thread that runs Python code would have released the lock ten times
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +23,68 @@ class State:
 def read(pid: int, thread: int | None = None, proc: Path = PROC) -> State:
     """Of a process, or of one of its threads."""
     folder = proc / str(pid) if thread is None else proc / str(pid) / "task" / str(thread)
-    try:
-        # the name in parentheses may hold anything, parentheses and newlines included
-        words = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-        letter = words[0].decode()
-    except (OSError, IndexError, ValueError):
+    words = _stat(folder)
+    if not words:
         return State("", "")
     channel = ""
     with contextlib.suppress(OSError):
         channel = (folder / "wchan").read_text().strip()
-    return State(letter, "" if channel == "0" else channel)
+    return State(words[0], "" if channel == "0" else channel)
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """What the kernel says of one thread: whether it would run, and the processor time that it has had."""
+
+    letter: str
+    cpu_seconds: float
+
+
+Threads = Mapping[int, Thread]  # of a process, by the kernel's number
+
+
+def threads(pid: int, proc: Path = PROC) -> dict[int, Thread]:
+    """Empty if the process is gone."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for folder in (proc / str(pid) / "task").iterdir():
+            words = _stat(folder)
+            if words:
+                found[int(folder.name)] = Thread(words[0], _cpu_seconds(folder, words))
+    return found
+
+
+def _stat(folder: Path) -> list[str]:
+    """The fields from the letter on: the name in parentheses may hold anything, parentheses and newlines included."""
+    try:
+        return (folder / "stat").read_bytes().rpartition(b")")[2].decode().split()
+    except (OSError, ValueError):
+        return []
+
+
+def _cpu_seconds(folder: Path, words: Sequence[str]) -> float:
+    """In nanoseconds where the kernel counts them, else in ticks."""
+    try:
+        return int((folder / "schedstat").read_text().split()[0]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return (int(words[11]) + int(words[12])) / TICKS  # utime and stime
+
+
+def is_starved(samples: Sequence[Threads], watcher: int) -> bool:
+    """Whether a thread that may hold the interpreter's lock would run, and gets next to no processor.
+
+    Then it cannot release the lock, and that the watcher sleeps for it proves nothing. A watcher that never sleeps is
+    starved itself.
+    """
+    first, last = samples[0], samples[-1]
+    if watcher in last and all(one[watcher].letter == RUNNING for one in samples if watcher in one):
+        return True
+    for number in first.keys() & last.keys() - {watcher}:
+        runnable = sum(one[number].letter == RUNNING for one in samples if number in one)
+        used_seconds = last[number].cpu_seconds - first[number].cpu_seconds
+        if 2 * runnable > len(samples) and used_seconds < LOCK_SECONDS:
+            return True
+    return False
 
 
 # The letters whose meaning needs nothing else.
@@ -42,22 +98,22 @@ WORDS = {
 }
 
 
-def describe(now: State, *, watcher: str) -> str:
-    """Why a rank has not answered. `watcher` is the letter of the thread that would have, empty if there is none.
+def describe(now: State, *, has_watcher: bool, is_starved: bool) -> str:
+    """Why a rank has not answered. The watcher is the thread that would have.
 
-    That thread was woken: if it sleeps, it sleeps for the interpreter's lock.
+    It was woken: if it sleeps, it sleeps for the interpreter's lock.
     """
     where = f" ({now.wait_channel})" if now.wait_channel else ""
     if now.letter in WORDS:
         return WORDS[now.letter] + (where if now.letter == "D" else "")
-    if not watcher:
+    if not has_watcher:
         return "cannot answer: the runner's thread in it is gone"
-    if watcher == RUNNING:
+    if is_starved:
         return "gets too little of a processor to answer"
     doing = "runs" if now.letter == RUNNING else "sleeps"
     return f"{doing} in C{where} and keeps the interpreter's lock: no other Python thread of it can run"
 
 
-def is_proof(now: State, *, watcher: str) -> bool:
-    """Whether its silence shows that a rank does not wait for others: who does lets other threads run."""
-    return now.letter in WORDS or watcher not in ("", RUNNING)
+def is_proof(now: State, *, has_watcher: bool, is_starved: bool) -> bool:
+    """Whether its silence shows that a rank does not wait for others: a rank that waits lets other threads run."""
+    return now.letter in WORDS or (has_watcher and not is_starved)

@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 from disttest_runner.diagnosis import stacks, states
 from disttest_runner.diagnosis.recorder import Trace
 from disttest_runner.diagnosis.seen import STACK_BYTES, Seen
+from disttest_runner.diagnosis.states import Threads
 from disttest_runner.wire import Lines, Message, WireError, unpack
 
 SIGNAL_SECONDS = 0.1  # without an answer: then the signal handler writes the stacks, which needs no interpreter lock
 LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
-LETTER_SAMPLES, LETTER_SECONDS = 10, 0.003  # looks at a silent watcher, and the time between two
-STARVED_SECONDS = 1.5  # for one whose watcher would run if it got a processor
+SAMPLES = 10  # looks at the threads of a silent rank, at least
+STARVED_SECONDS = 2.0  # for a rank that would answer if it got a processor
 POLL_SECONDS = 0.02
 RAW_STACK_BYTES = 256 << 10
 LINE_BYTES = 16 << 20  # a whole dump
@@ -73,6 +74,10 @@ class Witness:
             if message["op"] == self._wanted:
                 self._changed.set()
 
+    def has_watcher(self, samples: Sequence[Threads]) -> bool:
+        """Whether the thread that would answer is there."""
+        return bool(samples) and self.thread in samples[-1]
+
     @property
     def has_answered(self) -> bool:
         return self._changed.is_set()
@@ -111,12 +116,18 @@ async def look(witnesses: Mapping[int, Witness], unfinished: AbstractSet[int]) -
     for rank in silent & unfinished:
         with contextlib.suppress(ProcessLookupError):
             os.kill(witnesses[rank].pid, signal.SIGUSR1)
+    samples: dict[int, list[Threads]] = {rank: [] for rank in silent}
     while silent and loop.time() < started + STARVED_SECONDS:
+        for rank in silent:
+            samples[rank].append(states.threads(witnesses[rank].pid))
         silent = {rank for rank in silent if not witnesses[rank].has_answered}
-        if not any([await _may_answer(witnesses[rank], loop.time() - started) for rank in silent]):
+        if not any(_may_answer(witnesses[rank], samples[rank], loop.time() - started) for rank in silent):
             break
         await asyncio.sleep(POLL_SECONDS)
-    found = {rank: await _seen(witness, is_unfinished=rank in unfinished) for rank, witness in witnesses.items()}
+    found = {
+        rank: _seen(witness, samples.get(rank, []), is_unfinished=rank in unfinished)
+        for rank, witness in witnesses.items()
+    }
     problem = next((text for witness in witnesses.values() if (text := witness.take("trace", "problem"))), "")
     return found, str(problem)
 
@@ -127,33 +138,24 @@ async def _silent(witnesses: Mapping[int, Witness], seconds: float) -> set[int]:
     return {rank for rank, answer in answers.items() if not await answer}
 
 
-async def _may_answer(witness: Witness, seconds: float) -> bool:
+def _may_answer(witness: Witness, samples: Sequence[Threads], seconds: float) -> bool:
     """Whether it is worth waiting for this one."""
     state = states.read(witness.pid).letter
     if state in (*states.ENDED, *states.STOPPED):
         return False
-    if seconds < LOOK_SECONDS:
+    if seconds < LOOK_SECONDS or len(samples) < SAMPLES:
         return True
-    return await _letter_of_watcher(witness) == states.RUNNING
+    return witness.has_watcher(samples) and states.is_starved(samples, witness.thread)
 
 
-async def _letter_of_watcher(witness: Witness) -> str:
-    """`R` only if it never sleeps: one that waits for the interpreter's lock wakes every 5 ms to ask for it again."""
-    for _ in range(LETTER_SAMPLES if witness.thread else 0):
-        letter = states.read(witness.pid, witness.thread).letter
-        if letter != states.RUNNING:
-            return letter
-        await asyncio.sleep(LETTER_SECONDS)
-    return states.RUNNING if witness.thread else ""
-
-
-async def _seen(witness: Witness, *, is_unfinished: bool) -> Seen:
+def _seen(witness: Witness, samples: Sequence[Threads], *, is_unfinished: bool) -> Seen:
     text = str(witness.take("stack", "text") or "") or (witness.signalled_stack() if is_unfinished else "")
     silent, is_excused = "", False
     if not witness.has_answered:
-        process, watcher = states.read(witness.pid), await _letter_of_watcher(witness)
-        silent = states.describe(process, watcher=watcher)
-        is_excused = not states.is_proof(process, watcher=watcher)
+        process, has_watcher = states.read(witness.pid), witness.has_watcher(samples)
+        is_starved = has_watcher and states.is_starved(samples, witness.thread)
+        silent = states.describe(process, has_watcher=has_watcher, is_starved=is_starved)
+        is_excused = not states.is_proof(process, has_watcher=has_watcher, is_starved=is_starved)
     return Seen(
         stack=stacks.tidy(text, STACK_BYTES) if is_unfinished else "",
         place=stacks.place(text) if is_unfinished else stacks.Place(),

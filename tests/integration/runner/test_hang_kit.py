@@ -15,7 +15,7 @@ CASE_SECONDS = 2
 RUN_SECONDS = 300  # a deadline against hanging for ever; C frames take long on a busy machine
 
 SUITE = """
-import ctypes, os, signal, time
+import ctypes, os, signal, subprocess, sys, time
 import pytest, torch
 import torch.distributed as dist
 
@@ -96,6 +96,19 @@ def test_a_rank_fails_while_others_wait(gang, process_group):
     assert gang.rank != 1, "one is odd today"
     add()
 
+def test_one_is_starved(gang, process_group):
+    add()
+    if gang.rank == 1:
+        processor = {min(os.sched_getaffinity(0))}
+        for _ in range(3):
+            os.sched_setaffinity(subprocess.Popen([sys.executable, "-c", "while True: pass"]).pid, processor)
+        for thread in map(int, os.listdir("/proc/self/task")):
+            os.sched_setaffinity(thread, processor)
+            os.sched_setscheduler(thread, os.SCHED_IDLE, os.sched_param(0))
+        while True:
+            pass
+    add()
+
 def test_good(gang, process_group):
     add()
 """
@@ -120,6 +133,17 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> Gang:
 @pytest.fixture(scope="module")
 def report(gang: Gang) -> Report:
     return gang.report()
+
+
+def test_a_starved_rank_is_not_said_to_keep_the_interpreter(report: Report) -> None:
+    """It would run, and three other processes take the only processor that it may use."""
+    starved = case(report, "test_one_is_starved")
+    assert starved.outcome is Outcome.HUNG
+    assert (
+        "ranks 0, 2, 3 wait in all_reduce number 2 of the default group; whether all others joined it is not known"
+        in (starved.message)
+    )
+    assert "rank 1 gets too little of a processor to answer" in starved.message
 
 
 @pytest.mark.parametrize(

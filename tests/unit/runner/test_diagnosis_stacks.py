@@ -4,6 +4,7 @@ import faulthandler
 import os
 import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -122,21 +123,70 @@ def test_the_kernel_says_how_this_process_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "watcher", "words"),
+    ("state", "watcher", "words", "is_proof"),
     [
-        (State("", ""), "", "is gone"),
-        (State("T", ""), "T", "is stopped (SIGSTOP or a debugger)"),
-        (State("t", ""), "t", "is stopped by a tracer"),
-        (State("D", "nfs_wait"), "S", "is in an uninterruptible wait in the kernel (nfs_wait)"),
-        (State("Z", ""), "", "has ended and was not reaped"),
-        (State("R", ""), "S", "runs in C and keeps the interpreter's lock"),
-        (State("S", ""), "", "cannot answer: the runner's thread in it is gone"),
-        (State("S", "futex_wait"), "S", "sleeps in C (futex_wait) and keeps the interpreter's lock"),
-        (State("R", ""), "R", "gets too little of a processor to answer"),
+        (State("", ""), "gone", "is gone", True),
+        (State("T", ""), "waits", "is stopped (SIGSTOP or a debugger)", True),
+        (State("t", ""), "waits", "is stopped by a tracer", True),
+        (State("D", "nfs_wait"), "waits", "is in an uninterruptible wait in the kernel (nfs_wait)", True),
+        (State("Z", ""), "gone", "has ended and was not reaped", True),
+        (State("R", ""), "waits", "runs in C and keeps the interpreter's lock", True),
+        (State("S", ""), "gone", "cannot answer: the runner's thread in it is gone", False),
+        (State("S", "futex_wait"), "waits", "sleeps in C (futex_wait) and keeps the interpreter's lock", True),
+        (State("R", ""), "starved", "gets too little of a processor to answer", False),
+        (State("S", ""), "starved", "gets too little of a processor to answer", False),
     ],
 )
-def test_silence_is_explained(state: State, watcher: str, words: str) -> None:
-    assert states.describe(state, watcher=watcher).startswith(words)
+def test_silence_is_explained(state: State, watcher: str, words: str, is_proof: bool) -> None:  # noqa: FBT001  # a table
+    known = {"has_watcher": watcher != "gone", "is_starved": watcher == "starved"}
+    assert states.describe(state, **known).startswith(words)
+    assert states.is_proof(state, **known) == is_proof
+
+
+WORKING, WATCHING = 7, 9  # threads
+
+
+def samples(main: str, watcher: str, used_seconds: float) -> list[states.Threads]:
+    """A letter for each look; the main thread used the processor for so long in all."""
+    step = used_seconds / max(1, len(main) - 1)
+    return [
+        {WORKING: states.Thread(one, 5 + number * step), WATCHING: states.Thread(other, 1)}
+        for number, (one, other) in enumerate(zip(main, watcher, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("main", "watcher", "used_seconds", "is_starved"),
+    [
+        pytest.param("RRRRRRRRRR", "SSSSSSSSSS", 0.2, False, id="spins in C"),
+        pytest.param("RRRRRRRRRR", "SSRSSSRSSS", 0.06, False, id="spins in C on a busy machine"),
+        pytest.param("SSSSSSSSSS", "SSSSSSSSSS", 0.0, False, id="sleeps in C"),
+        pytest.param("RRRRRRRRRR", "SSSSSSSSSS", 0.004, True, id="would run and gets no processor"),
+        pytest.param("SRRRSRRRRR", "SRSSRSSSSR", 0.01, True, id="gets a processor now and then"),
+        pytest.param("SSSSSSSSSS", "RRRRRRRRRR", 0.0, True, id="the watcher gets no processor"),
+        pytest.param("SSRSSSSRSS", "SSSSSSSSSS", 0.01, False, id="wakes now and then"),
+    ],
+)
+def test_a_thread_that_would_run_and_gets_no_processor_is_starved(
+    main: str,
+    watcher: str,
+    used_seconds: float,
+    is_starved: bool,  # noqa: FBT001  # a table
+) -> None:
+    assert states.is_starved(samples(main, watcher, used_seconds), WATCHING) == is_starved
+
+
+def test_processor_time_of_threads_is_counted_with_and_without_the_schedulers_statistics(tmp_path: Path) -> None:
+    here = states.threads(os.getpid())[threading.get_native_id()]
+    assert here.letter == "R"
+    assert here.cpu_seconds > 0
+    task = tmp_path / "7" / "task" / "7"
+    task.mkdir(parents=True)
+    (task / "stat").write_text(f"7 (a) R {' '.join(['0'] * 10)} {states.TICKS} {states.TICKS} 0")
+    assert states.threads(7, tmp_path) == {7: states.Thread("R", 2.0)}
+    (task / "schedstat").write_text("1500000000 7 3\n")
+    assert states.threads(7, tmp_path) == {7: states.Thread("R", 1.5)}
+    assert states.threads(8, tmp_path) == {}
 
 
 def test_a_process_may_have_any_name(tmp_path_factory: pytest.TempPathFactory) -> None:

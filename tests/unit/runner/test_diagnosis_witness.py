@@ -17,7 +17,6 @@ import pytest
 from disttest_runner.diagnosis import states, witness
 from disttest_runner.diagnosis.recorder import Trace
 from disttest_runner.diagnosis.seen import STACK_BYTES, Seen
-from disttest_runner.diagnosis.states import State
 from disttest_runner.diagnosis.witness import Witness
 from tests.support import patience
 
@@ -109,17 +108,17 @@ def test_a_rank_that_cannot_answer_is_waited_for_a_moment_only(process: subproce
 
 @pytest.mark.parametrize(
     ("of_watcher", "words"),
-    [("RRRSRRR", "sleeps in C and keeps the interpreter's lock"), ("R", "gets too little of a processor to answer")],
+    [("RRRSRRR", "sleeps in C"), ("R", "gets too little of a processor to answer")],
 )
 def test_a_watcher_that_sleeps_now_and_then_waits_for_the_interpreter(
     of_watcher: str, words: str, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     letters = itertools.cycle(of_watcher)
 
-    def read(_: int, thread: int = 0) -> State:
-        return State(next(letters) if thread else "S", "")
+    def threads(_: int) -> dict[int, states.Thread]:
+        return {1: states.Thread("S", 0), 7: states.Thread(next(letters), 0)}
 
-    monkeypatch.setattr(states, "read", read)
+    monkeypatch.setattr(states, "threads", threads)
     seen, _ = look(process.pid, *packed({"op": "hello", "thread": 7}))
     assert seen.silent.startswith(words)
 

@@ -123,6 +123,7 @@ def test_every_outcome_has_its_status() -> None:
         "hung": "failed",
         "skipped": "skipped",
         "notRun": "pending",
+        "interrupted": "other",
         "xfailed": "other",
         "xpassed": "other",
     }
