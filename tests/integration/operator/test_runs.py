@@ -29,6 +29,16 @@ def test_slow():
     time.sleep(120)
 """
 
+STUCK = """
+import time, torch
+import torch.distributed as dist
+
+def test_stuck(gang, process_group):
+    if gang.rank == 1:
+        time.sleep(1000)
+    dist.all_reduce(torch.ones(1))
+"""
+
 STEADY = """
 import time
 import pytest
@@ -139,6 +149,28 @@ def test_a_failed_case_of_own_files_is_red_and_named(
     assert status["failures"][0]["case"].endswith("test_bad")
     assert status["failures"][0]["suite"] == "own"
     assert run_counts(ledger(cluster, namespace, "adhoc")) == {("TestsFailed", "CasesFailed"): 1}
+
+
+def test_a_run_that_times_out_names_the_case_that_hangs_and_who_waits_for_whom(
+    cluster: Cluster, operator: OperatorProcess, namespace: str
+) -> None:
+    """The case has as long as the run. On a busy machine a short run may time out before the case starts."""
+    cluster.apply(config_map(namespace, "stuck", STUCK))
+    suites = [{"name": "stuck", "configMap": {"name": "stuck"}}]
+    for seconds in (12, 36, 108):
+        name = f"stuck-{seconds}"
+        timeouts = {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": seconds, "runSeconds": seconds}
+        cluster.apply(disttest(namespace, name, suites=suites, timeouts=timeouts))
+        status = finished(cluster, namespace, name, timeout_seconds=seconds + 120)
+        assert (status["verdict"], status["reason"]) == ("TimedOut", "RunDeadline"), status
+        if status["failures"]:
+            break
+    [failure] = status["failures"]
+    assert (failure["case"], failure["outcome"]) == ("test_own.py::test_stuck", "notRun")
+    assert failure["message"].startswith("still running after ")
+    assert "ranks 0, 2, 3 wait in all_reduce number 1 of the default group; rank 1 on" in failure["message"]
+    assert status["message"].endswith("; still running: stuck: test_own.py::test_stuck")
+    assert status["cases"] == status["cases"] | {"total": 1, "notRun": 1}
 
 
 def test_deletion_in_the_foreground_returns_when_the_pods_are_gone(
