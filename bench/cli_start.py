@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figure import Figure
-from demo import say
+from demo_session import say
 from devcluster import build
 from tests.support.canned import Server, serving
 from tests.support.runs import a_report

@@ -18,7 +18,7 @@ async def lead(environment: AgentEnvironment) -> None:
     summary = Summary(uid="bench", attempt=1, node_index=0, step="starting")
     log = Log(io.StringIO())
     termination = TerminationMessage(environment.termination_log, summary, log)
-    leader = Leader(environment, log, termination, lambda: ("127.0.0.1", 1))
+    leader = Leader(environment, log, termination, lambda: ("127.0.0.1", 1), max_strangers=environment.plan.nodes)
     listener = store.listen(environment.leader_host, environment.leader_port)
     server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener)
     report = await leader.run()
