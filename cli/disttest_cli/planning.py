@@ -9,8 +9,7 @@ from typing import Any
 from disttest_cli import applying, documents, quarantine
 from disttest_cli.errors import UsageError
 from disttest_cli.manifests import ConfigMaps
-from disttest_cli.words import spans
-from disttest_contract import harmless, suites
+from disttest_contract import harmless, spans, suites
 from disttest_contract.quarantine import NOTHING
 from disttest_operator.core import allowances, manifests, run_plan
 from disttest_operator.core.model import DistTest, Manifest

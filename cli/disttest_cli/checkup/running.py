@@ -7,7 +7,8 @@ from typing import Any
 from disttest_cli.checkup.check import Check, Place, ok, problem, unknown, warning
 from disttest_cli.kube import resources
 from disttest_cli.kube.cluster import Body
-from disttest_cli.words import lenient, spans
+from disttest_cli.words import lenient
+from disttest_contract import spans
 from disttest_operator.flags import FLAGS
 
 OPERATOR, LEASE, IMAGE = "Operator", "Lease", "Runner image"

@@ -1,5 +1,6 @@
 """`disttest apply`: the DistTest of a file, created on a cluster; with --wait until its verdict."""
 
+import re
 import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from disttest_cli.screen import live
 else:
     live = lazy.module("disttest_cli.screen.live")
+
+DENIED = re.compile(r"ValidatingAdmissionPolicy '([^']+)'(?: with binding '[^']+')? denied request: (.*)")
 
 
 @click.command("apply")
@@ -69,6 +72,7 @@ def command(
     if timeout and not wait:
         raise UsageError("--timeout is for --wait: add it, or leave --timeout away")
     manifest = applying.read(manifests.load(filename), filename)
+    manifests.parse_test(manifest, f"{filename}, document 1")  # in the words of `plan` and `run`, before it is sent
     server = connecting.connect(kubeconfig=kubeconfig, context=context)
     order = applying.order(manifest, name=name, namespace=namespace, default_namespace=server.namespace)
     found = None
@@ -109,7 +113,7 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
                 raise UsageError(f"{error}; the DistTest may exist: kubectl get dt -n {order.namespace}") from error
             trouble = error
         except RefusedError as error:
-            raise UsageError(f"{error}{_hint(error)}") from error
+            raise UsageError(f"{_refusal(str(error))}{_hint(error)}") from error
         if clock.now() + PAUSE_SECONDS > deadline:
             raise CommandError(str(trouble), Exit.UNREACHABLE) from trouble
         if str(trouble) != told:
@@ -118,12 +122,20 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
         clock.sleep(PAUSE_SECONDS)
 
 
+def _refusal(said: str) -> str:
+    """A policy's own sentence says what to write; the rest of the API server's words is about the policy."""
+    found = DENIED.search(said)
+    return f"refused by the policy {found[1]}: {found[2]}" if found else said
+
+
 def _hint(error: RefusedError) -> str:
     """What to do about a refusal that does not say it itself."""
     if connecting.UNKNOWN_KIND in str(error):
         return f"; {connecting.INSTALL}"
     if "ValidatingAdmissionPolicy" in str(error):
         return ""  # ours say whom to ask for what
+    if "exceeded quota" in str(error):
+        return "; delete DistTests that are no longer needed, or ask an administrator for a larger ResourceQuota"
     is_about_rights = isinstance(error, ForbiddenError) and "forbidden" in str(error)
     return f"; {connecting.advice(error)}" if is_about_rights else ""
 

@@ -66,6 +66,8 @@ def command(
     elif found:
         lines = listing.table(found, now=datetime.now(UTC), wide=output == WIDE, namespaces=all_namespaces)
         terminal.show(lines)
+        if sys.stdout.isatty():  # what goes into a pipe stays a table
+            terminal.show([terminal.line((listing.LEGEND, terminal.QUIET))])
     else:
         such = " that match" if selector or series or verdict else ""
         place = f"in namespace {where}" if where else "in any namespace"

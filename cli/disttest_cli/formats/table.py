@@ -10,6 +10,7 @@ from disttest_contract.thresholds import Threshold
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
 QUARANTINED = "QUARANTINED"  # behind FAILED, where there are such cases
+LEGEND = "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, or failed as expected."
 LEFT = 2  # columns of words; the others are numbers
 MAX_FAILURES = 20
 MESSAGE_LINES = 8
@@ -25,6 +26,7 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
         ),
         "",
         *_table(_rows(report)),
+        LEGEND,
     ]
     broken = [suite for suite in report.suites if suite.verdict is Verdict.ERRORED or not suite.cases]
     for suite in broken:

@@ -9,8 +9,8 @@ from disttest_cli.kube import runs
 from disttest_cli.kube.cluster import Body
 from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line
-from disttest_cli.words import advice, following, lenient, listing, spans
-from disttest_contract import harmless
+from disttest_cli.words import advice, following, lenient, listing
+from disttest_contract import harmless, spans
 from disttest_contract.report import Report
 
 LABEL_WIDTH = 10

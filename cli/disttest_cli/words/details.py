@@ -7,9 +7,9 @@ from disttest_cli.kube import runs
 from disttest_cli.kube.cluster import Body
 from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line
-from disttest_cli.words import following, lenient, spans
+from disttest_cli.words import following, lenient
 from disttest_cli.words.description import Seen, heading
-from disttest_contract import harmless, units
+from disttest_contract import harmless, spans, units
 from disttest_contract.outcomes import BAD, Counts, Outcome, Verdict
 from disttest_contract.report import Report
 
@@ -21,6 +21,9 @@ SHOWN_BANDWIDTHS = 10
 MESSAGE_LINES = 4
 LINE_CHARACTERS = 300
 SLOW_SECONDS = 0.1  # a case that took less is not worth a line
+LEGEND = (
+    "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, expected to fail, or in quarantine."
+)
 
 
 def all_of(seen: Seen) -> list[Line]:
@@ -110,7 +113,7 @@ def _suites(status: Mapping[str, Any]) -> list[Line]:
     lines = [terminal.empty(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
     broken = [suite for suite in suites if suite.get("verdict") == Verdict.ERRORED.value]
     told = [f"{lenient.text(suite.get('name'))}: {following.one_line(suite.get('message'))}" for suite in broken]
-    return [*lines, *map(terminal.line, told)]
+    return [*lines, terminal.line((LEGEND, terminal.QUIET)), *map(terminal.line, told)]
 
 
 def _failures(status: Mapping[str, Any]) -> list[Line]:

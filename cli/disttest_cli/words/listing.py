@@ -7,11 +7,16 @@ from typing import Any
 from disttest_cli.kube.cluster import Body
 from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line
-from disttest_cli.words import lenient, spans
+from disttest_cli.words import lenient
+from disttest_contract import spans
 from disttest_contract.outcomes import Counts, Outcome
 
 COLUMNS = ("NAME", "SERIES", "VERDICT", "PHASE", "PROGRESS", "NODES", "GPUS", "PASSED", "FAILED", "DURATION", "AGE")
 WIDE = ("REASON", "ATTEMPTS", "CURRENT", "REPORT")
+LEGEND = (
+    "PROGRESS: cases that ended, of those known so far. "
+    "FAILED: failed, errored, crashed or hung cases that are not in quarantine."
+)
 NAMESPACE = "NAMESPACE"
 BEGINNING = datetime.fromtimestamp(0, UTC)
 CURRENT_CHARACTERS = 80

@@ -7,9 +7,9 @@ from typing import Any
 from disttest_cli.kube.cluster import Body
 from disttest_cli.screen import terminal
 from disttest_cli.screen.terminal import Line, line
-from disttest_cli.words import lenient, spans
+from disttest_cli.words import lenient
 from disttest_cli.words.nights import Night, Series
-from disttest_contract import harmless, limits
+from disttest_contract import harmless, limits, spans
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.units import show_bytes, show_speed
 

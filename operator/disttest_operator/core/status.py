@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from disttest_contract import limits
+from disttest_contract import limits, spans
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
 from disttest_operator.core import (
@@ -85,7 +85,8 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
         "stepSeconds": _steps(evidence, report),
     }
     if started := _started(evidence):
-        status["durationSeconds"] = _seconds(started, now)
+        seconds = _seconds(started, now)
+        status |= {"durationSeconds": seconds, "duration": spans.span(seconds)}
     if evidence.seen.job or test.has_begun:
         last = record.make(evidence, ending)
         kept = {key: value for key, value in last.items() if key not in SAID_ALREADY}

@@ -35,6 +35,7 @@ STATUS: Mapping[str, Any] = {
     "series": "nightly-2x8",
     "gpus": 16,
     "attempt": 1,
+    "duration": "1m1s",
     "durationSeconds": 61.25,
     "startTime": "2026-01-02T03:04:05Z",
     "completionTime": "2026-01-02T03:05:06Z",
@@ -106,7 +107,7 @@ def test_a_full_status_shows_in_the_columns(api: Api, finished: str) -> None:
     wanted = "NAME SERIES VERDICT PHASE NODES GPUS PASSED FAILED DURATION AGE REASON ATTEMPTS CURRENT REPORT"
     assert " ".join(heads.split()) == wanted
     cells = row.split()
-    assert cells[:9] == ["finished", "nightly-2x8", "TestsFailed", "Finished", "2", "16", "2", "2", "61.25"]
+    assert cells[:9] == ["finished", "nightly-2x8", "TestsFailed", "Finished", "2", "16", "2", "2", "1m1s"]
     assert cells[10:] == ["CasesFailed", "1", "finished-report"]
 
 

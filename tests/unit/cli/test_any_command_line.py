@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from disttest_cli.errors import UsageError
 from disttest_cli.main import COMMANDS, main
 from disttest_cli.screen import outputs, rendering
-from disttest_cli.words import nights, spans
+from disttest_cli.words import nights
+from disttest_contract import spans
 from tests.support.hostile import ARGUMENT, forbidden
 from tests.support.strategies import texts
 

@@ -108,11 +108,56 @@ class TestCreating:
         ):
             apply_command.create(api, order(), time.clock)
 
-    def test_what_a_policy_says_is_left_as_it_is(self, api: Cluster, server: Server, time: FakeTime) -> None:
+    def test_what_a_policy_says_is_kept_and_nothing_added(self, api: Cluster, server: Server, time: FakeTime) -> None:
         said = "disttests \"n\" is forbidden: ValidatingAdmissionPolicy 'disttest-authors' denied request: ask"
         server.answers = [(403, {"message": said})]
-        with pytest.raises(UsageError, match=r"denied request: ask$"):
+        with pytest.raises(UsageError, match=r"^refused by the policy disttest-authors: ask$"):
             apply_command.create(api, order(), time.clock)
+
+    @pytest.mark.parametrize(
+        ("said", "shown"),
+        [
+            (
+                'disttests.disttest.dev "n" is forbidden: exceeded quota: gpu, requested: count/disttests=1',
+                "; delete DistTests that are no longer needed, or ask an administrator for a larger ResourceQuota",
+            ),
+            (
+                "forbidden: ValidatingAdmissionPolicy 'disttest-authors' with binding 'b' denied request: ask for it",
+                r"^refused by the policy disttest-authors: ask for it$",
+            ),
+            (
+                'DistTest.disttest.dev "n" is invalid: spec: Invalid value: "object": write less',
+                "is invalid: spec: .*write less$",
+            ),
+        ],
+        ids=["quota", "policy", "schema"],
+    )
+    def test_a_refusal_of_the_api_server_can_be_read(
+        self, said: str, shown: str, api: Cluster, server: Server, time: FakeTime
+    ) -> None:
+        server.answers = [(403, {"message": said})]
+        with pytest.raises(UsageError, match=shown):
+            apply_command.create(api, order(), time.clock)
+
+    @pytest.mark.parametrize(
+        ("spec", "words"),
+        [
+            ({"suites": [{"name": "collectives"}], "nods": 2}, "did you mean nodes?"),
+            ({"suites": [{"name": "collectives"}], "nodes": 0}, "spec.nodes"),
+            ({}, "spec.suites"),
+        ],
+    )
+    def test_what_plan_refuses_is_refused_in_the_same_words_and_not_sent(
+        self, spec: Any, words: str, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        file = tmp_path / "run.yaml"
+        file.write_text(json.dumps({**MANIFEST, "spec": spec}))
+        assert main(["plan", "-f", str(file)]) == 2
+        planned = capsys.readouterr().err
+        assert words in planned
+        assert main(["apply", "-f", str(file), "--kubeconfig", server.kubeconfig(tmp_path)]) == 2
+        assert capsys.readouterr().err == planned
+        assert server.requests == []
 
     @pytest.mark.parametrize("answer", [Broken(), (201, b"not JSON"), (500, {"message": "no"}), (504, b"")], ids=repr)
     def test_an_answer_that_leaves_it_open_is_not_tried_again_where_the_server_makes_the_name(

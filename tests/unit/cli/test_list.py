@@ -1,6 +1,8 @@
 """`disttest list`: its table, its order, and what it asks the API server for."""
 
 import json
+import os
+import pty
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -9,7 +11,8 @@ import pytest
 import yaml
 
 from disttest_cli.main import main
-from disttest_cli.words import listing, spans
+from disttest_cli.words import listing
+from disttest_contract import spans
 from tests.support import bodies, golden
 from tests.support.bodies import NOW
 from tests.support.canned import NAMESPACE, Server
@@ -46,6 +49,24 @@ def test_a_verdict_and_a_failure_have_their_colours() -> None:
     lines = listing.table([bodies.failed(), bodies.passed()], now=NOW, wide=False, namespaces=False)
     styles = [[(line.plain[span.start : span.end].strip(), span.style) for span in line.spans] for line in lines]
     assert styles == [[], [("TestsFailed", "bold red"), ("2", "bold red")], [("Passed", "green")]]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
+def test_the_counts_are_explained_at_a_terminal_and_a_pipe_gets_the_table_alone(
+    is_terminal: bool,  # noqa: FBT001  # a parameter of the test
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.answers = [(200, {"items": [bodies.passed()]})]
+    read, write = pty.openpty() if is_terminal else os.pipe()
+    with os.fdopen(write, "w") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        assert run(server, tmp_path) == 0
+        stream.flush()
+        shown = os.read(read, 1 << 16).decode()
+    os.close(read)
+    assert ("FAILED: failed, errored, crashed or hung cases" in " ".join(shown.split())) is is_terminal
 
 
 def test_filters_are_the_api_servers(server: Server, tmp_path: Path) -> None:
@@ -147,10 +168,13 @@ def test_an_api_server_that_is_not_there_is_named_with_what_to_look_at(
         (0.44, "0.4s"),
         (9.96, "10s"),
         (12.4, "12s"),
-        (119, "119s"),
+        (60, "1m"),
+        (78.4, "1m18s"),
+        (119, "1m59s"),
         (120, "2m"),
         (185, "3m5s"),
         (3599, "59m59s"),
+        (3660, "1h1m"),
         (7810, "2h10m"),
         (100 * 3600, "4d4h"),
     ],

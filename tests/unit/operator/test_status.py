@@ -45,6 +45,7 @@ conditions:
   lastTransitionTime: '2026-11-21T02:00:20Z', observedGeneration: 1}
 - {type: Finished, status: 'True', reason: Passed, message: 2 cases passed,
   lastTransitionTime: '2026-11-21T02:00:20Z', observedGeneration: 1}
+duration: 15s
 durationSeconds: 15.0
 failures: []
 gpus: 0

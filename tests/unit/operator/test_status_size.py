@@ -65,7 +65,17 @@ def test_a_terminal_status_with_every_field_at_its_limit_is_cut_to_64_kib(charac
     assert list(openapi.problems(SCHEMA, short)) == []
     assert "(too long for the status, see the report: " in short["message"]
     assert entry["message"] == short["message"]
-    numbers = ("cases", "stepSeconds", "durationSeconds", "attempt", "retries", "report", "verdict", "reason")
+    numbers = (
+        "cases",
+        "stepSeconds",
+        "duration",
+        "durationSeconds",
+        "attempt",
+        "retries",
+        "report",
+        "verdict",
+        "reason",
+    )
     assert {key: short[key] for key in numbers} == {key: full[key] for key in numbers}
     assert [suite["cases"] for suite in short["suites"]] == [suite["cases"] for suite in full["suites"]]
     names = [row["name"] for row in full["suspectNodes"]]

@@ -12,14 +12,14 @@ def since(moment: datetime | None, now: datetime) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Two units at most: 0.4s, 12s, 3m5s, 2h10m, 4d3h."""
+    """Two units at most: 0.4s, 12s, 1m18s, 2h10m, 4d3h."""
     if seconds is None:
         return NEVER
     if seconds < 10:
         return f"{seconds:.1f}s".replace(".0s", "s")
     whole = round(seconds)
     for size, unit, part, smaller in ((DAY, "d", HOUR, "h"), (HOUR, "h", MINUTE, "m"), (MINUTE, "m", 1, "s")):
-        if whole >= 2 * size or (whole >= size and unit != "m"):
+        if whole >= size:
             rest = whole % size // part
             return f"{whole // size}{unit}" + (f"{rest}{smaller}" if rest else "")
     return f"{whole}s"
