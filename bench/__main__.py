@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import cli_start, faults, first_verdict, hang, main_job, reports, runner, storm
+from bench import cli_start, compiled, faults, first_verdict, hang, main_job, reports, runner, storm
 from bench.figure import Figure, merge
 from bench.operator import apply_to_job, scrape, siege, thousand
 from bench.operator import scale as finished_runs
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "empty-cases": cases.measure,
     "stub-ranks": scale.measure,
     "apply-to-job": apply_to_job.measure,
+    "compiled": compiled.measure,
     "main-job": main_job.measure,
     "hang": hang.measure,
     "faults": faults.measure,

@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # a pool of threads does not survive a fork
     "OPENBLAS_NUM_THREADS": "1",  # numpy starts a thread at import otherwise
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # "is there a GPU" without starting the driver, which a fork does not survive
+    "TORCH_WARM_POOL": "0",  # older versions start processes to compile in, and a thread, when Inductor is imported
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large pages: forking a rank and ending it take a third less
     "PYTHONHASHSEED": "0",  # sets iterate alike in all ranks: equal collection
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a plugin that reorders or reruns cases would break the lock-step

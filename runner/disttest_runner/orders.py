@@ -48,7 +48,11 @@ ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank
 
 # What single suites need beyond that: dear, so imported only where a suite asks for it, and if possible while an
 # earlier suite is running.
-TO_COMPILE = ("torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.output_code")
+TO_COMPILE = (
+    *("torch._dynamo", "torch._functorch.aot_autograd", "torch._inductor.output_code"),
+    # what a rank's first compilation imports otherwise: with aot_eager, too, torch imports all of Inductor
+    *("torch._dynamo.backends.debugging", "torch._inductor.compile_fx", "torch.export._trace"),
+)
 OF_SUITE = {
     "c10d-spawn": ("torch.testing._internal.distributed.distributed_test",),
     "data-parallel": ("torch.distributed.fsdp", "torch.distributed.tensor.experimental", *TO_COMPILE),

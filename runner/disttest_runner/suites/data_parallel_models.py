@@ -18,6 +18,18 @@ class Perceptron(nn.Module):
         return torch.sigmoid(self.out(torch.tanh(self.into(batch))))
 
 
+class Layer(nn.Module):
+    """As little as an optimizer's step can be compiled for; `hidden` is for the signature of the others."""
+
+    def __init__(self, hidden: int, outputs: int) -> None:  # noqa: ARG002 - as the others
+        super().__init__()
+        self.only = nn.Linear(INPUTS, outputs)
+
+    @override
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        return torch.sigmoid(self.only(batch))
+
+
 class Reshaping(nn.Module):
     """Folds the batch away and out again, and makes tensors of its size itself."""
 
