@@ -84,8 +84,8 @@ release: setup ## the files of a release into dist/VERSION; REGISTRY=… OPERATO
 bench: setup ## the figures of docs/figures.txt
 	@$(BIN)/python -m bench
 
-bench-first: setup ## what a new user waits for: the command line, the demo's verdict, cases, gangs, Jobs (about 12 minutes)
-	@$(BIN)/python -m bench cli-start demo empty-cases stub-ranks apply-to-job
+bench-first: setup ## what a new user waits for: the command line, the demo's verdict, cases, gangs, Jobs, compiled suites (about 20 minutes)
+	@$(BIN)/python -m bench cli-start demo empty-cases stub-ranks apply-to-job compiled
 
 bench-runner: setup ## what the runner costs and how it scales (about 12 minutes)
 	@$(BIN)/python -m bench empty-cases stub-ranks runner
