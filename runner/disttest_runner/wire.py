@@ -138,7 +138,7 @@ class Lines(asyncio.BufferedProtocol):
 
     def feed(self, chunk: bytes) -> None:
         """What has been read: nearly always one line, whole."""
-        if not self._pending and chunk.find(b"\n") == len(chunk) - 1 < self.limit_bytes and not self._is_closing:
+        if 0 <= chunk.find(b"\n") == len(chunk) - 1 < self.limit_bytes and not self._pending and not self._is_closing:
             self._on_line(self, chunk[:-1])
             return
         *whole, rest = chunk.split(b"\n")
