@@ -28,6 +28,7 @@ def leave_out_logging(session: pytest.Session) -> bool:
     manager.unregister(plugin)
     for handler in (plugin.log_cli_handler, plugin.log_file_handler):  # of the session, which write nowhere
         logging.getLogger().removeHandler(handler)
+        handler.close()
     return True
 
 

@@ -38,7 +38,7 @@ class Messages:
 @pytest.fixture(scope="module")
 def messages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("assertions")
-    (folder / "test_inner.py").write_text(SOURCE)
+    (folder / "test_compared_by_pytest.py").write_text(SOURCE)
     found = Messages()
     where = ["--import-mode=importlib", "--rootdir", str(folder), "-c", "/dev/null", str(folder)]
     started = time.process_time()
