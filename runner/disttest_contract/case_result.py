@@ -6,12 +6,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from disttest_contract import limits, numeric, ranks
+from disttest_contract import harmless, limits, numeric, ranks
 from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
 
 INTERRUPTED = "interrupted"
+HEADING_BYTES = 512  # of a case's id
+
+
+def heading(suite: str, case_id: str) -> str:
+    """Return the line that an agent's log has above the output of a rank in a case."""
+    return f"==> {suite}: {harmless.line(limits.cut(case_id, HEADING_BYTES))} <=="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

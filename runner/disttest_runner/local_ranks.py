@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from disttest_contract import case_result
 from disttest_contract.outcomes import BAD
 from disttest_contract.plan import RunPlan
 from disttest_runner import gpus, heard, processes
@@ -47,7 +48,7 @@ class LocalRanks:
         send: Callable[[Message], None],
         broken: Callable[[str], None],
     ) -> None:
-        self._send, self._log, self._broken, self._details = send, log, broken, details
+        self._plan, self._send, self._log, self._broken, self._details = plan, send, log, broken, details
         events = Events(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
         self._nurseries = Nurseries(plan, zygote, events)
         self._nursery: Nursery | None = None  # of this generation
@@ -93,7 +94,7 @@ class LocalRanks:
         watcher, watched = await Witness.open(str(order.rank))
         descriptors = [its.fileno(), writing, *watched, *([listener.fileno()] if listener else [])]
         loop = asyncio.get_running_loop()
-        await read_lines(reading, lambda line: self._log.rank_output(f"rank {order.rank}", line))
+        await read_lines(reading, lambda line: self._on_output(order.rank, line))
         _, lines = await loop.create_connection(
             lambda: Lines(lambda _, raw: self._on_rank(order.generation, order.rank, raw), lambda _: None), sock=mine
         )
@@ -168,6 +169,16 @@ class LocalRanks:
         self._nurseries.end()
 
     # --- what comes from below
+
+    def _on_output(self, rank: int, line: bytes) -> None:
+        self._log.rank_output(f"rank {rank}", line, heading=self._heading())
+
+    def _heading(self) -> str:
+        """Return the heading of the case that runs. Ranks that had collected other cases would have ended the suite."""
+        ids = next(iter(self._ids.values()), ())
+        if self._case is None or not ids:
+            return ""
+        return case_result.heading(self._plan.suites[self._suite].name, ids[self._case % len(ids)])
 
     def _tell(self, message: Message) -> None:
         self._send({**message, "generation": self._generation, "case": self._case})

@@ -29,6 +29,7 @@ class Log:
         self._output_left = RANK_OUTPUT_BYTES if is_kept else sys.maxsize
         self._output_cut = 0
         self._noted: list[str] = []
+        self._headings: dict[str, str] = {}  # source -> the heading that its last line is under
 
     def say(self, text: str) -> None:
         """A line of the runner's own, at most TEXT_BYTES of them."""
@@ -54,14 +55,20 @@ class Log:
         if self._noted:
             self._write([])
 
-    def rank_output(self, source: str, line: bytes) -> None:
-        """A line of what a rank (or the zygote) wrote. The prefix keeps it from looking like one of ours."""
+    def rank_output(self, source: str, line: bytes, *, heading: str = "") -> None:
+        """Write a line of a rank's (or the zygote's) output, below the heading of its case.
+
+        The prefix keeps it from looking like a line of the runner.
+        """
         if self._output_left <= 0:
             self._output_cut += len(line)
             return
         text = line.decode(errors="replace").replace("\r", " ")
         fold = LINE_BYTES if text.isascii() else LINE_BYTES // 4  # a character takes up to 4 bytes
         pieces = [text[i : i + fold] for i in range(0, len(text), fold)] or [""]
+        if heading and self._headings.get(source) != heading:
+            self._headings[source] = heading
+            pieces.insert(0, heading)
         lines = [f"[{source}] {piece}" for piece in pieces]
         self._output_left -= sum(map(_bytes, lines))
         if self._output_left <= 0:

@@ -1,6 +1,6 @@
 """`disttest logs NAME`: what the pods of a run wrote, and what the report has where they are gone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
@@ -11,7 +11,7 @@ from disttest_cli.kube.cluster import Body, Cluster
 from disttest_cli.kube.waiting import Clock
 from disttest_cli.words import choosing, lenient
 from disttest_cli.words.choosing import Part
-from disttest_cli.words.logs import Output, keeping, of_report, of_status
+from disttest_cli.words.logs import Output, keeping, of_cases, of_report, of_status
 from disttest_contract.report import Report
 
 
@@ -22,7 +22,9 @@ from disttest_contract.report import Report
     "--node", "nodes", type=click.IntRange(min=0), multiple=True, metavar="I", help="The log of node index I, whole."
 )
 @click.option("--all", "all_nodes", is_flag=True, help="The logs of all nodes, one after the other.")
-@click.option("--failed", is_flag=True, help="What those ranks and nodes wrote that the run blames, the first 8.")
+@click.option(
+    "--failed", is_flag=True, help="Output of the ranks and nodes that failed, at most 8, each case under its heading."
+)
 @click.option(
     "--attempt", type=click.IntRange(min=1), metavar="N", help="Of an earlier gang of the run; default: the newest."
 )
@@ -125,11 +127,19 @@ def _print(
         pod = gang.pod(part.node)
         if headers:
             output.text(choosing.header(part, pod))
-        for line in logs.lines(pod, keeping(part.rank, raw=raw), tail):
+        for line in _lines(logs, pod, part, tail=tail, raw=raw):
             output.line(line, f"[node {part.node}] " if is_several else "")
     if parts[len(shown) :]:
         rest = ", ".join(f"--rank {part.rank}" for part in parts[len(shown) : 2 * len(shown)] if part.rank is not None)
         warn(f"and {len(parts) - len(shown)} more are blamed: {rest} …")
+
+
+def _lines(logs: pod_logs.Logs, pod: Body, part: Part, *, tail: int | None, raw: bool) -> Iterable[bytes]:
+    keep = keeping(part.rank, raw=raw)
+    if part.rank is None or not part.headings:
+        return logs.lines(pod, keep, tail)
+    found = of_cases(logs.lines(pod, keep, None), part.rank, part.headings)
+    return found if tail is None else found[-tail:]
 
 
 def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Report | None) -> int:

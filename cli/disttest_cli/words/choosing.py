@@ -1,5 +1,6 @@
 """Whose log is meant: nodes, ranks, or those that a run blames. No I/O."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from disttest_cli.kube import runs
 from disttest_cli.kube.cluster import Body
 from disttest_cli.words import following, lenient
-from disttest_contract import ranks
+from disttest_contract import case_result, ranks
 from disttest_contract.outcomes import Verdict
 from disttest_contract.report import Report
 
@@ -18,11 +19,12 @@ BY_CASES = frozenset({Verdict.PASSED.value, Verdict.TESTS_FAILED.value, Verdict.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The log of a node, or what one rank of it wrote; `why` is what it is blamed for."""
+    """The log of a node, or the output of one of its ranks; `headings` are those of its failed cases."""
 
     node: int
     rank: int | None = None
     why: str = ""
+    headings: tuple[str, ...] = ()
 
 
 def of_nodes(nodes: Iterable[int]) -> list[Part]:
@@ -34,13 +36,15 @@ def of_ranks(numbers: Iterable[int], per_node: int) -> list[Part]:
 
 
 def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None) -> list[Part]:
-    """Each rank once, for the first case that it is blamed for; nodes of which no rank is blamed, whole."""
+    """Each rank once, with all cases that it is blamed for; nodes of which no rank is blamed, whole."""
     per_node = runs.ranks_per_node(body)
     ranked: dict[int, Part] = {}
     for failure in _failures(body, attempt, report):
         why = following.one_line(f"{lenient.text(failure.get('outcome'))} in {lenient.text(failure.get('case'))}")
+        heading = case_result.heading(lenient.text(failure.get("suite")), lenient.text(failure.get("case")))
         for rank in _ranks(failure.get("ranks")):
-            ranked.setdefault(rank, Part(node=rank // per_node, rank=rank, why=why))
+            part = ranked.get(rank, Part(node=rank // per_node, rank=rank, why=why))
+            ranked[rank] = dataclasses.replace(part, headings=(*part.headings, heading))
     parts = list(ranked.values())
     nodes = {part.node for part in parts}
     record = _record(body, attempt)
@@ -58,7 +62,10 @@ def _failures(body: Body, attempt: int, report: Report | None) -> list[Mapping[s
             red = [row for row in found if not row.get("flaky") and not row.get("quarantined")]
             return red or found
     failures = report.failures if report else []
-    return [{"outcome": case.outcome.value, "case": case.id, "ranks": list(case.ranks)} for _, case in failures]
+    return [
+        {"outcome": case.outcome.value, "suite": suite, "case": case.id, "ranks": list(case.ranks)}
+        for suite, case in failures
+    ]
 
 
 def _ranks(value: Any) -> tuple[int, ...]:

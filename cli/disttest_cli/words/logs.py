@@ -27,6 +27,20 @@ def chosen(lines: Iterable[bytes], keep: Keep, tail: int | None) -> Iterable[byt
     return kept if tail is None else deque(kept, maxlen=tail)
 
 
+def of_cases(lines: Iterable[bytes], rank: int, headings: Iterable[str]) -> list[bytes]:
+    """Return a rank's output in these cases, each under its heading; all of it if none of them has any."""
+    every = list(lines)
+    sections: dict[bytes, list[bytes]] = {}
+    section: list[bytes] = []  # of what was written before the first case
+    for line in every:
+        if line.startswith(f"[rank {rank}] ==> ".encode()) and line.endswith(b" <=="):
+            section = sections.setdefault(line, [line])
+        else:
+            section.append(line)
+    wanted = [f"[rank {rank}] {heading}".encode() for heading in headings]
+    return [line for heading in wanted for line in sections.get(heading, ())] or every
+
+
 class Output:
     """Standard output: a line stays one line, and nothing in it steers who reads it, which may be a CI system.
 

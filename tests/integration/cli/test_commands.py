@@ -115,7 +115,7 @@ def _fixed(job: dict[str, Any]) -> tuple[Any, ...]:
     """What neither the API server fills in nor differs from run to run."""
     spec = job["spec"]["template"]["spec"]
     container = spec["containers"][0]
-    env = {entry["name"]: entry.get("value") for entry in container["env"]}
+    env = {entry["name"]: entry.get("value", "") for entry in container["env"]}
     plan = json.loads(env.pop("DISTTEST_PLAN")) | {"uid": ""}
     del env["DISTTEST_NONCE"]
     return env, plan, container["image"], container["command"], spec["volumes"][0]["name"], job["spec"]["completions"]

@@ -108,6 +108,23 @@ def test_a_rank_that_is_blamed_has_a_header_with_its_pod_and_its_case(
     ]
 
 
+def test_failed_shows_what_a_rank_wrote_in_its_failed_cases_one_after_the_other() -> None:
+    lines = [
+        b"[rank 8] importing",
+        b"[rank 8] ==> mine: test_a <==",
+        b"[rank 8] of a",
+        b"[rank 8] ==> mine: test_b <==",
+        b"[rank 8] of b",
+        b"[rank 8] ==> mine: test_c <==",
+        b"[rank 8] of c",
+        b"[rank 8] ==> mine: test_a <==",
+        b"[rank 8] of a, tried again",
+    ]
+    headings = ("==> mine: test_c <==", "==> mine: test_a <==")
+    assert logs.of_cases(lines, 8, headings) == [lines[5], lines[6], lines[1], lines[2], lines[8]]
+    assert logs.of_cases(lines, 8, ["==> mine: test_d <=="]) == lines, "a case in which it wrote nothing"
+
+
 class TestBlaming:
     def test_those_in_quarantine_and_flaky_ones_count_only_where_there_are_no_others(self) -> None:
         body = bodies.passed()
@@ -129,7 +146,8 @@ class TestBlaming:
     def test_without_failures_in_the_status_the_report_says_whom(self) -> None:
         report = a_report_of(CaseResult(id="t", outcome=Outcome.CRASHED, seconds=1, ranks=(9,)))
         body = bodies.a_run(verdict="TestsFailed", attempt=1)
-        assert choosing.blamed(body, 1, (), report) == [Part(node=1, rank=9, why="crashed in t")]
+        headings = ("==> collectives: t <==",)
+        assert choosing.blamed(body, 1, (), report) == [Part(node=1, rank=9, why="crashed in t", headings=headings)]
 
     @pytest.mark.parametrize("odd", ["x-y", "9-1", [None, "8"], {"a": 1}, -5])
     def test_ranks_that_are_none_blame_nobody(self, odd: object) -> None:

@@ -34,6 +34,26 @@ def test_what_ranks_write_is_capped_in_bytes(line: bytes) -> None:
     assert max(len(one) for one in wire.written.splitlines()) <= LINE_BYTES + len("[rank 0] ")
 
 
+def test_what_a_rank_writes_is_under_the_heading_of_its_case() -> None:
+    wire = Wire()
+    written = Log(wire)
+    written.rank_output("rank 0", b"importing")
+    written.rank_output("rank 0", b"one", heading="==> mine: test_a <==")
+    written.rank_output("rank 1", b"one", heading="==> mine: test_a <==")
+    written.rank_output("rank 0", b"two", heading="==> mine: test_a <==")
+    written.rank_output("rank 0", b"three", heading="==> mine: test_b <==")
+    assert wire.written.decode().splitlines() == [
+        "[rank 0] importing",
+        "[rank 0] ==> mine: test_a <==",
+        "[rank 0] one",
+        "[rank 1] ==> mine: test_a <==",
+        "[rank 1] one",
+        "[rank 0] two",
+        "[rank 0] ==> mine: test_b <==",
+        "[rank 0] three",
+    ]
+
+
 def test_progress_is_capped_in_bytes() -> None:
     wire = Wire()
     written = Log(wire)
