@@ -47,7 +47,7 @@ def closed() -> jsonschema.Draft202012Validator:
 def full() -> Report:
     """Everything is set somewhere."""
     crashed = dataclasses.replace(report_cases.CRASHED, exit_code=3, at=1.0)
-    hung = dataclasses.replace(report_cases.HUNG, quarantined=True)
+    hung = dataclasses.replace(report_cases.HUNG, quarantined=True, logs={1: "WARNING  mine:test_it.py:7 slow"})
     suite = a_suite("things", [*samples.EACH, crashed, hung])
     facts = dataclasses.replace(OTHER_FACTS, cuda_error="no CUDA", shares_gpus=True)
     left_out = LeftOut(by_outcome={Outcome.PASSED: 3, Outcome.FAILED: 2}, excused={Outcome.FAILED: 1}, flaky=1)
