@@ -66,6 +66,7 @@ green      Passed           2       1       0        0      1      1.2
 red-suite  TestsFailed      3       1       1        1      0     22.0
 broken     Errored          0       0       0        0      0      0.5
 total      Errored          5       2       1        1      1     29.1
+FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, or failed as expected.
 
 broken: CollectionFailed
     no module x
