@@ -27,7 +27,8 @@ class Account:
         shell = ["bash", "--noprofile", "-c", f"ulimit -S -n {OPEN_FILES}\n{script}"]
         environ = [f"HOME={self.home}", f"PATH={LOGIN_PATH}", "LANG=C.UTF-8", "TERM=dumb"]
         become = ["setpriv", f"--reuid={self.name}", f"--regid={self.name}", "--init-groups"] if self.name else []
-        return [*become, "env", "-i", *environ, *shell]
+        # a test that runs in the background ignores Ctrl-C, and so would all that it starts
+        return [*become, "env", "-i", "--default-signal", *environ, *shell]
 
     def write(self, file: Path, text: str) -> None:
         """A file of the account."""

@@ -125,6 +125,15 @@ def test_failed_shows_what_a_rank_wrote_in_its_failed_cases_one_after_the_other(
     assert logs.of_cases(lines, 8, ["==> mine: test_d <=="]) == lines, "a case in which it wrote nothing"
 
 
+def test_failed_of_a_run_that_passed_has_nothing_to_show_and_is_no_error(
+    server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    passed = bodies.a_run("nightly", verdict="Passed", attempt=1)
+    at(server, (404, {"message": "no", "details": {"name": "nightly"}}), (200, {"items": []}), body=passed)
+    assert run(server, tmp_path, "--failed") == 0
+    assert capfd.readouterr() == ("", "disttest: nightly passed: no rank or node failed\n")
+
+
 class TestBlaming:
     def test_those_in_quarantine_and_flaky_ones_count_only_where_there_are_no_others(self) -> None:
         body = bodies.passed()
