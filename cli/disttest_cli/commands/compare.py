@@ -63,7 +63,7 @@ def command(
     place = _Place(namespace=namespace, context=context, kubeconfig=kubeconfig)
     a, b = _both(place, references, series)
     most = (EARLIER if series else 0) if against is None else against
-    comparison = compare(a, b, _earlier(place, a, b, most))
+    comparison = compare(a, b, _earlier(place, a, b, most, series=series or b.series))
     if output == "json":
         sys.stdout.write(documents.as_json(plain_json.document(comparison), indent=2))
     elif output == "markdown":
@@ -118,13 +118,13 @@ def _is_file(reference: str) -> bool:
     return reference == files.STDIN or has_slash or reference.endswith(FILE_ENDS)
 
 
-def _earlier(place: _Place, a: Report, b: Report, most: int) -> list[Report]:
-    """What cannot be had is told, and left out."""
+def _earlier(place: _Place, a: Report, b: Report, most: int, *, series: str) -> list[Report]:
+    """Read more reports of the series; one that is not available is reported and left out."""
     if not most:
         return []
     from disttest_cli.kube import references  # noqa: PLC0415  # as above
 
-    found, missing = references.earlier(place.server, place.chosen, a, b, most)
+    found, missing = references.earlier(place.server, place.chosen, series, (a.uid, b.uid), most)
     for why in missing:
         warn(f"left out: {why}")
     return found

@@ -50,13 +50,15 @@ def last_change(server: Cluster, namespace: str, name: str) -> tuple[Report, Rep
     return of_night(server, found, before), of_night(server, found, newest)
 
 
-def earlier(server: Cluster, namespace: str, a: Report, b: Report, most: int) -> tuple[list[Report], list[str]]:
-    """More reports of B's series, and why some could not be had."""
-    if not b.series:
-        raise UsageError("--against takes more reports of B's series, but B has none: leave it away")
+def earlier(
+    server: Cluster, namespace: str, name: str, besides: tuple[str, str], most: int
+) -> tuple[list[Report], list[str]]:
+    """Return reports of the series but for those with these uids, and why others are not available."""
+    if not name:
+        raise UsageError("--against takes more reports of B's series, but B has no series: omit --against")
     found, missing = [], []
-    there = series(server, namespace, b.series)
-    for night in nights.earlier(there, (a.uid, b.uid), most):
+    there = series(server, namespace, name)
+    for night in nights.earlier(there, besides, most):
         try:
             found.append(of_night(server, there, night))
         except UsageError as error:

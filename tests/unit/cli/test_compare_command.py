@@ -1,6 +1,7 @@
 """`disttest compare`: what it prints, what it takes, what it asks the API server for, and how it ends."""
 
 import base64
+import dataclasses
 import gzip
 import hashlib
 import json
@@ -164,6 +165,15 @@ class TestOnACluster:
         assert on(server, tmp_path, "--series", "nightly-2x8", "--against", "0", "-o", "json") == 10
         told = json.loads(capsys.readouterr().out)
         assert (told["a"]["name"], told["b"]["name"]) == ("night-0", "night-2")
+
+    def test_runs_without_a_series_are_compared_by_the_one_that_they_share(
+        self, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first, last = (dataclasses.replace(one, series="") for one in (GOOD, a_night(2, {"mine": [a_case("x")]})))
+        shared = a_series(first, last, name="adhoc")
+        server.answers = [shared, *stored(first), *stored(last), shared]
+        assert on(server, tmp_path, "--series", "adhoc") == 0
+        assert "night-0" in capsys.readouterr().out
 
     def test_more_reports_of_the_series_are_asked_for_and_one_that_is_gone_is_told(
         self, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
