@@ -37,7 +37,7 @@ def of_cases(lines: Iterable[bytes], rank: int, headings: Iterable[str]) -> list
             section = sections.setdefault(line, [line])
         else:
             section.append(line)
-    wanted = [f"[rank {rank}] {heading}".encode() for heading in headings]
+    wanted = [f"[rank {rank}] {heading}".encode(errors="backslashreplace") for heading in headings]  # as agents do
     return [line for heading in wanted for line in sections.get(heading, ())] or every
 
 

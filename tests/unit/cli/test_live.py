@@ -131,7 +131,8 @@ def test_each_failure_is_said_once_above_the_bar() -> None:
 
 
 def test_the_terminal_is_left_as_it_was_whatever_ends_the_view() -> None:
-    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard")
+    terminal = {"TERM": "xterm"}  # not that of the tests, which may be dumb
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", _environ=terminal)
 
     def broken() -> None:
         with LiveView(console, GANG) as view:
