@@ -24,8 +24,18 @@ FAILURE = Failure(
 )
 
 
+TERMINAL = {"TERM": "xterm"}  # not that of the tests, which may be dumb
+
+
 def a_console(columns: int = 100) -> Console:
-    return Console(file=io.StringIO(), width=columns, force_terminal=True, color_system=None, markup=False)
+    return Console(
+        file=io.StringIO(),
+        width=columns,
+        force_terminal=True,
+        color_system=None,
+        markup=False,
+        _environ=TERMINAL,
+    )
 
 
 def written(console: Console) -> str:
@@ -131,8 +141,7 @@ def test_each_failure_is_said_once_above_the_bar() -> None:
 
 
 def test_the_terminal_is_left_as_it_was_whatever_ends_the_view() -> None:
-    terminal = {"TERM": "xterm"}  # not that of the tests, which may be dumb
-    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", _environ=terminal)
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", _environ=TERMINAL)
 
     def broken() -> None:
         with LiveView(console, GANG) as view:
