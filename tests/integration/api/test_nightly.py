@@ -153,7 +153,7 @@ def test_a_refused_manifest_ends_in_one_line_that_says_why(nights: Nights) -> No
     message = pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"]
     assert len(message.strip().splitlines()) == 1
     assert "spec.gpusPerNode" in message
-    assert "less than or equal to 16" in message
+    assert "write a whole number from 0 to 16, not 80" in message
     assert nights.runs("nightly-4x8") == []
 
 
