@@ -59,6 +59,7 @@ class LocalRanks:
         self._generation = 0
         self._expected = 0  # ranks of this node
         self._case: int | None = None  # None: collecting
+        self._heading = ""  # of the case, in the log; once a case, since ranks may write a million lines
         self._said: dict[int, Message] = {}
         self._ids: dict[str, list[str]] = {}  # digest -> what was collected
         self._suite = 0  # its index
@@ -75,7 +76,7 @@ class LocalRanks:
         if problem := await self._gpu_memory.wait_until_back():
             self._broken(problem)
         self._generation, self._case, self._said, self._ids = orders[0].generation, None, {}, {}
-        self._suite, self._expected = suite, len(orders)
+        self._suite, self._expected, self._heading = suite, len(orders), ""
         try:
             nursery = self._nursery = await self._nurseries.of_suite(suite)
             for order in orders:
@@ -109,7 +110,7 @@ class LocalRanks:
 
     def run_case(self, raw: bytes, case: int) -> None:
         """The leader's line goes to the ranks as it came."""
-        self._case, self._said = case, {}
+        self._case, self._said, self._heading = case, {}, self._heading_of(case)
         line = raw + b"\n"
         for rank in self._ranks.values():
             rank.lines.write(line)
@@ -171,14 +172,12 @@ class LocalRanks:
     # --- what comes from below
 
     def _on_output(self, rank: int, line: bytes) -> None:
-        self._log.rank_output(f"rank {rank}", line, heading=self._heading())
+        self._log.rank_output(f"rank {rank}", line, heading=self._heading)
 
-    def _heading(self) -> str:
-        """Return the heading of the case that runs. Ranks that had collected other cases would have ended the suite."""
+    def _heading_of(self, case: int) -> str:
+        """Return the case's heading. Ranks that had collected other cases would have ended the suite."""
         ids = next(iter(self._ids.values()), ())
-        if self._case is None or not ids:
-            return ""
-        return case_result.heading(self._plan.suites[self._suite].name, ids[self._case % len(ids)])
+        return case_result.heading(self._plan.suites[self._suite].name, ids[case % len(ids)]) if ids else ""
 
     def _tell(self, message: Message) -> None:
         self._send({**message, "generation": self._generation, "case": self._case})

@@ -84,6 +84,8 @@ LOCAL: Mapping[Reason, str] = {
         "Begin with the rank that never joined the collective: its stack in the report says what it does instead "
         "(docs/hangs.md). If the case is only slow, raise --case-timeout."
     ),
+    Reason.COLLECTION_FAILED: "Fix what the message names: a case that does not exist, or an import that fails.",
+    Reason.NOTHING_COLLECTED: "Check -k and the names of files and tests: pytest collects test_*.py and test_*.",
     Reason.UNKNOWN_SUITE: "Name one of the suites that `disttest run --help` lists.",
     Reason.INVALID_SPEC: "Correct what the message names and run again.",
     Reason.RENDEZVOUS_TIMEOUT: "The processes did not start in time: look at the load and memory of this machine.",

@@ -165,9 +165,10 @@ def test_a_case_that_does_not_exist_is_an_error_that_names_those_that_are_near(r
     write(tmp_path, test_it="def test_first(): pass\ndef test_second(): pass\n")
     code, output = run("test_it.py", "--case=test_it.py::test_frist")
     assert code == 30, output
-    last = output.strip().splitlines()[-2]
-    assert last.startswith("Errored (CollectionFailed): test-it: collecting failed on ranks 0, 1 on local-0: ")
-    assert "no case test_it.py::test_frist: did you mean test_it.py::test_first or" in last
+    verdict, advice, _ = output.strip().splitlines()[-3:]
+    assert verdict.startswith("Errored (CollectionFailed): test-it: collecting failed on ranks 0, 1 on local-0: ")
+    assert "no case test_it.py::test_frist: did you mean test_it.py::test_first or" in verdict
+    assert advice.startswith("To do: Fix what the message names: a case that does not exist")
 
 
 def test_a_built_in_suite_by_its_name(run: Run, tmp_path: Path) -> None:

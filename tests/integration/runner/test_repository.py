@@ -101,7 +101,7 @@ def test_ids_of_pytest_choose_cases_too(repository: Path) -> None:
 def test_an_expression_without_a_match_is_named_with_the_number_of_cases(repository: Path) -> None:
     code, output = run(repository, "tests/dist/test_x.py", "-k", "bandwith", "--ranks=1")
     assert code == 30, output
-    assert output.splitlines()[-2] == (
+    assert output.splitlines()[-3] == (
         "Errored (NothingCollected): test-x: the suite holds no cases: none of 3 matches 'bandwith' (-k, `select`)"
     )
 
@@ -110,7 +110,7 @@ def test_the_last_line_has_the_cause_of_a_failed_collection(tmp_path: Path) -> N
     (tmp_path / "test_it.py").write_text("import torch\nimport no_such_module\n")
     code, output = run(tmp_path, "test_it.py", "--ranks=1")
     assert code == 30, output
-    assert output.splitlines()[-2] == (
+    assert output.splitlines()[-3] == (
         "Errored (CollectionFailed): test-it: collecting failed on rank 0 on local-0: "
         "test_it.py: ModuleNotFoundError: No module named 'no_such_module'"
     )
