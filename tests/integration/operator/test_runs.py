@@ -43,7 +43,7 @@ STEADY = """
 import time
 import pytest
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(12))
 def test_steady(number):
     time.sleep(1.7)
 """
@@ -120,7 +120,7 @@ def test_how_far_a_run_is_moves_in_its_status_every_ten_seconds_and_is_gone_at_t
         return status if status.get("verdict") else None
 
     status = cluster.wait_until("the run is finished", probe, 90)
-    assert (status["verdict"], status["cases"]["passed"]) == ("Passed", 7), status
+    assert (status["verdict"], status["cases"]["passed"]) == ("Passed", 12), status
     assert "progress" not in status
     times = sorted(map(datetime.fromisoformat, seen))
     assert all((later - earlier).total_seconds() >= 10 for earlier, later in itertools.pairwise(times)), times
@@ -129,7 +129,7 @@ def test_how_far_a_run_is_moves_in_its_status_every_ten_seconds_and_is_gone_at_t
     assert counts == sorted(counts)
     assert counts[-1] > 0
     last = seen[max(seen)]
-    assert (last["step"], last["suite"], last["casesTotal"], last["nodesJoined"]) == ("running", "steady", 7, 1)
+    assert (last["step"], last["suite"], last["casesTotal"], last["nodesJoined"]) == ("running", "steady", 12, 1)
     assert last["cases"]["passed"] == last["casesDone"]
     assert last["currentCase"] == f"test_own.py::test_steady[{last['casesDone']}]"
     assert any("test_own.py::test_steady[" in text and "CURRENT" in text for text in shown)
