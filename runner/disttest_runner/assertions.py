@@ -1,8 +1,10 @@
 """Has pytest explain failed assertions as with -vv where that is cheap: its hints to use -v help nobody in a report."""
 
 import io
+import os
 import re
-from collections.abc import Sized
+from collections.abc import Generator, Sized
+from typing import Any
 
 import pytest
 from _pytest._io import TerminalWriter
@@ -13,6 +15,7 @@ FULL, SHORT = 2, 0  # pytest's verbosity
 # Of one side. Comparing line by line takes cubic time in the worst case: 200 lines 6 s, 400 lines 50 s.
 MOST_LINES = 100
 MOST_CHARACTERS = 4096
+CI_VARIABLES = ("CI", "BUILD_NUMBER")  # where one is set, pytest compares line by line whatever the verbosity
 HINT = re.compile(r"(\.\.\.Full output truncated.*|,? ?[Uu]se '?-vv?'? to .*)")
 
 
@@ -27,10 +30,17 @@ class FullDiffs:
         writer.hasmarkup = False
         config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]  # asked for its colours only
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_assertrepr_compare(self, config: pytest.Config, left: object, right: object) -> None:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_assertrepr_compare(
+        self, config: pytest.Config, left: object, right: object
+    ) -> Generator[None, Any, Any]:
         """Pytest cuts what it has found after this hook, so the verbosity stays until the case's report is made."""
         config.option.verbose = FULL if is_small(left) and is_small(right) else SHORT
+        hidden = {name: os.environ.pop(name) for name in CI_VARIABLES if name in os.environ}
+        try:
+            return (yield)
+        finally:
+            os.environ.update(hidden)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> None:
