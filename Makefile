@@ -6,6 +6,8 @@ PARALLEL := --numprocesses auto --maxprocesses 8
 # Each process has a cluster of its own. Gangs wait for most of their time: two fill two cores, more would make them late.
 # Fixtures of a file are set up once, and long files do not come last. (loadgroup groups nothing beside pytest 9.2: xdist #1386.)
 TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# A test that hangs ends its process with the stacks: it fails by name, and the others go on.
+LIMIT := -o faulthandler_exit_on_timeout=true -o faulthandler_timeout
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.
 unexport PYTHONDONTWRITEBYTECODE
@@ -33,13 +35,13 @@ demo-monitoring: ## the operator, a Prometheus and an Alertmanager on 60 nights 
 	@$(BIN)/python demo_monitoring.py
 
 test: setup ## all unit and integration tests
-	@$(BIN)/python -m pytest $(PARALLEL) -m "not soak" tests/unit
+	@$(BIN)/python -m pytest $(PARALLEL) $(LIMIT)=300 -m "not soak" tests/unit
 	@DISTTEST_AUDIT_LOGS=$$(mktemp -d) && export DISTTEST_AUDIT_LOGS && trap 'rm -rf "$$DISTTEST_AUDIT_LOGS"' EXIT && \
-	  $(BIN)/python -m pytest $(TWO) -m "not soak" tests/integration && $(BIN)/python -m pytest tests/audit
+	  $(BIN)/python -m pytest $(TWO) $(LIMIT)=900 -m "not soak" tests/integration && $(BIN)/python -m pytest tests/audit
 
 unit: ## the tests that need neither cluster nor torch
 	@$(PYTHON) bootstrap.py unit
-	@$(BIN)/python -m pytest $(PARALLEL) -m "not soak" tests/unit
+	@$(BIN)/python -m pytest $(PARALLEL) $(LIMIT)=300 -m "not soak" tests/unit
 
 images: setup ## build the images with buildah, without Docker (root on Debian or Ubuntu; 14 GB the first time)
 	@$(BIN)/python -m devcluster images $(if $(PYTHON_IMAGE),--python-image $(PYTHON_IMAGE)) \
