@@ -67,8 +67,12 @@ def report_path(chosen: Path | None, test: DistTest) -> Path:
 
 
 def environ_of(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
-    """What agents inherit. As in a pod, the user's word comes last; a run on the CPU finds no GPU of this machine."""
-    return {**environ, **({} if spec.gpus_per_node else environment.WITHOUT_GPUS), **dict(spec.env)}
+    """What agents inherit. As in a pod, the user's word comes last; a run on the CPU finds no GPU of this machine.
+
+    PYTEST_ADDOPTS of a shell is for a pytest with a terminal: ranks do not know `-v` or `--color`.
+    """
+    inherited = {name: value for name, value in environ.items() if name != "PYTEST_ADDOPTS"}
+    return {**inherited, **({} if spec.gpus_per_node else environment.WITHOUT_GPUS), **dict(spec.env)}
 
 
 def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:

@@ -70,6 +70,13 @@ def test_ranks_on_the_cpu_see_no_gpu_of_this_machine(one: LocalTest, changes: di
     assert local_runs.environ_of(spec, {"CUDA_VISIBLE_DEVICES": "0,1"}) == {"CUDA_VISIBLE_DEVICES": visible}
 
 
+def test_options_of_the_shell_s_own_pytest_are_not_those_of_ranks(one: LocalTest) -> None:
+    environ = {"PYTEST_ADDOPTS": "-v --color=yes"}
+    assert "PYTEST_ADDOPTS" not in local_runs.environ_of(one.test.spec, environ)
+    spec = dataclasses.replace(one.test.spec, env=(("PYTEST_ADDOPTS", "-m fast"),))
+    assert local_runs.environ_of(spec, environ)["PYTEST_ADDOPTS"] == "-m fast"
+
+
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_a_forged_report_does_not_steer_who_reads_it(one: LocalTest, *, is_terminal: bool) -> None:
     console = a_console(is_terminal=is_terminal)
