@@ -1,6 +1,7 @@
 """What the packages of this environment say of themselves, and the record that is kept of it."""
 
 import json
+import os
 import subprocess
 import tempfile
 import tomllib
@@ -96,6 +97,7 @@ def _fetched(absent: Sequence[Pin], folder: Path) -> dict[str, Message]:
         subprocess.run(
             [*map(str, install), "--python-version", NEWEST_PYTHON, "--target", str(place), "-r", str(asked)],
             check=True,
+            env=os.environ | bootstrap.uv_environment(),
         )
         found |= metadata(distributions(path=[str(place)]))
     return found

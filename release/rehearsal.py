@@ -1,5 +1,6 @@
 """A release as it would be, tried as a user tries it; nothing of it stays."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -81,7 +82,8 @@ def _try(folder: Path, source: Path, say: Say) -> None:
     subprocess.run(["sha256sum", "--check", "--quiet", build.SUMS], cwd=first, check=True)
     subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(environment)], check=True)
     install = (uv, "pip", "install", "--require-hashes", "-q", "--python", python)
-    subprocess.run([*install, "-r", str(first / "requirements-cli.txt")], check=True)
+    environ = os.environ | bootstrap.uv_environment()
+    subprocess.run([*install, "-r", str(first / "requirements-cli.txt")], check=True, env=environ)
     subprocess.run([uv, "pip", "install", "--offline", "-q", "--python", python, "--no-deps", str(wheel)], check=True)
     for words, wanted in TRIES:
         arguments = [word.format(source=source) for word in words]

@@ -40,7 +40,8 @@ def oldest_python() -> Path:
         uv = bootstrap.uv()
         bootstrap.run("an environment", uv, "venv", "-q", "--clear", "--python", sys.executable, folder)
         install = (uv, "pip", "install", "-q", "--require-hashes", "--python", python)
-        bootstrap.run(f"installing torch {OLDEST}", *install, "-r", PACKAGES)
+        settings = bootstrap.uv_environment()
+        bootstrap.run(f"installing torch {OLDEST}", *install, "-r", PACKAGES, environment=settings)
         stamp.write_text(wanted)
     return python
 

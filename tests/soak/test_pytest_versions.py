@@ -44,7 +44,8 @@ def environ(version: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         return {}
     folder = tmp_path_factory.mktemp("pytest")
     install = (bootstrap.uv(), "pip", "install", "-q", "--require-hashes", "--no-deps", "--python", sys.executable)
-    bootstrap.run(f"installing pytest {version}", *install, "--target", folder, "-r", PACKAGES)
+    words = (*install, "--target", folder, "-r", PACKAGES)
+    bootstrap.run(f"installing pytest {version}", *words, environment=bootstrap.uv_environment())
     return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
