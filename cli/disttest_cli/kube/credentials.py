@@ -14,6 +14,7 @@ from ssl import SSLContext
 from typing import Any
 
 EXPIRY_SKEW = timedelta(minutes=1)  # before a token expires it is replaced
+PLUGIN_SECONDS = 60.0  # for a plugin that has nobody to ask
 PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -117,7 +118,10 @@ class Plugin:
                 stderr=None if asks else subprocess.PIPE,
                 text=True,
                 check=False,
+                timeout=None if asks else PLUGIN_SECONDS,
             )
+        except subprocess.TimeoutExpired as error:
+            raise CredentialsError(f"exec plugin {command} gave no answer within {PLUGIN_SECONDS:g} s") from error
         except OSError as error:
             hint = f". {self._settings['installHint']}" if self._settings.get("installHint") else ""
             raise CredentialsError(f"exec plugin {command} cannot be started: {error.strerror}{hint}") from error

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from devcluster import pki
-from disttest_cli.kube import cluster, kubeconfig, resources
+from disttest_cli.kube import cluster, credentials, kubeconfig, resources
 from disttest_cli.kube.cluster import Cluster, RefusedError, UnreachableError
 from tests.support.canned import NAMESPACE, Server, serving
 
@@ -139,6 +139,21 @@ def test_an_exec_plugin_that_gives_nothing_is_named(
     with pytest.raises(RefusedError, match=words) as caught:
         cluster.connect({}, kubeconfig=file)
     assert "\n" not in str(caught.value)
+
+
+def test_an_exec_plugin_without_an_answer_has_a_deadline(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(credentials, "PLUGIN_SECONDS", 0.2)
+    program = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "interactiveMode": "Never",
+        "command": sys.executable,
+        "args": ["-c", "import time; time.sleep(600)"],
+    }
+    file = written(tmp_path / "config", user={"exec": program}, cluster={"server": server.url})
+    with pytest.raises(RefusedError, match=r"gave no answer within 0\.2 s"):
+        cluster.connect({}, kubeconfig=file)
 
 
 def test_the_first_of_several_files_wins_and_files_are_relative_to_their_own_folder(
