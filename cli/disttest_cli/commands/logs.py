@@ -79,7 +79,7 @@ def command(
             whole = choosing.of_nodes(nodes or (every if all_nodes else (choosing.LEADER,)))
             parts = choosing.of_ranks(ranks, runs.ranks_per_node(body)) if ranks else whole
         _check(body, parts)
-        if failed and not parts and lenient.status(body).get("verdict") == Verdict.PASSED:
+        if failed and not parts and _has_passed(body, gang.attempt):
             warn(f"{lenient.name(body)} passed: no rank or node failed")
             return 0
         if failed and not parts:
@@ -99,6 +99,12 @@ def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> 
     if follow:
         return pod_logs.wait_for(server, body, attempt, Clock(), warn)
     return pod_logs.find(server, body, attempt)
+
+
+def _has_passed(body: Body, attempt: int) -> bool:
+    """Whether the verdict is Passed and is that of this attempt: an earlier gang was lost."""
+    status = lenient.status(body)
+    return status.get("verdict") == Verdict.PASSED and status.get("attempt") == attempt
 
 
 def _report(server: Cluster, body: Body, attempt: int) -> Report | None:

@@ -134,6 +134,15 @@ def test_failed_of_a_run_that_passed_has_nothing_to_show_and_is_no_error(
     assert capfd.readouterr() == ("", "disttest: nightly passed: no rank or node failed\n")
 
 
+def test_failed_of_a_lost_attempt_of_a_run_that_passed_later_is_not_called_passed(
+    server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    passed = bodies.a_run("nightly", verdict="Passed", attempt=2)
+    at(server, (404, {"message": "no", "details": {"name": "nightly"}}), (200, {"items": []}), body=passed)
+    assert run(server, tmp_path, "--failed", "--attempt", "1") == 2
+    assert "passed" not in capfd.readouterr().err
+
+
 class TestBlaming:
     def test_those_in_quarantine_and_flaky_ones_count_only_where_there_are_no_others(self) -> None:
         body = bodies.passed()
