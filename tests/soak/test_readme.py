@@ -195,4 +195,6 @@ def test_every_command_of_readme_is_run_or_has_a_reason() -> None:
 
 
 def test_no_process_is_left(reader: Reader) -> None:
+    if not reader.account.name:
+        pytest.skip("processes of this account are also those of the tests: only root can create another one")
     assert reader.account.processes() == []

@@ -46,7 +46,7 @@ class Account:
             subprocess.run(["chown", "-R", f"{self.name}:", str(folder)], check=True, timeout=COPY_SECONDS)
 
     def processes(self) -> list[str]:
-        """Command lines of what runs in the name of the account; empty for that of the tests."""
+        """Return the command lines of the account's processes; none for the account of the tests."""
         return [_command_line(pid) for pid in self._pids()]
 
     def end_processes(self) -> None:
