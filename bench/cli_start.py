@@ -42,7 +42,7 @@ def measure() -> Iterator[Figure]:
     yield _seconds("list", seconds["list"], ASKING_SECONDS)
     slowest = max(seconds[name] for name in local)
     say(f"python -c pass {seconds['pass']:.3f} s, kubectl version --client {seconds['kubectl']:.3f} s of CPU time")
-    for name, value, by_python, by_kubectl in (("local", slowest, 25, 5), ("list", seconds["list"], 40, 8)):
+    for name, value, by_python, by_kubectl in (("local", slowest, 20, 3), ("list", seconds["list"], 25, 4)):
         yield _times(f"{name}_by_python", value / seconds["pass"], by_python)
         yield _times(f"{name}_by_kubectl", value / seconds["kubectl"], by_kubectl)
 
