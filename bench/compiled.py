@@ -1,4 +1,7 @@
-"""What the compiled suites take on 2 nodes x 2 ranks, with an empty Inductor cache and with the one left behind."""
+"""What the compiled suites take on 2 nodes x 2 ranks with an empty Inductor cache, as shares of what they took before.
+
+Both sides run one after the other: processors of shared machines differ by half from hour to hour.
+"""
 
 import os
 import resource
@@ -6,17 +9,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figure import Figure
+from demo_session import say
 from disttest_runner import processes
 
 NODES, RANKS = 2, 4
 RUN_SECONDS = 1800
-
-SHARE = 0.5
+ROOT = Path(__file__).parents[1]
+SUITES = ("replicate-compile", "data-parallel")
+BEFORE = "4238097da54516d9c59c3ee50524000edb696054"  # the last commit before the suites were made faster
+PACKAGES = ("runner", "operator", "cli")
+MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,49 +32,40 @@ class Used:
     cpu_seconds: float  # user and system, of all processes of the run
 
 
-# Before the suites were made faster (commit 4238097), torch 2.13, two cores. Seconds: of 2 pods x 2 ranks in the demo.
-# CPU seconds: of `disttest run` with an empty cache, measured as below on a machine that did other work as well.
-BEFORE = {
-    "replicate-compile": Used(wall_seconds=204, cpu_seconds=426.5),
-    "data-parallel": Used(wall_seconds=268, cpu_seconds=583.1),
-}
-
-
 def measure() -> list[Figure]:
-    """About ten minutes on two quiet cores."""
+    """About twelve minutes on two quiet cores."""
     figures = []
-    totals: dict[str, list[Used]] = {"cold": [], "warm": []}
-    for suite, before in BEFORE.items():
-        with tempfile.TemporaryDirectory(prefix="disttest-bench-") as cache:
-            for state, found in totals.items():
-                found.append(run(suite, cache))
-                figures += _figures(f"{suite.replace('-', '_')}_{state}", found[-1], before)
-    for state, found in totals.items():
-        figures += _figures(f"compiled_suites_{state}", _sum(found), _sum(BEFORE.values()))
+    with tempfile.TemporaryDirectory(prefix="disttest-bench-") as folder:
+        before = _before(Path(folder))
+        for suite in SUITES:
+            name, then, now = suite.replace("-", "_"), run(suite, before), run(suite, {})
+            shares = {
+                "wall": now.wall_seconds / then.wall_seconds,
+                "cpu": now.cpu_seconds / then.cpu_seconds,
+            }
+            say(f"{suite}: {then.wall_seconds:.0f} s before, {now.wall_seconds:.0f} s now")
+            figures += [
+                Figure(name=f"{name}_{kind}_share", value=round(share, 2), unit="of_before", compare="<=", goal=MOST)
+                for kind, share in shares.items()
+            ]
     return figures
 
 
-def _sum(runs: Iterable[Used]) -> Used:
-    walls, cpus = zip(*((run.wall_seconds, run.cpu_seconds) for run in runs), strict=True)
-    return Used(wall_seconds=sum(walls), cpu_seconds=sum(cpus))
+def _before(folder: Path) -> dict[str, str]:
+    """The variables with which the packages of that commit are imported."""
+    archive = subprocess.run(["git", "-C", ROOT, "archive", BEFORE, *PACKAGES], capture_output=True, check=False)
+    if archive.returncode:
+        raise SystemExit(f"bench: the clone lacks commit {BEFORE[:7]}: {archive.stderr.decode().strip()}")
+    subprocess.run(["tar", "-x", "-C", folder], input=archive.stdout, check=True)
+    return {"PYTHONPATH": os.pathsep.join(str(folder / package) for package in PACKAGES)}
 
 
-def _figures(name: str, used: Used, before: Used) -> list[Figure]:
-    values = {
-        "wall": (used.wall_seconds, before.wall_seconds),
-        "cpu": (used.cpu_seconds, before.cpu_seconds),
-    }
-    return [
-        Figure(name=f"{name}_{kind}", value=round(now, 1), unit="s", compare="<=", goal=round(SHARE * then, 1))
-        for kind, (now, then) in values.items()
-    ]
-
-
-def run(suite: str, cache: str) -> Used:
+def run(suite: str, environ: Mapping[str, str]) -> Used:
     """In a process of its own: what it has adopted and waited for is what the run used."""
-    environ = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": cache}
-    command = [sys.executable, "-m", "bench.compiled", suite]
-    done = subprocess.run(command, env=environ, stdout=subprocess.PIPE, text=True, check=False)
+    with tempfile.TemporaryDirectory(prefix="disttest-bench-") as cache:
+        own = {"CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": cache, **environ}
+        command = [sys.executable, "-m", "bench.compiled", suite]
+        done = subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"bench: {suite} ended with exit code {done.returncode}:\n{done.stdout}")
     wall, cpu = done.stdout.split()[-2:]

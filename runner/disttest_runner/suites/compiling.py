@@ -20,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from disttest_runner.gang import Gang
 
+RECOMPILE_LIMIT = 32  # of one function: a few for each optimizer
 CALLS = re.compile(r"_c10d_functional\.(\w+)\.default\(")  # in the code that inductor generates
 
 
@@ -39,11 +40,14 @@ class Compiler:
         return compiled
 
     def backward(self) -> contextlib.AbstractContextManager[Any]:
-        """What is called inside has its backward compiled as one graph, communication included."""
+        """What is called inside has its backward compiled as one graph, communication included, for these shapes only.
+
+        All steps have the same shapes, and graphs with symbolic ones take a third longer to compile.
+        """
         # with an underscore in later versions
         enable = getattr(compiled_autograd, "_enable", None) or compiled_autograd.enable  # type: ignore[attr-defined]  # older versions
         context: contextlib.AbstractContextManager[Any] = enable(
-            lambda graph: torch.compile(graph, fullgraph=True, backend=self.compile_backward)
+            lambda graph: torch.compile(graph, fullgraph=True, backend=self.compile_backward), dynamic=False
         )
         return context
 
@@ -65,22 +69,63 @@ def why_inductor_cannot(gang: Gang) -> str:
     return ""
 
 
+# In DTensor's cache of shardings torch 2.13 leaves meshes of its compiler's own, which it cannot copy later.
 # Torch 2.7 has no such function.
 forget_shardings: Callable[[], object] = getattr(debug, "_clear_sharding_prop_cache", lambda: None)
 
 
 @pytest.fixture
 def fresh_compiler() -> Iterator[None]:
-    """No case profits from, or stumbles over, what another one had compiled.
-
-    In DTensor's cache of shardings torch 2.13 leaves meshes of its compiler's own, which it cannot copy later.
-    """
+    """No case profits from, or stumbles over, what another one had compiled."""
     torch._dynamo.reset()  # noqa: SLF001 - as documented
     forget_shardings()
     counters.clear()
     with without_guard_timing(), collector_paused():
         yield
     torch._dynamo.reset()  # noqa: SLF001 - as documented
+
+
+SHARED_BY = pytest.StashKey[tuple[tuple[str, str], set[str]]]()  # test and mode, and the cases that shared so far
+
+
+@pytest.fixture
+def compiler_of_mode(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The cases of one test and mode share what was compiled, where its guards hold; all others compile again.
+
+    They differ in the optimizer alone: else they would trace the same shapes, and compile the same graphs, again.
+    A case that is repeated compiles again.
+    """
+    shared_by = (request.function.__name__, str(request.getfixturevalue("mode")))
+    before, cases = request.config.stash.get(SHARED_BY, (None, set[str]()))
+    if before != shared_by or request.node.nodeid in cases:
+        torch._dynamo.reset()  # noqa: SLF001 - as documented
+        cases = set()
+    request.config.stash[SHARED_BY] = shared_by, cases | {request.node.nodeid}
+    with without_guard_timing(), collector_paused(), never_eager():
+        yield
+
+
+def never_eager() -> contextlib.AbstractContextManager[Any]:
+    """What is compiled too often is an error; by default torch goes on without compiling it."""
+    changes = {"recompile_limit": RECOMPILE_LIMIT, "fail_on_recompile_limit_hit": True}
+    context: contextlib.AbstractContextManager[Any] = torch._dynamo.config.patch(changes)  # noqa: SLF001 - as documented
+    return context
+
+
+class CountingBackend:
+    """The backend `aot_eager`; `calls` counts how often graphs that it compiled were run."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, graph: fx.GraphModule, inputs: list[Any], **options: Any) -> Callable[..., Any]:
+        compiled: Callable[..., Any] = torch._dynamo.lookup_backend("aot_eager")(graph, inputs, **options)  # noqa: SLF001 - as documented
+
+        def counted(*arguments: Any) -> Any:
+            self.calls += 1
+            return compiled(*arguments)
+
+        return counted
 
 
 def without_guard_timing() -> contextlib.AbstractContextManager[object]:
@@ -110,8 +155,13 @@ def collector_paused() -> Iterator[None]:
 @contextlib.contextmanager
 def python_reducer(**inductor: Any) -> Iterator[None]:
     """DistributedDataParallel reduces by hooks that can be compiled, if made in here; nothing of it stays behind."""
-    # one thread: small models, and a pool of processes for each rank costs more than it gives
-    settings = {"compile_threads": 1, "_fuse_ddp_communication": True, "_fuse_ddp_bucket_size": 1, **inductor}
+    settings = {
+        "compile_threads": 1,  # small models: a pool of processes for each rank costs more than it gives
+        "cpp.vec_isa_ok": False,  # kernels without vectors: each rank would try some on this CPU first, for seconds
+        "_fuse_ddp_communication": True,
+        "_fuse_ddp_bucket_size": 1,
+        **inductor,
+    }
     if hasattr(torch._inductor.config, "cpp_cache_precompile_headers"):  # noqa: SLF001 - newer versions only
         settings["cpp_cache_precompile_headers"] = True  # half of the time of building small kernels
     with (

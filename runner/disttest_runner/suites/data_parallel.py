@@ -15,20 +15,18 @@ import pytest
 import torch
 from torch import nn
 from torch._dynamo.exc import InternalTorchDynamoError
-from torch._dynamo.utils import counters
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.parallel import DistributedDataParallel
 
 from disttest_runner.gang import Gang
-from disttest_runner.suites.compiling import fresh_compiler  # noqa: F401 - a fixture
+from disttest_runner.suites.compiling import CountingBackend, compiler_of_mode, forget_shardings  # noqa: F401 - a fixture
 from disttest_runner.suites.data_parallel_models import INPUTS, Layer, Perceptron, Reshaping, Transposing
 from disttest_runner.suites.data_parallel_modes import MODES, Mode, mine
 from disttest_runner.suites.reference import alike, batches, same
 
-pytestmark = pytest.mark.usefixtures("fresh_compiler")
-
 BATCH = 4  # of one rank
+BACKEND = CountingBackend()  # one for all: torch compiles again for another one
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": functools.partial(torch.optim.SGD, lr=0.1),
@@ -139,8 +137,10 @@ def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the
 
 in_every_mode = pytest.mark.parametrize("mode", MODES)
 in_every_execution = pytest.mark.parametrize("execution", Execution, ids=str)
+may_compile = pytest.mark.usefixtures("compiler_of_mode")
 
 
+@may_compile
 @in_every_execution
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @in_every_mode
@@ -158,6 +158,7 @@ def test_fused_adam_of_unequal_shards(gang: Gang, mesh: DeviceMesh) -> None:
     train(Training(mode="dtensor_shard", execution=Execution.EAGER, optimizer="adam_fused", steps=1), gang, mesh)
 
 
+@may_compile
 @in_every_execution
 @in_every_mode
 def test_batch_dim_analysis(gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution) -> None:
@@ -165,6 +166,7 @@ def test_batch_dim_analysis(gang: Gang, mesh: DeviceMesh, mode: str, execution: 
     train(Training(mode=mode, execution=execution, build=Reshaping), gang, mesh)
 
 
+@may_compile
 @in_every_execution
 @pytest.mark.parametrize("mode", [name for name, mode in MODES.items() if mode.is_dtensor])
 def test_batch_dim_analysis_with_implicit_replication(
@@ -174,6 +176,7 @@ def test_batch_dim_analysis_with_implicit_replication(
     train(Training(mode=mode, execution=execution, build=Reshaping, implicit=True), gang, mesh)
 
 
+@may_compile
 @in_every_execution
 @in_every_mode
 def test_non_0_batch_dim(gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution) -> None:
@@ -197,14 +200,15 @@ def train(training: Training, gang: Gang, mesh: DeviceMesh) -> None:
         own = [each[gang.rank] for each in drawn]
         train_step(ddp, of_ddp, *own)
         given = [mode.spread(batch, mesh, training.batch_dim) for batch in own]
+        calls_before = BACKEND.calls
         with expected(IN_STEPS, training), implicit_replication() if training.implicit else contextlib.nullcontext():
             step(called, optimizer, *given)
+        is_compiled = training.execution is not Execution.EAGER
+        assert (BACKEND.calls > calls_before) == is_compiled, "compiled code was not run"
         others = {"DistributedDataParallel": ddp.module, "one process": reference}
         compare_gradients(mode, gang, ours, others)
         with expected(IN_PARAMETERS, training):
             compare_parameters(mode, gang, ours, others)
-    if training.execution is not Execution.EAGER:
-        assert counters["stats"]["unique_graphs"], "torch compiled nothing"
 
 
 Step = Callable[[nn.Module, torch.optim.Optimizer, torch.Tensor, torch.Tensor], None]
@@ -218,13 +222,14 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: torch
 
 def compiled(execution: Execution, model: nn.Module) -> tuple[Step, nn.Module]:
     """What is called for a step, and with which model. Inductor is no part of the question, so it is left out."""
+    if execution is Execution.EAGER:
+        return train_step, model
+    forget_shardings()
     match execution:
-        case Execution.EAGER:
-            return train_step, model
         case Execution.FORWARD:
-            return train_step, torch.compile(model, backend="aot_eager")  # type: ignore[return-value]  # a module, too
+            return train_step, torch.compile(model, backend=BACKEND)  # type: ignore[return-value]  # a module, too
         case Execution.STEP:
-            return torch.compile(train_step, backend="aot_eager"), model
+            return torch.compile(train_step, backend=BACKEND), model
 
 
 def compare_gradients(mode: Mode, gang: Gang, ours: nn.Module, others: dict[str, nn.Module]) -> None:

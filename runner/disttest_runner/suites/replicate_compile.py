@@ -97,7 +97,9 @@ def test_compile(gang: Gang, way: Way) -> None:
     if way.inductor:
         need_inductor(gang)
     backend = "inductor" if way.inductor else "aot_eager"
-    to_replicate, to_wrap, to_stay_eager, reference, alone = alike(Layers, gang, copies=5, dtype=way.dtype)
+    to_replicate, to_wrap, to_stay_eager, reference, alone = alike(
+        lambda: Layers(bias=False), gang, copies=5, dtype=way.dtype
+    )
     expected = gradients_of_one_process(reference, alone, gang, way)
     eager = way.trained("eager DistributedDataParallel", DistributedDataParallel(to_stay_eager))
     of_eager = train(eager, gang, way)
