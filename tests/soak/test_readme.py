@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import patience
 from tests.support.account import Account, ordinary_account
 
 ROOT = Path(__file__).parents[2]
@@ -158,7 +159,8 @@ def demo(reader: Reader) -> Iterator[HeldDemo]:
         holds.set()  # it ended
 
     held = HeldDemo(process=process, lines=lines)
-    threading.Thread(target=read, daemon=True).start()
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
     try:
         assert holds.wait(COMMAND_SECONDS), f"after {COMMAND_SECONDS} s:\n{held.text[-6000:]}"
         assert process.poll() is None, held.text[-6000:]
@@ -168,6 +170,8 @@ def demo(reader: Reader) -> Iterator[HeldDemo]:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
+        with process:  # closes its pipe
+            reading.join(60)
 
 
 def test_results_of_the_demo_are_read_in_a_second_terminal(reader: Reader, demo: HeldDemo) -> None:
@@ -197,4 +201,5 @@ def test_every_command_of_readme_is_run_or_has_a_reason() -> None:
 def test_no_process_is_left(reader: Reader) -> None:
     if not reader.account.name:
         pytest.skip("processes of this account are also those of the tests: only root can create another one")
-    assert reader.account.processes() == []
+    left = reader.account.processes
+    patience.wait_until("every process has ended", lambda: not left(), 60, details=lambda: "\n".join(left()))

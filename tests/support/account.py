@@ -46,8 +46,8 @@ class Account:
             subprocess.run(["chown", "-R", f"{self.name}:", str(folder)], check=True, timeout=COPY_SECONDS)
 
     def processes(self) -> list[str]:
-        """Return the command lines of the account's processes; none for the account of the tests."""
-        return [_command_line(pid) for pid in self._pids()]
+        """Return the command lines of the account's processes that run; none for the account of the tests."""
+        return [line for pid in self._pids() if (line := _command_line(pid))]
 
     def end_processes(self) -> None:
         for pid in self._pids():
@@ -69,6 +69,7 @@ def _owner(process: Path) -> int:
 
 
 def _command_line(pid: int) -> str:
+    """Empty for a process that has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except FileNotFoundError:
