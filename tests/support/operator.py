@@ -152,6 +152,17 @@ def finished(cluster: Cluster, namespace: str, name: str, timeout_seconds: float
     return cluster.wait_until(f"{name} is finished", probe, timeout_seconds)
 
 
+def events_with(reason: str, cluster: Cluster, namespace: str) -> list[tuple[str, str]]:
+    """Reason and note of the DistTests' events, sorted, once one has this reason: it is created after the status."""
+
+    def probe() -> list[tuple[str, str]]:
+        events = cluster.find("events.events.k8s.io", namespace)
+        seen = sorted((one["reason"], one["note"]) for one in events if one["regarding"].get("kind") == "DistTest")
+        return seen if reason in dict(seen) else []
+
+    return cluster.wait_until(f"event {reason} in {namespace}", probe, 10)
+
+
 def reaches_phase(cluster: Cluster, namespace: str, name: str, phase: str, timeout_seconds: float = 30) -> None:
     def probe() -> bool:
         status = (cluster.get("disttest", name, namespace) or {}).get("status") or {}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from disttest_cli import applying
 from tests.support import nightly, operator, patience
 from tests.support.api import Api
 from tests.support.cluster import Cluster, Manifest
@@ -116,9 +117,8 @@ def test_a_night_is_one_run_that_its_pod_waits_for_and_nothing_drifts(nights: Ni
     assert job["status"]["completionTime"] >= run["status"]["completionTime"], "or Forbid would mean nothing"
     [pod] = nights.pods(name)
     log = nights.log(pod).splitlines()
-    assert log[0].startswith(
-        f"{name}: created, in namespace {nights.namespace}; waiting for its verdict, 420 s at most"
-    )
+    most = applying.budget_seconds(run["spec"])
+    assert log[0] == f"{name}: created, in namespace {nights.namespace}; waiting for its verdict, {most} s at most"
     assert log[-1].startswith(f"{name}: Passed (AllCasesPassed): ")
     assert f"{name}: Running" in log
     assert nights.exit_codes(name) == [0]

@@ -9,7 +9,7 @@ import yaml
 
 from tests.support import scraping
 from tests.support.cluster import Cluster
-from tests.support.operator import OperatorProcess, StartOperator, disttest, finished, ledger, run_counts
+from tests.support.operator import OperatorProcess, StartOperator, disttest, events_with, finished, ledger, run_counts
 
 OVERLAY = Path(__file__).parents[3] / "manifests/overlays/namespaced"
 METRICS, ROLE = OVERLAY.parents[1] / "rbac/metrics", "disttest-operator-metrics"
@@ -72,7 +72,7 @@ def test_runs_of_its_namespaces_come_to_their_verdict_and_others_are_left_alone(
             assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status["message"]
             assert cluster.get("configmap", status["report"]["configMap"], namespace)
             assert run_counts(ledger(cluster, namespace, "nightly")) == {("Passed", "AllCasesPassed"): 1}
-            assert cluster.find("events.events.k8s.io", namespace), "events are written too"
+            assert events_with("Passed", cluster, namespace), "events are written too"
         assert "status" not in (cluster.get("disttest", "cpu", foreign) or {})
     assert namespaced.get("/healthz") == (200, "ok")
 

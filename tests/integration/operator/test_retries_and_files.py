@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from tests.support.cluster import Cluster, Manifest
-from tests.support.operator import OperatorProcess, config_map, disttest, finished
+from tests.support.operator import OperatorProcess, config_map, disttest, events_with, finished
 
 # Each rank leaves its mark in the pod's own /tmp, so that its second try can see that there was a first.
 FLAKY = """
@@ -47,10 +47,8 @@ def test_a_case_that_passes_at_its_second_try_is_flaky_and_the_run_passes(
     assert failure["case"].endswith("::test_once_bad")
     assert (failure["outcome"], failure["flaky"], failure["ranks"]) == ("passed", True, [3])
     assert failure["message"].startswith("failed at first: ")
-    events = cluster.find("events.events.k8s.io", namespace)
-    notes = [event["note"] for event in events if event["reason"] == "Passed"]
-    assert len(notes) == 1
-    assert notes[0].startswith("AllCasesPassed, 1 flaky: ")
+    [note] = [note for reason, note in events_with("Passed", cluster, namespace) if reason == "Passed"]
+    assert note.startswith("AllCasesPassed, 1 flaky: ")
 
 
 def test_without_retries_the_same_case_is_red(cluster: Cluster, operator: OperatorProcess, namespace: str) -> None:

@@ -16,6 +16,7 @@ from tests.support.operator import (
     Status,
     config_map,
     disttest,
+    events_with,
     finished,
     ledger,
     reaches_phase,
@@ -93,12 +94,7 @@ def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
     metrics = operator.metrics()
     labels = f'{{namespace="{namespace}",reason="AllCasesPassed",series="smoke",verdict="Passed"}}'
     assert metrics[f"disttest_runs_total{labels}"] == 1.0
-    events = [
-        event["reason"]
-        for event in cluster.find("events.events.k8s.io", namespace)
-        if event["regarding"].get("kind") == "DistTest"
-    ]
-    assert sorted(events) == ["Created", "GangReady", "Passed"]
+    assert [reason for reason, _ in events_with("Passed", cluster, namespace)] == ["Created", "GangReady", "Passed"]
 
 
 def test_how_far_a_run_is_moves_in_its_status_every_ten_seconds_and_is_gone_at_the_end(
