@@ -26,15 +26,16 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def cut_connections() -> None:
+    """Threads of gloo close theirs meanwhile: what is looked at is a duplicate."""
     for entry in Path("/proc/self/fd").iterdir():
         try:
-            is_socket = stat.S_ISSOCK(entry.stat().st_mode)
-        except OSError:  # the listing itself
+            duplicate = os.dup(int(entry.name))
+        except OSError:  # closed meanwhile, or the listing itself
             continue
-        if not is_socket:
+        if not stat.S_ISSOCK(os.fstat(duplicate).st_mode):
+            os.close(duplicate)
             continue
-        connection = socket.socket(fileno=os.dup(int(entry.name)))
-        with connection:
+        with socket.socket(fileno=duplicate) as connection:
             is_inet = connection.family in (socket.AF_INET, socket.AF_INET6)
             if is_inet and not connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 try:

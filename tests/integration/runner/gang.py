@@ -179,6 +179,7 @@ class Gang:
                 agent.stdout.close()
         for pid, _ in marked(self.mark):
             os.kill(pid, signal.SIGKILL)
+        print(self.text)  # shown where the test fails
 
     def run(self, seconds: float = END_SECONDS) -> Report:
         """To the end; nothing may be left."""
