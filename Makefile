@@ -6,7 +6,7 @@ PARALLEL := --numprocesses auto --maxprocesses 8
 # Each process has a cluster of its own. Gangs wait for most of their time: two fill two cores, more would make them late.
 # Fixtures of a file are set up once, and long files do not come last. (loadgroup groups nothing beside pytest 9.2: xdist #1386.)
 TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
-# A test that hangs ends its process with the stacks: it fails by name, and the others go on.
+# A test that hangs ends its process with the stacks: it fails by name, and the others continue.
 LIMIT := -o faulthandler_exit_on_timeout=true -o faulthandler_timeout
 CACHE := $(or $(DISTTEST_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/disttest)
 # Byte code of torch halves what every gang's start costs.

@@ -307,7 +307,9 @@ def byte_code() -> None:
     """Pods see .venv read-only: without byte code each of them would compile torch's sources again."""
     if not any(VENV.glob("lib/python3*/site-packages/torch/__pycache__/__init__.*.pyc")):
         command = (VENV / "bin" / "python", "-c", IMPORTS)
-        run("compiling torch to byte code", *command, environment={"PYTHONDONTWRITEBYTECODE": ""})
+        with tempfile.TemporaryDirectory(prefix="disttest-") as folder:  # Inductor makes a folder when it is imported
+            own = {"PYTHONDONTWRITEBYTECODE": "", "TMPDIR": folder}
+            run("compiling torch to byte code", *command, environment=own)
 
 
 def cluster_binary(*options: str) -> None:

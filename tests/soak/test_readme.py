@@ -170,8 +170,11 @@ def demo(reader: Reader) -> Iterator[HeldDemo]:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-        with process:  # closes its pipe
-            reading.join(60)
+        process.wait(60)
+        reading.join(60)
+        assert not reading.is_alive(), "the demo has ended, and something that it started still has its output open"
+        if process.stdout:
+            process.stdout.close()
 
 
 def test_results_of_the_demo_are_read_in_a_second_terminal(reader: Reader, demo: HeldDemo) -> None:

@@ -14,7 +14,7 @@ from ssl import SSLContext
 from typing import Any
 
 EXPIRY_SKEW = timedelta(minutes=1)  # before a token expires it is replaced
-PLUGIN_SECONDS = 60.0  # for a plugin that has nobody to ask
+PLUGIN_SECONDS = 60.0  # for a plugin without a user to ask
 PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
 
 

@@ -106,7 +106,7 @@ def compiler_of_mode(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def never_eager() -> contextlib.AbstractContextManager[Any]:
-    """What is compiled too often is an error; by default torch goes on without compiling it."""
+    """What is compiled too often is an error; by default torch runs it without compiling it."""
     changes = {"recompile_limit": RECOMPILE_LIMIT, "fail_on_recompile_limit_hit": True}
     context: contextlib.AbstractContextManager[Any] = torch._dynamo.config.patch(changes)  # noqa: SLF001 - as documented
     return context

@@ -40,7 +40,7 @@ class Messages:
             self.by_case[report.nodeid.partition("::")[2]] = without_hints(report.longreprtext)
 
 
-@pytest.fixture(scope="module", params=["", "CI", "BUILD_NUMBER"], ids=["nowhere", "GitLab", "Jenkins"])
+@pytest.fixture(scope="module", params=["", "CI", "BUILD_NUMBER"], ids=["no CI", "GitLab", "Jenkins"])
 def variable(request: pytest.FixtureRequest) -> Iterator[str]:
     """What a CI system sets, by which pytest knows it."""
     with pytest.MonkeyPatch.context() as patch:

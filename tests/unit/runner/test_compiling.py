@@ -1,4 +1,4 @@
-"""What the compiled suites go by: whether compiled code was run, and that torch never goes on without compiling."""
+"""What the compiled suites go by: whether compiled code was run, and that torch never runs code uncompiled instead."""
 
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ import pytest
 import torch
 from disttest_runner.suites.compiling import compiler_of_mode
 
-resets = []
+resets, runs = [], []
 
 @pytest.fixture(autouse=True)
 def watched(monkeypatch):
@@ -57,11 +57,29 @@ def test_first(mode, optimizer, compiler_of_mode):
 
 @pytest.mark.parametrize("mode", ["shard"])
 def test_second(mode, compiler_of_mode):
-    assert len(resets) == 3
+    runs.append(mode)
+    assert len(resets) == 2 + len(runs)
 """
 
 
-def test_cases_of_one_test_and_mode_share_what_was_compiled(tmp_path: Path) -> None:
+class Again:
+    """Repeats the last case, as --repeat does: the same node id twice."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        for item in (*session.items, session.items[-1]):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.passed += report.when == "call" and report.passed
+
+
+def test_cases_of_one_test_and_mode_share_what_was_compiled_and_a_repeated_one_does_not(tmp_path: Path) -> None:
     (tmp_path / "test_shared.py").write_text(CASES)
     where = ["-p", "no:terminal", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(tmp_path)]
-    assert pytest.main([*where, "-c", "/dev/null", str(tmp_path)]) == pytest.ExitCode.OK
+    again = Again()
+    assert pytest.main([*where, "-c", "/dev/null", str(tmp_path)], plugins=[again]) == pytest.ExitCode.OK
+    assert again.passed == 6
