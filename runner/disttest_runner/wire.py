@@ -66,9 +66,14 @@ class Channel:
     def send(self, message: Mapping[str, Any]) -> None:
         self.sock.sendall(pack(message))
 
+    @property
+    def has_line(self) -> bool:
+        """Whether the next message is here."""
+        return b"\n" in self._buffer
+
     def receive(self) -> Message | None:
         """The next message, or None when the other end is gone."""
-        while b"\n" not in self._buffer:
+        while not self.has_line:
             try:
                 chunk = self._read()
             except ConnectionError:

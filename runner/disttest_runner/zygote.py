@@ -9,6 +9,7 @@ import gc
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -21,6 +22,7 @@ from typing import Any, NoReturn
 from disttest_runner import orders, processes
 from disttest_runner.wire import Channel, Message
 
+MANY_SIGNALS = 4096
 COPY_SECONDS = 30  # a driver that is loaded for the first time takes long; one that is broken may never answer
 
 
@@ -29,6 +31,7 @@ class Zygote:
         self.agent = agent
         self.ranks: dict[int, int] = {}  # pid -> rank
         self.unsafe = ""  # why ranks must not be forked from here
+        self.woken, self.wakes = socket.socketpair()  # a byte for each signal
 
     def serve(self, modules: list[str]) -> None:
         """Import, say so, then obey."""
@@ -49,8 +52,11 @@ class Zygote:
 
     def obey(self) -> None:
         """Until the agent is gone."""
+        for end in (self.woken, self.wakes):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self.wakes.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: self.reap())
-        while (message := self.agent.receive()) is not None:
+        while (message := self.next_message()) is not None:
             match message["op"]:
                 case "fork":
                     self.fork(message, self.agent.take_descriptors(message["descriptors"]))
@@ -58,6 +64,20 @@ class Zygote:
                     self.preload(message["modules"])
                 case unknown:
                     raise ValueError(f"the agent asks for {unknown!r}")
+
+    def next_message(self) -> Message | None:
+        """What the agent sends next; ranks that end meanwhile are reaped.
+
+        Python handles a signal between two instructions. One that comes after the last of them and before a read is
+        handled after that: once the agent has spoken, which may wait for that very rank. Hence the wait for both.
+        """
+        while not self.agent.has_line:
+            ready, _, _ = select.select((self.agent.sock, self.woken), (), ())
+            if self.woken in ready:
+                self.woken.recv(MANY_SIGNALS)
+            if self.agent.sock in ready:
+                break
+        return self.agent.receive()
 
     def fork(self, message: Message, descriptors: list[int]) -> None:
         with _sigchld_blocked():  # a rank that ends at once is known before it is reaped
@@ -156,11 +176,11 @@ def _rehearse() -> None:
 
 @contextlib.contextmanager
 def _sigchld_blocked() -> Iterator[None]:
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoReturn:
@@ -169,13 +189,15 @@ def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoR
     def be_rank() -> int:
         os.setpgid(0, 0)  # the family of a rank can be killed at once
         processes.die_with_parent(os.getppid())
+        signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         channel, output, *others = descriptors
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.close(output)
-        zygote.agent.sock.close()
+        for end in (zygote.agent.sock, zygote.woken, zygote.wakes):
+            end.close()
         if zygote.unsafe:
             _start_afresh(message["order"], [channel, *others])
         from disttest_runner import rank  # noqa: PLC0415 - imports torch: never in the agent, which imports this module

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from disttest_contract.report import CaseResult, Report, SuiteResult
-from tests.support import patience
 
 
 class After(StrEnum):
@@ -34,7 +33,10 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What did come of it. `seconds` are those from the fault until the runner had told what happened."""
+    """What did come of it. `seconds` are those from the fault until the runner had told what happened.
+
+    `slower`: by how many times the machine was so, at the start or the end of the run.
+    """
 
     outcome: str
     ranks: tuple[int, ...] = ()
@@ -42,6 +44,7 @@ class Found:
     seconds: float
     after: After | str  # or what happened in its place
     log: str = ""
+    slower: float = 1.0
 
 
 def problems(fault: Fault, found: Found) -> list[str]:
@@ -56,7 +59,7 @@ def problems(fault: Fault, found: Found) -> list[str]:
         if is_ != expected
     ]
     wrong += [f"the message lacks {words!r}" for words in fault.words if words not in found.message]
-    if found.seconds > patience.stretched(fault.limit_seconds):
+    if found.seconds > found.slower * fault.limit_seconds:
         wrong.append(f"it took {found.seconds:.1f} s, expected at most {fault.limit_seconds:g}")
     return wrong
 

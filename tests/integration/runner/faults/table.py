@@ -12,6 +12,7 @@ from tests.integration.runner.faults.in_files import FILES
 from tests.integration.runner.faults.trial import Trial
 from tests.integration.runner.faults.untidy import UNTIDY
 from tests.integration.runner.gang import Gang, make_plan
+from tests.support import patience
 
 SUITES = {"crashes": CRASHES, "failures": FAILURES, "hangs": HANGS, "untidy": UNTIDY}
 
@@ -41,6 +42,9 @@ FAULTS: tuple[tuple[Trial, Fault], ...] = tuple((trial, fault) for trial in TRIA
 
 @functools.cache
 def found(trial: Trial) -> dict[str, Found]:
-    """Shown once, however many of its faults are looked at."""
+    """Shown once, however many of its faults are looked at. A gang's own timeouts follow the load at its start."""
+    slower = patience.slowdown()
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
-        return trial.show(Path(folder))
+        shown = trial.show(Path(folder))
+    slower = max(slower, patience.slowdown())
+    return {name: replace(one, slower=slower) for name, one in shown.items()}
