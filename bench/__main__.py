@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import cli_start, compiled, faults, first_verdict, hang, main_job, reports, runner, storm
+from bench import cli_start, compiled, faults, first_verdict, hang, main_job, make_test, reports, runner, storm
 from bench.figure import Figure, merge
 from bench.operator import apply_to_job, scrape, siege, thousand
 from bench.operator import scale as finished_runs
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "apply-to-job": apply_to_job.measure,
     "compiled": compiled.measure,
     "main-job": main_job.measure,
+    "make-test": make_test.measure,
     "hang": hang.measure,
     "faults": faults.measure,
     "storm": storm.measure,
@@ -33,7 +34,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "operator-scrape": scrape.measure,
     "operator-faults": siege.measure,
 }
-BY_NAME_ONLY = {"demo-cold"}  # gigabytes of downloads
+BY_NAME_ONLY = {"demo-cold", "make-test"}  # gigabytes of downloads; a quarter of an hour
 
 
 def machine() -> str:

@@ -3,6 +3,7 @@
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from bench.figure import Figure
@@ -32,18 +33,18 @@ def measure() -> list[Figure]:
                 f"2 ranks {two[-1]:.3f}, 8 ranks {eight[-1]:.3f}",
                 flush=True,
             )
-    ratios = [ours / alone for ours, alone in zip(two, bare, strict=True)]
     return [
         Figure(name="empty_case_2_ranks", value=round(statistics.median(two), 3), unit="ms", compare="<=", goal=1),
         Figure(name="empty_case_8_ranks", value=round(statistics.median(eight), 3), unit="ms", compare="<=", goal=2.5),
-        Figure(
-            name="empty_case_2_ranks_by_bare_pytest",
-            value=round(statistics.median(ratios), 2),
-            unit="times",
-            compare="<=",
-            goal=4,
-        ),
+        by_bare_pytest("empty_case_2_ranks", two, bare, at_most=4),
+        by_bare_pytest("empty_case_8_ranks", eight, bare, at_most=11),  # 2.5 ms where pytest alone takes 0.23 ms
     ]
+
+
+def by_bare_pytest(name: str, ours: Iterable[float], bare: Iterable[float], at_most: float) -> Figure:
+    """The median of what each round has seen: processors of shared machines differ by more than a factor of two."""
+    ratio = statistics.median(one / alone for one, alone in zip(ours, bare, strict=True))
+    return Figure(name=f"{name}_by_bare_pytest", value=round(ratio, 2), unit="times", compare="<=", goal=at_most)
 
 
 def bare_ms(folder: Path) -> float:
