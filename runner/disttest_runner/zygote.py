@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 from disttest_runner import orders, processes
 from disttest_runner.wire import Channel, Message
 
-MANY_SIGNALS = 4096
+WAKEUP_BYTES = 4096  # at most so many are read at once: one for each signal
 COPY_SECONDS = 30  # a driver that is loaded for the first time takes long; one that is broken may never answer
 
 
@@ -52,8 +52,7 @@ class Zygote:
 
     def obey(self) -> None:
         """Until the agent is gone."""
-        for end in (self.woken, self.wakes):
-            end.setblocking(False)
+        self.wakes.setblocking(False)
         signal.set_wakeup_fd(self.wakes.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: self.reap())
         while (message := self.next_message()) is not None:
@@ -74,7 +73,7 @@ class Zygote:
         while not self.agent.has_line:
             ready, _, _ = select.select((self.agent.sock, self.woken), (), ())
             if self.woken in ready:
-                self.woken.recv(MANY_SIGNALS)
+                self.woken.recv(WAKEUP_BYTES)
             if self.agent.sock in ready:
                 break
         return self.agent.receive()

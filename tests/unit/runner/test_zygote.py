@@ -1,4 +1,4 @@
-"""A zygote hears of the end of every rank. (What needs torch is in tests/integration/runner/test_zygote.py.)"""
+"""A zygote reports the end of every rank. (What needs torch is in tests/integration/runner/test_zygote.py.)"""
 
 import os
 import socket
@@ -10,7 +10,7 @@ from disttest_runner.wire import Channel
 from tests.support import patience
 
 # The kernel gives the signal to the second thread: the first one is not interrupted where it waits for the agent, just
-# as if the signal had come the moment before it began to wait.
+# as if the signal had come the moment before it started to wait.
 PROGRAM = """
 import os, signal, socket, sys, threading
 from disttest_runner.wire import Channel

@@ -33,9 +33,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What did come of it. `seconds` are those from the fault until the runner had told what happened.
+    """What did come of it. `seconds` are those from the fault until the runner had reported it.
 
-    `slower`: by how many times the machine was so, at the start or the end of the run.
+    `slower`: how many times slower than usual the machine was, at the start or the end of the run.
     """
 
     outcome: str
