@@ -2,7 +2,7 @@
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.core.evidence import Evidence, Observed, Policy, QuarantineRead, Reference, Search
-from disttest_operator.core.matching import Match
+from disttest_operator.core.evidence import Match
 from disttest_operator.core.model import Quarantine, Suite
 from disttest_operator.core.rule import Retry
 from disttest_operator.core.template import Template

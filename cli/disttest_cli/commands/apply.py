@@ -202,7 +202,7 @@ def _gang(body: Body) -> "live.Gang":
 
 
 def _goes_on(run: Run) -> str:
-    return f"{run.name} goes on; follow it with: {following.follow_with(run.namespace, run.name)}"
+    return f"{run.name} goes on; follow it with: {waiting.follow_with(run.namespace, run.name)}"
 
 
 def _say(line: str) -> None:

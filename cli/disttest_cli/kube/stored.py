@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from disttest_cli import files
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
-from disttest_cli.kube import resources
-from disttest_cli.words import following
+from disttest_cli.kube import resources, waiting
 from disttest_contract import harmless, limits
 from disttest_contract.report import InvalidReportError, Report
 from disttest_operator.core.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
@@ -91,7 +90,7 @@ def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _Place:
         others = _advice(records)
         raise UsageError(
             f"DistTest {name!r} has no report yet: it has not finished ({phase}); "
-            f"wait for it with `{following.follow_with(namespace, name)}`{others}"
+            f"wait for it with `{waiting.follow_with(namespace, name)}`{others}"
         )
     report = status.get("report") or {}
     if not report.get("configMap"):

@@ -127,3 +127,7 @@ def _states(cluster: Cluster, run: Run, deadline: float, trouble: Trouble, clock
         except ClusterError as error:
             trouble.tell(error, clock.now())
         clock.sleep(min(PAUSE_SECONDS, max(0.0, deadline - clock.now())))
+
+
+def follow_with(namespace: str, name: str) -> str:
+    return f"kubectl wait -n {namespace} --for=condition=Finished --timeout=-1s disttest/{name}"

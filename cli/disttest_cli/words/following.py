@@ -57,10 +57,6 @@ def ending(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def follow_with(namespace: str, name: str) -> str:
-    return f"kubectl wait -n {namespace} --for=condition=Finished --timeout=-1s disttest/{name}"
-
-
 def gist_of(message: str) -> list[str]:
     """What of a failure's message says what was wrong: pytest marks such lines; else all of it."""
     lines = [line.rstrip() for line in message.expandtabs(4).splitlines() if line.strip()]

@@ -7,10 +7,10 @@ from typing import Any
 
 from disttest_contract.progress import Progress
 from disttest_contract.quarantine import NOTHING, Lists
+from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.report import Report
 from disttest_operator.core import attempts
 from disttest_operator.core.allowances import Allowance
-from disttest_operator.core.matching import Match
 from disttest_operator.core.model import DistTest
 from disttest_operator.core.views import EventView, JobView, NodeView, PodView
 
@@ -53,6 +53,18 @@ class QuarantineRead:
 
     lists: Lists = field(default_factory=lambda: NOTHING)
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What a rule made of an attempt. `nodes` and `pods` are those to blame: none unless the rule says so."""
+
+    verdict: Verdict
+    reason: Reason
+    message: str
+    retry: bool
+    nodes: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

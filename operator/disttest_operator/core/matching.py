@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from disttest_contract import limits
-from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.evidence import Match
 from disttest_operator.core.signs import Line, Member, Signs
 from disttest_operator.core.user_rules import LogPattern, NodeCondition, PodCondition, Status, UserRule
 from disttest_operator.core.views import Condition
@@ -15,18 +15,6 @@ SHOWN_BYTES = 300  # of a line or of a condition's message
 UNNAMED = "a rule of the operator's configuration matches"
 
 IsLate = Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """What a rule made of an attempt. `nodes` and `pods` are those to blame: none unless the rule says so."""
-
-    verdict: Verdict
-    reason: Reason
-    message: str
-    retry: bool
-    nodes: tuple[str, ...] = ()
-    pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ import pytest
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core import signs
 from disttest_operator.core.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS, NODE_UNHEALTHY
-from disttest_operator.core.matching import Match, first_match
+from disttest_operator.core.evidence import Match
+from disttest_operator.core.matching import first_match
 from disttest_operator.core.signs import Member, Signs
 from disttest_operator.core.views import Condition
 

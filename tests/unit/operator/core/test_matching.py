@@ -8,7 +8,8 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.report import CaseResult
 from disttest_operator.core import matching, signs
-from disttest_operator.core.matching import LINES_OF_A_RULE, Match, find, first_match
+from disttest_operator.core.evidence import Match
+from disttest_operator.core.matching import LINES_OF_A_RULE, find, first_match
 from disttest_operator.core.signs import Line, Member, Signs
 from disttest_operator.core.user_rules import UserRule, build
 from disttest_operator.core.views import Condition, NodeView
