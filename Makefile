@@ -1,7 +1,7 @@
 # One-line verbs. `make help` lists them.
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 BIN := .venv/bin
-CODE := runner operator cli devcluster documents monitoring release tests bench bootstrap.py demo.py demo_session.py demo_current.py demo_monitoring.py
+CODE := runner operator cli devcluster tools tests bench
 PARALLEL := --numprocesses auto --maxprocesses 8
 # Each process has a cluster of its own. Gangs wait for most of their time: two fill two cores, more would make them late.
 # Fixtures of a file are set up once, and long files do not come last. (loadgroup groups nothing beside pytest 9.2: xdist #1386.)
@@ -14,25 +14,28 @@ unexport PYTHONDONTWRITEBYTECODE
 export PATH := $(PATH):/usr/sbin:/sbin:$(CACHE)/prometheus/usr/bin:$(CACHE)/prometheus-alertmanager/usr/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format audit rehearse release bench bench-first bench-runner bench-faults bench-operator clean
+.PHONY: help venv setup demo demo-monitoring test unit images e2e e2e-clean gpu soak check format audit rehearse release bench bench-first bench-runner bench-faults bench-operator clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
+venv: ## set up the virtual environment only: the command line, torch, all that needs no cluster
+	@$(PYTHON) -m tools.bootstrap venv
+
 setup: ## set up everything (the other verbs do it by themselves)
-	@$(PYTHON) bootstrap.py all
+	@$(PYTHON) -m tools.bootstrap all
 
 # CLUSTER is taken from the command line only: an exported variable of this name means something else.
 CURRENT := $(if $(filter command,$(firstword $(origin CLUSTER))),$(CLUSTER))
 demo: ## a cluster, the operator and one DistTest of 2 pods x 2 ranks, from apply to verdict; SUITES=all, CLUSTER=current
-	@$(PYTHON) bootstrap.py $(if $(CURRENT),venv,demo)
-	@$(BIN)/python demo.py --suites "$(SUITES)" $(if $(CURRENT),--cluster "$(CURRENT)") \
+	@$(PYTHON) -m tools.bootstrap $(if $(CURRENT),venv,demo)
+	@$(BIN)/python -m tools.demo.demo --suites "$(SUITES)" $(if $(CURRENT),--cluster "$(CURRENT)") \
 	  $(if $(OPERATOR_IMAGE),--operator-image "$(OPERATOR_IMAGE)") $(if $(RUNNER_IMAGE),--runner-image "$(RUNNER_IMAGE)")
 
 demo-monitoring: ## the operator, a Prometheus and an Alertmanager on 60 nights of history, until Ctrl-C
-	@$(PYTHON) bootstrap.py demo
-	@$(PYTHON) bootstrap.py monitoring
-	@$(BIN)/python demo_monitoring.py
+	@$(PYTHON) -m tools.bootstrap demo
+	@$(PYTHON) -m tools.bootstrap monitoring
+	@$(BIN)/python -m tools.demo.monitoring
 
 test: setup ## all unit and integration tests
 	@$(BIN)/python -m pytest $(PARALLEL) $(LIMIT)=300 -m "not soak" tests/unit
@@ -40,7 +43,7 @@ test: setup ## all unit and integration tests
 	  $(BIN)/python -m pytest $(TWO) $(LIMIT)=900 -m "not soak" tests/integration && $(BIN)/python -m pytest tests/audit
 
 unit: ## the tests that need neither cluster nor torch
-	@$(PYTHON) bootstrap.py unit
+	@$(PYTHON) -m tools.bootstrap unit
 	@$(BIN)/python -m pytest $(PARALLEL) $(LIMIT)=300 -m "not soak" tests/unit
 
 images: setup ## build the images with buildah, without Docker (root on Debian or Ubuntu; 14 GB the first time)
@@ -51,7 +54,7 @@ e2e: setup ## the images on two real nodes: containerd, runc, kubelet (root on D
 	@$(BIN)/python -m pytest tests/e2e
 
 e2e-clean: ## remove what an interrupted `make e2e` left
-	@$(PYTHON) bootstrap.py venv
+	@$(PYTHON) -m tools.bootstrap venv
 	@$(BIN)/python -m devcluster clean
 
 gpu: setup ## the suites over NCCL on this machine's GPUs; without one they are skipped
@@ -61,26 +64,26 @@ soak: setup ## what takes minutes: compiled suites whole, oldest and newest torc
 	@$(BIN)/python -m pytest -m soak tests/soak tests/unit tests/integration
 
 check: ## format, lint, types, import rules, manifests render, documents are those of the code
-	@$(PYTHON) bootstrap.py all
+	@$(PYTHON) -m tools.bootstrap all
 	@$(BIN)/ruff format --check $(CODE)
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/mypy $(CODE)
 	@$(BIN)/lint-imports
 	@for f in $$(grep -rlx 'kind: Kustomization' manifests --include=kustomization.yaml); do $(BIN)/python -m devcluster kubectl kustomize $${f%/*} > /dev/null || exit 1; done
 	@echo "manifests render"
-	@$(BIN)/python -m documents --check
+	@$(BIN)/python -m tools.docs --check
 
 format: ## format the code and apply safe fixes
 	@$(BIN)/ruff check --fix -q $(CODE); $(BIN)/ruff format $(CODE)
 
 audit: setup ## ask databases about known vulnerabilities of what is pinned (exit code 3: not all was checked)
-	@$(BIN)/python -m release audit $(if $(OSV_URL),--osv-url $(OSV_URL))
+	@$(BIN)/python -m tools.release audit $(if $(OSV_URL),--osv-url $(OSV_URL))
 
 rehearse: setup ## build a release of this commit twice, compare, and try the wheel where nothing else is
-	@$(BIN)/python -m release rehearse
+	@$(BIN)/python -m tools.release rehearse
 
 release: setup ## the files of a release into dist/VERSION; REGISTRY=… OPERATOR_DIGEST=sha256:… RUNNER_DIGEST=sha256:…
-	@$(BIN)/python -m release build $(if $(REGISTRY),--registry $(REGISTRY)) \
+	@$(BIN)/python -m tools.release build $(if $(REGISTRY),--registry $(REGISTRY)) \
 	  $(if $(OPERATOR_DIGEST),--operator-digest $(OPERATOR_DIGEST)) $(if $(RUNNER_DIGEST),--runner-digest $(RUNNER_DIGEST))
 
 bench: setup ## the figures of docs/figures.txt

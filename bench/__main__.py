@@ -11,7 +11,7 @@ from bench import cli_start, compiled, faults, first_verdict, hang, main_job, ma
 from bench.figure import Figure, merge
 from bench.operator import apply_to_job, scrape, siege, thousand
 from bench.operator import scale as finished_runs
-from bench.runner import cases, scale
+from bench.runner import cases, stub_gang
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
@@ -19,7 +19,7 @@ BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "demo": first_verdict.measure,
     "demo-cold": first_verdict.measure_cold,
     "empty-cases": cases.measure,
-    "stub-ranks": scale.measure,
+    "stub-ranks": stub_gang.measure,
     "apply-to-job": apply_to_job.measure,
     "compiled": compiled.measure,
     "main-job": main_job.measure,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figure import Figure
-from demo_session import say
-from devcluster import build
+from devcluster.programs import kubernetes
 from tests.support.canned import Server, serving
 from tests.support.runs import a_report
+from tools.demo.session import say
 
 TIMES = 10
 LOCAL_SECONDS, ASKING_SECONDS = 0.3, 0.5
@@ -34,7 +34,7 @@ def measure() -> Iterator[Figure]:
         report.write_bytes(a_report().dumps())
         local = _local(str(report))
         asking = Start([*PROGRAM, "list", "--kubeconfig", server.kubeconfig(Path(folder))])
-        kubectl = Start([*build.programs(say)["kubectl"], "version", "--client"])
+        kubectl = Start([*kubernetes.programs(say)["kubectl"], "version", "--client"])
         seconds = _least(
             {"pass": Start([sys.executable, "-c", "pass"]), "kubectl": kubectl, "list": asking, **local}, server
         )

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figure import Figure
-from demo_session import say
-from disttest_runner import processes
+from disttest_runner.linux import processes
+from tools.demo.session import say
 
 NODES, RANKS = 2, 4
 RUN_SECONDS = 1800

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.figure import Figure
-from demo import NAME
-from demo_session import ROOT, say
-from devcluster import cache
+from devcluster.machine import cache
+from tools.demo.demo import NAME
+from tools.demo.session import ROOT, say
 
 WARM_SECONDS = 100
 COLD_SECONDS = 600

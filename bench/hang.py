@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bench.figure import Figure
 from disttest_cli.local import agents
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 
 RUNS = 5
 NODES, RANKS = 2, 1

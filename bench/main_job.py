@@ -14,12 +14,14 @@ from typing import Any
 import yaml
 
 from bench.figure import Figure
-from demo import IMAGES, SAMPLE, Demo
-from demo_session import say
-from devcluster import build, cache, images
-from devcluster.lifecycle import Cluster
-from devcluster.settings import Settings
-from disttest_contract.report import Report
+from devcluster import command_line
+from devcluster.controlplane.lifecycle import Cluster
+from devcluster.machine import cache
+from devcluster.machine.settings import Settings
+from devcluster.programs import kubernetes
+from disttest_contract.results.report import Report
+from tools.demo.demo import IMAGES, SAMPLE, Demo
+from tools.demo.session import say
 
 RUNS = 5
 IDLE_SECONDS = 30
@@ -31,7 +33,7 @@ REQUEST = re.compile(r"^disttest_api_requests_total\{(.*)\} ([0-9.e+]+)$", re.MU
 def measure() -> list[Figure]:
     """Medians of a few runs, each beside one plain `import torch`."""
     cluster = Cluster(cache.cluster("bench"))
-    wanted = Settings(programs=build.programs(say), nodes=2, gpus=0, images=images.parse(IMAGES, []))
+    wanted = Settings(programs=kubernetes.programs(say), nodes=2, gpus=0, images=command_line.parse_image(IMAGES, []))
     cluster.start(wanted, owned=True)
     try:
         results = cache.root() / "bench"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.figure import Figure
-from disttest_contract.report import CaseResult, Report
+from disttest_contract.results.report import CaseResult, Report
 from disttest_runner.compat import override
 from tests.integration.runner.gang import Gang, make_plan, suite_of
 

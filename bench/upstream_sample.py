@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import Report
+from disttest_contract.gang.plan import SuitePlan
+from disttest_contract.results.report import Report
 
 # No name is a part of another case's, so that pytest's -k finds these and no others.
 CASES = (

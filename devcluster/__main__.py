@@ -1,5 +1,5 @@
 import sys
 
-from devcluster.commands import main
+from devcluster.command_line import main
 
 sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.operator import load, place, subject
 from bench.operator.place import NAMESPACE, Place
-from devcluster.kubeapi import Json, KubeApi
+from devcluster.controlplane.kubeapi import Json, KubeApi
 
 RATE = 10  # runs a second, of all namespaces together
 RUNS = 200  # of each namespace and round

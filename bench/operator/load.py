@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.operator.place import NAMESPACE
-from devcluster.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
 from devcluster.stubnode import behaviour
 from tests.support.operator import disttest
 

@@ -21,8 +21,8 @@ from urllib.parse import urlencode
 import aiohttp
 
 from bench.operator import templates
-from disttest_contract import frames
-from disttest_operator.core import ledger
+from disttest_contract.transport import frames
+from disttest_operator.core.series import ledger
 
 Json = dict[str, Any]
 OURS = "app.kubernetes.io/managed-by=disttest-operator,disttest.dev/name"

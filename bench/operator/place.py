@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from demo_session import say
-from devcluster import build
-from devcluster.lifecycle import Cluster as DevCluster
-from devcluster.settings import Settings
+from devcluster.controlplane.lifecycle import Cluster as DevCluster
+from devcluster.machine.settings import Settings
+from devcluster.programs import kubernetes
 from tests.support import audit, operator
 from tests.support.cluster import Cluster
+from tools.demo.session import say
 
 OPERATOR_NAMESPACE = operator.NAMESPACE
 USER = f"system:serviceaccount:{OPERATOR_NAMESPACE}:{operator.ACCOUNT}"
@@ -73,7 +73,7 @@ def _version(event: dict[str, Any]) -> str:
 @contextlib.contextmanager
 def fresh(*, stubs: int = STUBS, writes_down: bool = True) -> Iterator[Place]:
     """It ends with this process."""
-    programs = build.programs(say)
+    programs = kubernetes.programs(say)
     folder = Path(tempfile.mkdtemp(prefix="bench-operator-"))
     policy = audit.write_policy(folder / "audit-policy.json", POLICY)
     dev = DevCluster(folder / "state")

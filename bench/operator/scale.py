@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.figure import Figure
 from bench.operator import apply_to_job, load, place, subject, templates
 from bench.operator.place import NAMESPACE, Place
-from devcluster.kubeapi import MERGE, Json, KubeApi
+from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from tests.support.operator import OperatorProcess
 
 RUNS = 5000

@@ -15,11 +15,11 @@ from prometheus_client.registry import Collector
 
 from bench.figure import Figure
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
-from disttest_operator.caches import Caches
-from disttest_operator.core.model import Defaults
-from disttest_operator.metrics import Metrics, ledgers
-from disttest_operator.ports import Kind
+from disttest_contract.results.report import CaseResult
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.metrics import Metrics, series_collectors
 from tests.support.measured import a_measurement
 from tests.support.nights import a_night, ledger_body
 from tests.support.runs import at
@@ -40,7 +40,7 @@ class _Ledgers(Collector):
         self._caches = caches
 
     def collect(self) -> Iterator[Metric]:  # type: ignore[explicit-override]  # typing.override came with 3.12
-        return chain.from_iterable(ledgers.of(series) for series in self._caches.series())
+        return chain.from_iterable(series_collectors.of(series) for series in self._caches.series())
 
 
 def measure() -> list[Figure]:

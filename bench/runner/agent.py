@@ -6,12 +6,12 @@ import sys
 from bench.runner.gangs import ZYGOTE
 from bench.runner.watch import Watch
 from disttest_runner import __main__ as product
-from disttest_runner import nursery
+from disttest_runner.zygote import zygote_client
 
 
 def main() -> int:
     watch = Watch()
-    nursery.PROGRAM = os.environ.get(ZYGOTE, nursery.PROGRAM)
+    zygote_client.PROGRAM = os.environ.get(ZYGOTE, zygote_client.PROGRAM)
     code = product.main()
     watch.write()
     return code

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from disttest_cli.local.agents import agent_environment, free_port
-from disttest_contract import frames
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.report import Report
+from disttest_contract.gang.plan import RunPlan, SuitePlan
+from disttest_contract.results.report import Report
+from disttest_contract.transport import frames
 
 RUN_SECONDS = 300
 FOLDER, ZYGOTE, CASES = "BENCH_FOLDER", "BENCH_ZYGOTE", "BENCH_CASES"  # environment of the agents

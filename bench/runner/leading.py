@@ -15,13 +15,13 @@ from typing import cast
 from bench.figure import Figure
 from bench.runner import gangs
 from disttest_cli.local.agents import agent_environment, free_port
-from disttest_contract import frames
-from disttest_contract.plan import SuitePlan
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import Report
+from disttest_contract.gang.plan import SuitePlan
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import Report
+from disttest_contract.transport import frames
 from disttest_runner.compat import override
-from disttest_runner.door import Hello
-from disttest_runner.wire import ALIVE, Message, pack
+from disttest_runner.protocol.join_protocol import Hello
+from disttest_runner.protocol.wire import ALIVE, Message, pack
 
 AGENTS = (64, 512, 4096)
 RANKS = 8

@@ -5,13 +5,14 @@ import io
 import os
 
 from bench.runner.watch import Watch
-from disttest_contract.environment import AgentEnvironment
-from disttest_contract.message import Summary
-from disttest_runner import agent, publish, store
-from disttest_runner.door import Stop
-from disttest_runner.leader import Leader
-from disttest_runner.log import REPORT_BYTES, Log
-from disttest_runner.termination import TerminationMessage
+from disttest_contract.gang.environment import AgentEnvironment
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.agent import agent
+from disttest_runner.leader.leader import Leader
+from disttest_runner.output.log import REPORT_BYTES, Log, frame_report
+from disttest_runner.output.termination import TerminationMessage
+from disttest_runner.process_group import rendezvous
+from disttest_runner.protocol.join_protocol import Stop
 
 
 async def lead(environment: AgentEnvironment) -> None:
@@ -19,13 +20,13 @@ async def lead(environment: AgentEnvironment) -> None:
     log = Log(io.StringIO())
     termination = TerminationMessage(environment.termination_log, summary, log)
     leader = Leader(environment, log, termination, lambda: ("127.0.0.1", 1), max_strangers=environment.plan.nodes)
-    listener = store.listen(environment.leader_host, environment.leader_port)
+    listener = rendezvous.listen(environment.leader_host, environment.leader_port)
     server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener)
     report = await leader.run()
     leader.board.tell(agent.end_message(Stop(report.verdict, report.reason, report.message)))
     server.close()
     await leader.board.hang_up(5)
-    print("\n".join(publish.frame(report, environment.nonce, REPORT_BYTES).lines))
+    print("\n".join(frame_report(report, environment.nonce, REPORT_BYTES).lines))
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ import sys
 from types import ModuleType
 
 from bench.runner.gangs import CASES
-from disttest_runner import processes
-from disttest_runner.orders import RankOrder
-from disttest_runner.wire import Channel
-from disttest_runner.zygote import Zygote
+from disttest_runner.cases.rank_orders import RankOrder
+from disttest_runner.linux import processes
+from disttest_runner.protocol.wire import Channel
+from disttest_runner.zygote.zygote import Zygote
 
 
 def be_rank(_: RankOrder, descriptors: list[int]) -> int:
@@ -29,7 +29,7 @@ def main() -> None:
     """Takes the arguments of the product's zygote and imports nothing of what they name."""
     processes.die_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    rank = ModuleType("disttest_runner.rank")  # a forked child imports it by this name
+    rank = ModuleType("disttest_runner.rank.rank")  # a forked child imports it by this name
     vars(rank)["main"] = be_rank
     sys.modules[rank.__name__] = rank
     agent = Channel(socket.socket(fileno=int(sys.argv[1])))

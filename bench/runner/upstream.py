@@ -7,8 +7,8 @@ from bench.figure import Figure
 from bench.runner import gangs
 from bench.runner.gangs import Ran
 from bench.upstream_sample import Sample
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Verdict
-from disttest_contract.plan import SuitePlan
 
 ROUNDS = 3
 WHOLE_ROUNDS = 3

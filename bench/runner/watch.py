@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.runner.gangs import FOLDER
-from disttest_contract import environment
-from disttest_runner.step import Answers
-from disttest_runner.switchboard import Switchboard
-from disttest_runner.wire import Message
+from disttest_contract.gang import environment
+from disttest_runner.leader.agent_connections import Switchboard
+from disttest_runner.leader.answers import Answers
+from disttest_runner.protocol.wire import Message
 
 
 class Watch:

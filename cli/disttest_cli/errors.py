@@ -1,16 +1,51 @@
 """What the command line says when it cannot do what was asked."""
 
 import sys
+from enum import IntEnum
 
-from disttest_cli.exits import Exit
-from disttest_contract import harmless, limits
+from disttest_contract import limits
+from disttest_contract.outcomes import EXIT_CODES, ExitCode, Verdict
+from disttest_contract.text import escaping
+
+SIGNALLED = 128  # and the number of the signal, as shells have it
+INTERRUPTED = SIGNALLED + 2  # SIGINT
+PIPE_CLOSED = SIGNALLED + 13  # SIGPIPE: who read the output has gone
+
+
+class Exit(IntEnum):
+    USAGE = 2  # as argparse has it; also what the API server refuses
+    DELETED = 40  # the run was deleted before its verdict
+    GOES_ON = 41  # no verdict within the time; the run goes on
+    UNREACHABLE = 42  # the API server took nothing, or has no time: the only one that is worth trying again
+
+
+def of_verdict(verdict: str) -> int:
+    """A verdict that only a newer operator knows is not green."""
+    return EXIT_CODES[Verdict(verdict)] if verdict in set(Verdict) else ExitCode.CONFIGURATION
+
+
+# For people: every code that `disttest` ends with, but for other signals.
+MEANINGS: dict[int, str] = {
+    ExitCode.PASSED: "done; of a run: passed",
+    Exit.USAGE: "the command, the file or the name is wrong, no API server is there, or it refuses",
+    ExitCode.TESTS_FAILED: "tests failed, hung or took too long; of `compare`: something got worse",
+    ExitCode.INFRASTRUCTURE: "the infrastructure did not let the run come to a result, or it was cancelled",
+    ExitCode.CONFIGURATION: "the run could not be done as it is written",
+    Exit.DELETED: "the run was deleted before it had a verdict",
+    Exit.GOES_ON: "no verdict within the time; the run goes on",
+    Exit.UNREACHABLE: "the API server has no time; of `apply`: it took nothing for two minutes. Worth trying again",
+    INTERRUPTED: "ended by SIGINT (Ctrl-C); a run on a cluster goes on",
+    PIPE_CLOSED: "who read the output has gone",
+    SIGNALLED + 15: "ended by SIGTERM; a run on a cluster goes on",
+}
+
 
 LINE_BYTES = 16 << 10  # an answer of the API server may quote a whole object
 
 
 def warn(words: str) -> None:
     """One line on standard error: it may quote files, answers and arguments."""
-    print(f"disttest: {limits.cut(harmless.line(words), LINE_BYTES)}", file=sys.stderr, flush=True)
+    print(f"disttest: {limits.cut(escaping.line(words), LINE_BYTES)}", file=sys.stderr, flush=True)
 
 
 class CommandError(Exception):

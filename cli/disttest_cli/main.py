@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from disttest_cli.errors import CommandError, NotInstalledError, UsageError, warn
-from disttest_cli.exits import INTERRUPTED, PIPE_CLOSED
+from disttest_cli.errors import INTERRUPTED, PIPE_CLOSED, CommandError, NotInstalledError, UsageError, warn
 
 PLUGIN = "kubectl-disttest"  # the program's name by which kubectl finds it
 
@@ -121,7 +120,7 @@ def _load(name: str, command: Command) -> click.Command:
     try:
         module = importlib.import_module(f"disttest_cli.commands.{command.module}")
     except ModuleNotFoundError as error:
-        raise NotInstalledError(name, str(error.name), command.extra) from error
+        raise NotInstalledError(name, str(error.name).partition(".")[0], command.extra) from error
     loaded: click.Command = module.command
     return loaded
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devcluster.build import Say
-from devcluster.errors import ClusterError
-from devcluster.imaging import processes, registry
-from devcluster.imaging.places import Places, empty
-from devcluster.imaging.processes import Progress, Surroundings
+from devcluster.imaging import image_registry, namespaced
+from devcluster.imaging.namespaced import Progress, Surroundings
+from devcluster.imaging.storage import Places, empty
+from devcluster.machine.errors import ClusterError
+from devcluster.programs.kubernetes import Say
 
 SETTINGS = {
     "policy.json": json.dumps({"default": [{"type": "insecureAcceptAnything"}]}),
@@ -42,7 +42,7 @@ def command(places: Places, verb: str, *arguments: str) -> tuple[str, ...]:
 
 def local(name: str) -> str:
     """What buildah calls an image of ours."""
-    return f"localhost/{name}:{registry.TAG}"
+    return f"localhost/{name}:{image_registry.TAG}"
 
 
 def shown(instruction: str) -> str:
@@ -82,7 +82,7 @@ class Buildah:
 
         whole = ("--network", "host", "--tag", tag, *arguments, str(context))
         process = self.surroundings.start(command(self.surroundings.places, "build", *whole))
-        done, told = processes.follow(process, read, progress.beat)
+        done, told = namespaced.follow(process, read, progress.beat)
         if done:
             raise ClusterError(f"building {tag} failed:\n{told}")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.errors import ClusterError
+from devcluster.machine.errors import ClusterError
 
 OPERATOR, TORCH, RUNNER = "disttest-operator", "disttest-torch", "disttest-runner"
 TORCH_STAGE = "torch"  # of the Dockerfile: plain Python with torch from PyPI

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from devcluster.errors import ClusterError
-from devcluster.imaging import buildah, registry
-from devcluster.imaging.places import Places
+from devcluster.imaging import buildah, image_registry
+from devcluster.imaging.storage import Places
+from devcluster.machine.errors import ClusterError
 
 ADDRESS, PORT = "127.0.0.1", 5000
 
@@ -22,11 +22,11 @@ ADDRESS, PORT = "127.0.0.1", 5000
 def main(root: Path, names: Sequence[str]) -> None:
     places = Places(root)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    serving = registry.serve(places.registry, ADDRESS, PORT, environment=os.environ)
+    serving = image_registry.serve(places.registry, ADDRESS, PORT, environment=os.environ)
     options = ("--quiet", "--compression-level", "1", "--format", "oci", "--tls-verify=false")
     for name in names:
         print(f"pushing {name}", flush=True)
-        there = f"docker://{ADDRESS}:{PORT}/{name}:{registry.TAG}"
+        there = f"docker://{ADDRESS}:{PORT}/{name}:{image_registry.TAG}"
         subprocess.run(buildah.command(places, "push", *options, buildah.local(name), there), check=True)
     serving.terminate()
     serving.wait()

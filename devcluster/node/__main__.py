@@ -7,8 +7,8 @@ import sys
 from collections import deque
 from pathlib import Path
 
-from devcluster import network, settings
-from devcluster.kubeapi import STRATEGIC, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import STRATEGIC, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.machine import settings
 from devcluster.node import logs, registration, status
 from devcluster.node.container import Container
 from devcluster.node.pod import Pod
@@ -23,7 +23,7 @@ class ProcessNode:
         wanted = settings.load(state / "settings.json")
         self.api = api
         self.name = name
-        self.address = network.node_address(number)
+        self.address = settings.node_address(number)
         self.directory = state / "nodes" / name
         self.images = {image.name: image for image in wanted.images}
         self.visible = wanted.visible()

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from devcluster.kubeapi import Json
-from devcluster.node import memory, probes, quantity
+from devcluster.controlplane.kubeapi import Json
+from devcluster.machine.settings import REPOSITORY
+from devcluster.node import probes, resources
 from devcluster.node.launch import Launch
 from devcluster.node.status import View, now
-from devcluster.settings import REPOSITORY
 
 MESSAGE_BYTES = 4096
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80  # of the log, with terminationMessagePolicy FallbackToLogsOnError
@@ -196,12 +196,12 @@ class Container:
         self._ready = self._started and not self.spec.get("readinessProbe")
         watchers = [self._watch_probes(address)]
         if limit := ((self.spec.get("resources") or {}).get("limits") or {}).get("memory"):
-            watchers.append(self._watch_memory(quantity.parse(limit)))
+            watchers.append(self._watch_memory(resources.parse_quantity(limit)))
         return [asyncio.create_task(watcher) for watcher in watchers]
 
     async def _watch_memory(self, limit_bytes: int) -> None:
         if self._pid is not None:
-            used = await memory.exceeded(self._pid, limit_bytes)
+            used = await resources.exceeded(self._pid, limit_bytes)
             self._out_of_memory = True
             print(f"{self._id}: uses {used} bytes, limit {limit_bytes}: killed", flush=True)
             self.signal(signal.SIGKILL)

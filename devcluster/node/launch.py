@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster.node import syscalls
+from devcluster.node import rootfs
 from devcluster.node.rootfs import Root
 
 START_ERROR = 128
@@ -57,7 +57,7 @@ def load(file: Path) -> Launch:
 
 def _prepare(launch: Launch) -> None:
     """Runs as PID 1 of the container, before the command."""
-    syscalls.mount("none", Path("/"), flags=syscalls.MS_REC | syscalls.MS_PRIVATE)
+    rootfs.mount("none", Path("/"), flags=rootfs.MS_REC | rootfs.MS_PRIVATE)
     root = Root(Path(launch.root))
     root.proc()
     root.devices(gpus=launch.gpus)
@@ -70,14 +70,14 @@ def _prepare(launch: Launch) -> None:
     root.enter(read_only=launch.read_only_root)
     os.chdir(launch.working_directory)
     if launch.capabilities is not None:
-        syscalls.keep_capabilities(frozenset(launch.capabilities))
+        rootfs.keep_capabilities(frozenset(launch.capabilities))
     if not launch.new_privileges:
-        syscalls.forbid_new_privileges()
+        rootfs.forbid_new_privileges()
 
 
 def _become(launch: Launch, control: int) -> None:
     try:
-        syscalls.die_with_parent()
+        rootfs.die_with_parent()
         os.setsid()
         _prepare(launch)
         for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -91,10 +91,10 @@ def _become(launch: Launch, control: int) -> None:
 
 
 def main(launch: Launch, control: int) -> None:
-    syscalls.die_with_parent()
+    rootfs.die_with_parent()
     for name in ("net", "uts", "ipc"):
-        syscalls.enter_namespace(Path(f"/proc/{launch.sandbox}/ns/{name}"))
-    syscalls.unshare(syscalls.CLONE_NEWNS | syscalls.CLONE_NEWPID)
+        rootfs.enter_namespace(Path(f"/proc/{launch.sandbox}/ns/{name}"))
+    rootfs.unshare(rootfs.CLONE_NEWNS | rootfs.CLONE_NEWPID)
     child = os.fork()
     if child == 0:
         _become(launch, control)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from aiohttp import web
 
-from devcluster.network import KUBELET_PORT
+from devcluster.machine.settings import KUBELET_PORT
 from devcluster.node.container import Container, Run
 
 POLL_SECONDS = 0.05

@@ -2,17 +2,64 @@
 
 import asyncio
 import traceback
+from asyncio.subprocess import PIPE, Process
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from devcluster.kubeapi import Json, KubeApi
-from devcluster.node import environment, refusals, sandbox, starting, status
+from devcluster.controlplane.kubeapi import Json, KubeApi
+from devcluster.machine.settings import BRIDGE, GATEWAY, NETWORK_BITS, Image
+from devcluster.node import security, starting, status
 from devcluster.node.container import Container
 from devcluster.node.launch import Launch
-from devcluster.node.objects import Objects
 from devcluster.node.restarting import Restarting
-from devcluster.node.volumes import Volumes
-from devcluster.settings import Image
+from devcluster.node.volumes import Objects, Volumes
+
+HOLD = ("setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--ipc", "--")
+NAME_AND_WAIT = ("sh", "-c", 'hostname "$1" && echo ready && exec sleep infinity', "pause")
+
+
+class SandboxError(Exception):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    process: Process
+    address: str
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    async def remove(self) -> None:
+        """The kernel takes the namespaces and the link away with their last process."""
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+
+async def create_sandbox(hostname: str, address: str, link: str) -> Sandbox:
+    process = await asyncio.create_subprocess_exec(*HOLD, *NAME_AND_WAIT, hostname, stdout=PIPE)
+    sandbox = Sandbox(process, address)
+    if process.stdout is None or not await process.stdout.readline():
+        await process.wait()
+        raise SandboxError(f"no namespaces for a pod; unshare ended with {process.returncode}")
+    peer = ["type", "veth", "peer", "name", "eth0", "netns", str(process.pid)]
+    await _succeed("ip", "link", "add", link, "master", BRIDGE, "up", *peer)
+    commands = (
+        f"link set lo up\naddr add {address}/{NETWORK_BITS} dev eth0\n"
+        f"link set eth0 up\nroute add default via {GATEWAY}\n"
+    )
+    await _succeed("nsenter", "--target", str(process.pid), "--net", "ip", "-batch", "-", stdin=commands)
+    return sandbox
+
+
+async def _succeed(*command: str, stdin: str = "") -> None:
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stderr=PIPE)
+    _, errors = await process.communicate(stdin.encode())
+    if process.returncode:
+        raise SandboxError(f"{' '.join(command)}: {errors.decode().strip()}")
 
 
 class Node(Protocol):
@@ -53,7 +100,7 @@ class Pod:
         if self.init:
             for container in (*self.init, *self.main):
                 container.wait_for("PodInitializing")
-        self._sandbox: sandbox.Sandbox | None = None
+        self._sandbox: Sandbox | None = None
         self._hostname = starting.hostname(self.name, self._spec)
         self._address = ""
         self._gpus: list[int] = []
@@ -113,7 +160,7 @@ class Pod:
             await self.report()
             self._address = self._node.take_address()
             link = "v" + self.uid.replace("-", "")[:12]
-            self._sandbox = await sandbox.create(self._hostname, self._address, link)
+            self._sandbox = await create_sandbox(self._hostname, self._address, link)
             await self._work()
         except PodFailedError as error:
             self._failure = self._failure or {"reason": error.reason, "message": str(error)}
@@ -127,8 +174,8 @@ class Pod:
     def _admit(self) -> None:
         if self._lost:
             raise PodFailedError("NodeLost", "the process node restarted; the processes of this pod are gone")
-        if unsupported := refusals.of_pod(self._spec):
-            raise PodFailedError(refusals.REASON, f"a process node does not emulate: {'; '.join(unsupported)}")
+        if unsupported := security.refusals_of_pod(self._spec):
+            raise PodFailedError(security.REASON, f"a process node does not emulate: {'; '.join(unsupported)}")
         try:
             self._gpus = self._node.take_gpus(self._spec)
         except LookupError as error:
@@ -163,7 +210,7 @@ class Pod:
         async def make_launch(container: Container) -> Launch:
             spec, message_file = container.spec, container.message
             base = starting.base_environment(place, self._node.images[spec["image"]])
-            env = await environment.build(self._manifest, spec, base, known, objects)
+            env = await starting.build_environment(self._manifest, spec, base, known, objects)
             root = message_file.with_name(f"root-{container.restarts}")
             return starting.launch(place, spec, env, volumes.mounts(spec), root=root, message_file=message_file)
 
@@ -184,7 +231,7 @@ class Pod:
 
     def _place(self) -> starting.Place:
         if self._sandbox is None:
-            raise sandbox.SandboxError("the pod's namespaces are gone")
+            raise SandboxError("the pod's namespaces are gone")
         return starting.Place(
             namespace=self.namespace,
             hostname=self._hostname,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from devcluster.kubeapi import Json
+from devcluster.controlplane.kubeapi import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 import asyncio
 import os
 
-from devcluster.kubeapi import MERGE, STRATEGIC, UNREACHABLE, ApiError, Json, KubeApi
-from devcluster.network import KUBELET_PORT
+from devcluster.controlplane.kubeapi import MERGE, STRATEGIC, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.machine.settings import KUBELET_PORT
 from devcluster.node.status import now, now_precisely
 
 GPU = "nvidia.com/gpu"

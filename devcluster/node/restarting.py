@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from devcluster.node.container import Container, Observer
 from devcluster.node.launch import Launch
-from devcluster.node.objects import MissingError
+from devcluster.node.volumes import MissingError
 
 RESTART_SECONDS = (0, 10, 20, 40, 80, 160, 300)
 LOOK_AGAIN_SECONDS = 1  # for a ConfigMap or Secret that is not there

@@ -1,14 +1,14 @@
 """What a container starts with: its files, its environment, its limits. Nothing is done here, only decided."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.kubeapi import Json
-from devcluster.network import API_PORT, API_SERVICE, GATEWAY
-from devcluster.node import fields, security
+from devcluster.controlplane.kubeapi import Json
+from devcluster.machine.settings import API_PORT, API_SERVICE, GATEWAY, Image
+from devcluster.node import downward_api, security
 from devcluster.node.launch import Launch, Mount
-from devcluster.settings import Image
+from devcluster.node.volumes import CONFIG_MAPS, SECRETS, MissingError, Objects
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOSTNAME_CHARACTERS = 63  # a DNS label
@@ -72,10 +72,55 @@ def launch(
         files=files(place),
         mounts=(*mounts, Mount(source=str(message_file), target=message_path, read_only=False)),
         working_directory=spec.get("workingDir") or "/",
-        command=tuple(fields.expand(word, env) for word in words),
+        command=tuple(downward_api.expand(word, env) for word in words),
         env=env,
         gpus=bool(place.gpus),
         read_only_root=limits.read_only_root,
         capabilities=limits.capabilities,
         new_privileges=limits.new_privileges,
     )
+
+
+FROM = (("configMapRef", CONFIG_MAPS), ("secretRef", SECRETS))
+KEYS = (("configMapKeyRef", CONFIG_MAPS), ("secretKeyRef", SECRETS))
+
+
+async def build_environment(
+    pod: Json, container: Json, base: Mapping[str, str], known_by_node: Mapping[str, str], objects: Objects
+) -> dict[str, str]:
+    """Raises MissingError where a ConfigMap, Secret or key does not exist."""
+    env = dict(base)
+    for source in container.get("envFrom") or []:
+        env.update(await _all_keys(source, objects))
+    for variable in container.get("env") or []:
+        source = variable.get("valueFrom")
+        if not source:
+            env[variable["name"]] = downward_api.expand(variable.get("value", ""), env)
+        elif ref := source.get("fieldRef"):
+            env[variable["name"]] = downward_api.field(pod, ref["fieldPath"], known_by_node)
+        elif ref := source.get("resourceFieldRef"):
+            env[variable["name"]] = downward_api.resource(pod["spec"]["containers"], container, ref)
+        elif (value := await _one_key(source, objects)) is not None:
+            env[variable["name"]] = value
+    return env
+
+
+async def _all_keys(source: Json, objects: Objects) -> dict[str, str]:
+    prefix = source.get("prefix", "")
+    for field, kind in FROM:
+        if ref := source.get(field):
+            data = await objects.data(kind, ref["name"], optional=ref.get("optional", False))
+            return {prefix + key: value.decode() for key, value in data.items()}
+    return {}
+
+
+async def _one_key(source: Json, objects: Objects) -> str | None:
+    for field, kind in KEYS:
+        if ref := source.get(field):
+            optional = ref.get("optional", False)
+            data = await objects.data(kind, ref["name"], optional=optional)
+            if ref["key"] in data:
+                return data[ref["key"]].decode()
+            if not optional:
+                raise MissingError(f"couldn't find key {ref['key']} in {kind} {ref['name']!r}")
+    return None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from devcluster.kubeapi import Json
+from devcluster.controlplane.kubeapi import Json
 
 NOT_READY_REASON = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 

@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from devcluster import network, settings
-from devcluster.realnode import cgroups, configuration, runtime
+from devcluster.machine import settings
+from devcluster.realnode import cgroups, configuration, containerd_store
 
 SHORTEST_LIFE_SECONDS = 3  # of a kubelet that is worth another try
 
@@ -57,7 +57,7 @@ def write_configuration(directory: Path, state: Path, number: int, wanted: setti
     folders = {"root": directory / "containerd", "hosts": directory / "hosts", "cni": directory / "cni"}
     host = folders["hosts"] / configuration.REGISTRY / "hosts.toml"
     host.parent.mkdir(parents=True)
-    host.write_text(configuration.registry_host(f"http://{network.GATEWAY}:{network.REGISTRY_PORT}"))
+    host.write_text(configuration.registry_host(f"http://{settings.GATEWAY}:{settings.REGISTRY_PORT}"))
     folders["cni"].mkdir()
     (folders["cni"] / "devcluster.conflist").write_text(json.dumps(configuration.cni(number)))
     plugins = Path(wanted.programs, "usr/lib/cni")
@@ -75,19 +75,19 @@ def main(state: Path, name: str, number: int) -> None:
         sys.exit("the cluster has no real nodes")
     directory = state / "nodes" / name
     directory.mkdir(parents=True)
-    network.join(number, os.getpid())
+    settings.join_network(number, os.getpid())
     hide_host_directories(directory)
     copy_store(Path(cluster.real.store), directory / "containerd")
     write_configuration(directory, state, number, cluster.real)
     logs = state / "logs"
     containerd = start(f"{name}.containerd", "containerd", "--config", directory / "containerd.toml", logs=logs)
-    runtime.wait_until_ready(containerd)
+    containerd_store.wait_until_ready(containerd)
     command = (
         *cluster.programs["kubelet"],
         f"--config={directory / 'kubelet.json'}",
         f"--kubeconfig={state / name}.kubeconfig",
         f"--hostname-override={name}",
-        f"--node-ip={network.node_address(number)}",
+        f"--node-ip={settings.node_address(number)}",
     )
     while True:  # as a service manager does: pods live on while their kubelet is away
         begun = time.monotonic()

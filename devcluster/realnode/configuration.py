@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from devcluster import network
-from devcluster.imaging import pause
-from devcluster.imaging.registry import TAG
+from devcluster.imaging import base_image
+from devcluster.imaging.image_registry import TAG
+from devcluster.machine import settings
 
 SOCKET = "/run/containerd/containerd.sock"
 REGISTRY = "registry.devcluster"  # the name that stands before images; containerd is told where it is
-PAUSE_IMAGE = f"{REGISTRY}/{pause.NAME}:{TAG}"
+PAUSE_IMAGE = f"{REGISTRY}/{base_image.PAUSE_NAME}:{TAG}"
 # What the kubelet would set for the whole machine: it is shown files that hold its values already.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": "1",
@@ -50,16 +50,16 @@ def registry_host(url: str) -> str:
 
 def cni(number: int) -> dict[str, Any]:
     """One network with all other pods of the cluster; node `number` gives its pods the addresses of its /24."""
-    first_three = network.node_address(number).rsplit(".", 1)[0]
+    first_three = settings.node_address(number).rsplit(".", 1)[0]
     addresses = {
-        "subnet": network.POD_NETWORK,
+        "subnet": settings.POD_NETWORK,
         "rangeStart": f"{first_three}.10",
         "rangeEnd": f"{first_three}.250",
-        "gateway": network.GATEWAY,
+        "gateway": settings.GATEWAY,
     }
     bridge = {
         "type": "bridge",
-        "bridge": network.BRIDGE,
+        "bridge": settings.BRIDGE,
         "ipMasq": False,
         "ipam": {"type": "host-local", "ranges": [[addresses]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
@@ -72,8 +72,8 @@ def kubelet(*, state: Path, number: int, cgroup: str) -> dict[str, Any]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": network.node_address(number),
-        "port": network.KUBELET_PORT,
+        "address": settings.node_address(number),
+        "port": settings.KUBELET_PORT,
         "healthzPort": 0,
         "authentication": {
             "anonymous": {"enabled": False},
@@ -88,7 +88,7 @@ def kubelet(*, state: Path, number: int, cgroup: str) -> dict[str, Any]:
         "cgroupRoot": f"/{cgroup}",
         "failCgroupV1": False,
         "failSwapOn": False,
-        "clusterDNS": [network.GATEWAY],
+        "clusterDNS": [settings.GATEWAY],
         "clusterDomain": "cluster.local",
         "resolvConf": "/dev/null",
         "volumePluginDir": "/run/volume-plugins",

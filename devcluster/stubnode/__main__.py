@@ -7,9 +7,10 @@ from pathlib import Path
 
 from aiohttp import web
 
-from devcluster import kubeconfig, settings
-from devcluster.kubeapi import MERGE, KubeApi
-from devcluster.network import GATEWAY, STUB_PORT
+from devcluster.controlplane import kubeconfig
+from devcluster.controlplane.kubeapi import MERGE, KubeApi
+from devcluster.machine import settings
+from devcluster.machine.settings import GATEWAY, STUB_PORT
 from devcluster.node import registration
 from devcluster.stubnode.behaviour import NODE, SILENT
 from devcluster.stubnode.pods import Pods

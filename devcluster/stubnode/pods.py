@@ -6,10 +6,78 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from devcluster.kubeapi import MERGE, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import MERGE, UNREACHABLE, ApiError, Json, KubeApi
 from devcluster.node.status import now
-from devcluster.stubnode import agent, state
-from devcluster.stubnode.behaviour import Behaviour, End
+from devcluster.stubnode.behaviour import Behaviour, End, Last, agent_end, agent_stopped
+
+TRUE, FALSE = "True", "False"
+
+
+def running_status(manifest: Json, address: str) -> Json:
+    started = now()
+    states = {container["name"]: {"running": {"startedAt": started}} for container in manifest["spec"]["containers"]}
+    common = {"hostIP": address, "hostIPs": [{"ip": address}], "startTime": started, "phase": "Running"}
+    return common | {
+        "conditions": _conditions(manifest, ready=True, reason=""),
+        "initContainerStatuses": _init(manifest, started),
+        "containerStatuses": _containers(manifest, states, ready=True),
+    }
+
+
+def ended_status(manifest: Json, last: Last, started: str) -> Json:
+    phase = "Failed" if last.code else "Succeeded"
+    end = {
+        "exitCode": last.code,
+        "reason": "Error" if last.code else "Completed",
+        "message": last.message,
+        "startedAt": started,
+        "finishedAt": now(),
+        "containerID": f"stub://{manifest['metadata']['uid']}",
+    }
+    states = {container["name"]: {"terminated": end} for container in manifest["spec"]["containers"]}
+    return {
+        "phase": phase,
+        "conditions": _conditions(manifest, ready=False, reason="PodFailed" if last.code else "PodCompleted"),
+        "containerStatuses": _containers(manifest, states, ready=False),
+    }
+
+
+def _conditions(manifest: Json, *, ready: bool, reason: str) -> list[Json]:
+    """The scheduler's is kept: a merge patch replaces the whole list."""
+    known = (manifest.get("status") or {}).get("conditions") or []
+    kept = [condition for condition in known if condition["type"] in {"PodScheduled", "DisruptionTarget"}]
+    time, status = now(), TRUE if ready else FALSE
+    ours = {"PodReadyToStartContainers": TRUE, "Initialized": TRUE, "ContainersReady": status, "Ready": status}
+    return kept + [
+        {"type": kind, "status": value, "lastTransitionTime": time, **({"reason": reason} if value == FALSE else {})}
+        for kind, value in ours.items()
+    ]
+
+
+def _init(manifest: Json, time: str) -> list[Json]:
+    end = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": time, "finishedAt": time}}
+    return [_status(container, end, manifest, ready=True) for container in manifest["spec"].get("initContainers") or []]
+
+
+def _containers(manifest: Json, states: dict[str, Json], *, ready: bool) -> list[Json]:
+    return [
+        _status(container, states[container["name"]], manifest, ready=ready)
+        for container in manifest["spec"]["containers"]
+    ]
+
+
+def _status(container: Json, state: Json, manifest: Json, *, ready: bool) -> Json:
+    return {
+        "name": container["name"],
+        "image": container["image"],
+        "imageID": f"stub://{container['image']}",
+        "containerID": f"stub://{manifest['metadata']['uid']}",
+        "ready": ready,
+        "started": ready,
+        "restartCount": 0,
+        "state": state,
+    }
+
 
 LOGS = 20_000  # a log may be asked for long after its pod has ended; the oldest go first
 RETRY_SECONDS = 0.5
@@ -75,22 +143,22 @@ class Pods:
         self._keep(where, "")
         status = manifest.get("status") or {}
         if status.get("phase") != "Running":
-            await self._patch(manifest, state.running(manifest, self._address), voice)
+            await self._patch(manifest, running_status(manifest, self._address), voice)
         if behaviour.end is End.LOSE:
             voice.clear()
         if behaviour.end in {End.LOSE, End.HANG}:
             return
         await asyncio.sleep(behaviour.seconds)
-        last = agent.end(manifest, behaviour, begun)
+        last = agent_end(manifest, behaviour, begun)
         self._keep(where, last.log)
-        await self._patch(manifest, state.ended(manifest, last, started), voice)
+        await self._patch(manifest, ended_status(manifest, last, started), voice)
 
     async def _stop(self, manifest: Json, voice: asyncio.Event) -> None:
         meta = manifest["metadata"]
         behaviour = _behaviour(manifest)
         await asyncio.sleep(min(behaviour.stop_seconds, float(meta.get("deletionGracePeriodSeconds") or 0)))
         started = (manifest.get("status") or {}).get("startTime") or now()
-        await self._patch(manifest, state.ended(manifest, agent.stopped(manifest), started), voice)
+        await self._patch(manifest, ended_status(manifest, agent_stopped(manifest), started), voice)
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
         await self._insist("DELETE", _path(manifest), options, voice)
 

@@ -5,16 +5,16 @@ import logging
 import os
 import sys
 
-from disttest_operator import logs, options
+from disttest_operator.config import log_format, options
+from disttest_operator.kubernetes.ports import ClusterError
 from disttest_operator.main import Operator
-from disttest_operator.ports import ClusterError
 
 log = logging.getLogger(__name__)
 
 
 def main() -> int:
     chosen = options.read(sys.argv[1:], os.environ)
-    logs.set_up(chosen.log_level, chosen.log_format)
+    log_format.set_up(chosen.log_level, chosen.log_format)
     try:
         return asyncio.run(_run(chosen))
     except ClusterError as error:

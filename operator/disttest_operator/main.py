@@ -14,22 +14,23 @@ from typing import Any
 
 from aiohttp import web
 
-from disttest_operator import handlers, health, requests, rights, scrapes, servers
-from disttest_operator.access import Access
-from disttest_operator.caches import WATCHED, Caches, Key
-from disttest_operator.certificates import Certificate
-from disttest_operator.cluster import KubernetesCluster, connect
-from disttest_operator.core import known_signs
-from disttest_operator.core.evidence import Policy
-from disttest_operator.core.model import Defaults
-from disttest_operator.lease import NAME, Elector
+from disttest_operator.cache.cache import WATCHED, Caches, Key
+from disttest_operator.config.options import Options
+from disttest_operator.controller import cron_job_access, handlers, health
+from disttest_operator.controller.reconcile import Reconciler, Settings
+from disttest_operator.controller.resync import Resync
+from disttest_operator.controller.workqueue import WorkQueue
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.hardware import known_signs
+from disttest_operator.core.observed.evidence import Policy
+from disttest_operator.kubernetes import requests
+from disttest_operator.kubernetes.api_client import KubernetesCluster, connect
+from disttest_operator.kubernetes.lease import NAME, Elector
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind
 from disttest_operator.metrics import Metrics
-from disttest_operator.options import Options
-from disttest_operator.ports import ClusterError, ConflictError, Kind
-from disttest_operator.reconcile import Reconciler, Settings
-from disttest_operator.resync import Resync
-from disttest_operator.reviews import Reviews
-from disttest_operator.workqueue import WorkQueue
+from disttest_operator.serving import servers
+from disttest_operator.serving.access import Access, Reviews
+from disttest_operator.serving.certificates import Certificate
 
 CONFLICT_SECONDS = 0.05
 STOP_WORK_SECONDS = 1.5  # for what is being done when we are told to go
@@ -71,12 +72,14 @@ class Operator:
     async def _serve_metrics(self, cluster: KubernetesCluster) -> web.AppRunner:
         address, count = self._options.metrics_address, self._metrics.count_scrape
         if self._options.metrics_insecure:
-            return await servers.serve(scrapes.app(self._render, ask=scrapes.nobody_is_asked, count=count), address)
+            return await servers.serve(
+                servers.metrics_app(self._render, ask=servers.nobody_is_asked, count=count), address
+            )
         files = self._options.metrics_certificates
         names = (NAME, f"{NAME}.{self._options.lease_namespace}.svc")
         shown = Certificate(Path(files) if files else None, names=names, clock=_now, notes=self._metrics)
-        app = scrapes.app(self._render, ask=Access(Reviews(cluster).judge).answer, count=count)
-        scrapes.keep(shown, app)
+        app = servers.metrics_app(self._render, ask=Access(Reviews(cluster).judge).answer, count=count)
+        servers.keep(shown, app)
         return await servers.serve(app, address, shown.tls)
 
     async def _work(self, cluster: KubernetesCluster) -> int:
@@ -110,7 +113,7 @@ class Operator:
     async def _do_without_cron_jobs(self, cluster: KubernetesCluster) -> list[asyncio.Task[None]]:
         """Where they may not be read: a task that ends when they may, since watches are chosen at the beginning."""
         try:
-            why = await rights.refusal(cluster, self._options.namespaces)
+            why = await cron_job_access.refusal(cluster, self._options.namespaces)
         except ClusterError:
             return []  # nobody answers; the watches will see
         if not why:
@@ -118,7 +121,9 @@ class Operator:
         log.warning("of schedules nothing is known until CronJobs may be read (manifests/rbac/runs): %s", why)
         self._kinds = tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB)
         self._health.leave_out(Kind.CRON_JOB)
-        return [asyncio.create_task(rights.wait(cluster, self._options.namespaces), name="doing without CronJobs")]
+        return [
+            asyncio.create_task(cron_job_access.wait(cluster, self._options.namespaces), name="doing without CronJobs")
+        ]
 
     def _reconciler(self, cluster: KubernetesCluster) -> Reconciler:
         policy = Policy(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Self
 
 
@@ -186,3 +186,21 @@ def judge(counts: Counts, excused: Mapping[Outcome, int] | None = None) -> tuple
         ((verdict, reason) for matched, verdict, reason in rules if matched),
         (Verdict.PASSED, Reason.ALL_CASES_PASSED),
     )
+
+
+class ExitCode(IntEnum):
+    PASSED = 0
+    TESTS_FAILED = 10  # a result was obtained, and it is red
+    INFRASTRUCTURE = 20  # worth another attempt
+    CONFIGURATION = 30  # another attempt would end the same
+
+
+EXIT_CODES = {
+    Verdict.PASSED: ExitCode.PASSED,
+    Verdict.TESTS_FAILED: ExitCode.TESTS_FAILED,
+    Verdict.HUNG: ExitCode.TESTS_FAILED,
+    Verdict.TIMED_OUT: ExitCode.TESTS_FAILED,
+    Verdict.INFRA_FAILED: ExitCode.INFRASTRUCTURE,
+    Verdict.CANCELLED: ExitCode.INFRASTRUCTURE,
+    Verdict.ERRORED: ExitCode.CONFIGURATION,
+}

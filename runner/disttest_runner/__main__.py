@@ -1,9 +1,9 @@
 """`python -m disttest_runner`: the agent of a pod. All it needs to know is in its environment."""
 
 # ruff: noqa: E402  # the other imports take a while
-from disttest_runner import early
+from disttest_runner.agent import early_signals
 
-early.listen()
+early_signals.listen()
 
 import argparse
 import asyncio
@@ -11,15 +11,17 @@ import os
 import signal
 import sys
 
-from disttest_contract import environment, suites
-from disttest_contract.environment import AgentEnvironment
-from disttest_contract.exits import ExitCode
-from disttest_contract.message import Summary
-from disttest_contract.outcomes import Reason, Verdict
-from disttest_contract.plan import InvalidPlanError, RunPlan
-from disttest_runner import agent, nursery, open_files, orders, processes
-from disttest_runner.log import Log
-from disttest_runner.termination import TerminationMessage
+from disttest_contract.gang import environment, suites
+from disttest_contract.gang.environment import AgentEnvironment
+from disttest_contract.gang.plan import InvalidPlanError, RunPlan
+from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.agent import agent
+from disttest_runner.cases import rank_orders
+from disttest_runner.linux import processes, resource_limits
+from disttest_runner.output.log import Log
+from disttest_runner.output.termination import TerminationMessage
+from disttest_runner.zygote import zygote_client
 
 
 def main() -> int:
@@ -36,11 +38,11 @@ def main() -> int:
     unknown = [suite.builtin for suite in me.plan.suites if suite.builtin and suite.builtin not in suites.BUILTIN]
     if unknown:
         return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")
-    may_open = open_files.raise_limit()
+    may_open = resource_limits.raise_limit()
     # First of all, since its imports take longest; the agent and the network come up beside it.
     first = me.plan.suites[0]
-    zygote = nursery.start_zygote(orders.preload(first), orders.environment(me.plan, first))
-    return int(asyncio.run(agent.run(me, zygote, early.heard, may_open=may_open)))
+    zygote = zygote_client.start_zygote(rank_orders.preload(first), rank_orders.environment(me.plan, first))
+    return int(asyncio.run(agent.run(me, zygote, early_signals.heard, may_open=may_open)))
 
 
 def check(plan: RunPlan) -> None:

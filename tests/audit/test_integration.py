@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from documents import rights
-from documents.__main__ import ROOT, SECURITY
-from documents.reasons import REASONS
 from tests.support import audit
 from tests.support.audit import Request
+from tools.docs import rights
+from tools.docs.__main__ import ROOT, SECURITY
+from tools.docs.rights import REASONS
 
 NAMESPACED = f"{audit.ACCOUNT}disttest-namespaced:disttest-operator"
 BEFORE = f"{audit.ACCOUNT}disttest-before:disttest-operator"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from disttest_operator.core.template_schema import CAPABILITIES
+from disttest_operator.core.api.template import CAPABILITIES
 from tests.data.good_manifest import ON_ITS_NODE, REMOVE, changed
 from tests.data.wrong import POD
 from tests.data.wrong_manifests import MANY_ENV, MANY_SUITES, MANY_THRESHOLDS

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from devcluster.build import Say
-from devcluster.imaging import build
+from devcluster import real_node_setup
+from devcluster.imaging import build_images
 from devcluster.imaging.choice import Choice
-from devcluster.realnode import needs
+from devcluster.programs.kubernetes import Say
 from tests.support import real_nodes
 from tests.support.cluster import Cluster
 from tests.support.traces import traces
@@ -24,9 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def machine() -> Iterator[None]:
     """One that can have real nodes, has no leftovers, and is left as it was."""
-    if reasons := needs.reasons_why_not():
+    if reasons := real_node_setup.reasons_why_not():
         pytest.skip("; ".join(reasons))
-    if problems := [*needs.shortages(), *(f"left by an interrupted run: {left}" for left in needs.leftovers())]:
+    if problems := [
+        *real_node_setup.shortages(),
+        *(f"left by an interrupted run: {left}" for left in real_node_setup.leftovers()),
+    ]:
         pytest.exit(f"{'; '.join(problems)}. Leftovers are removed by: make e2e-clean", returncode=2)
     before = traces()
     yield
@@ -49,7 +52,7 @@ def say(request: pytest.FixtureRequest) -> Say:
 @pytest.fixture(scope="session")
 def images(machine: None, say: Say) -> None:
     """Of the code as it is now."""
-    build.images(Choice(), say)
+    build_images.images(Choice(), say)
 
 
 @pytest.fixture(scope="session")

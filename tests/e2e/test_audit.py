@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from documents import rights
-from documents.__main__ import ROOT, SECURITY
-from documents.reasons import REASONS
 from tests.support import audit, every_right
 from tests.support.audit import Granted, Request
 from tests.support.cluster import Cluster
 from tests.support.operator import config_map, disttest, finished
 from tests.support.real_nodes import NAMESPACE, SYSTEM
+from tools.docs import rights
+from tools.docs.__main__ import ROOT, SECURITY
+from tools.docs.rights import REASONS
 
 OPERATOR = f"{audit.ACCOUNT}{SYSTEM}:disttest-operator"
 NIGHTLY = f"{audit.ACCOUNT}{every_right.NIGHTS}:disttest-nightly"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract import suites
+from disttest_contract.gang import suites
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.plan import RunPlan, SuitePlan
 from tests.integration.runner.gang import Gang, builtin, case, make_plan, suite_of
 
 pytestmark = pytest.mark.gpu

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from demo_session import ROOT
 from tests.support.cluster import Cluster, fresh_cluster, say_aloud
+from tools.demo.session import ROOT
 
 DEMO_SECONDS = 600
 KINDS = (
@@ -42,7 +42,7 @@ def demo(cluster: Cluster, folder: Path) -> subprocess.CompletedProcess[str]:
         "HOLD": "",
     }
     return subprocess.run(
-        [sys.executable, "demo.py", "--cluster", "current", "--suites", SUITE],
+        [sys.executable, "-m", "tools.demo.demo", "--cluster", "current", "--suites", SUITE],
         cwd=ROOT,
         env=environment,
         stdin=subprocess.DEVNULL,

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from devcluster import network
+from devcluster.machine import settings
 from tests.support import patience
 from tests.support.cluster import Cluster, KubectlError, Manifest
 from tests.support.pods import DEAF, SLEEP_ON, a_container, a_pod, field, run_pod
@@ -176,13 +176,13 @@ def test_the_bridge_keeps_its_address_whatever_pods_come_and_go(cluster: Cluster
         return subprocess.run(inside, text=True, capture_output=True, check=True, timeout=patience.stretched(30)).stdout
 
     def address() -> str:
-        [link] = json.loads(ip(f"-json link show {network.BRIDGE}"))
+        [link] = json.loads(ip(f"-json link show {settings.BRIDGE}"))
         return str(link["address"])
 
     before = address()
     ip("link add lowest address 00:00:00:00:00:01 type veth peer name other")
     try:
-        ip(f"link set lowest master {network.BRIDGE}")
+        ip(f"link set lowest master {settings.BRIDGE}")
         assert address() == before
     finally:
         ip("link delete lowest")

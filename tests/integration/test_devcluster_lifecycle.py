@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from devcluster import access
-from devcluster.settings import REPOSITORY
+from devcluster import command_line
+from devcluster.machine.settings import REPOSITORY
 from tests.support import patience
 from tests.support.cluster import Cluster, fresh_cluster
 from tests.support.pods import DEAF, SLEEP_ON, a_container, a_pod, container_state, run_pod
@@ -76,7 +76,7 @@ def in_cluster(state: Path) -> set[int]:
     for place in all_processes():
         with contextlib.suppress(OSError):
             works_there = (place / "cwd").readlink().is_relative_to(state)
-            if works_there or f"devcluster.inside\0{state}".encode() in (place / "cmdline").read_bytes():
+            if works_there or f"devcluster.controlplane.inside\0{state}".encode() in (place / "cmdline").read_bytes():
                 found.add(int(place.name))
     return found
 
@@ -107,7 +107,7 @@ def test_a_cluster_ends_with_its_owner(
 
 @pytest.mark.parametrize(
     ("environment", "used"),
-    [({}, False), ({"KUBECONFIG": "theirs"}, False), ({"KUBECONFIG": "theirs", access.OPT_IN: "1"}, True)],
+    [({}, False), ({"KUBECONFIG": "theirs"}, False), ({"KUBECONFIG": "theirs", command_line.OPT_IN: "1"}, True)],
     ids=["none", "inherited", "chosen"],
 )
 def test_an_inherited_kubeconfig_is_used_by_explicit_choice_only(
@@ -119,8 +119,8 @@ def test_an_inherited_kubeconfig_is_used_by_explicit_choice_only(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("theirs").touch()
-    for name in ("KUBECONFIG", access.OPT_IN):
+    for name in ("KUBECONFIG", command_line.OPT_IN):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert access.foreign_kubeconfig() == (tmp_path / "theirs" if used else None)
+    assert command_line.foreign_kubeconfig() == (tmp_path / "theirs" if used else None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import bootstrap
+from tools import bootstrap
 
 ROOT = Path(__file__).parents[2]
 OLDEST = "2.7.0"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract import suites
+from disttest_contract.gang import suites
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from tests.integration.runner import c10d_table, upstream_table
 from tests.integration.runner.gang import Gang, builtin, make_plan, only_suite

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import bootstrap
-from disttest_contract import suites
+from disttest_contract.gang import suites
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.plan import SuitePlan
 from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
+from tools import bootstrap
 
 PACKAGES = Path(__file__).with_name("oldest_pytest.txt")
 CASES = """

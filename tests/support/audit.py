@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster.controlplane import AUDIT_LOG
-from documents.rights import Right, of_role, resource
+from devcluster.controlplane.inside import AUDIT_LOG
+from tools.docs.rights import Right, of_role, resource
 
 Manifest = dict[str, Any]
 Granted = tuple[str, Right]

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from disttest_operator.core import naming
+from disttest_operator.core.api import naming
 
 Body = dict[str, Any]
 NAMESPACE = "gpu-ci"

@@ -11,8 +11,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
-from devcluster import browser as programs
-from devcluster.errors import ClusterError
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import browser as programs
 
 WIDE = {"width": 1280, "height": 900}
 

@@ -17,10 +17,11 @@ from typing import Any, TypeVar
 
 import pytest
 
-from devcluster import access, build
-from devcluster.errors import NoNamespaces
-from devcluster.lifecycle import Cluster as DevCluster
-from devcluster.settings import Image, Settings
+from devcluster import command_line
+from devcluster.controlplane.lifecycle import Cluster as DevCluster
+from devcluster.machine.errors import NoNamespaces
+from devcluster.machine.settings import Image, Settings
+from devcluster.programs import kubernetes
 from tests.support import audit, foreign_images, patience, proxy
 from tests.support.proxy import Proxy, UnknownKindError
 
@@ -170,10 +171,10 @@ def proxied(cluster: Cluster) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def fresh_cluster(
-    directory: Path, say: build.Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
+    directory: Path, say: kubernetes.Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
 ) -> Iterator[Cluster]:
     """A cluster of our own; it ends with this process, however that ends."""
-    programs = build.programs(say)
+    programs = kubernetes.programs(say)
     dev = DevCluster(directory / "state")
     images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
     policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
@@ -189,7 +190,7 @@ def fresh_cluster(
         dev.stop()
 
 
-def say_aloud(config: pytest.Config) -> build.Say:
+def say_aloud(config: pytest.Config) -> kubernetes.Say:
     """Past pytest's capture: a first build takes minutes, and silence looks like a hang."""
     capture = config.pluginmanager.getplugin("capturemanager")
 
@@ -204,8 +205,8 @@ def say_aloud(config: pytest.Config) -> build.Say:
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     say = say_aloud(request.config)
     directory = tmp_path_factory.mktemp("cluster")
-    if foreign := access.foreign_kubeconfig():
-        with proxied(Cluster(foreign, directory, access.kubectl(say))) as cluster:
+    if foreign := command_line.foreign_kubeconfig():
+        with proxied(Cluster(foreign, directory, command_line.kubectl(say))) as cluster:
             yield cluster
         return
     with fresh_cluster(directory, say) as fresh:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from disttest_contract.case_result import CaseResult, judge_cases
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.case_result import CaseResult, judge_cases
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import Report, SuiteResult
 from tests.support.runs import a_report
 
 BEGAN = 1_795_226_400.0  # 2026-11-21 02:00 UTC

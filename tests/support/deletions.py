@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from devcluster.kubeapi import ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import ApiError, Json, KubeApi
 from tests.support.operator import disttest
 from tests.support.stub_nodes import ON_STUB_NODES, told
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core.evidence import Evidence, ReportLost
-from disttest_operator.core.rule import Retry
-from disttest_operator.core.views import EventView, NodeView
+from disttest_operator.core.observed.evidence import Evidence, ReportLost
+from disttest_operator.core.observed.objects import EventView, NodeView
+from disttest_operator.core.verdict.rule import Retry
 from tests.support.runs import (
     a_bad_report,
     a_spec,

@@ -1,7 +1,7 @@
 """Endings of runs whose image cannot run the runner, or whose pods did not get it."""
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core.rule import Retry
+from disttest_operator.core.verdict.rule import Retry
 from tests.support.ending_row import LOST, OWN_IMAGE, Row
 from tests.support.runs import (
     a_disrupted_pod,

@@ -1,7 +1,7 @@
 """Endings that pods, their containers and last words tell."""
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core.rule import Retry
+from disttest_operator.core.verdict.rule import Retry
 from tests.support.ending_row import ALONE, ENDED, GANG_LOST, GPUS, INVALID, LOST, OWN_IMAGE, REFUSAL, SMALL_NODES, Row
 from tests.support.runs import (
     a_bad_report,

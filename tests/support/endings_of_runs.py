@@ -1,11 +1,18 @@
 """Endings that the run, its report or its Job tell."""
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core.evidence import Evidence, Observed, Policy, QuarantineRead, Reference, Search
-from disttest_operator.core.evidence import Match
-from disttest_operator.core.model import Quarantine, Suite
-from disttest_operator.core.rule import Retry
-from disttest_operator.core.template import Template
+from disttest_operator.core.api.model import Quarantine, Suite
+from disttest_operator.core.api.template import Template
+from disttest_operator.core.observed.evidence import (
+    Evidence,
+    Match,
+    Observed,
+    Policy,
+    QuarantineRead,
+    Reference,
+    Search,
+)
+from disttest_operator.core.verdict.rule import Retry
 from tests.support.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
 from tests.support.measured import a_threshold
 from tests.support.runs import (

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from disttest_contract import frames
+from disttest_contract.transport import frames
 from tests.support.cluster import Cluster, Manifest
 
 DATA = Path(__file__).parents[1] / "data" / "real_nodes"

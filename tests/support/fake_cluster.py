@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from disttest_operator.core.model import Manifest
-from disttest_operator.core.views import Body
-from disttest_operator.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
+from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.observed.objects import Body
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
 
 Where = tuple[Kind, str, str]
 

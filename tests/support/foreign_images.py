@@ -7,8 +7,8 @@ import venv
 from collections.abc import Collection
 from pathlib import Path
 
-from devcluster.settings import Image
-from disttest_runner import inject
+from devcluster.machine.settings import Image
+from disttest_runner.inject import __main__
 
 TORCH_ONLY = "torch-only:dev"  # neither pytest nor the runner
 OLD_PYTHON = "old-python:dev"
@@ -42,7 +42,7 @@ def make(directory: Path) -> tuple[Image, ...]:
 
 def venv_like_ours(directory: Path) -> Path:
     """With what is installed here but for the runner and what it brings along; gives its interpreter."""
-    brought = {place.parts[0] for _, place in inject.found()} | {"pytest.py"}
+    brought = {place.parts[0] for _, place in __main__.found()} | {"pytest.py"}
     return venv_without_disttest(directory, but=brought)
 
 

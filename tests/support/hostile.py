@@ -10,10 +10,9 @@ import unicodedata
 from typing import Any
 
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup
-from disttest_contract.diagnosis import Diagnosis
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
+from disttest_contract.results.case_result import CaseResult, Diagnosis, Earlier, RankEnding, RankGroup
+from disttest_contract.results.measurement import Measurement
 from tests.support import report_samples
 from tests.support.reports import FACTS, a_report, a_suite
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster import cache, packages
-from devcluster.imaging import buildah, places, processes, registry
-from devcluster.imaging.places import Places
+from devcluster.imaging import buildah, image_registry, namespaced, storage
+from devcluster.imaging.storage import Places
+from devcluster.machine import cache
+from devcluster.programs import packages
 
 # A read-only root, a /tmp of its own, a user without a name or rights, an empty network.
 STRICT = r"""
@@ -36,11 +37,11 @@ class Image:
 
     def manifest(self) -> dict[str, Any]:
         result = json.loads(self.where.result.read_text())
-        return registry.manifest(self.where.registry, result[self.name]["digest"])
+        return image_registry.manifest(self.where.registry, result[self.name]["digest"])
 
     def configuration(self) -> dict[str, Any]:
         """What a runtime starts it with."""
-        blob = registry.blob_path(self.where.registry, self.manifest()["config"]["digest"])
+        blob = image_registry.blob_path(self.where.registry, self.manifest()["config"]["digest"])
         found: dict[str, Any] = json.loads(blob.read_text())["config"]
         return found
 
@@ -51,7 +52,7 @@ class Image:
         return [layer["size"] for layer in self.manifest()["layers"]]
 
     def files_of_last_layer(self) -> list[str]:
-        last = registry.blob_path(self.where.registry, self.manifest()["layers"][-1]["digest"])
+        last = image_registry.blob_path(self.where.registry, self.manifest()["layers"][-1]["digest"])
         listed = subprocess.run(["tar", "-tf", last], capture_output=True, text=True, check=True)
         return [name for name in listed.stdout.splitlines() if not name.endswith("/")]
 
@@ -59,8 +60,8 @@ class Image:
         """All that it says; a last line tells an exit code that is not 0. Its environment is the image's alone."""
         variables = self.configuration()["Env"]
         inside = ("/usr/bin/env", "-i", *variables, *command)
-        with places.locked(self.where, lambda _: None) as lock:
-            surroundings = processes.Surroundings(
+        with storage.locked(self.where, lambda _: None) as lock:
+            surroundings = namespaced.Surroundings(
                 places=self.where,
                 programs=packages.unpacked(lambda _: None),
                 lock=lock,
@@ -70,7 +71,7 @@ class Image:
             buildah.Buildah(surroundings).repair()
             store = " ".join(buildah.command(self.where, "")[1:-1])
             shell = ("sh", "-c", STRICT, "sh", store, buildah.local(self.name), *inside)
-            done, said = processes.follow(surroundings.start(shell, own_network=True), lambda _: None, lambda: None)
+            done, said = namespaced.follow(surroundings.start(shell, own_network=True), lambda _: None, lambda: None)
         assert done == 0, said
         return said
 

@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
-from devcluster import cache, gobuild, kubeconfig, network
-from devcluster.errors import ClusterError
+from devcluster.controlplane import kubeconfig
+from devcluster.machine import cache, settings
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import gobuild
 from tests.support import patience
 from tests.support.cluster import Cluster, Manifest
 
@@ -131,8 +133,8 @@ def configuration(certificates: Path) -> Manifest:
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta1",
         "kind": "Configuration",
-        "health": {"healthProbeBindAddress": f"{network.GATEWAY}:8081"},
-        "metrics": {"bindAddress": f"{network.GATEWAY}:8443"},
+        "health": {"healthProbeBindAddress": f"{settings.GATEWAY}:8081"},
+        "metrics": {"bindAddress": f"{settings.GATEWAY}:8443"},
         "webhook": {"port": WEBHOOK_PORT, "certDir": str(certificates)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
@@ -150,7 +152,7 @@ def manifests(cluster: Cluster, module: Path) -> list[Manifest]:
     for document in kept:
         for caller in _callers(document):
             path = caller["clientConfig"]["service"]["path"]
-            url = f"https://{network.GATEWAY}:{WEBHOOK_PORT}{path}"
+            url = f"https://{settings.GATEWAY}:{WEBHOOK_PORT}{path}"
             caller["clientConfig"] = {"url": url, "caBundle": authority}
     return kept
 

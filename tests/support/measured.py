@@ -3,10 +3,10 @@
 import dataclasses
 from typing import Any
 
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import CaseResult
+from disttest_contract.results.thresholds import Threshold
 
 GIB = 1 << 30
 GB = 10**9

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import CaseResult, Report, SuiteResult
 from tests.support.runs import a_report_of
 
 

@@ -4,9 +4,9 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from disttest_operator.core import manifests
-from disttest_operator.core.model import Defaults, DistTest
-from disttest_operator.core.parse import parse
+from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.api.parse import parse
+from disttest_operator.core.workload.job import build_job, build_report_config_map, build_service
 from tests.support.api import Api
 from tests.support.cluster import Manifest
 
@@ -26,7 +26,7 @@ def a_test(namespace: str, **spec: Any) -> DistTest:
 
 def a_job(namespace: str, change: Manifest) -> Manifest:
     """As the operator makes it, then changed in `metadata`, in the `pod` or in its `container`."""
-    job = copy.deepcopy(manifests.build_job(a_test(namespace, image="example/own:1"), 1, "nonce"))
+    job = copy.deepcopy(build_job(a_test(namespace, image="example/own:1"), 1, "nonce"))
     job["metadata"] |= change.get("metadata", {})
     template = job["spec"]["template"]
     template["metadata"] |= change.get("template", {})
@@ -71,11 +71,11 @@ class Token:
         return self.ask("POST", f"/apis/batch/v1/namespaces/{where}/jobs", a_job(where, change))
 
     def create_service(self, change: Manifest) -> Answer:
-        service = manifests.build_service(a_test(self.api.namespace), 1)
+        service = build_service(a_test(self.api.namespace), 1)
         return self.ask("POST", self.services, service | {"spec": service["spec"] | change})
 
     def create_report(self, change: Manifest) -> Answer:
-        report = manifests.build_report_config_map(a_test(self.api.namespace), "new-report", b"packed", "ab" * 32)
+        report = build_report_config_map(a_test(self.api.namespace), "new-report", b"packed", "ab" * 32)
         return self.ask("POST", self.config_maps, report | change)
 
     def patch_a_node(self, change: Manifest) -> Answer:

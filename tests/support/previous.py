@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.settings import REPOSITORY, Image
+from devcluster.machine.settings import REPOSITORY, Image
 from tests.support import foreign_images
 
 COMMIT = "09161d4ea4300c39c8a8a32a644d7622295e8ad5"  # 0.1.0.dev0; once that is released: the tag of the last release

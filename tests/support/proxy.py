@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from devcluster.lifecycle import DIE_WITH_OWNER
+from devcluster.controlplane.lifecycle import DIE_WITH_OWNER
 
 SECONDS = 30
 TOO_MANY, TIMES, LONGEST_PAUSE_SECONDS = 429, 10, 3

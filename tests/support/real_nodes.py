@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from devcluster import build, cache
-from devcluster.lifecycle import Cluster as DevCluster
-from devcluster.realnode import prepare
-from devcluster.settings import Settings
+from devcluster import real_node_setup
+from devcluster.controlplane.lifecycle import Cluster as DevCluster
+from devcluster.machine import cache
+from devcluster.machine.settings import Settings
+from devcluster.programs import kubernetes
 from tests.support import audit, patience
 from tests.support.cluster import Cluster, Manifest, running_venv
 
@@ -27,11 +28,11 @@ READY_SECONDS = 60
 
 
 @contextlib.contextmanager
-def fresh(directory: Path, say: build.Say) -> Iterator[Cluster]:
+def fresh(directory: Path, say: kubernetes.Say) -> Iterator[Cluster]:
     """Two real nodes and a tainted process node; everything ends with this process, however that ends."""
     dev = DevCluster(cache.cluster("e2e"))
-    real = prepare.real_nodes(len(REAL_NODES), dev.state, say)
-    programs = build.programs(say)
+    real = real_node_setup.real_nodes(len(REAL_NODES), dev.state, say)
+    programs = kubernetes.programs(say)
     names = ("disttest-runner", "disttest-operator")
     images = running_venv(*(f"registry.devcluster/{name}:dev" for name in names))
     policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)

@@ -4,11 +4,10 @@ import dataclasses
 import zlib
 from collections.abc import Iterable, Sequence
 
-from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup
-from disttest_contract.diagnosis import Diagnosis
-from disttest_contract.measurement import COLLECTIVES, Measurement
 from disttest_contract.outcomes import Outcome
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.case_result import CaseResult, Diagnosis, Earlier, RankEnding, RankGroup
+from disttest_contract.results.measurement import COLLECTIVES, Measurement
+from disttest_contract.results.thresholds import Threshold
 from tests.support.report_texts import (
     CRASH_MESSAGE,
     FAILURE_MESSAGE,

@@ -5,13 +5,12 @@ import random
 from typing import Any
 
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup
-from disttest_contract.diagnosis import Diagnosis
-from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import Report, SuiteResult
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.case_result import CaseResult, Diagnosis, Earlier, RankEnding, RankGroup
+from disttest_contract.results.left_out import LeftOut
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.results.thresholds import Threshold
 from tests.support import report_cases
 from tests.support.report_cases import timed
 from tests.support.reports import STATUS, a_report, a_suite

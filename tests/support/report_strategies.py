@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from disttest_contract.report import InvalidReportError, Report
+from disttest_contract.results.report import InvalidReportError, Report
 from tests.support import report_samples, strategies
 from tests.support.hostile import NASTY
 

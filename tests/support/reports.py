@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult, RankEnding, RankGroup
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import BAD, Outcome
-from disttest_contract.plan import SuitePlan
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import Report, SuiteResult
-from disttest_runner import verdicts
+from disttest_contract.results.case_result import CaseResult, RankEnding, RankGroup
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import Report, SuiteResult
+from disttest_runner.results import verdicts
 from tests.support import report_cases
 from tests.support.report_cases import NODES, good_cases, timed
 from tests.support.report_texts import FAILURE_MESSAGE

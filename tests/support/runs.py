@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from disttest_contract.message import Summary
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
-from disttest_operator.core.evidence import Evidence, Observed, Policy, ReportFound
-from disttest_operator.core.model import Backend, DistTest, Spec, Suite, Timeouts
-from disttest_operator.core.views import Condition, Exit, JobView, PodView
+from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
+from disttest_contract.transport.termination_message import Summary
+from disttest_operator.core.api.model import Backend, DistTest, Spec, Suite, Timeouts
+from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ReportFound
+from disttest_operator.core.observed.objects import Condition, Exit, JobView, PodView
 
 CREATED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 UID = "11111111-2222-3333-4444-555555555555"

@@ -3,11 +3,12 @@
 from typing import Any
 
 from disttest_contract.outcomes import Reason, Verdict, judge
-from disttest_contract.report import CaseResult, Report
-from disttest_operator.core import ledger, results, status
-from disttest_operator.core.evidence import ReportFound
-from disttest_operator.core.model import Suite
-from disttest_operator.core.rule import Ending
+from disttest_contract.results.report import CaseResult, Report
+from disttest_operator.core.api.model import Suite
+from disttest_operator.core.observed.evidence import ReportFound
+from disttest_operator.core.series import ledger, run_results
+from disttest_operator.core.status import status
+from disttest_operator.core.verdict.rule import Ending
 from tests.support.runs import a_pod, a_report_of, a_spec, a_test, at, evidence
 
 DAY_SECONDS = 86400
@@ -46,7 +47,7 @@ class Nights:
         last = status.finished(look, ending) | status_changes
         uid = f"u{self.count}"
         entry = ledger.make_entry(uid=uid, name=f"night-{self.count}", status=last)
-        self.ledger = ledger.fold(self.ledger, entry, results.of(look, last), nodes=len(nodes))
+        self.ledger = ledger.fold(self.ledger, entry, run_results.of(look, last), nodes=len(nodes))
         if is_settled:
             self.ledger = ledger.settle(self.ledger, [uid])
         self.count += 1

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from disttest_contract.case_result import CaseResult, Earlier, RankEnding, RankGroup
-from disttest_contract.left_out import LeftOut
-from disttest_contract.measurement import COLLECTIVES, DTYPES, Measurement
 from disttest_contract.outcomes import BAD, Outcome, Reason
-from disttest_contract.report import Report, SuiteResult, judge_cases
+from disttest_contract.results.case_result import CaseResult, Earlier, RankEnding, RankGroup
+from disttest_contract.results.left_out import LeftOut
+from disttest_contract.results.measurement import COLLECTIVES, DTYPES, Measurement
+from disttest_contract.results.report import Report, SuiteResult, judge_cases
 from tests.support.runs import a_report
 
 T = TypeVar("T")

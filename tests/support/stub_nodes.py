@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from devcluster.lifecycle import DIE_WITH_OWNER
-from devcluster.settings import REPOSITORY, stub_names
+from devcluster.controlplane.lifecycle import DIE_WITH_OWNER
+from devcluster.machine.settings import REPOSITORY, stub_names
 from devcluster.stubnode import behaviour
 from tests.support.cluster import Cluster
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from devcluster import cache
+from devcluster.machine import cache
 
 SETTINGS = (
     "vm/overcommit_memory",

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Iterator
 
-from disttest_contract.case_result import CaseResult
 from disttest_contract.outcomes import Outcome
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import Report
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import Report
 from tests.support.compared import a_case, a_night
 from tests.support.measured import GB, GIB, a_measured_case, a_measurement, a_threshold
 from tests.support.runs import a_flaky_case

@@ -9,12 +9,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import demo
 from tests.support import patience
 from tests.support.api import MANIFESTS
 from tests.support.cluster import Cluster, Manifest
 from tests.support.operator import NAMESPACE, samples
 from tests.support.previous import Previous
+from tools.demo import demo
 
 DEPLOYMENT = "deployment/disttest-operator"
 SELECTOR = "app.kubernetes.io/name=disttest-operator"

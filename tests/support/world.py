@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from disttest_contract import frames
-from disttest_contract.message import Summary
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.caches import WATCHED, Caches, Key
-from disttest_operator.core import bodies, known_signs, naming
-from disttest_operator.core.evidence import Policy
-from disttest_operator.core.model import Defaults
-from disttest_operator.ports import Kind, Uncounted
-from disttest_operator.reconcile import Reconciler, Settings
+from disttest_contract.transport import frames
+from disttest_contract.transport.termination_message import Summary
+from disttest_operator.cache.cache import WATCHED, Caches, Key
+from disttest_operator.controller.reconcile import Reconciler, Settings
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.hardware import known_signs
+from disttest_operator.core.observed import decoding
+from disttest_operator.core.observed.evidence import Policy
+from disttest_operator.kubernetes.ports import Kind, Uncounted
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import UID, a_report, a_summary, at, found
 
@@ -86,7 +88,7 @@ class World:
         return self.nonce_of(1)
 
     def nonce_of(self, attempt: int) -> str:
-        return bodies.job(self.cluster.objects[Kind.JOB, "gpu-ci", f"nightly-a{attempt}"]).nonce
+        return decoding.job(self.cluster.objects[Kind.JOB, "gpu-ci", f"nightly-a{attempt}"]).nonce
 
     def pods(self, **state: Any) -> None:
         """Both pods of the first attempt, as a kubelet reports them."""

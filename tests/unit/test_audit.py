@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from devcluster.controlplane import AUDIT_LOG
-from documents.rights import Right
+from devcluster.controlplane.inside import AUDIT_LOG
 from tests.support import audit
 from tests.support.audit import Request
+from tools.docs.rights import Right
 
 OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
 ROLE = "disttest-operator"

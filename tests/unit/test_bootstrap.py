@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import bootstrap as setup
 from tests.support import patience
+from tools import bootstrap as setup
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def bootstrap(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, str(ROOT / "bootstrap.py"), *arguments],
+        [sys.executable, "-m", "tools.bootstrap", *arguments],
+        cwd=ROOT,
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -33,7 +34,7 @@ def test_an_unknown_step_is_one_line_and_exit_code_2() -> None:
 def test_a_set_up_environment_is_left_alone() -> None:
     done = bootstrap("venv")
     if "installing" in done.stdout:
-        pytest.fail("the environment that runs this test was set up by other means than bootstrap.py")
+        pytest.fail("the environment that runs this test was set up by other means than tools.bootstrap")
     assert (done.returncode, done.stdout) == (0, "")
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-import demo
-import demo_session
-from demo_current import CurrentCluster, Images, with_images
-from demo_session import DemoError, Session
-from devcluster import access
-from devcluster.lifecycle import Cluster
-from disttest_cli import applying
+from devcluster import command_line
+from devcluster.controlplane.lifecycle import Cluster
+from disttest_cli.input import applying
 from disttest_runner.compat import override
+from tools.demo import demo
+from tools.demo import session as demo_session
+from tools.demo.current_cluster import CurrentCluster, Images, with_images
+from tools.demo.session import DemoError, Session
 
 COMMAND = """
 import json, pathlib, sys, time
@@ -167,7 +167,7 @@ def test_kubectl_is_offered_where_none_is_installed(
 ) -> None:
     binary = tmp_path / "kubedev"
     binary.touch(mode=0o755)
-    monkeypatch.setattr(access, "kubectl", lambda _say: (str(binary), "kubectl"))
+    monkeypatch.setattr(command_line, "kubectl", lambda _say: (str(binary), "kubectl"))
     monkeypatch.setattr(demo.Demo, "metrics_url", lambda _self: "https://10.0.0.1:8443/metrics")
     monkeypatch.setattr(shutil, "which", lambda _name: installed)
     path = demo.Demo(Cluster(tmp_path), tmp_path).hints()[1]

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from disttest_cli.main import COMMANDS, commands
-from documents import __main__ as documents
-from documents import api, command_line
+from tools.docs import __main__ as documents
+from tools.docs import api, command_line
 
 DEFINITION = {
     "spec": {

@@ -12,7 +12,7 @@ import click
 import pytest
 import yaml
 
-from disttest_cli import manifests
+from disttest_cli.input import manifests
 from disttest_cli.main import COMMANDS, commands, main
 from tests.support.runs import a_report
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from documents import __main__ as documents
-from documents import rights
-from documents.reasons import ASKED_BY_ADMISSION, REASONS
-from documents.rights import Right, RightsError
+from tools.docs import __main__ as documents
+from tools.docs import rights
+from tools.docs.rights import ASKED_BY_ADMISSION, REASONS, Right, RightsError
 
 ROLES = documents.roles()
 

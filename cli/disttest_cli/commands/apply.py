@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from disttest_cli import applying, exits, lazy, manifests, options
-from disttest_cli.errors import CommandError, UsageError, warn
-from disttest_cli.exits import Exit
-from disttest_cli.kube import connecting, resources, runs, waiting
-from disttest_cli.kube.cluster import (
+from disttest_cli import errors, lazy
+from disttest_cli.commands import options
+from disttest_cli.errors import CommandError, Exit, UsageError, warn
+from disttest_cli.input import applying, manifests
+from disttest_cli.kube import connect, fields, resources, runs, waiting
+from disttest_cli.kube.client import (
     Body,
     BusyError,
     Cluster,
@@ -22,14 +23,13 @@ from disttest_cli.kube.cluster import (
     RefusedError,
 )
 from disttest_cli.kube.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
-from disttest_cli.screen import terminal
-from disttest_cli.words import following, lenient, telling
-from disttest_contract import harmless
+from disttest_cli.views import progress, status_lines, terminal
+from disttest_contract.text import escaping
 
 if TYPE_CHECKING:
-    from disttest_cli.screen import live
+    from disttest_cli.views import live
 else:
-    live = lazy.module("disttest_cli.screen.live")
+    live = lazy.module("disttest_cli.views.live")
 
 DENIED = re.compile(r"ValidatingAdmissionPolicy '([^']+)'(?: with binding '[^']+')? denied request: (.*)")
 
@@ -73,7 +73,7 @@ def command(
         raise UsageError("--timeout is for --wait: add it, or leave --timeout away")
     manifest = applying.read(manifests.load(filename), filename)
     manifests.parse_test(manifest, f"{filename}, document 1")  # in the words of `plan` and `run`, before it is sent
-    server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    server = connect.connect(kubeconfig=kubeconfig, context=context)
     order = applying.order(manifest, name=name, namespace=namespace, default_namespace=server.namespace)
     found = None
     try:
@@ -82,7 +82,7 @@ def command(
             return _follow(server, found, timeout, Clock()) if wait else _tell_name(found)
     except ToldToEnd as told:
         what = _goes_on(found.run) if found else "before it was known whether the DistTest is there"
-        raise CommandError(f"{signal.Signals(told.number).name}; {what}", exits.SIGNALLED + told.number) from told
+        raise CommandError(f"{signal.Signals(told.number).name}; {what}", errors.SIGNALLED + told.number) from told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +130,14 @@ def _refusal(said: str) -> str:
 
 def _hint(error: RefusedError) -> str:
     """What to do about a refusal that does not say it itself."""
-    if connecting.UNKNOWN_KIND in str(error):
-        return f"; {connecting.INSTALL}"
+    if connect.UNKNOWN_KIND in str(error):
+        return f"; {connect.INSTALL}"
     if "ValidatingAdmissionPolicy" in str(error):
         return ""  # ours say whom to ask for what
     if "exceeded quota" in str(error):
         return "; delete DistTests that are no longer needed, or ask an administrator for a larger ResourceQuota"
     is_about_rights = isinstance(error, ForbiddenError) and "forbidden" in str(error)
-    return f"; {connecting.advice(error)}" if is_about_rights else ""
+    return f"; {connect.advice(error)}" if is_about_rights else ""
 
 
 def _create_or_join(server: Cluster, order: applying.Order) -> Found:
@@ -177,8 +177,8 @@ def _follow(server: Cluster, found: Found, timeout_seconds: int | None, clock: C
         raise CommandError(f"no verdict within {seconds} s; {_goes_on(run)}", Exit.GOES_ON) from error
     except RefusedError as error:
         raise UsageError(f"{error}; {_goes_on(run)}") from error
-    code = exits.of_verdict(status["verdict"])
-    *lines, verdict = following.ending(status)
+    code = errors.of_verdict(status["verdict"])
+    *lines, verdict = status_lines.ending(status)
     see = [f"see: disttest describe {run.name} -n {run.namespace}"] if code else []
     for line in (*lines, *see, verdict):
         _say(f"{run.name}: {line}")
@@ -189,21 +189,21 @@ def _watch(server: Cluster, found: Found, seconds: int, clock: Clock) -> dict[st
     """Until the verdict: at the foot of a terminal, or in lines."""
     run, out = found.run, terminal.console()
     if not live.fits(out):
-        lines = telling.Lines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
+        lines = progress.Lines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
         return waiting.wait(server, run, seconds=seconds, see=lines.see, warn=warn, clock=clock)
     with live.LiveView(out, _gang(found.body)) as view:
-        told = telling.Live(view=view)
+        told = progress.Live(view=view)
         return waiting.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
 
 
 def _gang(body: Body) -> "live.Gang":
-    suites = len(lenient.rows(lenient.spec(body).get("suites")))
+    suites = len(fields.rows(fields.spec(body).get("suites")))
     return live.Gang(nodes=runs.nodes(body), ranks_per_node=runs.ranks_per_node(body), suites=suites)
 
 
 def _goes_on(run: Run) -> str:
-    return f"{run.name} goes on; follow it with: {waiting.follow_with(run.namespace, run.name)}"
+    return f"{run.name} goes on; follow it with: {resources.follow_with(run.namespace, run.name)}"
 
 
 def _say(line: str) -> None:
-    print(harmless.exact_line(line), flush=True)
+    print(escaping.exact_line(line), flush=True)

@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from disttest_cli import documents, files, options
-from disttest_cli.comparing import markdown, plain_json, text
-from disttest_cli.comparing.compare import compare
+from disttest_cli.commands import options
+from disttest_cli.compare import pull_request, renderers
+from disttest_cli.compare.differences import compare
 from disttest_cli.errors import UsageError, warn
+from disttest_cli.formats import documents
+from disttest_cli.input import files
 from disttest_cli.kube import stored
-from disttest_cli.screen import terminal
-from disttest_contract.exits import ExitCode
-from disttest_contract.report import Report
-from disttest_operator.core.model import GROUP
+from disttest_cli.views import terminal
+from disttest_contract.outcomes import ExitCode
+from disttest_contract.results.report import Report
+from disttest_operator.core.api.model import GROUP
 
 if TYPE_CHECKING:
-    from disttest_cli.kube.cluster import Cluster
+    from disttest_cli.kube.client import Cluster
 
 RUN_KIND = f"disttest.{GROUP}/"
 FILE_ENDS = (".json", ".json.gz")
@@ -65,11 +67,11 @@ def command(
     most = (EARLIER if series else 0) if against is None else against
     comparison = compare(a, b, _earlier(place, a, b, most, series=series or b.series))
     if output == "json":
-        sys.stdout.write(documents.as_json(plain_json.document(comparison), indent=2))
+        sys.stdout.write(documents.as_json(renderers.json_document(comparison), indent=2))
     elif output == "markdown":
-        print(markdown.page(comparison), end="")
+        print(pull_request.page(comparison), end="")
     else:
-        terminal.show(text.lines(comparison))
+        terminal.show(renderers.lines(comparison))
     return ExitCode.TESTS_FAILED if comparison.worse and not exit_zero else 0
 
 
@@ -83,9 +85,9 @@ class _Place:
 
     @cached_property
     def server(self) -> "Cluster":
-        from disttest_cli.kube import connecting  # noqa: PLC0415  # as above
+        from disttest_cli.kube import connect  # noqa: PLC0415  # as above
 
-        return connecting.connect(kubeconfig=self.kubeconfig, context=self.context)
+        return connect.connect(kubeconfig=self.kubeconfig, context=self.context)
 
     @property
     def chosen(self) -> str:

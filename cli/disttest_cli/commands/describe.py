@@ -5,14 +5,13 @@ from datetime import UTC, datetime
 
 import click
 
-from disttest_cli import options
+from disttest_cli.commands import options
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import connecting, printing, resources, runs, stored
-from disttest_cli.kube.cluster import Body, Cluster
-from disttest_cli.screen import terminal
-from disttest_cli.words import description, details, lenient
-from disttest_cli.words.description import Seen
-from disttest_contract.report import Report
+from disttest_cli.kube import connect, fields, resources, runs, stored
+from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.views import description, details, printing, terminal
+from disttest_cli.views.description import Seen
+from disttest_contract.results.report import Report
 
 
 @click.command("describe")
@@ -28,8 +27,8 @@ def command(*, name: str, output: str | None, namespace: str, context: str, kube
 
     Exit code: 0, whatever the verdict; 2 wrong command, no such DistTest, or no rights; 42 a busy API server.
     """
-    with connecting.explaining():
-        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    with connect.explaining():
+        server = connect.connect(kubeconfig=kubeconfig, context=context)
         body = runs.find(server, namespace or server.namespace, name)
         if output:
             sys.stdout.write(printing.one(body, output))
@@ -49,15 +48,15 @@ def look(server: Cluster, body: Body, now: datetime) -> Seen:
 
 
 def _report(server: Cluster, body: Body) -> tuple[Report | None, str]:
-    if not lenient.mapping(lenient.status(body).get("report")):
+    if not fields.mapping(fields.status(body).get("report")):
         return None, ""
     try:
-        return stored.find(server, lenient.text(lenient.metadata(body).get("namespace")), lenient.name(body)).report, ""
+        return stored.find(server, fields.text(fields.metadata(body).get("namespace")), fields.name(body)).report, ""
     except UsageError as error:
         return None, str(error)
 
 
 def _events(server: Cluster, body: Body) -> list[Body]:
-    metadata = lenient.metadata(body)
-    namespace, uid = lenient.text(metadata.get("namespace")), lenient.text(metadata.get("uid"))
+    metadata = fields.metadata(body)
+    namespace, uid = fields.text(metadata.get("namespace")), fields.text(metadata.get("uid"))
     return server.list(resources.EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")

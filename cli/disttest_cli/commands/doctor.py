@@ -5,23 +5,23 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from disttest_cli import options
-from disttest_cli.checkup import check, installed, place, running
-from disttest_cli.checkup.check import Check, Place, State, problem, unknown
-from disttest_cli.exits import Exit
-from disttest_cli.kube import connecting, printing
-from disttest_cli.kube.cluster import BusyError, ClusterError, ForbiddenError, LostError, UnreachableError
-from disttest_cli.screen import terminal
-from disttest_contract.exits import ExitCode
-from disttest_operator.core.model import Defaults
-from disttest_operator.flags import DEFAULT_LEASE_NAMESPACE
+from disttest_cli.commands import options
+from disttest_cli.doctor import check, installation, place
+from disttest_cli.doctor.check import Check, Place, State, problem, unknown
+from disttest_cli.errors import Exit
+from disttest_cli.kube import connect
+from disttest_cli.kube.client import BusyError, ClusterError, ForbiddenError, LostError, UnreachableError
+from disttest_cli.views import printing, terminal
+from disttest_contract.outcomes import ExitCode
+from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE
+from disttest_operator.core.api.model import Defaults
 
 # (name, what it needs the right to, how it looks)
 CHECKS: tuple[tuple[str, str, Callable[[Place], list[Check]]], ...] = (
-    (installed.KINDS, "see which kinds there are", installed.kinds),
-    (installed.RIGHTS, "create SelfSubjectAccessReviews", installed.rights),
-    (running.LEASE, "get Leases of the operator's namespace", running.lease),
-    (running.OPERATOR, "get Deployments of the operator's namespace", running.deployment),
+    (installation.KINDS, "see which kinds there are", installation.kinds),
+    (installation.RIGHTS, "create SelfSubjectAccessReviews", installation.rights),
+    (installation.LEASE, "get Leases of the operator's namespace", installation.lease),
+    (installation.OPERATOR, "get Deployments of the operator's namespace", installation.deployment),
     (place.NAMESPACE, "get the namespace", place.namespace),
     (place.QUOTA, "list ResourceQuotas", place.quota),
     (place.RANGES, "list LimitRanges", place.limit_ranges),
@@ -60,7 +60,7 @@ def command(
     Exit code: 0 no problem (warnings are none), 30 a problem was found, 2 wrong command, or no API server answers
     there; 42 a busy one.
     """
-    server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    server = connect.connect(kubeconfig=kubeconfig, context=context)
     looked = Place(
         server=server,
         namespace=namespace or server.namespace,
@@ -68,14 +68,14 @@ def command(
         gpu_resource=gpu_resource,
     )
     try:
-        checks = [*installed.api_server(looked), *inspect(looked)]
+        checks = [*installation.api_server(looked), *inspect(looked)]
         code: int = ExitCode.CONFIGURATION if check.count(checks, State.PROBLEM) else 0
     except (BusyError, LostError) as error:
-        checks = problem(installed.API_SERVER, str(error), connecting.WHERE)
+        checks = problem(installation.API_SERVER, str(error), connect.WHERE)
         code = Exit.USAGE if isinstance(error, UnreachableError) else Exit.UNREACHABLE
     except ClusterError as error:
-        advice = connecting.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
-        checks = problem(installed.API_SERVER, str(error), advice)
+        advice = connect.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
+        checks = problem(installation.API_SERVER, str(error), advice)
         code = ExitCode.CONFIGURATION
     if output:
         sys.stdout.write(printing.document(check.document(checks), output))

@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
-from disttest_cli import options
+from disttest_cli.commands import options
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import connecting, printing, references
-from disttest_cli.kube.cluster import Body
-from disttest_cli.screen import terminal
-from disttest_cli.words import lenient, series_text
-from disttest_cli.words.nights import Series
-from disttest_contract import harmless
+from disttest_cli.kube import connect, fields, references
+from disttest_cli.kube.client import Body
+from disttest_cli.kube.nights import Series
+from disttest_cli.views import printing, series_text, terminal
+from disttest_contract.text import escaping
 
 WIDE = "wide"
 LIMIT = 30  # a ledger has no more nights
@@ -49,8 +48,8 @@ def command(
     """
     if name and all_namespaces:
         raise UsageError("-A lists series: leave it away, or leave SERIES away")
-    with connecting.explaining():
-        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    with connect.explaining():
+        server = connect.connect(kubeconfig=kubeconfig, context=context)
         where = "" if all_namespaces else namespace or server.namespace
         if not name:
             return _list(references.every_series(server, where)[:limit], where, output)
@@ -58,7 +57,7 @@ def command(
     if output in ("json", "yaml"):
         sys.stdout.write(printing.document(_document(series, limit), output))
     elif output == "name":
-        print(f"{references.KIND}/{harmless.line(series.name)}")
+        print(f"{references.KIND}/{escaping.line(series.name)}")
     else:
         terminal.show(series_text.page(series, limit=limit, wide=output == WIDE))
     return 0
@@ -66,24 +65,24 @@ def command(
 
 def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
     if output in ("json", "yaml"):
-        items = [{"namespace": lenient.text(lenient.metadata(body).get("namespace")), **_head(body)} for body in bodies]
+        items = [{"namespace": fields.text(fields.metadata(body).get("namespace")), **_head(body)} for body in bodies]
         sys.stdout.write(printing.document({"series": items}, output))
     elif output == "name":
         for body in bodies:
-            print(f"{references.KIND}/{harmless.line(lenient.name(body))}")
+            print(f"{references.KIND}/{escaping.line(fields.name(body))}")
     elif bodies:
         terminal.show(series_text.series_table(bodies, now=datetime.now(UTC), namespaces=not namespace))
     else:
         place = f"in namespace {namespace}" if namespace else "in any namespace"
-        print(harmless.line(f"No series {place}: {references.FIRST_SERIES}."), file=sys.stderr)
+        print(escaping.line(f"No series {place}: {references.FIRST_SERIES}."), file=sys.stderr)
     return 0
 
 
 def _head(body: Body) -> dict[str, Any]:
     """What is not a list of many."""
-    status = lenient.status(body)
+    status = fields.status(body)
     plain = {key: value for key, value in status.items() if not isinstance(value, list | dict)}
-    return {"name": lenient.name(body), **plain}
+    return {"name": fields.name(body), **plain}
 
 
 def _document(series: Series, limit: int) -> dict[str, Any]:
@@ -92,5 +91,5 @@ def _document(series: Series, limit: int) -> dict[str, Any]:
         "namespace": series.namespace,
         "name": series.name,
         **status,
-        "runs": lenient.rows(series.status.get("runs"))[-limit:],
+        "runs": fields.rows(series.status.get("runs"))[-limit:],
     }

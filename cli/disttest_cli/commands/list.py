@@ -5,12 +5,11 @@ from datetime import UTC, datetime
 
 import click
 
-from disttest_cli import options
-from disttest_cli.kube import connecting, printing, resources
-from disttest_cli.screen import terminal
-from disttest_cli.words import listing
-from disttest_contract import harmless
+from disttest_cli.commands import options
+from disttest_cli.kube import connect, resources
+from disttest_cli.views import printing, run_table, terminal
 from disttest_contract.outcomes import Verdict
+from disttest_contract.text import escaping
 
 WIDE = "wide"
 
@@ -49,11 +48,11 @@ def command(
     Exit code: 0, also when there are none; 2 wrong command, no rights, or DistTests not installed; 42 a busy API
     server.
     """
-    with connecting.explaining():
-        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    with connect.explaining():
+        server = connect.connect(kubeconfig=kubeconfig, context=context)
         where = "" if all_namespaces else namespace or server.namespace
         fields = {"status.series": series, "status.verdict": verdict or ""}
-        found = listing.newest_first(
+        found = run_table.newest_first(
             server.list(
                 resources.RUNS,
                 where,
@@ -64,12 +63,12 @@ def command(
     if output and output != WIDE:
         sys.stdout.write(printing.several(found, output))
     elif found:
-        lines = listing.table(found, now=datetime.now(UTC), wide=output == WIDE, namespaces=all_namespaces)
+        lines = run_table.table(found, now=datetime.now(UTC), wide=output == WIDE, namespaces=all_namespaces)
         terminal.show(lines)
         if sys.stdout.isatty():  # what goes into a pipe stays a table
-            terminal.show([terminal.line((listing.LEGEND, terminal.QUIET))])
+            terminal.show([terminal.line((run_table.LEGEND, terminal.QUIET))])
     else:
         such = " that match" if selector or series or verdict else ""
         place = f"in namespace {where}" if where else "in any namespace"
-        print(harmless.line(f"No DistTests{such} {place}."), file=sys.stderr)
+        print(escaping.line(f"No DistTests{such} {place}."), file=sys.stderr)
     return 0

@@ -4,16 +4,16 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from disttest_cli import options
+from disttest_cli.commands import options
 from disttest_cli.errors import CommandError, UsageError, warn
-from disttest_cli.kube import connecting, pod_logs, runs, stored
-from disttest_cli.kube.cluster import Body, Cluster
+from disttest_cli.kube import connect, fields, pod_logs, runs, stored
+from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.kube.log_lines import Output, keeping, of_cases, of_report, of_status
 from disttest_cli.kube.waiting import Clock
-from disttest_cli.words import choosing, lenient
-from disttest_cli.words.choosing import Part
-from disttest_cli.words.logs import Output, keeping, of_cases, of_report, of_status
+from disttest_cli.views import log_choice
+from disttest_cli.views.log_choice import Part
 from disttest_contract.outcomes import Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 
 
 @click.command("logs")
@@ -67,23 +67,23 @@ def command(
         raise UsageError("--rank, --node, --all and --failed say each whose log is meant: choose one of them")
     if follow and (failed or all_nodes or len(ranks) + len(nodes) > 1):
         raise UsageError("--follow is for one pod: name it with --node or --rank")
-    with connecting.explaining():
-        server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    with connect.explaining():
+        server = connect.connect(kubeconfig=kubeconfig, context=context)
         body = runs.find(server, namespace or server.namespace, name)
         gang = _gang(server, body, attempt, follow=follow)
         report = None if gang.pods and not failed else _report(server, body, gang.attempt)
         if failed:
-            parts = choosing.blamed(body, gang.attempt, gang.pods, report)
+            parts = log_choice.blamed(body, gang.attempt, gang.pods, report)
         else:
             every = [runs.node_index(pod) for pod in gang.pods]
-            whole = choosing.of_nodes(nodes or (every if all_nodes else (choosing.LEADER,)))
-            parts = choosing.of_ranks(ranks, runs.ranks_per_node(body)) if ranks else whole
+            whole = log_choice.of_nodes(nodes or (every if all_nodes else (log_choice.LEADER,)))
+            parts = log_choice.of_ranks(ranks, runs.ranks_per_node(body)) if ranks else whole
         _check(body, parts)
         if failed and not parts and _has_passed(body, gang.attempt):
-            warn(f"{lenient.name(body)} passed: no rank or node failed")
+            warn(f"{fields.name(body)} passed: no rank or node failed")
             return 0
         if failed and not parts:
-            raise UsageError(f"{lenient.name(body)} blames nobody: see `disttest describe {lenient.name(body)}`")
+            raise UsageError(f"{fields.name(body)} blames nobody: see `disttest describe {fields.name(body)}`")
         if not gang.pods:
             return _without_pods(body, gang.attempt, parts, report)
         if follow:
@@ -103,13 +103,13 @@ def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> 
 
 def _has_passed(body: Body, attempt: int) -> bool:
     """Whether the verdict is Passed and is that of this attempt: an earlier gang was lost."""
-    status = lenient.status(body)
+    status = fields.status(body)
     return status.get("verdict") == Verdict.PASSED and status.get("attempt") == attempt
 
 
 def _report(server: Cluster, body: Body, attempt: int) -> Report | None:
     """Of the attempt, if it left one that can be read."""
-    namespace, name = lenient.text(lenient.metadata(body).get("namespace")), lenient.name(body)
+    namespace, name = fields.text(fields.metadata(body).get("namespace")), fields.name(body)
     try:
         return stored.find(server, namespace, name, attempt=attempt).report
     except CommandError:
@@ -131,12 +131,12 @@ def _print(
     server: Cluster, gang: pod_logs.Gang, parts: Sequence[Part], *, tail: int | None, raw: bool, headers: bool
 ) -> None:
     output, logs = Output(is_raw=raw), pod_logs.Logs(server)
-    shown = parts[: choosing.MOST_BLAMED] if headers else parts
+    shown = parts[: log_choice.MOST_BLAMED] if headers else parts
     is_several = len({part.node for part in shown}) > 1
     for part in shown:
         pod = gang.pod(part.node)
         if headers:
-            output.text(choosing.header(part, pod))
+            output.text(log_choice.header(part, pod))
         for line in _lines(logs, pod, part, tail=tail, raw=raw):
             output.line(line, f"[node {part.node}] " if is_several else "")
     if parts[len(shown) :]:
@@ -153,13 +153,13 @@ def _lines(logs: pod_logs.Logs, pod: Body, part: Part, *, tail: int | None, raw:
 
 
 def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Report | None) -> int:
-    name = lenient.name(body)
+    name = fields.name(body)
     ranks = [part.rank for part in parts if part.rank is not None]
-    status = lenient.status(body)
+    status = fields.status(body)
     lines = list(of_report(report, ranks) if report else of_status(status) if status.get("verdict") else ())
     if not status.get("verdict") and not lines:
         message = (
-            lenient.text(status.get("message")) or lenient.text(status.get("phase")) or "nobody has looked at it yet"
+            fields.text(status.get("message")) or fields.text(status.get("phase")) or "nobody has looked at it yet"
         )
         raise UsageError(f"{name} has no pods yet ({message}); wait for them with --follow")
     if not lines:

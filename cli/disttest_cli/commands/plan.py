@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
-from disttest_cli import manifests, options, planning
+from disttest_cli.commands import options
 from disttest_cli.errors import UsageError
-from disttest_operator.core.model import Defaults, Timeouts
-from disttest_operator.flags import FLAGS
+from disttest_cli.input import manifests
+from disttest_cli.local import planning
+from disttest_operator.config.flags import FLAGS
+from disttest_operator.core.api.model import Defaults, Timeouts
 
 TIMEOUTS = ("queue-seconds", "join-seconds", "case-seconds", "run-seconds")
 OF_THE_OPERATOR = {flag.name: flag for flag in FLAGS if flag.name in {"runner-image", "gpu-resource", *TIMEOUTS}}

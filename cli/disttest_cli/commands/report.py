@@ -5,14 +5,14 @@ from importlib import resources
 
 import click
 
-from disttest_cli import options
+from disttest_cli.commands import options
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
 from disttest_cli.kube import stored
-from disttest_cli.screen import outputs, rendering, terminal
-from disttest_cli.screen.outputs import Output
-from disttest_contract import harmless
+from disttest_cli.views import outputs, terminal
+from disttest_cli.views.outputs import Output
+from disttest_contract.text import escaping
 
 EXAMPLES = """\b
 Examples:
@@ -30,7 +30,7 @@ Examples:
     "--output",
     "wanted",
     multiple=True,
-    metavar=f"{'|'.join(rendering.FORMATS)}[=FILE]",
+    metavar=f"{'|'.join(outputs.FORMATS)}[=FILE]",
     help="Output format, and where it goes if not to standard output; repeatable. Default: text.",
 )
 @click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of an attempt in place of the last one.")
@@ -62,7 +62,7 @@ def command(  # an argument for each option
     if schema:
         _print_schema()
         return 0
-    chosen = outputs.parse(wanted, rendering.FORMATS, default=rendering.TEXT)
+    chosen = outputs.parse(wanted, outputs.FORMATS, default=outputs.TEXT)
     limit = _limit(limit_bytes, chosen)
     if filename is not None:
         subject = _from_file(filename, name, attempt)
@@ -70,11 +70,11 @@ def command(  # an argument for each option
         subject = _from_cluster(name, namespace, context=context, kubeconfig=kubeconfig, attempt=attempt or 0)
     else:
         raise UsageError("name a run, or a report's file with -f; `disttest list` shows the runs")
-    texts = [(output, rendering.render(subject, output.format, limit_bytes=limit)) for output in chosen]
+    texts = [(output, outputs.render_report(subject, output.format, limit_bytes=limit)) for output in chosen]
     for output, text in texts:
         _deliver(output, text)
     if all(output.path for output in chosen):
-        terminal.console().print("\n".join(harmless.line(f"{one.format}: {one.path}") for one in chosen))
+        terminal.console().print("\n".join(escaping.line(f"{one.format}: {one.path}") for one in chosen))
     return 0
 
 
@@ -93,16 +93,16 @@ def _from_file(filename: str, name: str | None, attempt: int | None) -> Subject:
 
 
 def _from_cluster(name: str, namespace: str, *, context: str, kubeconfig: str, attempt: int) -> Subject:
-    from disttest_cli.kube import connecting  # noqa: PLC0415  # files are read without a Kubernetes client
+    from disttest_cli.kube import connect  # noqa: PLC0415  # files are read without a Kubernetes client
 
-    server = connecting.connect(kubeconfig=kubeconfig, context=context)
+    server = connect.connect(kubeconfig=kubeconfig, context=context)
     return stored.find(server, namespace or server.namespace, name, attempt=attempt)
 
 
 def _deliver(output: Output, text: str) -> None:
     if output.path:
         outputs.write(output.path, text)
-    elif output.format == rendering.TEXT and sys.stdout.isatty():
+    elif output.format == outputs.TEXT and sys.stdout.isatty():
         console = terminal.console()
         for line in text.splitlines():
             console.print(terminal.coloured(line))

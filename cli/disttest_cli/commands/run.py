@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from disttest_cli import lazy, manifests, options
+from disttest_cli import lazy
+from disttest_cli.commands import options
 from disttest_cli.errors import NotInstalledError, UsageError
-from disttest_cli.local import local_plans, made_tests, run_request
+from disttest_cli.input import manifests
+from disttest_cli.local import local_plans, run_request
 from disttest_cli.local.local_plans import Places
-from disttest_cli.local.made_tests import Folder
-from disttest_cli.local.run_request import Request
-from disttest_contract.plan import UPSTREAM_ROOT
-from disttest_operator.core.model import Backend, DistTest
-from disttest_runner import gpus
+from disttest_cli.local.run_request import Folder, Request
+from disttest_contract.gang.plan import UPSTREAM_ROOT
+from disttest_operator.core.api.model import Backend, DistTest
+from disttest_runner.agent import accelerator
 
 if TYPE_CHECKING:
     from disttest_cli.local import local_runs
@@ -55,7 +56,7 @@ Examples:
     "--ranks",
     type=click.IntRange(1, 128),
     metavar="N",
-    help=f"Ranks in all. Default: one for each GPU; without GPUs {made_tests.RANKS_ON_CPU}.",
+    help=f"Ranks in all. Default: one for each GPU; without GPUs {run_request.RANKS_ON_CPU}.",
 )
 @click.option(
     "--nodes",
@@ -108,8 +109,8 @@ Examples:
     type=options.SECONDS,
     metavar="SECONDS",
     help="Timeout of each case in seconds. A case that takes longer is diagnosed and reported as hung, and the next "
-    f"one runs. Default: {made_tests.CASE_SECONDS}, or {made_tests.COMPILING_CASE_SECONDS} with the suites "
-    f"{' and '.join(sorted(made_tests.COMPILING))}; with -f timeouts.caseSeconds of the file.",
+    f"one runs. Default: {run_request.CASE_SECONDS}, or {run_request.COMPILING_CASE_SECONDS} with the suites "
+    f"{' and '.join(sorted(run_request.COMPILING))}; with -f timeouts.caseSeconds of the file.",
 )
 @click.option(
     "--files",
@@ -174,8 +175,8 @@ def _tests(request: Request, root: Path, artifacts: str) -> tuple[tuple[DistTest
             folders=_folders(request.files), config_maps=documents.config_maps, root=root, artifacts=artifacts
         )
         return local_plans.of_file(documents, request), places
-    shape = made_tests.shape(request, len(gpus.look().products))
-    made = made_tests.make(request, shape)
+    shape = run_request.shape(request, len(accelerator.look().products))
+    made = run_request.make_test(request, shape)
     print(f"{made.test.name}: {shape.described()}", flush=True)
     return (made.test,), Places(folders=made.folders, root=root, artifacts=artifacts)
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from disttest_contract.gang.plan import LOCAL_UID
 from disttest_contract.outcomes import Reason
-from disttest_contract.plan import LOCAL_UID
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 
 READ_FAILURES = "Read the failures below, then `disttest logs --failed`."
 SAME_ELSEWHERE = (

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from disttest_contract import thresholds
-from disttest_contract.measurement import Measurement
-from disttest_contract.report import Report
-from disttest_contract.thresholds import Standing, Threshold
-from disttest_contract.units import BYTES, BYTES_PER_SECOND
+from disttest_contract.results import thresholds
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import Report
+from disttest_contract.results.thresholds import Standing, Threshold
+from disttest_contract.text.formatting import BYTES, BYTES_PER_SECOND
 
 COLUMNS = ("BANDWIDTH", "TYPE", "SIZE", "TIME", "ALGORITHM", "BUS", "WRONG", "SLOWEST RANK")
 THRESHOLD = "THRESHOLD"  # behind BUS, where there are any

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disttest_cli.formats import names, plain, standing, telling
-from disttest_cli.formats.standing import Notice
+from disttest_cli.formats import case_names, case_text, plain, test_status
 from disttest_cli.formats.subject import Subject
-from disttest_contract import harmless
-from disttest_contract.case_result import CaseResult, Earlier
+from disttest_cli.formats.test_status import Notice
 from disttest_contract.outcomes import BAD, Outcome, Verdict
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.case_result import CaseResult, Earlier
+from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.text import escaping
 
 SPEC_VERSION = "1.0.0"  # as the examples of the specification have it; its text is a draft still
 TOOL = "disttest"
@@ -41,12 +41,12 @@ def render(subject: Subject) -> str:
 
 def document(subject: Subject) -> Json:
     report = subject.report
-    limit_bytes = telling.body_limit(sum(suite.counts.bad for suite in report.suites) + len(report.interrupted))
+    limit_bytes = case_text.body_limit(sum(suite.counts.bad for suite in report.suites) + len(report.interrupted))
     tests = [_test(report, suite, case, limit_bytes) for suite in report.suites for case in suite.cases]
     for suite in report.suites:
-        notices = standing.of_left_out(suite), standing.of_suite(suite)
+        notices = test_status.of_left_out(suite), test_status.of_suite(suite)
         tests += [_notice(report, notice, suite.name) for notice in notices if notice]
-    if notice := standing.of_run(report):
+    if notice := test_status.of_run(report):
         tests.append(_notice(report, notice, TOOL))
     found: Json = {"reportFormat": "CTRF", "specVersion": SPEC_VERSION}
     found["reportId"] = _id("report", report.uid, str(report.attempt))
@@ -87,7 +87,7 @@ def _summary(report: Report, tests: Sequence[Json]) -> Json:
 
 
 def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int) -> Json:
-    known = names.split(case.id)
+    known = case_names.split(case.id)
     status = OTHER if case.is_excused or case.is_interrupted else STATUS[case.outcome]
     test: Json = {
         "id": _id("case", suite.name, case.id),
@@ -95,14 +95,14 @@ def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int
         "status": status,
         "duration": plain.milliseconds(case.seconds),
         **_when(report, case),
-        "suite": [part for part in (names.suite_name(suite.name), known.file, *known.classes) if part],
+        "suite": [part for part in (case_names.suite_name(suite.name), known.file, *known.classes) if part],
         "rawStatus": case.ending,
         "filePath": known.file,
     }
     if case.outcome is not Outcome.PASSED:
-        test["message"] = telling.case_title(case)
+        test["message"] = case_text.case_title(case)
     if case.outcome in BAD or case.is_interrupted:
-        test["trace"] = telling.case_body(case, limit_bytes)
+        test["trace"] = case_text.case_body(case, limit_bytes)
     if case.earlier:
         test |= _tries(case, limit_bytes)
     test["extra"] = _extra(case)
@@ -128,8 +128,8 @@ def _try(number: int, one: Earlier, limit_bytes: int) -> Json:
         "attempt": number,
         "status": STATUS[one.outcome],
         "duration": plain.milliseconds(one.seconds),
-        "message": telling.title(one.message, one.outcome.value),
-        "trace": plain.block(telling.earlier_body(number, one), limit_bytes),
+        "message": case_text.title(one.message, one.outcome.value),
+        "trace": plain.block(case_text.earlier_body(number, one), limit_bytes),
     }
 
 
@@ -152,12 +152,12 @@ def _notice(report: Report, notice: Notice, suite: str) -> Json:
     return {
         "id": _id("notice", suite, notice.name),
         "name": notice.name,
-        "status": "failed" if notice.is_bad else "other" if notice.name == standing.LEFT_OUT else "passed",
+        "status": "failed" if notice.is_bad else "other" if notice.name == test_status.LEFT_OUT else "passed",
         "duration": 0,
         "start": plain.milliseconds(report.started),
         "stop": plain.milliseconds(report.started),
-        "suite": [names.suite_name(suite)],
-        "message": standing.sentence(notice),
+        "suite": [case_names.suite_name(suite)],
+        "message": test_status.sentence(notice),
         "rawStatus": verdict,
         "extra": {"reason": notice.reason.value},
     }
@@ -202,4 +202,4 @@ def _filled(values: Json, keep: frozenset[str] = frozenset()) -> Json:
 
 def _id(*parts: str) -> str:
     """The same in every run: what a case is called, and nothing else."""
-    return str(uuid.uuid5(SPACE, harmless.block("\n".join(parts))))
+    return str(uuid.uuid5(SPACE, escaping.block("\n".join(parts))))

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
-from disttest_cli.formats import names, plain, standing, telling
-from disttest_cli.formats.standing import Notice, Standing
+from disttest_cli.formats import case_names, case_text, plain, test_status
 from disttest_cli.formats.subject import Subject
-from disttest_contract import ranks
-from disttest_contract.case_result import CaseResult
+from disttest_cli.formats.test_status import Notice, Standing
 from disttest_contract.outcomes import BAD, Outcome
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.text import formatting
 
 RUN_SUITE = "disttest"  # where the run itself speaks
 EXPECTED_FAILURE = "pytest.xfail"  # as pytest calls it
@@ -33,15 +33,15 @@ class Names:
 
 def render(subject: Subject) -> str:
     report = subject.report
-    limit_bytes = telling.body_limit(
+    limit_bytes = case_text.body_limit(
         sum(len(suite.cases) for suite in report.suites if suite.counts.bad) + len(report.interrupted)
     )
     taken = Names(Counter())
-    root = ET.Element("testsuites", name=names.suite_name(f"{report.namespace}/{report.name}"))
+    root = ET.Element("testsuites", name=case_names.suite_name(f"{report.namespace}/{report.name}"))
     _stamp(root, report.started)
     for place, suite in enumerate(report.suites):
         root.append(_suite(report, suite, place, taken, limit_bytes))
-    if notice := standing.of_run(report):
+    if notice := test_status.of_run(report):
         root.append(_run(report, notice))
     _sum_up(root, list(root), report.finished - report.started)
     ET.indent(root)
@@ -51,13 +51,13 @@ def render(subject: Subject) -> str:
 
 
 def _suite(report: Report, suite: SuiteResult, place: int, taken: Names, limit_bytes: int) -> ET.Element:
-    element = _new_suite(report, names.suite_name(suite.name), _started(report, suite))
+    element = _new_suite(report, case_names.suite_name(suite.name), _started(report, suite))
     element.set("id", str(place))
     details = {"verdict": suite.verdict.value, "reason": suite.reason.value, "message": suite.message}
     _add_properties(element, _facts(report) | {f"suite.{key}": value for key, value in details.items()})
     cases = [_case(suite, case, taken, limit_bytes) for case in suite.cases]
-    notices = standing.of_left_out(suite), standing.of_suite(suite)
-    cases += [_notice(names.suite_name(suite.name), notice, taken) for notice in notices if notice]
+    notices = test_status.of_left_out(suite), test_status.of_suite(suite)
+    cases += [_notice(case_names.suite_name(suite.name), notice, taken) for notice in notices if notice]
     element.extend(cases)
     _sum_up(element, cases, suite.seconds)
     return element
@@ -110,19 +110,21 @@ def _sum_up(element: ET.Element, parts: Sequence[ET.Element], seconds: float) ->
 
 
 def _case(suite: SuiteResult, case: CaseResult, taken: Names, limit_bytes: int) -> ET.Element:
-    known = names.split(case.id)
-    class_name = names.class_name(suite.name, known)
+    known = case_names.split(case.id)
+    class_name = case_names.class_name(suite.name, known)
     element = _new_case(class_name, taken.own(class_name, known.name), case.seconds)
     if known.file:
         element.set("file", known.file)
     _add_properties(element, _marks(case))
-    match standing.of_case(case):
+    match test_status.of_case(case):
         case Standing.FAILURE | Standing.ERROR as bad:
             tag = "failure" if bad is Standing.FAILURE else "error"
-            text = telling.case_body(replace(case, logs={}), limit_bytes)
-            _add(element, tag, telling.case_title(case), kind=case.ending, text=text)
+            text = case_text.case_body(replace(case, logs={}), limit_bytes)
+            _add(element, tag, case_text.case_title(case), kind=case.ending, text=text)
             if case.logs:
-                ET.SubElement(element, "system-err").text = plain.block("\n\n".join(telling.logs_of(case)), limit_bytes)
+                ET.SubElement(element, "system-err").text = plain.block(
+                    "\n\n".join(case_text.logs_of(case)), limit_bytes
+                )
         case Standing.SKIPPED:
             message = _why_skipped(case)
             kind = EXPECTED_FAILURE if case.outcome is Outcome.XFAILED else case.outcome.value
@@ -138,13 +140,13 @@ def _new_case(class_name: str, name: str, seconds: float) -> ET.Element:
 
 def _why_skipped(case: CaseResult) -> str:
     if case.is_excused:
-        return f"in quarantine, {telling.ending(case)}: {telling.title(case.message, 'nothing more is known')}"
+        return f"in quarantine, {case_text.ending(case)}: {case_text.title(case.message, 'nothing more is known')}"
     words = {Outcome.NOT_RUN: "not run", Outcome.XFAILED: "failed as expected"}.get(case.outcome, "skipped")
-    return telling.title(case.message, words) if case.outcome is Outcome.SKIPPED else _with(words, case.message)
+    return case_text.title(case.message, words) if case.outcome is Outcome.SKIPPED else _with(words, case.message)
 
 
 def _with(words: str, message: str) -> str:
-    return f"{words}: {telling.title(message, '')}" if message.strip() else words
+    return f"{words}: {case_text.title(message, '')}" if message.strip() else words
 
 
 def _add_earlier(element: ET.Element, case: CaseResult, limit_bytes: int) -> None:
@@ -152,22 +154,22 @@ def _add_earlier(element: ET.Element, case: CaseResult, limit_bytes: int) -> Non
     for number, one in enumerate(case.earlier, start=1):
         if one.outcome in BAD:
             tag = "flakyFailure" if one.outcome is Outcome.FAILED else "flakyError"
-            text = plain.block(telling.earlier_body(number, one), limit_bytes)
-            _add(element, tag, telling.title(one.message, one.outcome.value), kind=one.outcome.value, text=text)
+            text = plain.block(case_text.earlier_body(number, one), limit_bytes)
+            _add(element, tag, case_text.title(one.message, one.outcome.value), kind=one.outcome.value, text=text)
 
 
 def _notice(class_name: str, notice: Notice, taken: Names) -> ET.Element:
     element = _new_case(class_name, taken.own(class_name, notice.name), 0.0)
-    sentence = standing.sentence(notice)
+    sentence = test_status.sentence(notice)
     if notice.is_bad:
         _add(element, "error", sentence, kind=notice.reason.value, text=_body(sentence, notice.message))
-    elif notice.name == standing.LEFT_OUT:
+    elif notice.name == test_status.LEFT_OUT:
         _add(element, "skipped", notice.message, kind=notice.name, text=notice.message)
     return element
 
 
 def _body(sentence: str, message: str) -> str:
-    text = plain.block(message.strip(), telling.LARGEST_BODY_BYTES)
+    text = plain.block(message.strip(), case_text.LARGEST_BODY_BYTES)
     return f"{sentence}\n\n{text}" if "\n" in text else sentence
 
 
@@ -200,8 +202,8 @@ def _marks(case: CaseResult) -> dict[str, str]:
         return {}
     return {
         "outcome": case.outcome.value,
-        "rank": ranks.show(case.ranks),
-        "node": plain.listed(case.nodes, telling.MOST_NODES),
+        "rank": formatting.show_ranks(case.ranks),
+        "node": plain.listed(case.nodes, case_text.MOST_NODES),
         "flaky": "true" if case.is_flaky else "",
         "quarantined": "true" if case.quarantined else "",
     }

@@ -1,13 +1,51 @@
 """Markdown for GitHub's job summaries and comments, never larger than it is let to be. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats import bandwidth, environment, gfm, plain, standing, telling
+from disttest_cli.formats import bandwidth, case_text, gfm, plain, test_status
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult
 from disttest_contract.outcomes import Counts, Outcome, Verdict
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import Report, SuiteResult
+
+MOST_NODES = 16  # by name
+MOST_VALUES = 8  # of one fact
+FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
+    ("GPUs", lambda one: _gpus(one.gpus)),
+    ("driver", lambda one: one.driver),
+    ("CUDA error", lambda one: one.cuda_error),
+    ("kernel", lambda one: one.kernel),
+)
+
+
+def environment_facts(report: Report) -> list[tuple[str, str]]:
+    """Name and value of what is known."""
+    versions = ", ".join(f"{name} {version}" for name, version in list(report.versions.items())[: 2 * MOST_NODES])
+    known = [("nodes", plain.listed(report.node_names, MOST_NODES)), ("versions", versions)]
+    known += [(name, _by_node(report.preflight, read)) for name, read in FACTS]
+    return [(name, value) for name, value in known if value]
+
+
+def _by_node(nodes: Sequence[NodeFacts], read: Callable[[NodeFacts], str]) -> str:
+    values: dict[str, list[str]] = {}
+    for one in nodes:
+        values.setdefault(read(one), []).append(one.node_name)
+    if len(values) <= 1:
+        return next(iter(values), "")
+    shown = [f"{value or 'unknown'} on {plain.listed(names, MOST_NODES)}" for value, names in values.items()]
+    return "; ".join(shown[:MOST_VALUES]) + (
+        f"; and {len(shown) - MOST_VALUES} more" if len(shown) > MOST_VALUES else ""
+    )
+
+
+def _gpus(products: Sequence[str]) -> str:
+    kinds: dict[str, int] = {}
+    for product in products:
+        kinds[product] = kinds.get(product, 0) + 1
+    return ", ".join(f"{count} x {product}" for product, count in kinds.items())
+
 
 SUMMARY_BYTES = 1024 << 10  # GitHub takes no more from one step
 MARGIN_BYTES = 8 << 10  # of that, for what else the step may write
@@ -121,8 +159,8 @@ def _suites(report: Report) -> str:
     head = ("Suite", "Verdict", "Cases", "Passed", "Failed", "Not run", "Seconds")
     text = f"\n## Suites\n\n{gfm.table(head, rows, numbers=frozenset(range(2, 7)))}"
     for suite in report.suites[:SUITES]:
-        if notice := standing.of_suite(suite):
-            text += f"\n- {gfm.code(suite.name)}: {gfm.code(standing.sentence(notice), MESSAGE_BYTES)}\n"
+        if notice := test_status.of_suite(suite):
+            text += f"\n- {gfm.code(suite.name)}: {gfm.code(test_status.sentence(notice), MESSAGE_BYTES)}\n"
     return text
 
 
@@ -150,7 +188,7 @@ def _attempts(subject: Subject) -> str:
 
 def _failures(report: Report, room_bytes: int) -> str:
     """As many as there is room for: first with details, then by name, then by number."""
-    failures, count = report.failures, sum(map(standing.red, report.suites))
+    failures, count = report.failures, sum(map(test_status.red, report.suites))
     if not count:
         return ""
     title = f"\n## Failures ({count})\n\n"
@@ -167,7 +205,7 @@ def _failures(report: Report, room_bytes: int) -> str:
         parts.append(text)
     shown = len(parts) - 1
     for suite, case in failures[shown:]:
-        line = f"- {gfm.code(f'{suite}: {case.id}')}: {gfm.code(telling.ending(case))}\n"
+        line = f"- {gfm.code(f'{suite}: {case.id}')}: {gfm.code(case_text.ending(case))}\n"
         if gfm.size(line) > room_bytes:
             break
         room_bytes -= gfm.size(line)
@@ -180,15 +218,15 @@ def _failures(report: Report, room_bytes: int) -> str:
 
 
 def _details(suite: str, case: CaseResult, limit_bytes: int) -> str:
-    summary = f"{gfm.html_code(f'{suite}: {case.id}')} {gfm.html_code(telling.ending(case))}"
-    return gfm.details(summary, gfm.block(telling.case_body(case, limit_bytes), limit_bytes))
+    summary = f"{gfm.html_code(f'{suite}: {case.id}')} {gfm.html_code(case_text.ending(case))}"
+    return gfm.details(summary, gfm.block(case_text.case_body(case, limit_bytes), limit_bytes))
 
 
 def _flaky(report: Report) -> str:
     cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
     lines = [
         f"- {gfm.code(f'{suite}: {case.id}')}: passed at try {len(case.earlier) + 1}; "
-        f"first {gfm.code(telling.title(case.earlier[0].message, case.earlier[0].outcome.value), MESSAGE_BYTES)}\n"
+        f"first {gfm.code(case_text.title(case.earlier[0].message, case.earlier[0].outcome.value), MESSAGE_BYTES)}\n"
         for suite, case in cases[:LISTED]
     ]
     return _list(f"Flaky ({len(cases)})", lines, len(cases))
@@ -197,7 +235,7 @@ def _flaky(report: Report) -> str:
 def _quarantined(report: Report) -> str:
     cases = report.excused
     lines = [
-        f"- {gfm.code(f'{suite}: {case.id}')}: {gfm.code(telling.ending(case))}\n" for suite, case in cases[:LISTED]
+        f"- {gfm.code(f'{suite}: {case.id}')}: {gfm.code(case_text.ending(case))}\n" for suite, case in cases[:LISTED]
     ]
     return _list(f"In quarantine ({len(cases)})", lines, len(cases))
 
@@ -227,5 +265,5 @@ def _number(text: str) -> str:
 
 
 def _environment(report: Report) -> str:
-    lines = [f"- {name}: {gfm.code(value, MESSAGE_BYTES)}\n" for name, value in environment.facts(report)]
+    lines = [f"- {name}: {gfm.code(value, MESSAGE_BYTES)}\n" for name, value in environment_facts(report)]
     return "".join(["\n## Environment\n\n", *lines]) if lines else ""

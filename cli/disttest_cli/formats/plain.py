@@ -4,19 +4,20 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from disttest_contract import harmless, limits
+from disttest_contract import limits
+from disttest_contract.text import escaping
 
 MOST_SECONDS = 1e11  # of a time or duration: the year 5138
 
 
 def one_line(text: str, limit_bytes: int = limits.MESSAGE_BYTES) -> str:
     """All of it in one line."""
-    return limits.cut(harmless.line(text[: 4 * limit_bytes]), limit_bytes)
+    return limits.cut(escaping.line(text[: 4 * limit_bytes]), limit_bytes)
 
 
 def block(text: str, limit_bytes: int) -> str:
     """Of several lines."""
-    return limits.cut(harmless.block(text[: limit_bytes + 1]), limit_bytes)
+    return limits.cut(escaping.block(text[: limit_bytes + 1]), limit_bytes)
 
 
 def seconds(value: float | None) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

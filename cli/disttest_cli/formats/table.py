@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from disttest_cli.formats import bandwidth, telling
-from disttest_contract import harmless, limits
+from disttest_cli.formats import bandwidth, case_text
+from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult
+from disttest_contract.results.thresholds import Threshold
+from disttest_contract.text import escaping
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
 QUARANTINED = "QUARANTINED"  # behind FAILED, where there are such cases
@@ -36,7 +37,7 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     failures = report.failures
     for suite_name, case in failures[:MAX_FAILURES]:
         lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
-        lines += _indented("\n".join(telling.logs_of(case)))
+        lines += _indented("\n".join(case_text.logs_of(case)))
     if len(failures) > MAX_FAILURES:
         lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
     lines += _flaky(report)
@@ -46,7 +47,7 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
         lines += ["", f"left out of the report for its size: {report.trimmed}"]
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
-    return "\n".join(map(harmless.exact_line, lines)) + "\n"
+    return "\n".join(map(escaping.exact_line, lines)) + "\n"
 
 
 def _rows(report: Report) -> list[tuple[str, ...]]:

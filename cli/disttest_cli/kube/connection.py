@@ -21,7 +21,7 @@ from disttest_cli import lazy
 from disttest_cli.kube import kubeconfig as kubeconfigs
 from disttest_cli.kube.credentials import Credential, CredentialsError
 from disttest_cli.kube.kubeconfig import InvalidKubeconfigError, Target
-from disttest_operator.core.model import Manifest
+from disttest_operator.core.api.model import Manifest
 
 if TYPE_CHECKING:
     import urllib3

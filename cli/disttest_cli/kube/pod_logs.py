@@ -4,12 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import resources, runs
-from disttest_cli.kube.cluster import Body, BusyError, Cluster, LostError, RefusedError
+from disttest_cli.kube import fields, resources, runs
+from disttest_cli.kube.client import Body, BusyError, Cluster, LostError, RefusedError
+from disttest_cli.kube.log_lines import Keep, Output, chosen
 from disttest_cli.kube.waiting import PAUSE_SECONDS, Clock, Say
-from disttest_cli.words import lenient
-from disttest_cli.words.logs import Keep, Output, chosen
-from disttest_operator.core import naming
+from disttest_operator.core.api import naming
 
 OPTIONS = {"container": naming.CONTAINER}
 STARTING = "waiting to start"  # in the API server's words about a container without a log
@@ -32,20 +31,20 @@ class Gang:
             raise UsageError(
                 f"attempt {self.attempt} of {self.run} has no pod of node index {node} any more; there: {there}"
             )
-        return max(found, key=lambda pod: lenient.text(lenient.metadata(pod).get("creationTimestamp")))
+        return max(found, key=lambda pod: fields.text(fields.metadata(pod).get("creationTimestamp")))
 
 
 def find(server: Cluster, body: Body, attempt: int | None) -> Gang:
     """Of the attempt that is named; else of the newest that has pods, else of the one that the status speaks of."""
-    status = lenient.status(body)
-    newest = lenient.count(status.get("attempt"))
+    status = fields.status(body)
+    newest = fields.count(status.get("attempt"))
     if attempt and newest and attempt > newest:
-        raise UsageError(f"{lenient.name(body)} has no attempt {attempt}: {newest} is the newest")
+        raise UsageError(f"{fields.name(body)} has no attempt {attempt}: {newest} is the newest")
     wanted = attempt or newest
     pods = runs.pods(server, body, wanted or None)
     number = wanted or max(map(runs.attempt_of, pods), default=1)
     gang = tuple(pod for pod in pods if runs.attempt_of(pod) == number)
-    return Gang(run=lenient.name(body), attempt=number, pods=gang)
+    return Gang(run=fields.name(body), attempt=number, pods=gang)
 
 
 def wait_for(server: Cluster, body: Body, attempt: int | None, clock: Clock, say: Say) -> Gang:
@@ -53,13 +52,13 @@ def wait_for(server: Cluster, body: Body, attempt: int | None, clock: Clock, say
     is_told = False
     while True:
         gang = find(server, body, attempt)
-        if gang.pods or lenient.status(body).get("verdict"):
+        if gang.pods or fields.status(body).get("verdict"):
             return gang
         if not is_told:
             say(f"{gang.run} has no pods yet; waiting for them")
         is_told = True
         clock.sleep(PAUSE_SECONDS)
-        namespace = lenient.text(lenient.metadata(body).get("namespace"))
+        namespace = fields.text(fields.metadata(body).get("namespace"))
         body = server.get(resources.RUNS, namespace, gang.run) or _deleted(gang.run)
 
 
@@ -96,7 +95,7 @@ class Logs:
     _read: dict[str, list[bytes]] = field(default_factory=dict)
 
     def lines(self, pod: Body, keep: Keep, tail: int | None) -> Iterable[bytes]:
-        name = lenient.name(pod)
+        name = fields.name(pod)
         if name not in self._read:
             self._read[name] = list(self.server.log(_namespace(pod), name, OPTIONS))
         return chosen(self._read[name], keep, tail)
@@ -106,7 +105,7 @@ def _log(server: Cluster, pod: Body, clock: Clock, *, follow: bool = False) -> I
     """Waits for a container that is being made."""
     while True:
         try:
-            yield from server.log(_namespace(pod), lenient.name(pod), OPTIONS, follow=follow)
+            yield from server.log(_namespace(pod), fields.name(pod), OPTIONS, follow=follow)
         except RefusedError as error:
             if STARTING not in str(error) or _is_over(server, pod):
                 raise
@@ -117,12 +116,12 @@ def _log(server: Cluster, pod: Body, clock: Clock, *, follow: bool = False) -> I
 
 def _is_over(server: Cluster, pod: Body) -> bool:
     """Also when it cannot be asked for: there is nothing to follow then."""
-    there = server.get(resources.PODS, _namespace(pod), lenient.name(pod))
-    return there is None or lenient.status(there).get("phase") in OVER
+    there = server.get(resources.PODS, _namespace(pod), fields.name(pod))
+    return there is None or fields.status(there).get("phase") in OVER
 
 
 def _namespace(pod: Body) -> str:
-    return lenient.text(lenient.metadata(pod).get("namespace"))
+    return fields.text(fields.metadata(pod).get("namespace"))
 
 
 def _deleted(name: str) -> Body:

@@ -4,13 +4,12 @@ import difflib
 from collections.abc import Sequence
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import connecting, resources, runs, stored
-from disttest_cli.kube.cluster import Body, Cluster
-from disttest_cli.words import lenient, nights
-from disttest_cli.words.nights import Night, Series
-from disttest_contract import harmless
-from disttest_contract.report import Report
-from disttest_operator.core import schema
+from disttest_cli.kube import connect, fields, nights, resources, runs, stored
+from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.kube.nights import Night, Series
+from disttest_contract.results.report import Report
+from disttest_contract.text import escaping
+from disttest_operator.core.api import schema
 
 FIRST_SERIES = "a series begins when the first run with its name in `spec.series` has its verdict"
 KIND = "disttestseries.disttest.dev"  # as -o name writes it
@@ -26,7 +25,7 @@ def report(server: Cluster, namespace: str, reference: str) -> Report:
     name = runs.bare_name(reference)
     if not schema.matches(runs.NAME, name):
         raise UsageError(
-            f"{harmless.line(reference)!r} is neither a run, a night nor a file: runs are in `disttest list -n "
+            f"{escaping.line(reference)!r} is neither a run, a night nor a file: runs are in `disttest list -n "
             f"{namespace}`, nights are SERIES@{nights.NEWEST}, files have a slash or end in .json or .json.gz"
         )
     return stored.find(server, namespace, name).report
@@ -71,11 +70,11 @@ def series(server: Cluster, namespace: str, name: str) -> Series:
     bare = name.removeprefix(f"{KIND}/")
     if not schema.matches(runs.NAME, bare):
         raise UsageError(
-            f"{harmless.line(name)!r} is no name of a series: `disttest history -n {namespace}` shows them"
+            f"{escaping.line(name)!r} is no name of a series: `disttest history -n {namespace}` shows them"
         )
-    with connecting.explaining():
+    with connect.explaining():
         body = server.get(resources.SERIES, namespace, bare)
-        known = [] if body else [lenient.name(one) for one in server.list(resources.SERIES, namespace)]
+        known = [] if body else [fields.name(one) for one in server.list(resources.SERIES, namespace)]
     if body is None:
         raise UsageError(f"no series {bare!r} in namespace {namespace}; {_advice(bare, known)}")
     return nights.read(body)
@@ -83,9 +82,9 @@ def series(server: Cluster, namespace: str, name: str) -> Series:
 
 def every_series(server: Cluster, namespace: str) -> list[Body]:
     """Of a namespace or, if it is empty, of all; by name."""
-    with connecting.explaining():
+    with connect.explaining():
         bodies = server.list(resources.SERIES, namespace)
-    return sorted(bodies, key=lambda body: (lenient.text(lenient.metadata(body).get("namespace")), lenient.name(body)))
+    return sorted(bodies, key=lambda body: (fields.text(fields.metadata(body).get("namespace")), fields.name(body)))
 
 
 def _advice(name: str, known: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from disttest_operator.core.model import GROUP, VERSION
+from disttest_operator.core.api.model import GROUP, VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,11 @@ PODS = Resource("", "v1", "pods")
 NAMESPACES = Resource("", "v1", "namespaces")
 QUOTAS = Resource("", "v1", "resourcequotas")
 LIMIT_RANGES = Resource("", "v1", "limitranges")
-JOBS = Resource("batch", "v1", "jobs")
-CRON_NAMESPACES = Resource("", "v1", "namespaces")
-QUOTAS = Resource("", "v1", "resourcequotas")
-LIMIT_RANGES = Resource("", "v1", "limitranges")
-JOBS = Resource("batch", "v1", "cronjobs")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
 CUSTOM_RESOURCES = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
+
+
+def follow_with(namespace: str, name: str) -> str:
+    return f"kubectl wait -n {namespace} --for=condition=Finished --timeout=-1s disttest/{name}"

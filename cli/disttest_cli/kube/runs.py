@@ -5,11 +5,10 @@ import difflib
 from collections.abc import Callable
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import resources
-from disttest_cli.kube.cluster import Body, Cluster, ClusterError, RefusedError
-from disttest_cli.words import lenient
-from disttest_operator.core import naming, schema
-from disttest_operator.core.spec_schema import RANKS_WITHOUT_GPUS
+from disttest_cli.kube import fields, resources
+from disttest_cli.kube.client import Body, Cluster, ClusterError, RefusedError
+from disttest_operator.core.api import naming, schema
+from disttest_operator.core.api.spec_schema import RANKS_WITHOUT_GPUS
 
 KINDS = ("disttest.disttest.dev", "disttests.disttest.dev", "disttests", "disttest", "dt")  # as kubectl writes names
 NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # what an object may be called, and no path
@@ -32,7 +31,7 @@ def find(server: Cluster, namespace: str, name: str) -> Body:
     if body is not None:
         return body
     with contextlib.suppress(ClusterError):
-        there = [lenient.name(body) for body in server.list(resources.RUNS, namespace)]
+        there = [fields.name(body) for body in server.list(resources.RUNS, namespace)]
         if similar := difflib.get_close_matches(name, there, n=3):
             raise UsageError(
                 f"no DistTest {name!r} in namespace {namespace}; did you mean {', '.join(map(repr, similar))}?"
@@ -42,38 +41,38 @@ def find(server: Cluster, namespace: str, name: str) -> Body:
 
 def pods(server: Cluster, body: Body, attempt: int | None = None) -> list[Body]:
     """Of a run, in the order of their node indexes; of one attempt, if it is named."""
-    metadata = lenient.metadata(body)
+    metadata = fields.metadata(body)
     selector = f"{naming.LABEL_UID}={metadata.get('uid')}"
     if attempt is not None:
         selector += f",{naming.LABEL_ATTEMPT}={attempt}"
-    found = server.list(resources.PODS, lenient.text(metadata.get("namespace")), label_selector=selector)
-    return sorted(found, key=lambda pod: (attempt_of(pod), node_index(pod), lenient.name(pod)))
+    found = server.list(resources.PODS, fields.text(metadata.get("namespace")), label_selector=selector)
+    return sorted(found, key=lambda pod: (attempt_of(pod), node_index(pod), fields.name(pod)))
 
 
 def attempt_of(pod: Body) -> int:
-    return _whole(lenient.mapping(lenient.metadata(pod).get("labels")).get(naming.LABEL_ATTEMPT))
+    return _whole(fields.mapping(fields.metadata(pod).get("labels")).get(naming.LABEL_ATTEMPT))
 
 
 def node_index(pod: Body) -> int:
-    metadata = lenient.metadata(pod)
-    marks = {**lenient.mapping(metadata.get("labels")), **lenient.mapping(metadata.get("annotations"))}
+    metadata = fields.metadata(pod)
+    marks = {**fields.mapping(metadata.get("labels")), **fields.mapping(metadata.get("annotations"))}
     return _whole(marks.get(INDEX))
 
 
 def ranks_per_node(body: Body) -> int:
-    spec = lenient.spec(body)
+    spec = fields.spec(body)
     gpus = spec.get("gpusPerNode")
-    given = lenient.count(spec.get("ranksPerNode")) or (GPUS_PER_NODE if gpus is None else lenient.count(gpus))
+    given = fields.count(spec.get("ranksPerNode")) or (GPUS_PER_NODE if gpus is None else fields.count(gpus))
     return given or RANKS_WITHOUT_GPUS
 
 
 def nodes(body: Body) -> int:
-    return lenient.count(lenient.spec(body).get("nodes")) or 1
+    return fields.count(fields.spec(body).get("nodes")) or 1
 
 
 def backend(body: Body) -> str:
-    spec = lenient.spec(body)
-    return lenient.text(spec.get("backend")) or ("gloo" if spec.get("gpusPerNode") == 0 else "nccl")
+    spec = fields.spec(body)
+    return fields.text(spec.get("backend")) or ("gloo" if spec.get("gpusPerNode") == 0 else "nccl")
 
 
 def if_allowed(ask: Callable[[], list[Body]]) -> tuple[list[Body], str]:

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from disttest_cli import files
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
-from disttest_cli.kube import resources, waiting
-from disttest_contract import harmless, limits
-from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
+from disttest_cli.input import files
+from disttest_cli.kube import resources
+from disttest_contract import limits
+from disttest_contract.results.report import InvalidReportError, Report
+from disttest_contract.text import escaping
+from disttest_operator.core.api.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
 
 if TYPE_CHECKING:
-    from disttest_cli.kube.cluster import Body, Cluster
+    from disttest_cli.kube.client import Body, Cluster
 
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP = 31  # zlib's word for a gzip with its header and checksum
@@ -38,7 +39,7 @@ def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> S
 
     Raises CommandError with one line that says why there is none, and what to do.
     """
-    from disttest_cli.kube.connecting import explaining  # noqa: PLC0415  # files are read without a Kubernetes client
+    from disttest_cli.kube.connect import explaining  # noqa: PLC0415  # files are read without a Kubernetes client
 
     with explaining():
         run = server.get(resources.RUNS, namespace, name)
@@ -90,7 +91,7 @@ def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _Place:
         others = _advice(records)
         raise UsageError(
             f"DistTest {name!r} has no report yet: it has not finished ({phase}); "
-            f"wait for it with `{waiting.follow_with(namespace, name)}`{others}"
+            f"wait for it with `{resources.follow_with(namespace, name)}`{others}"
         )
     report = status.get("report") or {}
     if not report.get("configMap"):
@@ -177,4 +178,4 @@ def _damaged(place: _Place, namespace: str, problem: str) -> UsageError:
 
 
 def _sentence(said: object) -> str:
-    return limits.cut(harmless.line(str(said)), SENTENCE_BYTES)
+    return limits.cut(escaping.line(str(said)), SENTENCE_BYTES)

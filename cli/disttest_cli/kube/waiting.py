@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any
 
 from disttest_cli.kube import resources
-from disttest_cli.kube.cluster import Body, Cluster, ClusterError, RefusedError
+from disttest_cli.kube.client import Body, Cluster, ClusterError, RefusedError
 
 PATIENCE_SECONDS = (
     120  # with an API server that takes nothing, before there is a run; and with one that refuses after that
@@ -127,7 +127,3 @@ def _states(cluster: Cluster, run: Run, deadline: float, trouble: Trouble, clock
         except ClusterError as error:
             trouble.tell(error, clock.now())
         clock.sleep(min(PAUSE_SECONDS, max(0.0, deadline - clock.now())))
-
-
-def follow_with(namespace: str, name: str) -> str:
-    return f"kubectl wait -n {namespace} --for=condition=Finished --timeout=-1s disttest/{name}"

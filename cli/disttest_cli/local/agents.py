@@ -2,21 +2,74 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import secrets
+import shutil
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disttest_cli.local import inductor_cache
-from disttest_contract import environment, frames
-from disttest_contract.plan import RunPlan
-from disttest_contract.progress import Progress
-from disttest_contract.report import InvalidReportError, Report
+from disttest_contract.gang import environment
+from disttest_contract.gang.plan import RunPlan
+from disttest_contract.results.report import InvalidReportError, Report
+from disttest_contract.transport import frames
+from disttest_contract.transport.progress import Progress
+
+VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
+LIMIT_BYTES = 1 << 30  # the compiled suites leave 2 MB on the CPU; models and GPUs leave far more
+
+
+@contextlib.contextmanager
+def inductor_folder(environ: Mapping[str, str], temporary: Path, *, limit_bytes: int = LIMIT_BYTES) -> Iterator[str]:
+    """The user's own, else one in the user's cache; where none can be written, a folder that ends with the run."""
+    if own := environ.get(VARIABLE):
+        yield own
+        return
+    kept = inductor_in_user_cache(environ)
+    try:
+        lock = _opened(kept) if kept else None
+    except OSError:
+        lock = None
+    if kept is None or lock is None:
+        yield str(temporary / "inductor")
+        return
+    try:
+        _limit(kept, lock, limit_bytes)
+        fcntl.flock(lock, fcntl.LOCK_SH)  # until this process ends, however it does
+        yield str(kept)
+    finally:
+        os.close(lock)
+
+
+def inductor_in_user_cache(environ: Mapping[str, str]) -> Path | None:
+    """By the rules of the XDG base directories: a relative path does not count."""
+    base = Path(environ.get("XDG_CACHE_HOME", ""))
+    if not base.is_absolute():
+        base = Path(environ.get("HOME", ""), ".cache")
+    return base / "disttest" / "inductor" if base.is_absolute() else None
+
+
+def _opened(kept: Path) -> int | None:
+    kept.mkdir(parents=True, exist_ok=True)
+    return os.open(kept, os.O_RDONLY | os.O_DIRECTORY) if os.access(kept, os.W_OK) else None
+
+
+def _limit(kept: Path, lock: int, limit_bytes: int) -> None:
+    """Empty the cache if it has grown beyond the limit and no other run uses it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    sizes = (Path(place, name).lstat().st_size for place, _, names in os.walk(kept) for name in names)
+    if sum(sizes) > limit_bytes:
+        for entry in kept.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
 
 LOOPBACK = "127.0.0.1"
 LINE_BYTES = 1 << 20
@@ -56,9 +109,9 @@ async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | Non
     nonce = secrets.token_hex(16)
     with (
         tempfile.TemporaryDirectory(prefix="disttest-") as folder,
-        inductor_cache.folder(os.environ if environ is None else environ, Path(folder)) as cache,
+        inductor_folder(os.environ if environ is None else environ, Path(folder)) as cache,
     ):
-        own = {environment.LOG_IS_KEPT: "no", "TMPDIR": folder, inductor_cache.VARIABLE: cache}
+        own = {environment.LOG_IS_KEPT: "no", "TMPDIR": folder, VARIABLE: cache}
         leader = f"{LOOPBACK}:{free_port()}"
         agents: list[asyncio.subprocess.Process] = []
         signals = Signals(agents, reader)

@@ -5,16 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disttest_cli import manifests, quarantine
 from disttest_cli.errors import UsageError
+from disttest_cli.input import manifests
 from disttest_cli.local import run_request
-from disttest_cli.local.made_tests import Folder
-from disttest_cli.local.run_request import Request
-from disttest_contract import suites
-from disttest_contract.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
-from disttest_operator.core.model import Backend, DistTest, Suite
-from disttest_operator.core.run_plan import excess, run_plan, unknown_suites
-from disttest_runner import gpus
+from disttest_cli.local.run_request import Folder, Request
+from disttest_contract.gang import suites
+from disttest_contract.gang.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
+from disttest_operator.core.api.model import Backend, DistTest, Suite
+from disttest_operator.core.workload.run_plan import excess, run_plan, unknown_suites
+from disttest_runner.agent import accelerator
 
 ATTEMPT = 1
 NO_END_SECONDS = 10 * 365 * 86400
@@ -38,7 +37,7 @@ def make(test: DistTest, places: Places, request: Request) -> RunPlan:
     if test.spec.backend is Backend.NCCL:
         _check_gpus(test)
     folders = {name: str(folder.path) for name, folder in places.folders.items()}
-    plan = run_plan(test, ATTEMPT, quarantine.find(test, places.config_maps, folders))
+    plan = run_plan(test, ATTEMPT, manifests.find_quarantine(test, places.config_maps, folders))
     chosen = _chosen(test, request)
     if wrong := run_request.of_one_suite(request, [suite.name for suite in chosen]):
         raise UsageError(f"{test.name}: {wrong}")
@@ -117,7 +116,7 @@ def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: Places) -> S
 
 
 def _check_gpus(test: DistTest) -> None:
-    spec, here = test.spec, len(gpus.look().products)
+    spec, here = test.spec, len(accelerator.look().products)
     if spec.nodes > 1:
         raise UsageError(
             f"{test.name}: {spec.nodes} nodes over NCCL would share the GPUs of this machine: "

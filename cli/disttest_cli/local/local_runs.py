@@ -11,19 +11,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from disttest_cli import files
-from disttest_cli.errors import UsageError, warn
-from disttest_cli.exits import SIGNALLED
+from disttest_cli.errors import SIGNALLED, UsageError, warn
 from disttest_cli.formats import advice, table
+from disttest_cli.input import files
 from disttest_cli.local import agents
-from disttest_cli.screen import live, terminal
-from disttest_cli.screen.live import Gang, LiveView
-from disttest_contract import environment, harmless, limits
-from disttest_contract.exits import EXIT_CODES, ExitCode
-from disttest_contract.outcomes import Verdict
-from disttest_contract.plan import RunPlan
-from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core.model import DistTest, Spec
+from disttest_cli.views import live, terminal
+from disttest_cli.views.live import Gang, LiveView
+from disttest_contract import limits
+from disttest_contract.gang import environment
+from disttest_contract.gang.plan import RunPlan
+from disttest_contract.outcomes import EXIT_CODES, ExitCode, Verdict
+from disttest_contract.results.report import InvalidReportError, Report
+from disttest_contract.text import escaping
+from disttest_operator.core.api.model import DistTest, Spec
 
 LAST_LINES = 40  # shown where there is no report to say what went wrong
 WARNING = "warning: "  # how lines of the runner begin that are worth reading while a run goes on
@@ -84,7 +84,7 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
         warn(f"{one.plan.name}: interrupted twice: ended at once, without a report")
         return SIGNALLED + result.quit_by, True
     if result.report is None:
-        warn(f"{one.plan.name}: {harmless.line(result.problem)}; the leader ended with {result.exit_code}")
+        warn(f"{one.plan.name}: {escaping.line(result.problem)}; the leader ended with {result.exit_code}")
         is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # without a report nothing is green
         return (result.exit_code if is_known else ExitCode.INFRASTRUCTURE), result.is_interrupted
     show_report(console, result.report, one)
@@ -115,7 +115,7 @@ class Lines:
 
     def take(self, line: str) -> None:
         if self.shows_all:
-            self.view.say(Text(harmless.exact_line(line)))
+            self.view.say(Text(escaping.exact_line(line)))
         elif line.startswith(WARNING):
             self.view.say(line)
         else:
@@ -123,7 +123,7 @@ class Lines:
 
 
 def _print(line: str) -> None:
-    print(harmless.exact_line(line), flush=True)
+    print(escaping.exact_line(line), flush=True)
 
 
 def show_report(console: Console, report: Report, one: LocalTest) -> None:
@@ -139,9 +139,9 @@ def show_report(console: Console, report: Report, one: LocalTest) -> None:
     except OSError as error:
         warn(f"the report cannot be written to {one.report}: {error.strerror}")
         return
-    console.print(Text(f"report: {harmless.line(str(one.report))}"))
+    console.print(Text(f"report: {escaping.line(str(one.report))}"))
     if console.is_terminal:
-        file = harmless.line(shlex.quote(str(one.report)))
+        file = escaping.line(shlex.quote(str(one.report)))
         console.print(Text(f"as a page: disttest report -f {file} -o html=report.html", style=terminal.QUIET))
         if report.verdict is not Verdict.PASSED:
             console.print(Text("what ranks wrote: run again with --verbose", style=terminal.QUIET))

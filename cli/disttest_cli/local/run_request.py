@@ -1,11 +1,16 @@
 """What `disttest run` was asked for, and what of it excludes each other. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from disttest_contract import suites
-from disttest_contract.plan import FOR_EVER
+from disttest_cli.errors import UsageError
+from disttest_cli.input import manifests
+from disttest_contract.gang import suites
+from disttest_contract.gang.plan import FOR_EVER
+from disttest_operator.core.api.model import API_VERSION, Backend, DistTest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,3 +100,127 @@ def of_one_suite(request: Request, names: Sequence[str]) -> str:
     if request.until_fail:
         return f"--until-fail repeats the cases of one suite, but {several}"
     return ""
+
+
+RANKS_ON_CPU = 2
+NAME_CHARACTERS = 40
+SEVERAL = "local"  # name of a run of several suites
+CASE_SECONDS = 60  # a hang is reported within a minute
+COMPILING_CASE_SECONDS = 300  # a case of these suites compiles for tens of seconds where processors are slow or busy
+COMPILING = frozenset({"data-parallel", "replicate-compile"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Nodes and ranks of a run, and why over this backend."""
+
+    backend: Backend
+    nodes: int
+    ranks: int  # in all
+    why: str
+
+    def described(self) -> str:
+        where = "GPUs over NCCL" if self.backend is Backend.NCCL else "the CPU over gloo"
+        ranks = f"{self.ranks} rank{'s' if self.ranks > 1 else ''}"
+        return f"{ranks}{f' of {self.nodes} nodes' if self.nodes > 1 else ''} on {where}: {self.why}"
+
+
+def shape(request: Request, gpus: int) -> Shape:
+    """GPUs if there are any, or there would be green runs that never touched them; the CPU if it is asked for."""
+    nodes = request.nodes or 1
+    on_cpu = Shape(
+        backend=Backend.GLOO, nodes=nodes, ranks=request.ranks or max(RANKS_ON_CPU, nodes), why="--backend gloo"
+    )
+    if on_cpu.ranks % nodes:
+        raise UsageError(f"--ranks {on_cpu.ranks} cannot be shared by --nodes {nodes}: write a multiple of {nodes}")
+    if request.backend == Backend.GLOO:
+        return on_cpu
+    has = f"this machine has {gpus} GPU{'' if gpus == 1 else 's'}" if gpus else "this machine has no GPU"
+    if not gpus and not request.backend:
+        return Shape(backend=Backend.GLOO, nodes=nodes, ranks=on_cpu.ranks, why=has)
+    if nodes > 1:
+        raise UsageError(f"--nodes {nodes} would share the GPUs of this machine: leave it away, or say --backend gloo")
+    ranks = request.ranks or gpus
+    if not gpus or ranks > gpus:
+        fewer = f"say --ranks {gpus}, or " if gpus else ""
+        raise UsageError(
+            f"NCCL needs a GPU for each of {ranks or 'the'} ranks, {has}: {fewer}--backend gloo to run on the CPU"
+        )
+    return Shape(backend=Backend.NCCL, nodes=1, ranks=ranks, why=has)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What stands for a ConfigMap. `files` are those that hold the cases; all if empty.
+
+    Of a folder in a repository pytest's configuration and conftest.py are also looked for above it.
+    """
+
+    path: Path
+    files: tuple[str, ...] = ()
+    in_repository: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    test: DistTest
+    folders: Mapping[str, Folder] = field(default_factory=dict)  # ConfigMap -> folder
+
+
+def make_test(request: Request, of_shape: Shape) -> Made:
+    """Built-in suites first, then the paths."""
+    for name in request.suites:
+        if name not in suites.BUILTIN:
+            raise UsageError(f"suite {name!r} is unknown; known: {', '.join(sorted(suites.BUILTIN))}")
+    folders = _named(_folders(request.paths), taken=request.suites)
+    names = [*dict.fromkeys(request.suites), *folders]
+    entries: list[dict[str, Any]] = [{"name": name} for name in dict.fromkeys(request.suites)]
+    entries += [{"name": name, "configMap": {"name": name}} for name in folders]
+    per_node = of_shape.ranks // of_shape.nodes
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "DistTest",
+        "metadata": {"name": names[0] if len(names) == 1 else SEVERAL},
+        "spec": {
+            "suites": entries,
+            "nodes": of_shape.nodes,
+            "gpusPerNode": per_node if of_shape.backend is Backend.NCCL else 0,
+            "ranksPerNode": per_node,
+            "backend": of_shape.backend.value,
+            "timeouts": {"caseSeconds": COMPILING_CASE_SECONDS if COMPILING & {*request.suites} else CASE_SECONDS},
+        },
+    }
+    return Made(test=manifests.parse_test(body, "what was asked for cannot be run"), folders=folders)
+
+
+def _folders(paths: Sequence[Path]) -> list[Folder]:
+    """Files of one folder are one suite: they find what lies beside them, as in a ConfigMap."""
+    files: dict[Path, list[str]] = {}
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{path} does not exist: write a test file, or a folder with test files")
+        place = path.resolve()
+        files.setdefault(place if place.is_dir() else place.parent, []).extend([] if place.is_dir() else [place.name])
+    whole = {path.resolve() for path in paths if path.is_dir()}
+    return [
+        Folder(path, () if path in whole else tuple(dict.fromkeys(names)), in_repository=True)
+        for path, names in files.items()
+    ]
+
+
+def _named(folders: Sequence[Folder], taken: Sequence[str]) -> dict[str, Folder]:
+    """By the file if there is one only, else by the folder."""
+    named: dict[str, Folder] = {}
+    for folder in folders:
+        name = suite_name(Path(folder.files[0]).stem if len(folder.files) == 1 else folder.path.name)
+        others = {*taken, *suites.BUILTIN, *named}
+        free = (name, *(f"{name}-{number}" for number in range(2, len(others) + 3)))
+        named[next(one for one in free if one not in others)] = folder
+    return named
+
+
+def suite_name(text: str) -> str:
+    """A name that a DistTest may have."""
+    words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    name = words if words[:1].isalpha() else f"suite-{words}"
+    return name[:NAME_CHARACTERS].strip("-")

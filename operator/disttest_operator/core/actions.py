@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from disttest_contract.quarantine import NOTHING, Lists
-from disttest_operator.core.evidence import Reference
-from disttest_operator.core.model import Manifest
-from disttest_operator.core.results import Results
-from disttest_operator.core.views import PodView
+from disttest_contract.gang.quarantine import NOTHING, Lists
+from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.observed.evidence import Reference
+from disttest_operator.core.observed.objects import PodView
+from disttest_operator.core.series.run_results import Results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,26 +4,19 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from disttest_contract.gang.quarantine import NOTHING
 from disttest_contract.outcomes import Verdict
-from disttest_contract.quarantine import NOTHING
-from disttest_operator.core import (
-    actions,
-    attempts,
-    bodies,
-    capacity,
-    ledger,
-    manifests,
-    naming,
-    progress,
-    record,
-    results,
-    status,
-)
+from disttest_operator.core import actions
 from disttest_operator.core.actions import Done, Step
-from disttest_operator.core.classify import classify, refuse
-from disttest_operator.core.evidence import Evidence, LogUnreadable, Reference, ReportFound
-from disttest_operator.core.model import Spec
-from disttest_operator.core.rule import Ending, Retry
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import Spec
+from disttest_operator.core.observed import attempts, decoding
+from disttest_operator.core.observed.evidence import Evidence, LogUnreadable, Reference, ReportFound
+from disttest_operator.core.series import ledger, run_results
+from disttest_operator.core.status import attempt_record, progress, status
+from disttest_operator.core.verdict import capacity, classify, refuse
+from disttest_operator.core.verdict.rule import Ending, Retry
+from disttest_operator.core.workload.job import build_service
 
 LOG_AGAIN_SECONDS = 1.0
 SOON_SECONDS = 0.05  # beyond a deadline, so that it has passed when we look
@@ -87,7 +80,7 @@ def _ask(evidence: Evidence) -> Step | None:
 def _create(evidence: Evidence) -> Step:
     test, seen, suspects = evidence.test, evidence.seen, attempts.suspects(evidence.test)
     if not seen.has_service:
-        return actions.CreateService(manifest=manifests.build_service(test, test.attempt))
+        return actions.CreateService(manifest=build_service(test, test.attempt))
     # With too few nodes left it tries again on the same.
     can_avoid = bool(seen.nodes) and capacity.suffices_without(test, seen.nodes or (), frozenset(suspects))
     avoid = suspects if can_avoid else ()
@@ -105,7 +98,7 @@ def _begins_later(evidence: Evidence) -> datetime | None:
     test, policy = evidence.test, evidence.policy
     moments = [attempts.not_before(test)]
     if evidence.departing and test.records:
-        ended = bodies.time(test.records[-1].get("completionTime"))
+        ended = decoding.time(test.records[-1].get("completionTime"))
         moments.append(ended + timedelta(seconds=policy.parting_seconds) if ended else None)
     return max((moment for moment in moments if moment and moment > evidence.now), default=None)
 
@@ -148,7 +141,7 @@ def _judge(evidence: Evidence) -> Step:
     if ending and evidence.seen.search is None and _may_be_the_hardware(evidence, ending):
         return actions.Search(pods=evidence.pods)
     if ending:
-        return _end(evidence, record.reconsider(evidence, ending))
+        return _end(evidence, attempt_record.reconsider(evidence, ending))
     wanted = status.going_on(evidence)
     if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
         return actions.WriteStatus(status=wanted)
@@ -173,13 +166,13 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
         return actions.EndAttempt(status=status.between_attempts(evidence, ending))
     last = status.finished(evidence, ending)
     entry = ledger.make_entry(uid=test.uid, name=test.name, status=last, before=test.status)
-    return actions.Fold(series=naming.series(test), entry=entry, results=results.of(evidence, last))
+    return actions.Fold(series=naming.series(test), entry=entry, results=run_results.of(evidence, last))
 
 
 def _after_the_end(evidence: Evidence) -> Step:
     """The verdict stands. Free what still holds nodes, leave finished pods for `kubectl logs`, go when it is time."""
     test, job = evidence.test, evidence.seen.job
-    completed = bodies.time(test.status.get("completionTime")) or test.created
+    completed = decoding.time(test.status.get("completionTime")) or test.created
     waits = []
     still_there = any(not pod.has_ended for pod in evidence.all_pods) or len(evidence.pods) < test.spec.nodes
     if job is None and not evidence.seen.is_job_gone and any(not pod.has_ended for pod in evidence.all_pods):

@@ -1,1 +1,1 @@
-"""What a gang was doing when a case did not end: gathered from ranks that may not answer, compared, put into words."""
+"""What a gang was doing when a case did not end: collected, compared, described."""

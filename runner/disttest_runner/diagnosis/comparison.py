@@ -8,8 +8,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from disttest_runner.diagnosis.recorder import TEXT_CHARACTERS, Entry, GroupTrace
-from disttest_runner.diagnosis.seen import Seen
+from disttest_runner.diagnosis.flight_recorder import TEXT_CHARACTERS, Entry, GroupTrace
+from disttest_runner.diagnosis.observation import Seen
 
 # Operations for which all ranks bring as many elements; others may differ by design.
 EVEN = ("all_reduce", "allreduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "barrier")

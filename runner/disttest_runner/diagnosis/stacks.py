@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 HEAD = re.compile(r"^(?:Current thread|Thread) 0x[0-9a-f]+.*:$")
 FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+|\?\?\?) in (?P<function>.*)$')
-OWN_THREAD = "disttest_runner/diagnosis/watcher.py"
-MAIN_THREAD = "disttest_runner/rank.py"
+OWN_THREAD = "disttest_runner/diagnosis/responder.py"
+MAIN_THREAD = "disttest_runner/rank/rank.py"
 MACHINERY = ("/_pytest/", "/pluggy/")
 LEAST_FRAMES = 8  # of the main thread, where pytest itself hangs
 
@@ -19,7 +19,10 @@ WAITING_FILES = (
     "torch/distributed/rpc/internal.py",
     "torch/distributed/elastic/utils/store.py",
 )
-OWN_WAITING_FILES = ("disttest_runner/meeting.py", "disttest_runner/generation.py")  # a barrier or a store of ours
+OWN_WAITING_FILES = (
+    "disttest_runner/process_group/generation.py",
+    "disttest_runner/process_group/generation.py",
+)  # a barrier or a store of ours
 
 
 @dataclass(frozen=True, slots=True)

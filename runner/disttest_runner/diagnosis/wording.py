@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from disttest_contract.results.case_result import Diagnosis
+from disttest_runner.diagnosis import comparison
 from disttest_runner.diagnosis.comparison import Finding, Kind
-from disttest_runner.diagnosis.recorder import GroupTrace
-from disttest_runner.diagnosis.seen import Seen
+from disttest_runner.diagnosis.flight_recorder import GroupTrace
+from disttest_runner.diagnosis.observation import Seen
 
 DESCRIBED = 4  # things, in a sentence
 NAMED_RANKS = 16
@@ -132,3 +134,16 @@ def _by_stack(finding: Finding, seen: Mapping[int, Seen]) -> str:
     """By their Python stacks, where no recorder saw it."""
     functions = dict.fromkeys(seen[rank].waits_in for rank in finding.waiting if rank in seen)
     return " or ".join(list(functions)[:DESCRIBED])
+
+
+MAX_STATES = 64  # of one case in the report
+
+
+def diagnose(
+    seen: Mapping[int, Seen], *, unfinished: tuple[int, ...], finished: Mapping[int, str], name: Name
+) -> tuple[tuple[int, ...], Diagnosis]:
+    """The ranks to blame, none if nothing proves it, and the account. `finished` leaves out ranks without a part."""
+    finding = comparison.compare(seen, unfinished=frozenset(unfinished), ranks=(*unfinished, *finished))
+    told = dict.fromkeys([*finding.culprits, *unfinished])
+    states = {rank: words for rank in list(told)[:MAX_STATES] if (words := state(rank, seen, finished))}
+    return finding.culprits, Diagnosis(summary=sentence(finding, seen, finished, name), states=states)

@@ -18,7 +18,7 @@ from torch._dynamo.utils import counters
 from torch.distributed.tensor import debug
 from torch.nn.parallel import DistributedDataParallel
 
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 
 RECOMPILE_LIMIT = 32  # of one function: a few for each optimizer
 CALLS = re.compile(r"_c10d_functional\.(\w+)\.default\(")  # in the code that inductor generates

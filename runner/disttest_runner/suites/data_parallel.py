@@ -19,10 +19,18 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor.experimental import implicit_replication
 from torch.nn.parallel import DistributedDataParallel
 
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.compiling import CountingBackend, compiler_of_mode, forget_shardings  # noqa: F401 - a fixture
-from disttest_runner.suites.data_parallel_models import INPUTS, Layer, Perceptron, Reshaping, Transposing
-from disttest_runner.suites.data_parallel_modes import MODES, Mode, mine
+from disttest_runner.suites.data_parallel_models import (
+    INPUTS,
+    MODES,
+    Layer,
+    Mode,
+    Perceptron,
+    Reshaping,
+    Transposing,
+    mine,
+)
 from disttest_runner.suites.reference import alike, batches, same
 
 BATCH = 4  # of one rank

@@ -18,7 +18,7 @@ from torch.distributed import ProcessGroup
 from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
 
 from disttest_runner.compat import override
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 
 BATCH = 4  # of one rank
 IN, DIM, MIDDLE = 5, 6, 3

@@ -17,7 +17,7 @@ from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import fully_shard
 
 from disttest_runner.compat import override
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.reference import alike, average, batches, local_part, my_shard, same
 
 DIM = 24

@@ -15,10 +15,10 @@ from torch.distributed import ProcessGroup, pipelining
 from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.schedules import PipelineScheduleMulti, _PipelineScheduleRuntime
 
-from disttest_runner.gang import Gang
-from disttest_runner.suites.pipeline import models, own_plans, parts, simulated
-from disttest_runner.suites.pipeline.lines import Line, join_line
-from disttest_runner.suites.pipeline.training import train
+from disttest_runner.process_group.gang import Gang
+from disttest_runner.suites.pipeline import models, plans, simulation
+from disttest_runner.suites.pipeline.stages import by_hand, planned, scheduled, traced
+from disttest_runner.suites.pipeline.training import Line, join_line, train
 
 MANY = 10  # iterations
 
@@ -56,13 +56,13 @@ def named(name: str) -> type[Any]:
 
 @ONE_STAGE
 def test_every_iteration_is_right(line: Line, schedule: type[Any]) -> None:
-    part = parts.traced(models.Chain, models.evenly(line.size), schedule, line)
+    part = traced(models.Chain, models.evenly(line.size), schedule, line)
     train(part, line, iterations=MANY)
 
 
 @ONE_STAGE
 def test_traced_model_takes_a_keyword_argument(line: Line, schedule: type[Any]) -> None:
-    part = parts.traced(models.Weighing, models.evenly(line.size), schedule, line, weighs=True)
+    part = traced(models.Weighing, models.evenly(line.size), schedule, line, weighs=True)
     train(part, line, weighs=True)
 
 
@@ -75,53 +75,53 @@ def test_traced_model_takes_a_keyword_argument(line: Line, schedule: type[Any]) 
 def test_gradients_of_a_traced_model(
     line: Line, schedule: type[Any], model: Callable[[int], nn.Module], layers: Callable[[int], list[int]]
 ) -> None:
-    train(parts.traced(model, layers(line.size), schedule, line), line)
+    train(traced(model, layers(line.size), schedule, line), line)
 
 
 def test_gradients_of_a_traced_model_whose_ends_are_connected(line: Line) -> None:
     """Not with 1F1B, which torch leaves without support for it: it waits for ever if two or more stages are skipped."""
-    train(parts.traced(models.skipping_all, models.evenly(line.size), pipelining.ScheduleGPipe, line), line)
+    train(traced(models.skipping_all, models.evenly(line.size), pipelining.ScheduleGPipe, line), line)
 
 
 @ONE_STAGE
 def test_gradients_of_a_model_cut_by_hand(line: Line, schedule: type[Any]) -> None:
     """And torch finds out the shapes."""
-    stages, make = range(line.size), lambda stages: parts.scheduled(schedule, stages[0], line)
-    train(parts.by_hand(stages, line, make, tells_shapes=False), line)
+    stages, make = range(line.size), lambda stages: scheduled(schedule, stages[0], line)
+    train(by_hand(stages, line, make, tells_shapes=False), line)
 
 
 @pytest.mark.parametrize("name", LOOPED)
 def test_gradients_of_two_stages_a_rank(line: Line, name: str) -> None:
     schedule = named(name)
-    part = parts.by_hand(own_plans.looped(line.size), line, lambda stages: parts.scheduled(schedule, stages, line))
+    part = by_hand(plans.looped(line.size), line, lambda stages: scheduled(schedule, stages, line))
     train(part, line)
 
 
 @pytest.mark.parametrize("name", V_SHAPED)
 def test_gradients_along_a_v(line: Line, name: str) -> None:
-    schedule, rank_of = named(name), own_plans.v_shaped(line.size)
-    train(parts.by_hand(rank_of, line, lambda stages: parts.scheduled(schedule, stages, line)), line)
+    schedule, rank_of = named(name), plans.v_shaped(line.size)
+    train(by_hand(rank_of, line, lambda stages: scheduled(schedule, stages, line)), line)
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
 @pytest.mark.parametrize(
     ("shape", "splits_backward"),
-    [(own_plans.unbalanced, False), (own_plans.v_shaped, False), (own_plans.looped, True)],
+    [(plans.unbalanced, False), (plans.v_shaped, False), (plans.looped, True)],
     ids=["unbalanced", "v-shaped", "weights-split"],
 )
 def test_gradients_of_a_plan_of_ones_own(
     line: Line, runtime: type[Any], shape: Callable[[int], list[int]], *, splits_backward: bool
 ) -> None:
     rank_of = shape(line.size)
-    plan = own_plans.plan(rank_of, line.microbatches, splits_backward=splits_backward)
-    train(parts.by_hand(rank_of, line, lambda stages: parts.planned(runtime, plan, stages, line)), line)
+    plan = plans.own_plan(rank_of, line.microbatches, splits_backward=splits_backward)
+    train(by_hand(rank_of, line, lambda stages: planned(runtime, plan, stages, line)), line)
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
 def test_gradients_of_weights_that_the_model_computes_later(line: Line, runtime: type[Any]) -> None:
-    rank_of = own_plans.looped(line.size)
-    plan = own_plans.plan(rank_of, line.microbatches, splits_backward=True)
-    part = parts.by_hand(rank_of, line, lambda stages: parts.planned(runtime, plan, stages, line), models.LateBlock)
+    rank_of = plans.looped(line.size)
+    plan = plans.own_plan(rank_of, line.microbatches, splits_backward=True)
+    part = by_hand(rank_of, line, lambda stages: planned(runtime, plan, stages, line), models.LateBlock)
     train(part, line)
 
 
@@ -138,4 +138,4 @@ def test_plan(gang: Gang, name: str, triple: tuple[int, int, int]) -> None:
     schedule = named(name)
     if gang.rank:
         pytest.skip("idle: rank 0 alone looks at plans")
-    simulated.check(schedule, *triple)
+    simulation.check_schedule(schedule, *triple)

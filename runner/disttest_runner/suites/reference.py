@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.distributed.tensor import DTensor
 
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 
 SEED = 42
 STEP_SEEDS = 100_003  # further apart than ranks are many

@@ -3,8 +3,7 @@
 Nothing of it is loaded before a suite imports torch's test harness.
 """
 
-from disttest_runner.upstream.imports import ImportOrder
-from disttest_runner.upstream.install import install
-from disttest_runner.upstream.single import SinglesOnce
+from disttest_runner.upstream.install import ImportOrder, install
+from disttest_runner.upstream.single_rank import SinglesOnce
 
 __all__ = ["ImportOrder", "SinglesOnce", "install"]

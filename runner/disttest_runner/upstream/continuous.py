@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from disttest_runner.upstream.play import Part, Player
+from disttest_runner.upstream.run_case import Part, Player
 
 UNSET = -2  # a world size: as many as there are devices
 

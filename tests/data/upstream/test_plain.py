@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch.testing._internal.common_utils import TestCase, run_tests
 
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 
 
 class TestTorch(TestCase):

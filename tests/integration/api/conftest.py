@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_operator.core import manifests
+from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD
 from tests.support import patience
 from tests.support.api import MANIFESTS, Api
@@ -41,7 +41,7 @@ def api(cluster: Cluster) -> Iterator[Api]:
 def policies(api: Api, installed: Path) -> Token:
     """The operator's token, once the policies that hold it are active, which takes a moment."""
     token = Token(api)
-    nobodys = manifests.build_service(a_test(api.namespace), 1)
+    nobodys = job.build_service(a_test(api.namespace), 1)
     nobodys["metadata"]["ownerReferences"] = []
     asked: dict[str, Callable[[], Answer]] = {
         "disttest-operator": lambda: token.ask("POST", token.services, nobodys),

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import manifests
-from documents.__main__ import roles
-from documents.reasons import ASKED_BY_ADMISSION
-from documents.rights import resource
+from disttest_operator.core.workload import job
 from tests.support.api import Api
 from tests.support.cluster import Cluster, KubectlError
 from tests.support.runs import a_test
+from tools.docs.__main__ import roles
+from tools.docs.rights import ASKED_BY_ADMISSION, resource
 
 ROLE = "disttest-operator"
 ACCOUNT = "poor"
@@ -35,13 +34,13 @@ def without(words: str) -> dict[str, Any]:
 
 def create_a_service(cluster: Cluster, namespace: str, user: str) -> None:
     """Of an attempt, owned by its run."""
-    service = json.dumps(manifests.build_service(replace(a_test(), namespace=namespace), 1))
+    service = json.dumps(job.build_service(replace(a_test(), namespace=namespace), 1))
     cluster.kubectl("create", DRY, f"--as={user}", "-f", "-", input=service)
 
 
 def change_the_owner_of_a_report(cluster: Cluster, namespace: str, user: str) -> None:
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "report"}}, namespace)
-    patch = json.dumps({"metadata": {"ownerReferences": [manifests.series_owner("nightly", "uid-of-nightly")]}})
+    patch = json.dumps({"metadata": {"ownerReferences": [job.series_owner("nightly", "uid-of-nightly")]}})
     cluster.kubectl(
         *("patch", "configmap", "report", "-n", namespace, DRY, f"--as={user}", "--type=merge", "--patch", patch)
     )

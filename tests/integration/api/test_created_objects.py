@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import manifests
-from disttest_operator.core.model import Defaults, DistTest, Manifest
-from disttest_operator.core.parse import parse
+from disttest_operator.core.api.model import Defaults, DistTest, Manifest
+from disttest_operator.core.api.parse import parse
+from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD, ON_ITS_NODE
 from tests.support.api import Api
 from tests.support.cluster import Cluster
@@ -26,15 +26,15 @@ def a_test(spec: Mapping[str, Any], namespace: str) -> DistTest:
 
 def objects(test: DistTest) -> dict[str, Manifest]:
     core, names = f"/api/v1/namespaces/{test.namespace}", f"namespaces/{test.namespace}"
-    event = manifests.build_event(
+    event = job.build_event(
         test, reason="Passed", note="all cases passed", warning=False, now=datetime.now(UTC), instance="here"
     )
     return {
-        f"/apis/batch/v1/{names}/jobs": manifests.build_job(test, 1, "n"),
-        f"{core}/services": manifests.build_service(test, 1),
-        f"{core}/configmaps": manifests.build_report_config_map(test, "nightly-report", b"packed", "ab" * 32),
+        f"/apis/batch/v1/{names}/jobs": job.build_job(test, 1, "n"),
+        f"{core}/services": job.build_service(test, 1),
+        f"{core}/configmaps": job.build_report_config_map(test, "nightly-report", b"packed", "ab" * 32),
         f"/apis/events.k8s.io/v1/{names}/events": event,
-        f"/apis/disttest.dev/v1alpha1/{names}/disttestseries": manifests.build_series(test.namespace, "nightly-2x8"),
+        f"/apis/disttest.dev/v1alpha1/{names}/disttestseries": job.build_series(test.namespace, "nightly-2x8"),
     }
 
 
@@ -68,7 +68,7 @@ def assert_kept(sent: Any, got: Any, path: str) -> None:
 @pytest.mark.parametrize("spec", [CPU, GOOD["spec"]], ids=["cpu", "everything"])
 def test_the_pods_are_let_into_a_restricted_namespace(spec: Mapping[str, Any], api: Api, cluster: Cluster) -> None:
     with cluster.namespace({"pod-security.kubernetes.io/enforce": "restricted"}) as namespace:
-        template = copy.deepcopy(manifests.build_job(a_test(spec, namespace), 1, "n")["spec"]["template"])
+        template = copy.deepcopy(job.build_job(a_test(spec, namespace), 1, "n")["spec"]["template"])
         # Admission looks these up before PodSecurity has its say; this cluster has none of them.
         for name in ("priorityClassName", "runtimeClassName", "serviceAccountName"):
             template["spec"].pop(name, None)

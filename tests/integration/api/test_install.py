@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from documents import rights as documented
-from documents.__main__ import ROOT, SECURITY
 from tests.support.api import MANIFESTS, Api
 from tests.support.cluster import Cluster
+from tools.docs import rights as documented
+from tools.docs.__main__ import ROOT, SECURITY
 
 OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
 NIGHTLY = "system:serviceaccount:disttest-nightly:disttest-nightly"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli import applying
+from disttest_cli.input import applying
 from tests.support import nightly, operator, patience
 from tests.support.api import Api
 from tests.support.cluster import Cluster, Manifest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import manifests
+from disttest_operator.core.workload.job import run_owner
 from tests.support.cluster import Cluster, Manifest
 from tests.support.operator_token import UID, Token, a_job
 
@@ -28,7 +28,7 @@ OF_A_MAP = {"configMapKeyRef": {"name": "c", "key": "k"}}
 
 
 def an_owner(**change: Any) -> Manifest:
-    return {"metadata": {"ownerReferences": [manifests.run_owner("nightly", UID) | NOT_BLOCKING | change]}}
+    return {"metadata": {"ownerReferences": [run_owner("nightly", UID) | NOT_BLOCKING | change]}}
 
 
 def a_security(**change: Any) -> Manifest:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from disttest_operator.core import manifests
+from disttest_operator.core.workload.job import build_report_config_map, build_service, run_owner
 from tests.support.api import MANIFESTS
 from tests.support.cluster import Manifest
 from tests.support.operator_token import UID, Token, a_job, a_test
@@ -40,14 +40,14 @@ REPORTS: dict[str, Manifest | None] = {
     "something else in it": {"data": {"dashboard.json": "{}"}},
     "something else, packed": {"binaryData": {"run.sh": "eA=="}},
     "one that could be changed": {"immutable": False},
-    "without our label": {"metadata": {"name": "new-report", "ownerReferences": [manifests.run_owner("nightly", UID)]}},
+    "without our label": {"metadata": {"name": "new-report", "ownerReferences": [run_owner("nightly", UID)]}},
 }
 
 
 def test_services_and_configmaps_without_an_owner_are_refused(policies: Token) -> None:
     namespace = policies.api.namespace
-    service = manifests.build_service(a_test(namespace), 1)
-    report = manifests.build_report_config_map(a_test(namespace), "report", b"packed", "ab" * 32)
+    service = build_service(a_test(namespace), 1)
+    report = build_report_config_map(a_test(namespace), "report", b"packed", "ab" * 32)
     for path, body in ((policies.services, service), (policies.config_maps, report)):
         body["metadata"]["ownerReferences"] = []
         status, message = policies.ask("POST", path, body)
@@ -76,14 +76,12 @@ class Objects:
         api.create(kind | {"metadata": {"name": "for-ever"}, "spec": spec})
         mortal = {"metadata": {"name": "mortal"}, "spec": spec | {"ttlSecondsAfterFinished": 60}}
         self.uid = api.create(kind | mortal)["metadata"]["uid"]
-        owners = [manifests.run_owner("mortal", self.uid)]
-        self._make(
-            token.config_maps, manifests.build_report_config_map(a_test(api.namespace), "report", b"x", ""), owners
-        )
+        owners = [run_owner("mortal", self.uid)]
+        self._make(token.config_maps, build_report_config_map(a_test(api.namespace), "report", b"x", ""), owners)
         self._make(token.config_maps, {"metadata": {"name": "input"}, "data": {"a": "b"}}, owners)
         self._make(token.config_maps, {"metadata": {"name": "foreign"}, "data": {"a": "b"}}, [])
         for name, own in {"gang": owners, "foreign": []}.items():
-            job, service = a_job(api.namespace, {}), manifests.build_service(a_test(api.namespace), 1)
+            job, service = a_job(api.namespace, {}), build_service(a_test(api.namespace), 1)
             job["spec"]["suspend"] = True
             for path, body in ((token.jobs, job), (token.services, service)):
                 body["metadata"]["name"] = name

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from monitoring.dashboards import DASHBOARDS
-from monitoring.dashboards.board import Board
-from monitoring.dashboards.queries import Chosen, queries
-from monitoring.plots.prometheus import ask
 from tests.support.simulation.history import Nights
 from tests.support.simulation.site import NAMESPACE
 from tests.support.simulation.story import NIGHTS
+from tools.dashboards.boards import DASHBOARDS
+from tools.dashboards.boards.board import Board
+from tools.dashboards.boards.queries import Chosen, queries
+from tools.dashboards.pictures.prometheus import ask
 
 DAY_SECONDS = 86400
 CHOSEN = Chosen(namespace=NAMESPACE, series="nightly-2x8", scrape_seconds=4 * 3600)

@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from monitoring import rules
-from monitoring.__main__ import MANIFESTS
 from tests.support import patience, prometheus
 from tests.support.prometheus import Prometheus
+from tools.dashboards import prometheus_objects
+from tools.dashboards.__main__ import MANIFESTS
 
 PATIENCE_SECONDS = 20
 STANDBY = "disttest_leader 0\n"
@@ -96,7 +96,7 @@ def here(replicas: list[Replica]) -> dict[str, Any]:
     """The shipped configuration, with what only a cluster has replaced: discovery, certificate and token."""
     config: dict[str, Any] = yaml.safe_load((MANIFESTS / "scrape-config" / "prometheus.yaml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    config["rule_files"] = [str(path) for path in rules.plain_files()]
+    config["rule_files"] = [str(path) for path in prometheus_objects.plain_files()]
     (scrape,) = config["scrape_configs"]
     for key in ("kubernetes_sd_configs", "relabel_configs", "authorization", "tls_config"):
         del scrape[key]

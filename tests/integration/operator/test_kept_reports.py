@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support import patience
 from tests.support.cluster import Cluster
 from tests.support.operator import OperatorProcess, StartOperator, disttest, finished, ledger

@@ -89,7 +89,7 @@ def test_of_nodes_that_it_may_not_see_nothing_is_claimed_and_its_own_deadline_en
         assert "(queueSeconds 4)" in status["message"]
     said = [json.loads(line) for line in namespaced.log.read_text().splitlines()]
     [warning] = [entry for entry in said if entry["message"].startswith("nodes cannot be looked at")]
-    assert (warning["level"], warning["logger"]) == ("warning", "disttest_operator.inquiries")
+    assert (warning["level"], warning["logger"]) == ("warning", "disttest_operator.controller.lookups")
     assert "403" in warning["message"]
     others = [entry for entry in said if entry["level"] in {"warning", "error"} and entry is not warning]
     assert others == [], "no other right is missing"

@@ -8,7 +8,7 @@ import json
 from datetime import datetime
 
 from disttest_contract.outcomes import Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support import patience
 from tests.support.cluster import Cluster
 from tests.support.operator import (

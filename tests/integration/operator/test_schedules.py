@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_operator.core.cron_jobs import cron_job
+from disttest_operator.core.schedule.expected_runs import cron_job
 from tests.support.cluster import Cluster, KubectlError, Manifest
 from tests.support.operator import OperatorProcess, StartOperator, disttest, finished
 

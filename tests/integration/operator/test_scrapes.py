@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from disttest_operator import pairs
-from monitoring.dashboards.queries import Chosen, queries
+from disttest_operator.serving import tls_pair
 from tests.support import prometheus, scraping
 from tests.support.cluster import Cluster
 from tests.support.operator import NAMESPACE, OperatorProcess, StartOperator, disttest, finished
 from tests.support.prometheus import Prometheus
+from tools.dashboards.boards.queries import Chosen, queries
 
 NAME = "disttest-operator.disttest-system.svc"
 GUARDED = "--metrics-insecure=false"
@@ -31,7 +31,7 @@ class Guarded:
 
     @property
     def ca(self) -> Path:
-        return self.files / pairs.CERTIFICATE
+        return self.files / tls_pair.CERTIFICATE
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def guarded(
 
 
 def put(files: Path) -> None:
-    made = pairs.self_signed([NAME], datetime.now(UTC), valid=timedelta(days=1))
-    for name, content in ((pairs.KEY, made.key), (pairs.CERTIFICATE, made.certificate)):
+    made = tls_pair.self_signed([NAME], datetime.now(UTC), valid=timedelta(days=1))
+    for name, content in ((tls_pair.KEY, made.key), (tls_pair.CERTIFICATE, made.certificate)):
         new = files / f"{name}.new"
         new.write_bytes(content)
         new.replace(files / name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support import audit, nightly, patience, previous
 from tests.support.cluster import Cluster, Manifest, fresh_cluster, say_aloud
 from tests.support.operator import Status, config_map, disttest, finished, ledger, reaches_phase, run_counts

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult, Report
+from disttest_contract.results.report import CaseResult, Report
 from tests.integration.runner.gang import Gang, builtin, make_plan, only_suite
 
 DATA = Path(__file__).parents[2] / "data"

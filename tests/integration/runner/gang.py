@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import ClassVar
 
 from disttest_cli.local.agents import agent_environment, free_port
-from disttest_contract import environment, frames, progress
-from disttest_contract.message import Summary
+from disttest_contract.gang import environment
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.progress import Progress
-from disttest_contract.report import CaseResult, Report, SuiteResult
-from disttest_contract.thresholds import Threshold
-from disttest_runner import gpus
+from disttest_contract.results.report import CaseResult, Report, SuiteResult
+from disttest_contract.results.thresholds import Threshold
+from disttest_contract.transport import frames, progress
+from disttest_contract.transport.progress import Progress
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.agent import accelerator
 from tests.support import patience
 
 MARK = "RUNNER_TEST_MARK"  # in the environment of every process of a gang
 # As pods with gpusPerNode 0 have it. Where there is no GPU the runner itself must notice.
-ON_CPU = environment.WITHOUT_GPUS if gpus.look().products else {}
+ON_CPU = environment.WITHOUT_GPUS if accelerator.look().products else {}
 END_SECONDS = 240  # a deadline against hanging for ever, not a measure: a busy machine may need most of it
 
 

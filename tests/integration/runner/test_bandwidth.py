@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from disttest_cli.formats.table import render_report
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner.gang import Gang, make_plan, only_suite
 from tests.support.sabotage import Sabotage
 from tests.support.sabotaged import can_sabotage, sabotage_folder

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner import c10d_table
 from tests.integration.runner.gang import only_suite
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.report import Report, SuiteResult
 from tests.integration.runner.gang import Gang, make_plan, suite_of
 
 GOOD = "def test_good(gang): assert gang.world_size == 4\n"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import SuiteResult
+from disttest_contract.results.report import SuiteResult
 from tests.integration.runner.gang import Gang, make_plan, only_suite, outcomes
 
 MODES = ("dtensor_replicate", "dtensor_shard", "fully_shard", "replicate")

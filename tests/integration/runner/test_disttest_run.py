@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner.gang import MARK, marked, wait_for
 from tests.support import patience
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.suites import BUILTIN
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import Report
-from disttest_contract.suites import BUILTIN
+from disttest_contract.results.report import Report
 from tests.integration.runner import pretended_gpus
 from tests.integration.runner.gang import MARK, marked, wait_for
 from tests.support import patience

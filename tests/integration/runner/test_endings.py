@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_runner.orders import MIN_COLLECT_SECONDS
+from disttest_runner.cases.rank_orders import MIN_COLLECT_SECONDS
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of, wait_for
 from tests.support import patience
 
@@ -26,7 +26,7 @@ TOLD_TO_END_WHILE_IT_STARTS = """
 import os, signal, sys
 class Finder:
     def find_spec(self, name, *_):
-        if name == "disttest_runner.agent":
+        if name == "disttest_runner.agent.agent":
             os.kill(os.getpid(), signal.SIGTERM)
 sys.meta_path.insert(0, Finder())
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner.gang import Gang, case, make_plan, only_suite, suite_of
 
 SUITE = """

@@ -8,7 +8,7 @@ import pytest
 from bench import hang
 from disttest_cli.local.agents import free_port
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of
 
 CASE_SECONDS = 2

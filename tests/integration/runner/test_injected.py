@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_runner import inject
+from disttest_runner.inject import __main__
 from tests.integration.runner.gang import Gang, make_plan, suite_of
 from tests.support import foreign_images
 
@@ -69,7 +69,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_gang_runs_with_the_images_torch_and_the_copied_pytest(image: Path, tmp_path: Path) -> None:
     runner = tmp_path / "runner"
-    inject.copy(runner)
+    __main__.copy(runner)
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "mine.py").touch()
     suite = suite_of(tmp_path / "suite", SUITE.format(runner=str(runner), image=str(image)))

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli import exits
+from disttest_cli import errors
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, Report
+from disttest_contract.results.report import CaseResult, Report
 from tests.integration.runner.gang import MARK, marked, wait_for
 
 HANG = """
@@ -137,13 +137,13 @@ def test_a_second_ctrl_c_ends_everything_at_once(start: Start) -> None:
     """Also while a rank cannot answer and the first one waits for it."""
     command = start(HANG, "--nodes=2")
     command.wait_until_stuck()
-    [*_, zygote] = [pid for pid, line in marked(command.mark) if "disttest_runner.zygote" in line]
+    [*_, zygote] = [pid for pid, line in marked(command.mark) if "disttest_runner.zygote.zygote" in line]
     os.kill(zygote, signal.SIGSTOP)
     command.process.send_signal(signal.SIGINT)
     wait_for(lambda: "Ctrl-C again" in command.text, "the first was not noticed", 20, lambda: command.text)
     started = time.monotonic()
     command.process.send_signal(signal.SIGINT)
-    assert command.process.wait(20) == exits.INTERRUPTED, command.text
+    assert command.process.wait(20) == errors.INTERRUPTED, command.text
     assert time.monotonic() - started < 5
     assert not (command.folder / "report.json").exists()
     command.check_nothing_left()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract import environment
+from disttest_contract.gang import environment
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_contract.report import Report
-from disttest_runner.wire import PROTOCOL
+from disttest_contract.results.report import Report
+from disttest_runner.protocol.wire import PROTOCOL
 from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
 from tests.support import patience
 

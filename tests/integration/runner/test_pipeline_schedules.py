@@ -43,9 +43,9 @@ GAPS = {
 PLANS = 3 * 19 + 2 * 7
 
 TWO_PIPELINES = """
-from disttest_runner.suites.pipeline import lines
+from disttest_runner.suites.pipeline import training
 
-lines.LONGEST = 2
+training.LONGEST = 2
 """
 
 

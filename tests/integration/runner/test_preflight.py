@@ -28,7 +28,7 @@ def test_a_node_with_another_torch_is_named_before_any_rank_starts(tmp_path: Pat
     hooks.mkdir()
     (hooks / "sitecustomize.py").write_text(
         "import sys\n"
-        "if 'disttest_runner.zygote' in sys.orig_argv:\n"
+        "if 'disttest_runner.zygote.zygote' in sys.orig_argv:\n"
         "    import torch\n"
         "    torch.__version__ = '1.13.0'\n"
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 
 CONFIGURATION = """
 [tool.pytest.ini_options]

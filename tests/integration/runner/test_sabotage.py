@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import BAD, Outcome, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import CaseResult
+from disttest_contract.results.report import CaseResult
 from tests.integration.runner.gang import Gang, make_plan
 from tests.support.sabotage import Sabotage
 from tests.support.sabotaged import can_sabotage, sabotage_folder

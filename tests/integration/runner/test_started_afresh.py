@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract import suites
+from disttest_contract.gang import suites
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner.gang import Gang, builtin, make_plan, only_suite, outcomes
 
 AFRESH = "[zygote] ranks are started afresh, which takes longer: the zygote has 2 threads"
 # A thread in the zygote, as a module that is imported there may start one.
 STARTS_A_THREAD = """
 import sys, threading, time
-if "disttest_runner.zygote" in " ".join(sys.orig_argv):
+if "disttest_runner.zygote.zygote" in " ".join(sys.orig_argv):
     threading.Thread(target=time.sleep, args=(10_000,), daemon=True).start()
 """
 CASES = ("test_all_gather_coalesced_simple", "test_gather_full_group")  # each meets at the barrier of torch's harness

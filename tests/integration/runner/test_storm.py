@@ -8,7 +8,7 @@ import pytest
 from bench import storm
 from bench.storm import KINDS, Strike
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
+from disttest_contract.results.report import CaseResult
 
 COUNT = 60
 SEED = 7

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.plan import SuitePlan
 from tests.integration.runner.gang import Gang, builtin, make_plan
 
 SUITES = ("collectives", "fully-shard-autograd")

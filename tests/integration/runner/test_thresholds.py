@@ -2,15 +2,15 @@
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import Report
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.report import Report
+from disttest_contract.results.thresholds import Threshold
 from tests.integration.runner.gang import Gang, case, make_plan, suite_of
 
 IMPOSSIBLE = 10**15
 OWN = """
-from disttest_runner.measurements import Sample
+from disttest_runner.results.measurements import Sample
 
 def test_own(gang, measure):
     measure(

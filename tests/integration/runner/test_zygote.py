@@ -13,10 +13,11 @@ from types import MappingProxyType
 
 import pytest
 
-from disttest_contract import suites
+from disttest_contract.gang import suites
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_runner import nursery, orders
-from disttest_runner.wire import Channel, Message
+from disttest_runner.cases import rank_orders
+from disttest_runner.protocol.wire import Channel, Message
+from disttest_runner.zygote import zygote_client
 from tests.integration.runner import pretended_gpus
 from tests.integration.runner.gang import Gang, builtin, case, make_plan, suite_of
 from tests.integration.runner.pretended_gpus import Pretended
@@ -37,7 +38,7 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
 
 def warm(modules: Iterable[str], own: Mapping[str, str] = MappingProxyType({})) -> tuple[int, Message]:
     """A zygote's process and what it says when it has imported them."""
-    zygote = nursery.start_zygote(tuple(modules), own)
+    zygote = zygote_client.start_zygote(tuple(modules), own)
     try:
         zygote.control.setblocking(True)
         zygote.control.settimeout(patience.stretched(WARM_SECONDS))
@@ -54,8 +55,8 @@ def warm(modules: Iterable[str], own: Mapping[str, str] = MappingProxyType({})) 
 @pytest.mark.soak
 def test_no_zygote_starts_the_driver_whatever_its_suites_import(gpus: Pretended) -> None:
     plans = [builtin(name) for name in sorted(suites.BUILTIN)]
-    modules = dict.fromkeys(module for suite in plans for module in orders.preload(suite))
-    own = {key: value for suite in plans for key, value in orders.environment(make_plan(*plans), suite).items()}
+    modules = dict.fromkeys(module for suite in plans for module in rank_orders.preload(suite))
+    own = {key: value for suite in plans for key, value in rank_orders.environment(make_plan(*plans), suite).items()}
     _, message = warm(modules, own)
     assert message["unsafe"] == ""
     assert gpus.starts() == []
@@ -80,9 +81,9 @@ def test_a_zygote_that_asked_the_driver_is_noticed(tmp_path: Path, gpus: Pretend
         "import torch\ntorch.cuda.device_count()\ntorch._C._cuda_getDeviceCount()\n"
     )
     ours, theirs = socket.socketpair()
-    environ = {**os.environ, **nursery.ENVIRONMENT, "PYTHONPATH": str(tmp_path)}
-    arguments = [str(theirs.fileno()), str(os.getpid()), *orders.ALWAYS, "asks_the_driver"]
-    command = [sys.executable, "-m", nursery.PROGRAM, *arguments]
+    environ = {**os.environ, **zygote_client.ENVIRONMENT, "PYTHONPATH": str(tmp_path)}
+    arguments = [str(theirs.fileno()), str(os.getpid()), *rank_orders.ALWAYS, "asks_the_driver"]
+    command = [sys.executable, "-m", zygote_client.PROGRAM, *arguments]
     with ours, theirs, subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()]) as process:
         try:
             ours.settimeout(patience.stretched(WARM_SECONDS))

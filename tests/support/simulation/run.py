@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
-from disttest_runner.thresholds import judged
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
+from disttest_runner.results.thresholds import judged
 from tests.support.runs import a_report_of
 from tests.support.simulation.story import MEASURING, SUITES, CaseNumber, Night, Plan
 

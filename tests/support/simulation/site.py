@@ -6,13 +6,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from disttest_contract.outcomes import Counts, judge
-from disttest_operator.caches import Caches
-from disttest_operator.core import conditions, ledger, naming, results, status
-from disttest_operator.core.model import Backend, Defaults, Suite
-from disttest_operator.core.rule import Ending
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core.api import conditions, naming
+from disttest_operator.core.api.model import Backend, Defaults, Suite
+from disttest_operator.core.series import ledger, run_results
+from disttest_operator.core.status import status
+from disttest_operator.core.verdict.rule import Ending
+from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
+from disttest_operator.kubernetes.requests import Request
 from disttest_operator.metrics import Metrics
-from disttest_operator.ports import Kind, LedgerWrite, Transport
-from disttest_operator.requests import Request
 from tests.support.nights import ledger_body
 from tests.support.runs import a_pod, a_spec, a_test, evidence, found
 from tests.support.simulation.run import Run, report_of
@@ -93,7 +95,7 @@ class Site:
             "attempts": [{"number": 1, "nodes": list(run.night.nodes)}],
         }
         entry = ledger.make_entry(uid=run.name, name=run.name, status=last)
-        known = ledger.fold(self._ledgers[run.plan.series], entry, results.of(look, last), nodes=run.plan.nodes)
+        known = ledger.fold(self._ledgers[run.plan.series], entry, run_results.of(look, last), nodes=run.plan.nodes)
         known = self._ledgers[run.plan.series] = ledger.settle(known, [run.name])
         self._versions += 1
         body = ledger_body(run.plan.series, known, version=self._versions, namespace=NAMESPACE)

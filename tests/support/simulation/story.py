@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.thresholds import Threshold
 
 NIGHTS = 60
 LAST = NIGHTS - 1

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli.kube import cluster
-from disttest_cli.kube.cluster import Cluster
+from disttest_cli.kube import client
+from disttest_cli.kube.client import Cluster
 from tests.support.canned import FakeTime, Server, serving
 
 
@@ -16,7 +16,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def api(server: Server, tmp_path: Path) -> Cluster:
-    return cluster.connect({}, kubeconfig=server.kubeconfig(tmp_path))
+    return client.connect({}, kubeconfig=server.kubeconfig(tmp_path))
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disttest_cli.errors import UsageError
+from disttest_cli.kube import nights
 from disttest_cli.main import COMMANDS, main
-from disttest_cli.screen import outputs, rendering
-from disttest_cli.words import nights
-from disttest_contract import spans
+from disttest_cli.views import outputs
+from disttest_contract.text import formatting
 from tests.support.hostile import ARGUMENT, forbidden
 from tests.support.strategies import texts
 
@@ -29,14 +29,14 @@ def test_any_arguments_end_with_a_code_and_at_most_one_line(command: str, argume
 
 
 @given(
-    st.lists(st.builds("{}{}{}".format, texts | st.sampled_from(rendering.FORMATS), st.sampled_from(("", "=")), texts))
+    st.lists(st.builds("{}{}{}".format, texts | st.sampled_from(outputs.FORMATS), st.sampled_from(("", "=")), texts))
 )
 def test_outputs_are_formats_and_places_of_their_own_or_refused(values: list[str]) -> None:
     try:
-        found = outputs.parse(values, rendering.FORMATS, default="text")
+        found = outputs.parse(values, outputs.FORMATS, default="text")
     except UsageError:
         return
-    assert {one.format for one in found} <= set(rendering.FORMATS)
+    assert {one.format for one in found} <= set(outputs.FORMATS)
     assert len({one.path for one in found}) == len(found)
 
 
@@ -51,8 +51,8 @@ def test_a_night_is_read_as_it_was_written_or_refused(name: str, place: int) -> 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=0, max_value=1e9))
 def test_a_span_is_a_few_words_however_long_it_is(seconds: float) -> None:
-    assert 0 < len(spans.span(seconds)) <= 12
-    assert spans.span(seconds).isascii()
+    assert 0 < len(formatting.span(seconds)) <= 12
+    assert formatting.span(seconds).isascii()
 
 
 def test_every_command_that_only_reads_is_tried() -> None:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import applying
 from disttest_cli.commands import apply as apply_command
 from disttest_cli.errors import CommandError, UsageError
+from disttest_cli.input import applying
 from disttest_cli.kube import waiting
-from disttest_cli.kube.cluster import Cluster, RefusedError
+from disttest_cli.kube.client import Cluster, RefusedError
 from disttest_cli.kube.waiting import DeletedError, OverdueError, Run
 from disttest_cli.main import main
-from disttest_cli.words.telling import Lines
+from disttest_cli.views.progress import Lines
 from tests.support import bodies
 from tests.support.canned import NAMESPACE, Broken, FakeTime, Server, Signal, Watch
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_cli import applying
-from disttest_cli.applying import ANNOTATION_SHA256, Order
 from disttest_cli.errors import UsageError
+from disttest_cli.input import applying
+from disttest_cli.input.applying import ANNOTATION_SHA256, Order
 
 SPEC: dict[str, Any] = {"suites": [{"name": "collectives"}], "nodes": 2}
 MANIFEST = {

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli.kube import cluster, resources
-from disttest_cli.kube.cluster import BusyError, Cluster, ExistsError, LostError, RefusedError
+from disttest_cli.kube import client, resources
+from disttest_cli.kube.client import BusyError, Cluster, ExistsError, LostError, RefusedError
 from tests.support.canned import NAMESPACE, Broken, Server, Watch
 
 MANIFEST = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": {"name": "a"}, "spec": {}}
@@ -61,7 +61,7 @@ def test_a_connection_that_breaks_off_may_have_done_it(api: Cluster, server: Ser
 
 def test_an_api_server_that_is_not_there_is_named(server: Server, tmp_path: Path) -> None:
     server.url = "http://127.0.0.1:9"
-    api = cluster.connect({}, kubeconfig=server.kubeconfig(tmp_path))
+    api = client.connect({}, kubeconfig=server.kubeconfig(tmp_path))
     with pytest.raises(BusyError, match=r"^cannot reach the API server at http://127\.0\.0\.1:9: "):
         api.create(resources.RUNS, NAMESPACE, MANIFEST)
 
@@ -94,9 +94,9 @@ def test_a_watch_that_breaks_off_gives_what_it_told_before(api: Cluster, server:
 
 def test_the_namespace_is_that_of_the_context(server: Server, tmp_path: Path) -> None:
     file = server.kubeconfig(tmp_path)
-    assert cluster.connect({}, kubeconfig=file).namespace == NAMESPACE
-    assert cluster.connect({}, kubeconfig=file, context="there").namespace == "default"
-    assert cluster.connect({"KUBECONFIG": file}).namespace == NAMESPACE
+    assert client.connect({}, kubeconfig=file).namespace == NAMESPACE
+    assert client.connect({}, kubeconfig=file, context="there").namespace == "default"
+    assert client.connect({"KUBECONFIG": file}).namespace == NAMESPACE
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "kind: Config"], ids=repr)
@@ -105,10 +105,10 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_in_one_line(text: str | Non
     if text is not None:
         file.write_text(text)
     with pytest.raises(RefusedError, match="name a file with --kubeconfig") as caught:
-        cluster.connect({}, kubeconfig=str(file))
+        client.connect({}, kubeconfig=str(file))
     assert "\n" not in str(caught.value)
 
 
 def test_a_context_that_is_not_there_is_refused(server: Server, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="nowhere"):
-        cluster.connect({}, kubeconfig=server.kubeconfig(tmp_path), context="nowhere")
+        client.connect({}, kubeconfig=server.kubeconfig(tmp_path), context="nowhere")

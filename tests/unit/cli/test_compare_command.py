@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from disttest_cli.comparing import markdown
-from disttest_cli.comparing.compare import compare
+from disttest_cli.compare import pull_request
+from disttest_cli.compare.differences import compare
 from disttest_cli.main import main
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support.canned import NAMESPACE, Broken, Server
 from tests.support.compared import a_case, a_night
 
@@ -102,7 +102,7 @@ class TestFiles:
         made = capsys.readouterr().out
         comparison = compare(GOOD, BAD)
         assert (
-            made == markdown.page(comparison)
+            made == pull_request.page(comparison)
             if output == "markdown"
             else json.loads(made)["worse"] == list(comparison.worse)
         )

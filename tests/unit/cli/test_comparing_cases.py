@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from disttest_cli.comparing.compare import compare
-from disttest_cli.comparing.model import CaseChange, Comparison, Kind
-from disttest_contract.case_result import CaseResult, Earlier
+from disttest_cli.compare.differences import compare
+from disttest_cli.compare.model import CaseChange, Comparison, Kind
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import Report
+from disttest_contract.results.case_result import CaseResult, Earlier
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import Report
 from tests.support.compared import a_case, a_night
 from tests.support.runs import a_flaky_case
 

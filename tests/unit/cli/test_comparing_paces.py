@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from disttest_cli.comparing import paces
-from disttest_cli.comparing.model import Trend
+from disttest_cli.compare import speed
+from disttest_cli.compare.model import Trend
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support.compared import a_case, a_night, timed
 from tests.support.runs import a_flaky_case
 
@@ -19,7 +19,7 @@ STEADY = [2.0] * 30  # seconds of other cases of the suite
 def slower(before: float, after: float, *, others: Sequence[float] = STEADY, drift: float = 1.0) -> list[str]:
     a = a_night(0, timed([before, *others]))
     b = a_night(1, timed([after, *(drift * other for other in others)]))
-    return [one.case for one in paces.compare(a, b).slower]
+    return [one.case for one in speed.compare(a, b).slower]
 
 
 @pytest.mark.parametrize(
@@ -46,12 +46,12 @@ def test_a_case_is_slower_when_it_took_half_as_long_again_and_half_a_second_more
 
 def test_what_befell_all_cases_of_a_suite_is_told_once_and_taken_off_each() -> None:
     a, b = a_night(0, timed([10.0, *STEADY])), a_night(1, timed([16.0, *(1.4 * other for other in STEADY)]))
-    found = paces.compare(a, b)
+    found = speed.compare(a, b)
     assert found.slower == ()
     [drift] = found.drifts
     assert (round(drift.ratio, 3), drift.cases, drift.trend) == (1.4, 31, Trend.WORSE)
     assert slower(10.0, 22.0, drift=1.4) == ["t.py::test_0"]
-    [one] = paces.compare(a, a_night(1, timed([22.0, *(1.4 * other for other in STEADY)]))).slower
+    [one] = speed.compare(a, a_night(1, timed([22.0, *(1.4 * other for other in STEADY)]))).slower
     assert (round(one.expected_seconds, 3), round(one.ratio, 3)) == (14.0, 1.571)
 
 
@@ -59,14 +59,14 @@ def test_what_befell_all_cases_of_a_suite_is_told_once_and_taken_off_each() -> N
     ("ratio", "trend"), [(1.2, Trend.SAME), (1.3, Trend.WORSE), (0.9, Trend.SAME), (0.7, Trend.BETTER)]
 )
 def test_a_suite_as_a_whole_may_differ_by_a_quarter(ratio: float, trend: Trend) -> None:
-    found = paces.compare(a_night(0, timed(STEADY)), a_night(1, timed([ratio * one for one in STEADY])))
+    found = speed.compare(a_night(0, timed(STEADY)), a_night(1, timed([ratio * one for one in STEADY])))
     assert [one.trend for one in found.drifts] == [trend]
 
 
 def test_of_few_cases_nothing_is_known_of_drift_and_little_of_noise() -> None:
     a = a_night(0, timed([2.0, 2.0, 2.0]))
-    assert paces.compare(a, a_night(1, timed([3.4, 3.4, 3.4]))).slower == ()
-    assert len(paces.compare(a, a_night(1, timed([5.0, 5.0, 5.0]))).slower) == 3
+    assert speed.compare(a, a_night(1, timed([3.4, 3.4, 3.4]))).slower == ()
+    assert len(speed.compare(a, a_night(1, timed([5.0, 5.0, 5.0]))).slower) == 3
 
 
 def test_only_cases_that_were_good_at_the_first_try_and_began_with_warm_ranks_are_compared() -> None:
@@ -76,9 +76,9 @@ def test_only_cases_that_were_good_at_the_first_try_and_began_with_warm_ranks_ar
         failed = a_case("failed", Outcome.FAILED, seconds=seconds)
         return a_night(number, {"mine": [*cases, flaky, failed, *(a_case(f"{one}") for one in range(30))]})
 
-    found = paces.compare(night(0, 1.0, is_cold=False), night(1, 60.0, is_cold=True))
+    found = speed.compare(night(0, 1.0, is_cold=False), night(1, 60.0, is_cold=True))
     assert (found.compared, found.slower) == (30, ())
-    found = paces.compare(night(0, 1.0, is_cold=False), night(1, 60.0, is_cold=False))
+    found = speed.compare(night(0, 1.0, is_cold=False), night(1, 60.0, is_cold=False))
     assert (found.compared, [one.case for one in found.slower]) == (32, ["next"])
 
 
@@ -87,7 +87,7 @@ class TestEarlierReports:
 
     def told(self, *nights: float) -> tuple[list[str], list[str]]:
         *earlier, a, b = [a_night(number, timed([one, *STEADY])) for number, one in enumerate(nights)]
-        found = paces.compare(a, b, earlier)
+        found = speed.compare(a, b, earlier)
         return [one.case for one in found.slower], [one.case for one in found.faster]
 
     def test_a_lucky_night_makes_the_next_one_no_news(self) -> None:
@@ -104,7 +104,7 @@ class TestEarlierReports:
     def test_nights_on_a_slower_machine_are_scaled(self) -> None:
         slow = [a_night(number, timed([3 * one for one in (10, *STEADY)])) for number in range(5)]
         a, b = a_night(5, timed([10, *STEADY])), a_night(6, timed([16, *STEADY]))
-        assert [one.case for one in paces.compare(a, b, slow).slower] == ["t.py::test_0"]
+        assert [one.case for one in speed.compare(a, b, slow).slower] == ["t.py::test_0"]
 
     def test_too_few_are_not_heard(self) -> None:
         assert self.told(10, 10, 4, 10) == (["t.py::test_0"], [])
@@ -135,10 +135,10 @@ def simulate(
         chosen = frozenset(dice.sample([place for place, one in enumerate(true) if one >= 1], max(1, cases // 100)))
         drift = dice.uniform(0.9, 1.1)
         a, b, worse = run(98, 1.0), run(99, drift), run(99, drift, chosen)
-        same = paces.compare(a, b, before)
+        same = speed.compare(a, b, before)
         false += len(same.slower) + len(same.faster)
         drifted += sum(one.trend is not Trend.SAME for one in same.drifts)
-        found = {one.case for one in paces.compare(a, worse, before).slower}
+        found = {one.case for one in speed.compare(a, worse, before).slower}
         hit += len(found & {f"t.py::test_{place}" for place in chosen})
         slowed += len(chosen)
     return false / trials, drifted / trials, hit / slowed

@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from disttest_cli.comparing import speeds
-from disttest_cli.comparing.compare import compare
-from disttest_cli.comparing.model import Speed, Trend
-from disttest_contract.report import Report
+from disttest_cli.compare import speed
+from disttest_cli.compare.differences import compare
+from disttest_cli.compare.model import Speed, Trend
+from disttest_contract.results.report import Report
 from tests.support.compared import a_night, measured
 from tests.support.measured import GB, GIB, a_measurement, a_threshold
 
@@ -22,7 +22,7 @@ def night(number: int, gb: float, *, size: int = GIB, backend: str = "nccl", lim
 
 
 def told(before: Report, after: Report, *earlier: Report) -> Speed:
-    [one] = speeds.compare(before, after, earlier)
+    [one] = speed.compare_bandwidths(before, after, earlier)
     return one
 
 

@@ -12,10 +12,10 @@ import pytest
 
 from disttest_cli.formats.advice import ENDINGS
 from disttest_cli.main import main
-from disttest_cli.words import advice, description, details, listing
-from disttest_cli.words.description import Seen
+from disttest_cli.views import description, details, run_table
+from disttest_cli.views.description import Seen
 from disttest_contract.outcomes import Outcome, Reason
-from disttest_contract.report import CaseResult
+from disttest_contract.results.report import CaseResult
 from tests.support import bodies, golden
 from tests.support.bodies import NAMESPACE, NOW
 from tests.support.canned import Server
@@ -66,21 +66,21 @@ def test_a_screen_says_what_why_where_and_what_to_do(name: str, *, updates_golde
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_has_advice_in_a_sentence(reason: Reason) -> None:
-    [first, *_] = advice.for_run({"verdict": "Errored", "reason": reason.value})
+    [first, *_] = description.advice_for_run({"verdict": "Errored", "reason": reason.value})
     assert first == ENDINGS[reason]
     assert first[0].isupper()
     assert first[-1] in ".?"
 
 
-@pytest.mark.parametrize("reason", [*advice.WAITS, Reason.NODE_LOST.value, "NewerThanWe"])
+@pytest.mark.parametrize("reason", [*description.WAITS, Reason.NODE_LOST.value, "NewerThanWe"])
 def test_every_reason_to_wait_has_advice(reason: str) -> None:
     gang = {"type": "GangReady", "status": "False", "reason": reason}
-    said = advice.for_run({"phase": "Queued", "conditions": [gang]})
+    said = description.advice_for_run({"phase": "Queued", "conditions": [gang]})
     assert said == ([] if reason == "GangRunning" else [said[0]])
 
 
 def test_a_reason_of_a_newer_operator_has_advice_too() -> None:
-    assert advice.for_run({"verdict": "Passed", "reason": "Brighter"}) == [advice.UNKNOWN]
+    assert description.advice_for_run({"verdict": "Passed", "reason": "Brighter"}) == [description.UNKNOWN]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -110,7 +110,7 @@ def test_an_odd_status_is_shown_as_far_as_it_goes(name: str) -> None:
         body = with_other(seen.body, path, other)
         text = screen(Seen(body=body, now=NOW, pods=[*seen.pods, body], events=[*seen.events, body]))
         assert text, (path, other)
-        assert len(listing.table([body], now=NOW, wide=True, namespaces=True)) == 2, (path, other)
+        assert len(run_table.table([body], now=NOW, wide=True, namespaces=True)) == 2, (path, other)
 
 
 def answers(report: bytes = b"") -> list[Any]:

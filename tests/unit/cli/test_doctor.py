@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_cli.checkup import check, installed, place, running
-from disttest_cli.checkup.check import Check, State
-from disttest_cli.kube.cluster import Cluster
+from disttest_cli.doctor import check, installation, place
+from disttest_cli.doctor.check import Check, State
+from disttest_cli.kube.client import Cluster
 from disttest_cli.main import main
 from tests.support import bodies, golden
 from tests.support.bodies import NOW
@@ -74,7 +74,7 @@ class TestKinds:
     def test_their_fields_are_compared_with_those_of_this_command_line(
         self, document: dict[str, Any], state: State, words: str
     ) -> None:
-        found = said(installed.judge_schema(document))
+        found = said(installation.judge_schema(document))
         assert found[0] is state
         assert words in found[1]
 
@@ -97,7 +97,7 @@ class TestRights:
     def test_what_does_not_work_without_them_is_named(
         self, refused: list[tuple[str, str, str, str]], state: State, words: str
     ) -> None:
-        found = said(installed.judge_rights(refused, "x"))
+        found = said(installation.judge_rights(refused, "x"))
         assert found[0] is state
         assert words in found[1]
 
@@ -115,7 +115,7 @@ class TestOperator:
         ids=["fresh", "none", "released", "stale", "odd"],
     )
     def test_a_lease_says_whether_one_acts(self, body: Any, state: State, words: str) -> None:
-        found = said(running.judge_lease(body, "system", NOW))
+        found = said(installation.judge_lease(body, "system", NOW))
         assert found[0] is state
         assert words in found[1]
 
@@ -132,14 +132,14 @@ class TestOperator:
         ids=["ready", "some", "none", "none wanted", "elsewhere", "here"],
     )
     def test_a_deployment_says_which_it_is_and_where_it_looks(self, body: Any, state: State, words: str) -> None:
-        checks = running.judge_deployment(body, NAMESPACE)
+        checks = installation.judge_deployment(body, NAMESPACE)
         assert said(checks)[0] is state
         assert words in said(checks)[1]
         assert (checks[1].state, checks[1].words.split()[0]) == (State.UNKNOWN, "disttest-runner:0.1.0")
 
     def test_a_flag_may_stand_in_the_environment(self) -> None:
         container = {"env": [{"name": "DISTTEST_OPERATOR_RUNNER_IMAGE", "value": "mine:1"}]}
-        assert running.said([container], "runner-image") == "mine:1"
+        assert installation.said([container], "runner-image") == "mine:1"
 
 
 class TestNodes:
@@ -187,7 +187,7 @@ ANSWERS: dict[str, Answer] = {
     "/version": (200, {"gitVersion": "v1.34.1"}),
     "/apis/disttest.dev/v1alpha1": (200, {"resources": [{"name": "disttests"}, {"name": "disttestseries"}]}),
     "/openapi": (200, published()),
-    **{f"review {number}": (201, {"status": {"allowed": True}}) for number in range(len(installed.WANTED))},
+    **{f"review {number}": (201, {"status": {"allowed": True}}) for number in range(len(installation.WANTED))},
     "lease": (200, {"spec": {"holderIdentity": "x", "renewTime": "2999-01-01T00:00:00.000000Z"}}),
     "deployment": (200, a_deployment()),
     "namespace": (200, {"metadata": {"name": NAMESPACE, "labels": {place.ENFORCE: "restricted"}}}),
@@ -250,4 +250,7 @@ def test_no_api_server_is_one_problem(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_kinds_that_are_not_installed_are_a_problem(api: Cluster, server: Server) -> None:
     server.answers = [NOT_FOUND]
     looked = check.Place(server=api, namespace=NAMESPACE, operator_namespace="x", gpu_resource="y")
-    assert said(installed.kinds(looked)) == (State.PROBLEM, "are not installed there | kubectl apply -k manifests/base")
+    assert said(installation.kinds(looked)) == (
+        State.PROBLEM,
+        "are not installed there | kubectl apply -k manifests/base",
+    )

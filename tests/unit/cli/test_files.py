@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli import files
+from disttest_cli.input import files
 from disttest_cli.main import main
 from disttest_contract import limits
 from tests.unit.cli.test_stored import RAW

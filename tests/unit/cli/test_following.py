@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from disttest_cli import exits
-from disttest_cli.exits import Exit
-from disttest_cli.words import following
-from disttest_contract.exits import EXIT_CODES
-from disttest_contract.outcomes import Verdict
+from disttest_cli import errors
+from disttest_cli.errors import Exit
+from disttest_cli.views import status_lines
+from disttest_contract.outcomes import EXIT_CODES, Verdict
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "nightly.md"
 RED: dict[str, Any] = {
@@ -43,15 +42,15 @@ RED: dict[str, Any] = {
     ids=repr,
 )
 def test_where_a_run_is_takes_one_line(status: dict[str, Any], words: str) -> None:
-    assert following.headline(status) == words
+    assert status_lines.headline(status) == words
 
 
 def test_a_long_message_is_cut() -> None:
-    assert len(following.headline({"phase": "Queued", "message": "x" * 5000})) < 600
+    assert len(status_lines.headline({"phase": "Queued", "message": "x" * 5000})) < 600
 
 
 def test_the_end_names_what_failed_where_and_closes_with_the_verdict() -> None:
-    assert following.ending(RED) == [
+    assert status_lines.ending(RED) == [
         "failed: collectives: a.py::test_x rank 3, 11 on node1: assert 1 == 2 more",
         "flaky: own: b.py::test_y: timed out",
         "cases: 4: 2 passed, 1 failed, 1 skipped (1 flaky)",
@@ -62,28 +61,28 @@ def test_the_end_names_what_failed_where_and_closes_with_the_verdict() -> None:
 
 def test_a_run_that_never_ran_has_a_verdict_only() -> None:
     status = {"verdict": "InfraFailed", "reason": "QueueTimeout", "message": "no nodes"}
-    assert following.ending(status) == ["InfraFailed (QueueTimeout): no nodes"]
+    assert status_lines.ending(status) == ["InfraFailed (QueueTimeout): no nodes"]
 
 
 @pytest.mark.parametrize(("verdict", "code"), [(verdict.value, int(EXIT_CODES[verdict])) for verdict in Verdict])
 def test_a_verdict_has_the_exit_code_that_disttest_run_gives_it(verdict: str, code: int) -> None:
-    assert exits.of_verdict(verdict) == code
+    assert errors.of_verdict(verdict) == code
     assert (code == 0) is (verdict == "Passed")
 
 
 def test_a_verdict_of_a_newer_operator_is_not_green() -> None:
-    assert exits.of_verdict("Excellent") != 0
+    assert errors.of_verdict("Excellent") != 0
 
 
 def test_no_other_ending_has_the_code_of_a_verdict() -> None:
-    others = {*Exit, exits.SIGNALLED + 2, exits.SIGNALLED + 15}
+    others = {*Exit, errors.SIGNALLED + 2, errors.SIGNALLED + 15}
     assert not others & {0, *EXIT_CODES.values()}
 
 
 def test_the_document_has_every_exit_code() -> None:
     rows = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
     codes = {int(code) for row in rows for code in row.split(", ") if code.isdecimal()}
-    assert codes == {*EXIT_CODES.values(), *Exit, exits.SIGNALLED + 2, exits.SIGNALLED + 15}
+    assert codes == {*EXIT_CODES.values(), *Exit, errors.SIGNALLED + 2, errors.SIGNALLED + 15}
 
 
 @pytest.mark.parametrize(
@@ -100,4 +99,4 @@ def test_the_document_has_every_exit_code() -> None:
     ids=["pytest", "other", "no mark", "nothing"],
 )
 def test_the_gist_of_a_message_is_what_pytest_marks(message: str, lines: list[str]) -> None:
-    assert following.gist_of(message) == lines
+    assert status_lines.gist_of(message) == lines

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from disttest_cli.kube import nights
 from disttest_cli.main import main
-from disttest_cli.words import nights, series_text
+from disttest_cli.views import series_text
 from disttest_contract.outcomes import Outcome, Verdict
 from tests.support import golden
 from tests.support.canned import NAMESPACE, Broken, Server

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from disttest_cli.main import main
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support import bodies
 from tests.support.canned import Answer, Server, Watch
 from tests.support.hostile import ARGUMENT, NASTY, a_hostile_file, forbidden, poisoned

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from disttest_cli.formats.html import page, render
+from disttest_cli.formats.html.cases import SHOWN, failures, shared
 from disttest_cli.formats.html.facts import environment, odd
-from disttest_cli.formats.html.failures import SHOWN, failures, shared
 from disttest_cli.formats.subject import Subject
-from disttest_cli.screen import rendering
-from disttest_contract.case_result import CaseResult
-from disttest_contract.left_out import LeftOut
+from disttest_cli.views import outputs
 from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.left_out import LeftOut
 from tests.support.hostile import a_hostile_subject
 from tests.support.reports import FACTS, OTHER_FACTS, STATUS, a_good_night, a_night, a_report, a_subject, a_suite, many
 
@@ -41,7 +41,7 @@ def test_it_is_complete_in_itself() -> None:
 
 
 def test_it_is_the_format_html_of_the_command_line() -> None:
-    assert rendering.render(a_subject(), "html") == render(a_subject())
+    assert outputs.render_report(a_subject(), "html") == render(a_subject())
 
 
 def test_links_lead_somewhere_and_ids_are_there_once() -> None:

@@ -5,8 +5,8 @@ import pytest
 
 from disttest_cli.formats.html import plots
 from disttest_cli.formats.html.plots import Axis
-from disttest_contract.measurement import Measurement
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.thresholds import Threshold
 from tests.support.hostile import a_hostile_subject
 from tests.support.measured import GB, GIB, a_measured_case, a_measurement, a_threshold
 from tests.support.reports import a_night, a_report, a_suite

@@ -6,8 +6,8 @@ import pytest
 from disttest_cli.formats.html import timeline
 from disttest_cli.formats.html.timeline import Scale
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult
 from disttest_contract.outcomes import Outcome
+from disttest_contract.results.case_result import CaseResult
 from tests.support.hostile import a_hostile_subject
 from tests.support.reports import STATUS, a_good_night, a_night, a_suite, many
 

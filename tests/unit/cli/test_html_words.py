@@ -3,16 +3,16 @@ import math
 import pytest
 from markupsafe import Markup
 
-from disttest_cli.formats.html import words
+from disttest_cli.formats.html import texts
 
 
 def test_foreign_text_is_made_harmless_and_its_lines_stay() -> None:
-    assert words.clean("tab\tand\nline\x1b[31m") == "tab\tand\nline\\x1b[31m"
+    assert texts.clean("tab\tand\nline\x1b[31m") == "tab\tand\nline\\x1b[31m"
 
 
 @pytest.mark.parametrize("value", [7, 1.5, None, Markup("<b>\x07</b>")])
 def test_only_foreign_text_is_touched(value: object) -> None:
-    assert words.clean(value) is value
+    assert texts.clean(value) is value
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_only_foreign_text_is_touched(value: object) -> None:
     ],
 )
 def test_durations_are_short_and_never_nonsense(seconds: float | None, shown: str) -> None:
-    assert words.duration(seconds) == shown
+    assert texts.duration(seconds) == shown
 
 
 def test_moments_are_in_utc_or_unknown() -> None:
-    assert words.moment(1_772_157_723.4) == "2026-02-27 02:02:03 UTC"
-    assert [words.moment(wrong) for wrong in (math.nan, -5.0, 1e300, 9e11, None)] == ["unknown"] * 5
+    assert texts.moment(1_772_157_723.4) == "2026-02-27 02:02:03 UTC"
+    assert [texts.moment(wrong) for wrong in (math.nan, -5.0, 1e300, 9e11, None)] == ["unknown"] * 5
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,6 @@ def test_moments_are_in_utc_or_unknown() -> None:
     ],
 )
 def test_where_it_happened_is_said_in_few_words(ranks: tuple[int, ...], nodes: tuple[str, ...], shown: str) -> None:
-    said = words.where(ranks, nodes)
-    assert len(said.encode()) <= words.RANKS_BYTES + len("ranks ")
+    said = texts.where(ranks, nodes)
+    assert len(said.encode()) <= texts.RANKS_BYTES + len("ranks ")
     assert said == shown or (len(ranks) > 100 and said.startswith("ranks 0,2,4,") and said.endswith("…"))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from disttest_cli.local import inductor_cache
+from disttest_cli.local import agents
 
 
 def fill(cache: str, size_bytes: int) -> Path:
@@ -13,19 +13,19 @@ def fill(cache: str, size_bytes: int) -> Path:
 
 
 def test_the_users_own_folder_is_used_as_it_is(tmp_path: Path) -> None:
-    with inductor_cache.folder({inductor_cache.VARIABLE: "/its/own", "HOME": str(tmp_path)}, tmp_path) as cache:
+    with agents.inductor_folder({agents.VARIABLE: "/its/own", "HOME": str(tmp_path)}, tmp_path) as cache:
         assert cache == "/its/own"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_otherwise_it_is_below_the_users_cache_and_outlives_the_run(tmp_path: Path) -> None:
     home, xdg, run = tmp_path / "home", tmp_path / "xdg", tmp_path / "run"
-    with inductor_cache.folder({"HOME": str(home), "XDG_CACHE_HOME": str(xdg)}, run) as cache:
+    with agents.inductor_folder({"HOME": str(home), "XDG_CACHE_HOME": str(xdg)}, run) as cache:
         entry = fill(cache, 1)
     assert entry.is_relative_to(xdg / "disttest")
-    with inductor_cache.folder({"HOME": str(home), "XDG_CACHE_HOME": "relative"}, run) as cache:
+    with agents.inductor_folder({"HOME": str(home), "XDG_CACHE_HOME": "relative"}, run) as cache:
         assert Path(cache).is_relative_to(home / ".cache" / "disttest")
-    with inductor_cache.folder({"HOME": str(home), "XDG_CACHE_HOME": str(xdg)}, run):
+    with agents.inductor_folder({"HOME": str(home), "XDG_CACHE_HOME": str(xdg)}, run):
         assert entry.exists()
     assert not run.exists()
 
@@ -33,23 +33,23 @@ def test_otherwise_it_is_below_the_users_cache_and_outlives_the_run(tmp_path: Pa
 def test_without_a_home_that_can_be_written_it_ends_with_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder can be made below this")
     for environ in ({}, {"HOME": ""}, {"HOME": str(tmp_path / "file")}):
-        with inductor_cache.folder(environ, tmp_path / "run") as cache:
+        with agents.inductor_folder(environ, tmp_path / "run") as cache:
             assert Path(cache).is_relative_to(tmp_path / "run"), environ
 
 
 def test_beyond_its_limit_it_is_emptied_before_the_next_run(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
-    with inductor_cache.folder(environ, tmp_path / "run") as cache:
+    with agents.inductor_folder(environ, tmp_path / "run") as cache:
         entry = fill(cache, 101)
-    with inductor_cache.folder(environ, tmp_path / "run", limit_bytes=101):
+    with agents.inductor_folder(environ, tmp_path / "run", limit_bytes=101):
         assert entry.exists()
-    with inductor_cache.folder(environ, tmp_path / "run", limit_bytes=100) as cache:
+    with agents.inductor_folder(environ, tmp_path / "run", limit_bytes=100) as cache:
         assert list(Path(cache).iterdir()) == []
 
 
 def test_it_is_not_emptied_while_another_run_uses_it(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
-    with inductor_cache.folder(environ, tmp_path / "run") as cache:
+    with agents.inductor_folder(environ, tmp_path / "run") as cache:
         entry = fill(cache, 101)
-        with inductor_cache.folder(environ, tmp_path / "run", limit_bytes=100):
+        with agents.inductor_folder(environ, tmp_path / "run", limit_bytes=100):
             assert entry.exists()

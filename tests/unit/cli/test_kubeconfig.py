@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from devcluster import pki
-from disttest_cli.kube import cluster, credentials, kubeconfig, resources
-from disttest_cli.kube.cluster import Cluster, RefusedError, UnreachableError
+from devcluster.controlplane import lifecycle
+from disttest_cli.kube import client, credentials, kubeconfig, resources
+from disttest_cli.kube.client import Cluster, RefusedError, UnreachableError
 from tests.support.canned import NAMESPACE, Server, serving
 
 BODY = {"metadata": {"name": "a"}}
@@ -77,13 +77,13 @@ def test_a_user_is_sent_as_kubectl_sends_it(
 ) -> None:
     (tmp_path / "token").write_text("from-file\n")
     file = written(tmp_path / "config", user=user, cluster={"server": server.url})
-    assert get(cluster.connect({}, kubeconfig=file), server) == authorization
+    assert get(client.connect({}, kubeconfig=file), server) == authorization
 
 
 def test_a_token_file_is_read_again_for_every_request(server: Server, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("old")
     file = written(tmp_path / "config", user={"tokenFile": "token"}, cluster={"server": server.url})
-    api = cluster.connect({}, kubeconfig=file)
+    api = client.connect({}, kubeconfig=file)
     assert get(api, server) == "Bearer old"
     (tmp_path / "token").write_text("new")
     assert get(api, server) == "Bearer new"
@@ -95,7 +95,7 @@ def test_an_exec_plugin_is_run_again_only_when_its_token_expires(
 ) -> None:
     status = {"token": "made", "expirationTimestamp": expires}
     file = written(tmp_path / "config", user={"exec": plugin(tmp_path, status)}, cluster={"server": server.url})
-    api = cluster.connect({}, kubeconfig=file)
+    api = client.connect({}, kubeconfig=file)
     assert [get(api, server), get(api, server)] == ["Bearer made"] * 2
     assert (tmp_path / "runs").read_text() == runs
 
@@ -115,7 +115,7 @@ def test_an_exec_plugin_gets_its_environment_and_the_cluster(server: Server, tmp
     file = written(
         tmp_path / "config", user={"exec": program}, cluster={"server": server.url, "extensions": [extension]}
     )
-    assert get(cluster.connect({}, kubeconfig=file), server) == f"Bearer me-{server.url}-us"
+    assert get(client.connect({}, kubeconfig=file), server) == f"Bearer me-{server.url}-us"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_exec_plugin_that_gives_nothing_is_named(
     program = {"apiVersion": "client.authentication.k8s.io/v1", **program}
     file = written(tmp_path / "config", user={"exec": program}, cluster={"server": server.url})
     with pytest.raises(RefusedError, match=words) as caught:
-        cluster.connect({}, kubeconfig=file)
+        client.connect({}, kubeconfig=file)
     assert "\n" not in str(caught.value)
 
 
@@ -153,7 +153,7 @@ def test_an_exec_plugin_without_an_answer_has_a_deadline(
     }
     file = written(tmp_path / "config", user={"exec": program}, cluster={"server": server.url})
     with pytest.raises(RefusedError, match=r"gave no answer within 0\.2 s"):
-        cluster.connect({}, kubeconfig=file)
+        client.connect({}, kubeconfig=file)
 
 
 def test_the_first_of_several_files_wins_and_files_are_relative_to_their_own_folder(
@@ -166,13 +166,13 @@ def test_the_first_of_several_files_wins_and_files_are_relative_to_their_own_fol
     written(first / "config", clusters=[], user={"tokenFile": "token"})
     written(second / "config", cluster={"server": server.url}, user={"tokenFile": "token"}, **{"current-context": "x"})
     paths = f"{tmp_path / 'absent'}:{first / 'config'}:{second / 'config'}"
-    assert get(cluster.connect({"KUBECONFIG": paths}), server) == "Bearer first"
+    assert get(client.connect({"KUBECONFIG": paths}), server) == "Bearer first"
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pki") / "keys"
-    pki.create(folder)
+    lifecycle.create_certificates(folder)
     return folder
 
 
@@ -197,7 +197,7 @@ def test_a_certificate_is_shown_and_the_servers_is_verified(inline: bool, secure
     user = {f"client-certificate{kind}": read(keys / "node.crt"), f"client-key{kind}": read(keys / "node.key")}
     there = {"server": secure.url, f"certificate-authority{kind}": read(keys / "ca.crt")}
     file = written(keys / f"config{kind}", user=user, cluster=there)
-    get(cluster.connect({}, kubeconfig=file), secure)
+    get(client.connect({}, kubeconfig=file), secure)
 
 
 def test_a_plugin_may_bring_the_certificate(secure: Server, keys: Path, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_plugin_may_bring_the_certificate(secure: Server, keys: Path, tmp_path
     }
     there = {"server": secure.url, "certificate-authority": str(keys / "ca.crt")}
     file = written(tmp_path / "config", user={"exec": plugin(tmp_path, status)}, cluster=there)
-    get(cluster.connect({}, kubeconfig=file), secure)
+    get(client.connect({}, kubeconfig=file), secure)
 
 
 def test_a_server_is_trusted_by_its_authority_and_name_unless_told_otherwise(
@@ -218,7 +218,7 @@ def test_a_server_is_trusted_by_its_authority_and_name_unless_told_otherwise(
 
     def connected(**fields: Any) -> Cluster:
         file = written(tmp_path / "config", user=user, cluster={"server": secure.url, **fields})
-        return cluster.connect({}, kubeconfig=file)
+        return client.connect({}, kubeconfig=file)
 
     for unknown in ({}, {**authority, "tls-server-name": "elsewhere"}):
         with pytest.raises(UnreachableError, match="cannot trust the API server"):
@@ -232,7 +232,7 @@ def test_a_proxy_is_asked(where: str, server: Server, tmp_path: Path) -> None:
     """The server takes the proxy's part; nobody answers at the API server's address."""
     fields = {"proxy-url": server.url} if where == "kubeconfig" else {}
     file = written(tmp_path / "config", user={"token": "t"}, cluster={"server": "http://api.example:6443", **fields})
-    assert get(cluster.connect({where: server.url}, kubeconfig=file), server) == "Bearer t"
+    assert get(client.connect({where: server.url}, kubeconfig=file), server) == "Bearer t"
     assert server.requests[-1].path.startswith("http://api.example:6443/apis/")
 
 
@@ -271,7 +271,7 @@ def test_in_a_pod_its_service_account_is_used(
     assert target.credential().authorization == "Bearer of-the-pod"
     assert target.authority == (keys / "ca.crt").read_text()
     with pytest.raises(RefusedError, match="KUBERNETES_SERVICE_HOST"):
-        cluster.connect({})
+        client.connect({})
 
 
 def test_without_a_kubeconfig_the_places_that_were_tried_are_named(
@@ -280,19 +280,19 @@ def test_without_a_kubeconfig_the_places_that_were_tried_are_named(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(kubeconfig, "ACCOUNT", tmp_path / "account")
     with pytest.raises(RefusedError) as caught:
-        cluster.connect({})
+        client.connect({})
     assert str(caught.value) == (
         f"no kubeconfig found: $KUBECONFIG is not set, {tmp_path}/.kube/config does not exist, and this is no pod "
         f"({tmp_path}/account/token does not exist); name a file with --kubeconfig"
     )
     with pytest.raises(RefusedError) as caught:
-        cluster.connect({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
+        client.connect({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
     assert str(caught.value) == (
         f"no kubeconfig found: $KUBECONFIG names {tmp_path}/a and {tmp_path}/b, which do not exist; "
         "name a file with --kubeconfig"
     )
     with pytest.raises(RefusedError) as caught:
-        cluster.connect({}, kubeconfig=f"{tmp_path}/a")
+        client.connect({}, kubeconfig=f"{tmp_path}/a")
     assert str(caught.value) == (
         f"no kubeconfig found: --kubeconfig names {tmp_path}/a, which does not exist; name a file with --kubeconfig"
     )
@@ -317,7 +317,7 @@ def test_without_a_kubeconfig_the_places_that_were_tried_are_named(
 )
 def test_what_is_wrong_in_a_kubeconfig_is_named(fields: dict[str, Any], words: str, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match=words) as caught:
-        cluster.connect({}, kubeconfig=written(tmp_path / "config", **fields))
+        client.connect({}, kubeconfig=written(tmp_path / "config", **fields))
     assert "\n" not in str(caught.value)
 
 
@@ -326,7 +326,7 @@ def test_users_of_an_old_auth_provider_are_left_to_the_kubernetes_client(server:
     token = f"head.{claims}.signature"
     user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
     file = written(tmp_path / "config", user=user, cluster={"server": server.url})
-    assert get(cluster.connect({}, kubeconfig=file), server) == f"Bearer {token}"
+    assert get(client.connect({}, kubeconfig=file), server) == f"Bearer {token}"
 
 
 def test_no_private_key_stays_in_the_temporary_folder(
@@ -337,7 +337,7 @@ def test_no_private_key_stays_in_the_temporary_folder(
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     user = {"client-certificate-data": encoded(keys / "node.crt"), "client-key-data": encoded(keys / "node.key")}
     there = {"server": secure.url, "certificate-authority": str(keys / "ca.crt")}
-    get(cluster.connect({}, kubeconfig=written(tmp_path / "config", user=user, cluster=there)), secure)
+    get(client.connect({}, kubeconfig=written(tmp_path / "config", user=user, cluster=there)), secure)
     assert list(place.iterdir()) == []
 
 

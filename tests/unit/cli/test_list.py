@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from disttest_cli.main import main
-from disttest_cli.words import listing
-from disttest_contract import spans
+from disttest_cli.views import run_table
+from disttest_contract.text import formatting
 from tests.support import bodies, golden
 from tests.support.bodies import NOW
 from tests.support.canned import NAMESPACE, Server
@@ -31,7 +31,7 @@ def run(server: Server, folder: Path, *arguments: str) -> int:
 
 
 def made(*, wide: bool = False, namespaces: bool = False) -> str:
-    lines = listing.table(listing.newest_first(RUNS), now=NOW, wide=wide, namespaces=namespaces)
+    lines = run_table.table(run_table.newest_first(RUNS), now=NOW, wide=wide, namespaces=namespaces)
     return "".join(f"{line.plain}\n" for line in lines)
 
 
@@ -46,7 +46,7 @@ def test_the_wide_table_says_why_and_what_is_in_flight_without_what_steers_a_ter
 
 
 def test_a_verdict_and_a_failure_have_their_colours() -> None:
-    lines = listing.table([bodies.failed(), bodies.passed()], now=NOW, wide=False, namespaces=False)
+    lines = run_table.table([bodies.failed(), bodies.passed()], now=NOW, wide=False, namespaces=False)
     styles = [[(line.plain[span.start : span.end].strip(), span.style) for span in line.spans] for line in lines]
     assert styles == [[], [("TestsFailed", "bold red"), ("2", "bold red")], [("Passed", "green")]]
 
@@ -180,4 +180,4 @@ def test_an_api_server_that_is_not_there_is_named_with_what_to_look_at(
     ],
 )
 def test_spans_have_two_units_at_most(seconds: float | None, words: str) -> None:
-    assert spans.span(seconds) == words
+    assert formatting.span(seconds) == words

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from disttest_cli.screen import live, terminal
-from disttest_cli.screen.live import Gang, LiveView
+from disttest_cli.views import live, terminal
+from disttest_cli.views.live import Gang, LiveView
 from disttest_contract.outcomes import Counts, Outcome
-from disttest_contract.progress import Failure, Progress
+from disttest_contract.transport.progress import Failure, Progress
 from tests.support import strategies
 from tests.support.hostile import NASTY, forbidden
 

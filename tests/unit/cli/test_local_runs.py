@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from disttest_cli.local import local_plans, local_runs, made_tests
+from disttest_cli.local import local_plans, local_runs, run_request
 from disttest_cli.local.local_runs import LAST_LINES, Lines, LocalTest
 from disttest_cli.local.run_request import Request
-from disttest_cli.screen.live import Gang, LiveView
+from disttest_cli.views.live import Gang, LiveView
 from tests.support import hostile, reports
 
 LINES = ("[1/2] passed     0.01 s  mine: t.py::test_a", "[rank 0] \x1b[2Jhello", "warning: \x07of the node")
@@ -51,7 +51,7 @@ def test_the_last_lines_are_there_for_a_run_without_a_report() -> None:
 @pytest.fixture
 def one(tmp_path: Path) -> LocalTest:
     request = Request(suites=("collectives",))
-    test = made_tests.make(request, made_tests.shape(request, 0)).test
+    test = run_request.make_test(request, run_request.shape(request, 0)).test
     plan = local_plans.make(test, local_plans.Places(), request)
     return LocalTest(test=test, plan=plan, report=tmp_path / "a report.json")
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import pod_logs
-from disttest_cli.kube.cluster import Cluster
+from disttest_cli.kube import log_lines, pod_logs
+from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.log_lines import Output, keeping
 from disttest_cli.main import main
-from disttest_cli.words import choosing, logs
-from disttest_cli.words.choosing import Part
-from disttest_cli.words.logs import Output, keeping
-from disttest_contract.case_result import RankEnding, RankGroup
+from disttest_cli.views import log_choice
+from disttest_cli.views.log_choice import Part
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
+from disttest_contract.results.case_result import RankEnding, RankGroup
+from disttest_contract.results.report import CaseResult
 from tests.support import bodies
 from tests.support.canned import Broken, FakeTime, Server
 from tests.support.runs import a_report_of
@@ -121,8 +121,8 @@ def test_failed_shows_what_a_rank_wrote_in_its_failed_cases_one_after_the_other(
         b"[rank 8] of a, tried again",
     ]
     headings = ("==> mine: test_c <==", "==> mine: test_a <==")
-    assert logs.of_cases(lines, 8, headings) == [lines[5], lines[6], lines[1], lines[2], lines[8]]
-    assert logs.of_cases(lines, 8, ["==> mine: test_d <=="]) == lines, "a case in which it wrote nothing"
+    assert log_lines.of_cases(lines, 8, headings) == [lines[5], lines[6], lines[1], lines[2], lines[8]]
+    assert log_lines.of_cases(lines, 8, ["==> mine: test_d <=="]) == lines, "a case in which it wrote nothing"
 
 
 def test_failed_of_a_run_that_passed_has_nothing_to_show_and_is_no_error(
@@ -146,10 +146,10 @@ def test_failed_of_a_lost_attempt_of_a_run_that_passed_later_is_not_called_passe
 class TestBlaming:
     def test_those_in_quarantine_and_flaky_ones_count_only_where_there_are_no_others(self) -> None:
         body = bodies.passed()
-        assert [part.rank for part in choosing.blamed(body, 1, (), None)] == [3]
+        assert [part.rank for part in log_choice.blamed(body, 1, (), None)] == [3]
 
     def test_a_run_that_goes_on_blames_what_has_failed_so_far(self) -> None:
-        assert [(part.node, part.rank) for part in choosing.blamed(GOING_ON, 1, (), None)] == [
+        assert [(part.node, part.rank) for part in log_choice.blamed(GOING_ON, 1, (), None)] == [
             (1, 8),
             (1, 9),
             (1, 10),
@@ -158,19 +158,19 @@ class TestBlaming:
 
     def test_an_earlier_attempt_blames_the_pod_that_ended_first(self) -> None:
         pod = bodies.a_pod(1, run="bad")
-        parts = choosing.blamed(bodies.failed(), 1, [pod], None)
+        parts = log_choice.blamed(bodies.failed(), 1, [pod], None)
         assert parts == [Part(node=1, why="ended first, NodeLost")]
 
     def test_without_failures_in_the_status_the_report_says_whom(self) -> None:
         report = a_report_of(CaseResult(id="t", outcome=Outcome.CRASHED, seconds=1, ranks=(9,)))
         body = bodies.a_run(verdict="TestsFailed", attempt=1)
         headings = ("==> collectives: t <==",)
-        assert choosing.blamed(body, 1, (), report) == [Part(node=1, rank=9, why="crashed in t", headings=headings)]
+        assert log_choice.blamed(body, 1, (), report) == [Part(node=1, rank=9, why="crashed in t", headings=headings)]
 
     @pytest.mark.parametrize("odd", ["x-y", "9-1", [None, "8"], {"a": 1}, -5])
     def test_ranks_that_are_none_blame_nobody(self, odd: object) -> None:
         body = bodies.a_run(verdict="TestsFailed", attempt=1, failures=[{"case": "t", "ranks": odd}])
-        assert choosing.blamed(body, 1, (), None) == []
+        assert log_choice.blamed(body, 1, (), None) == []
 
 
 class TestOutput:
@@ -202,9 +202,9 @@ class TestPodsThatAreGone:
         head = "==> hung in collectives: t.py::test_hang <=="
         mine = ["[rank 1] rank 1 never came", "[rank 1] in sleep"]
         others = ["[rank 0] waited", "[rank 0] in all_reduce"]
-        assert list(logs.of_report(a_report_of(case), ())) == [head, *mine, *others]
-        assert list(logs.of_report(a_report_of(case), (0,))) == [head, *others]
-        assert list(logs.of_report(a_report_of(case), (5,))) == []
+        assert list(log_lines.of_report(a_report_of(case), ())) == [head, *mine, *others]
+        assert list(log_lines.of_report(a_report_of(case), (0,))) == [head, *others]
+        assert list(log_lines.of_report(a_report_of(case), (5,))) == []
 
     def test_it_is_said_and_the_report_is_offered(
         self, server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_cli import applying, exits
-from disttest_cli.exits import Exit
-from disttest_contract.exits import EXIT_CODES
-from disttest_operator.core import naming, parse
+from disttest_cli import errors
+from disttest_cli.errors import Exit
+from disttest_cli.input import applying
+from disttest_contract.outcomes import EXIT_CODES
+from disttest_operator.core.api import naming, parse
 
 MANIFESTS = Path(__file__).parents[3] / "manifests"
 CRON_JOBS = list(yaml.safe_load_all((MANIFESTS / "nightly/cron-jobs.yaml").read_text()))
@@ -71,7 +72,7 @@ def test_every_ending_that_another_pod_would_not_change_fails_the_job(body: dict
     final = {*EXIT_CODES.values(), *Exit} - {0, Exit.UNREACHABLE}
     assert rule["action"] == "FailJob"
     assert set(rule["onExitCodes"]["values"]) == final
-    assert not final & {exits.SIGNALLED + 2, exits.SIGNALLED + 15}, "a pod that was told to end is replaced"
+    assert not final & {errors.SIGNALLED + 2, errors.SIGNALLED + 15}, "a pod that was told to end is replaced"
     [container] = body["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert rule["onExitCodes"]["containerName"] == container["name"]
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from disttest_cli.main import main
-from disttest_contract.plan import RunPlan
-from disttest_operator.core.model import Defaults, Timeouts
-from disttest_operator.core.parse import parse
+from disttest_contract.gang.plan import RunPlan
+from disttest_operator.core.api.model import Defaults, Timeouts
+from disttest_operator.core.api.parse import parse
 from tests.data.wrong import Wrong
 from tests.data.wrong_manifests import WRONG
 from tests.support import golden

@@ -16,10 +16,10 @@ import pytest
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.main import main
-from disttest_cli.screen import outputs, rendering, terminal
-from disttest_cli.screen.outputs import Output
+from disttest_cli.views import outputs, terminal
+from disttest_cli.views.outputs import Output
 from disttest_contract.outcomes import Verdict
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support import patience
 from tests.support import report_samples as samples
 from tests.support.canned import NAMESPACE, Server
@@ -80,7 +80,7 @@ def test_json_is_the_report_and_fits_its_schema(file: str, capsys: pytest.Captur
 
 
 def test_json_is_json_whatever_the_report_holds() -> None:
-    text = rendering.render(Subject(report=samples.hostile()), "json")
+    text = outputs.render_report(Subject(report=samples.hostile()), "json")
     assert json.loads(text, parse_constant=pytest.fail)["trimmed"]
 
 
@@ -90,7 +90,7 @@ def test_markdown_is_as_small_as_it_is_asked_to_be(file: str, capsys: pytest.Cap
 
 
 def test_the_text_of_a_hostile_report_steers_no_terminal() -> None:
-    text = rendering.render(Subject(report=samples.hostile()), "text")
+    text = outputs.render_report(Subject(report=samples.hostile()), "text")
     assert not [one for one in set(text) if not (one.isprintable() or one in "\n\t")]
 
 
@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_written_is_named(file: str, tmp_path: Path, capsy
 def test_a_format_whose_package_is_not_installed_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "disttest_cli.formats.junit", None)
     with pytest.raises(UsageError, match=r"the format junit needs the Python package .* install disttest\[cli\]"):
-        rendering.render(Subject(report=REPORT), "junit")
+        outputs.render_report(Subject(report=REPORT), "junit")
 
 
 class TestWriting:
@@ -176,7 +176,7 @@ class TestWriting:
 
 
 def test_without_o_it_is_text() -> None:
-    assert outputs.parse([], rendering.FORMATS, default=rendering.TEXT) == [Output(format="text")]
+    assert outputs.parse([], outputs.FORMATS, default=outputs.TEXT) == [Output(format="text")]
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from disttest_cli import manifests
 from disttest_cli.errors import UsageError
-from disttest_cli.local import local_plans, made_tests, run_request
+from disttest_cli.input import manifests
+from disttest_cli.local import local_plans, run_request
 from disttest_cli.local.local_plans import NO_END_SECONDS, Places
-from disttest_cli.local.made_tests import Folder
-from disttest_cli.local.run_request import Request
-from disttest_contract.plan import FOR_EVER
-from disttest_contract.suites import BUILTIN, SUMMARIES
-from disttest_operator.core.model import Backend
+from disttest_cli.local.run_request import Folder, Request
+from disttest_contract.gang.plan import FOR_EVER
+from disttest_contract.gang.suites import BUILTIN, SUMMARIES
+from disttest_operator.core.api.model import Backend
 
 MINE = Path("tests/test_mine.py")
 
@@ -117,14 +116,14 @@ SHAPES = {
 @pytest.mark.parametrize("name", SHAPES)
 def test_gpus_are_taken_where_there_are_some_and_it_is_said_why(name: str) -> None:
     request, gpus, expected = SHAPES[name]
-    shape = made_tests.shape(request, gpus)
+    shape = run_request.shape(request, gpus)
     assert (shape.backend, shape.nodes, shape.ranks, shape.why) == expected
 
 
 def test_what_was_taken_is_one_line() -> None:
-    assert made_tests.shape(Request(), 0).described() == "2 ranks on the CPU over gloo: this machine has no GPU"
-    assert made_tests.shape(Request(), 1).described() == "1 rank on GPUs over NCCL: this machine has 1 GPU"
-    of_two = made_tests.shape(Request(nodes=2, ranks=4, backend="gloo"), 1)
+    assert run_request.shape(Request(), 0).described() == "2 ranks on the CPU over gloo: this machine has no GPU"
+    assert run_request.shape(Request(), 1).described() == "1 rank on GPUs over NCCL: this machine has 1 GPU"
+    of_two = run_request.shape(Request(nodes=2, ranks=4, backend="gloo"), 1)
     assert of_two.described() == "4 ranks of 2 nodes on the CPU over gloo: --backend gloo"
 
 
@@ -144,7 +143,7 @@ def test_what_was_taken_is_one_line() -> None:
 )
 def test_too_few_gpus_are_an_error_that_names_both_ways_out(request_: Request, gpus: int, words: str) -> None:
     with pytest.raises(UsageError) as caught:
-        made_tests.shape(request_, gpus)
+        run_request.shape(request_, gpus)
     assert words in str(caught.value)
 
 
@@ -157,8 +156,8 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(request: Request, gpus: int = 0) -> made_tests.Made:
-    return made_tests.make(request, made_tests.shape(request, gpus))
+def make(request: Request, gpus: int = 0) -> run_request.Made:
+    return run_request.make_test(request, run_request.shape(request, gpus))
 
 
 def paths(tree: Path, *names: str) -> tuple[Path, ...]:

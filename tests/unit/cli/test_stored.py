@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from disttest_cli.errors import CommandError, UsageError
-from disttest_cli.exits import Exit
+from disttest_cli.errors import CommandError, Exit, UsageError
 from disttest_cli.kube import stored
-from disttest_cli.kube.cluster import Cluster
+from disttest_cli.kube.client import Cluster
 from disttest_contract import limits
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.support.canned import NAMESPACE, Broken, Server
 from tests.support.reports import STATUS, a_good_night, a_night
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from disttest_cli.screen.live import Gang, LiveView
-from disttest_cli.words.telling import PROGRESS_SECONDS, Lines, Live, progress_of
+from disttest_cli.views.live import Gang, LiveView
+from disttest_cli.views.progress import PROGRESS_SECONDS, Lines, Live, progress_of
 from disttest_contract.outcomes import Outcome
 from tests.support import bodies
 from tests.support.canned import FakeTime

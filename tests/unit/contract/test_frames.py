@@ -8,7 +8,8 @@ import zlib
 
 import pytest
 
-from disttest_contract import frames, limits
+from disttest_contract import limits
+from disttest_contract.transport import frames
 
 NONCE = "0123456789abcdef"
 PAYLOAD = b'{"case": "' + bytes(random.Random(1).choices(b"abcdefghijklmnop", k=20_000)) + b'"}'  # noqa: S311 - any bytes will do

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disttest_contract import gist
+from disttest_contract.text import formatting
 
 PYTEST = """rank 3 on node-b:
 gang = Gang()
@@ -30,5 +30,5 @@ SIGNAL = "rank 3 on node-b was killed by SIGSEGV in mid-case\n(rank 0 aborted be
     ids=["pytest", "other", "no first line", "no mark", "nothing was wrong", "blank", "nothing"],
 )
 def test_it_is_who_and_what_was_wrong(message: str, line: str, short: str) -> None:
-    assert gist.who_and_what(message) == line
-    assert gist.short(message) == short
+    assert formatting.who_and_what(message) == line
+    assert formatting.short(message) == short

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttest_contract import harmless
+from disttest_contract.text import escaping
 from tests.support.hostile import forbidden
 
 HOSTILE = st.text(
@@ -50,30 +50,30 @@ KEPT = [
 
 @pytest.mark.parametrize(("text", "shown"), SPELLED)
 def test_what_steers_hides_or_forges_is_spelled_out(text: str, shown: str) -> None:
-    assert harmless.exact_line(text) == harmless.block(text) == shown
+    assert escaping.exact_line(text) == escaping.block(text) == shown
     assert not forbidden(shown)
     assert forbidden(text), "the check that other tests rely on sees it"
 
 
 @pytest.mark.parametrize("text", KEPT)
 def test_what_people_write_stays(text: str) -> None:
-    assert harmless.line(text) == harmless.exact_line(text) == harmless.block(text) == text
+    assert escaping.line(text) == escaping.exact_line(text) == escaping.block(text) == text
     assert not forbidden(text)
 
 
 def test_a_line_is_one_line_whatever_ends_lines() -> None:
-    assert harmless.line(" a\n b\r\tc\x85d\u2028e\x0bf ") == "a b c d e f"
-    assert harmless.exact_line("a\n  b\tc\r") == r"a\n  b c\r"
+    assert escaping.line(" a\n b\r\tc\x85d\u2028e\x0bf ") == "a b c d e f"
+    assert escaping.exact_line("a\n  b\tc\r") == r"a\n  b c\r"
 
 
 def test_lines_keep_what_indents_them() -> None:
-    assert harmless.lines("a\n  b\n\tc\r\nd\x1be\x0cf") == ["a", "  b", "    c", r"d\x1be", "f"]
-    assert harmless.lines("") == []
+    assert escaping.lines("a\n  b\n\tc\r\nd\x1be\x0cf") == ["a", "  b", "    c", r"d\x1be", "f"]
+    assert escaping.lines("") == []
 
 
 def test_a_block_keeps_its_lines_and_tabs_and_no_line_of_it_is_a_command() -> None:
-    assert harmless.block("a\r\nb\tc\rd") == "a\nb\tc\\rd"
-    assert harmless.block("a\n  ::error::b\n\t::c::") == "a\n  \\x3a:error::b\n\t\\x3a:c::"
+    assert escaping.block("a\r\nb\tc\rd") == "a\nb\tc\\rd"
+    assert escaping.block("a\n  ::error::b\n\t::c::") == "a\n  \\x3a:error::b\n\t\\x3a:c::"
 
 
 @pytest.mark.parametrize(
@@ -88,21 +88,21 @@ def test_a_block_keeps_its_lines_and_tabs_and_no_line_of_it_is_a_command() -> No
     ],
 )
 def test_a_label_is_no_link_no_mention_and_no_element(text: str, shown: str) -> None:
-    assert harmless.label(text) == harmless.label(shown) == shown
+    assert escaping.label(text) == escaping.label(shown) == shown
 
 
 def test_a_text_of_nothing_but_line_ends_takes_no_longer_than_any_other() -> None:
-    assert harmless.block("\n" * 300_000 + "::") == "\n" * 300_000 + r"\x3a:"
-    assert harmless.exact_line(" " * 300_000 + "::").endswith(r"\x3a:")
-    assert harmless.line("#" * 300_000 + "a" * 300_000).isprintable()
+    assert escaping.block("\n" * 300_000 + "::") == "\n" * 300_000 + r"\x3a:"
+    assert escaping.exact_line(" " * 300_000 + "::").endswith(r"\x3a:")
+    assert escaping.line("#" * 300_000 + "a" * 300_000).isprintable()
 
 
 @given(HOSTILE)
 def test_nothing_forbidden_is_left_and_nothing_is_changed_twice(text: str) -> None:
-    line, exact, block = harmless.line(text), harmless.exact_line(text), harmless.block(text)
+    line, exact, block = escaping.line(text), escaping.exact_line(text), escaping.block(text)
     assert not [*forbidden(line), *forbidden(exact), *forbidden(block)]
     assert not set("\n\t") & {*line, *exact}
-    assert (harmless.line(line), harmless.exact_line(exact), harmless.block(block)) == (line, exact, block)
-    assert all(not forbidden(one) and "\n" not in one for one in harmless.lines(text))
+    assert (escaping.line(line), escaping.exact_line(exact), escaping.block(block)) == (line, exact, block)
+    assert all(not forbidden(one) and "\n" not in one for one in escaping.lines(text))
     for shown in (line, exact, block):
         shown.encode()

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from disttest_contract import limits
-from disttest_contract.message import Summary
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
+from disttest_contract.transport.termination_message import Summary
 
 COUNTS = Counts.of([Outcome.PASSED] * 3 + [Outcome.CRASHED])
 

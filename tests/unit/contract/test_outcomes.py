@@ -2,9 +2,9 @@
 
 import pytest
 
-from disttest_contract.exits import EXIT_CODES
 from disttest_contract.outcomes import (
     BAD,
+    EXIT_CODES,
     VERDICTS_WORST_FIRST,
     WORST_FIRST,
     Counts,

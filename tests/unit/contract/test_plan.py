@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from disttest_contract import environment
-from disttest_contract.environment import AgentEnvironment, is_reserved
-from disttest_contract.plan import InvalidPlanError, RunPlan, SuitePlan
-from disttest_contract.thresholds import Threshold
+from disttest_contract.gang import environment
+from disttest_contract.gang.environment import AgentEnvironment, is_reserved
+from disttest_contract.gang.plan import InvalidPlanError, RunPlan, SuitePlan
+from disttest_contract.results.thresholds import Threshold
 
 PLAN = RunPlan(
     namespace="gpu-ci",

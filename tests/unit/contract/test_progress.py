@@ -4,7 +4,7 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome
-from disttest_contract.progress import FAILURES, MARK, Failure, Progress, seal
+from disttest_contract.transport.progress import FAILURES, MARK, Failure, Progress, seal
 
 NONCE = "0123456789abcdef"
 FAILURE = Failure(

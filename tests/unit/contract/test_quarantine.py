@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from disttest_contract import limits, quarantine
+from disttest_contract import limits
+from disttest_contract.gang import quarantine
+from disttest_contract.gang.quarantine import InvalidListError, Matcher
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.quarantine import InvalidListError, Matcher
-from disttest_contract.report import CaseResult, SuiteResult, judge_cases
+from disttest_contract.results.report import CaseResult, SuiteResult, judge_cases
 
 SUITES = ("collectives", "mine")
 PASSED = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)

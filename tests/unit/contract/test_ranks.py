@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from disttest_contract import ranks
+from disttest_contract.text import formatting
 
 
 @pytest.mark.parametrize(
@@ -19,20 +19,20 @@ from disttest_contract import ranks
     ],
 )
 def test_ranks_are_shown_once_and_in_order_and_come_back(some: tuple[int, ...], text: str) -> None:
-    assert ranks.show(some) == text
-    assert ranks.read(text) == tuple(sorted(set(some)))
+    assert formatting.show_ranks(some) == text
+    assert formatting.read_ranks(text) == tuple(sorted(set(some)))
 
 
 @pytest.mark.parametrize("text", ["x", "1-", "-1", "3-1", "1,1", "5,2", "0-99999999", "1 2", "1,,2", "٣", "9" * 5000])
 def test_what_is_no_list_of_ranks_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="rank"):
-        ranks.read(text)
+        formatting.read_ranks(text)
 
 
 def test_ranks_that_are_named_again_and_again_are_refused_at_the_second_time() -> None:
     tracemalloc.start()
     with pytest.raises(ValueError, match="named before"):
-        ranks.read(",".join(["0-65535"] * 10_000))
+        formatting.read_ranks(",".join(["0-65535"] * 10_000))
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most_bytes < 16 << 20
@@ -41,5 +41,5 @@ def test_ranks_that_are_named_again_and_again_are_refused_at_the_second_time() -
 @pytest.mark.parametrize("text", ["", "0-1", "1,2", "x", "-1", "65536", "9" * 5000])
 def test_what_is_not_one_rank_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="rank"):
-        ranks.read_one(text)
-    assert ranks.read_one("65535") == 65535
+        formatting.read_rank(text)
+    assert formatting.read_rank("65535") == 65535

@@ -8,10 +8,10 @@ import tracemalloc
 import pytest
 
 from disttest_contract import limits
-from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, InvalidReportError, RankEnding, RankGroup, Report, SuiteResult
-from disttest_contract.thresholds import Threshold
+from disttest_contract.results.case_result import Diagnosis
+from disttest_contract.results.report import CaseResult, InvalidReportError, RankEnding, RankGroup, Report, SuiteResult
+from disttest_contract.results.thresholds import Threshold
 
 CRASH = CaseResult(
     id="test_x.py::test_crash",

@@ -11,10 +11,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from disttest_contract.case_result import RankEnding
-from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import SCHEMA, InvalidReportError, Report
+from disttest_contract.results.case_result import RankEnding
+from disttest_contract.results.left_out import LeftOut
+from disttest_contract.results.report import SCHEMA, InvalidReportError, Report
 from tests.support import report_cases
 from tests.support import report_samples as samples
 from tests.support.reports import OTHER_FACTS, a_good_night, a_night, a_report, a_suite, many

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from disttest_contract import thresholds
-from disttest_contract.measurement import Measurement
-from disttest_contract.thresholds import Threshold
-from disttest_contract.units import show_bytes, show_speeds
+from disttest_contract.results import thresholds
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.thresholds import Threshold
+from disttest_contract.text.formatting import show_bytes, show_speeds
 from tests.support.measured import GB, GIB, a_measurement, a_threshold
 
 HALF: dict[str, Any] = {"dtype": "bfloat16"}

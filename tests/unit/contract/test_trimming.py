@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from disttest_contract import frames, limits, trimming
-from disttest_contract.diagnosis import Diagnosis
-from disttest_contract.left_out import LeftOut
-from disttest_contract.message import Summary
+from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
-from disttest_contract.report import (
+from disttest_contract.results import trimming
+from disttest_contract.results.case_result import Diagnosis
+from disttest_contract.results.left_out import LeftOut
+from disttest_contract.results.report import (
     CaseResult,
     InvalidReportError,
     RankEnding,
@@ -22,10 +22,12 @@ from disttest_contract.report import (
     SuiteResult,
     judge_suites,
 )
-from disttest_contract.squeeze import GZIP, squeeze
-from disttest_runner import publish
-from disttest_runner.log import REPORT_BYTES
-from disttest_runner.thrift import DETAIL_BYTES, Thrift
+from disttest_contract.transport import frames
+from disttest_contract.transport.frames import GZIP, squeeze
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.leader.memory_budget import DETAIL_BYTES, Thrift
+from disttest_runner.output import log
+from disttest_runner.output.log import REPORT_BYTES
 from tests.support.measured import a_measured_case, a_measurement
 from tests.support.runs import a_flaky_case, a_report
 
@@ -221,7 +223,7 @@ def test_thousands_of_cases_that_hang_on_512_ranks_fit_everywhere(cases: int) ->
     names = tuple(f"a-node-with-a-name-{index}" for index in range(512))
     report = a_report(suites=(suite,), verdict=Verdict.HUNG, reason=suite.reason, node_names=names, trimmed=thrift.said)
     assert len(report.dumps()) < DETAIL_BYTES + cases * 1200, "what the leader holds is bounded"
-    framed = publish.frame(report, "nonce", REPORT_BYTES)
+    framed = log.frame_report(report, "nonce", REPORT_BYTES)
     assert sum(len(line) + 1 for line in framed.lines) <= REPORT_BYTES
     told = Report.loads(frames.decode("\n".join(framed.lines), "nonce"))
     stored, trimmed = fit(told, limits.CONFIG_MAP_REPORT_BYTES)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import browser, packages
-from devcluster.errors import ClusterError
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import browser, packages
 
 
 @pytest.fixture

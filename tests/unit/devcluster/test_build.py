@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import access, build, gobuild
-from devcluster.gobuild import GoProgram
-from devcluster.settings import PROGRAMS
+from devcluster import command_line
+from devcluster.machine.settings import PROGRAMS
+from devcluster.programs import gobuild, kubernetes
+from devcluster.programs.gobuild import GoProgram
 
 USUAL_ARCHIVE = ("etcd", "kube-apiserver", "kubectl")
 
@@ -17,12 +18,12 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, no programs anywhere, and what a build would give."""
     binary = tmp_path / "kubedev"
 
-    def pretend(_program: GoProgram, _say: build.Say) -> Path:
+    def pretend(_program: GoProgram, _say: kubernetes.Say) -> Path:
         return binary
 
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    monkeypatch.delenv(build.ASSETS, raising=False)
+    monkeypatch.delenv(kubernetes.ASSETS, raising=False)
     monkeypatch.setattr(gobuild, "build", pretend)
     return binary
 
@@ -42,17 +43,17 @@ def commands(binary: Path) -> dict[str, tuple[str, ...]]:
 
 
 def test_assets_that_hold_everything_are_used(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(build.ASSETS, a_folder(tmp_path / "assets"))
-    assert build.programs(print) == {name: (str(tmp_path / "assets" / name),) for name in PROGRAMS}
+    monkeypatch.setenv(kubernetes.ASSETS, a_folder(tmp_path / "assets"))
+    assert kubernetes.programs(print) == {name: (str(tmp_path / "assets" / name),) for name in PROGRAMS}
 
 
 def test_the_usual_archive_of_assets_is_named_with_what_it_lacks_and_all_is_built(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assets = a_folder(tmp_path / "assets", USUAL_ARCHIVE)
-    monkeypatch.setenv(build.ASSETS, assets)
+    monkeypatch.setenv(kubernetes.ASSETS, assets)
     said: list[str] = []
-    assert build.programs(said.append) == commands(built)
+    assert kubernetes.programs(said.append) == commands(built)
     problem = "lacks kube-controller-manager, kube-scheduler. All programs are built, or taken from the cache"
     assert said == [f"KUBEBUILDER_ASSETS={assets} is not used, since it {problem}"]
 
@@ -65,9 +66,9 @@ def test_the_usual_archive_of_assets_is_named_with_what_it_lacks_and_all_is_buil
 def test_assets_of_a_version_that_does_not_do_are_named_and_all_is_built(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, other: dict[str, str]
 ) -> None:
-    monkeypatch.setenv(build.ASSETS, a_folder(tmp_path / "assets", PROGRAMS, version, **other))
+    monkeypatch.setenv(kubernetes.ASSETS, a_folder(tmp_path / "assets", PROGRAMS, version, **other))
     said: list[str] = []
-    assert build.programs(said.append) == commands(built)
+    assert kubernetes.programs(said.append) == commands(built)
     assert "one version of all is needed, 1.31 or newer" in said[0]
 
 
@@ -76,9 +77,9 @@ def test_programs_on_path_are_used_where_that_is_wanted(
 ) -> None:
     monkeypatch.setenv("PATH", a_folder(tmp_path / "bin"))
     said: list[str] = []
-    assert build.programs(said.append, on_path=True)["etcd"] == (str(tmp_path / "bin" / "etcd"),)
+    assert kubernetes.programs(said.append, on_path=True)["etcd"] == (str(tmp_path / "bin" / "etcd"),)
     assert "is not built, since PATH has all of it" in said[0]
-    assert build.programs(said.append) == commands(built)
+    assert kubernetes.programs(said.append) == commands(built)
 
 
 def test_programs_in_the_cache_come_before_those_on_path(
@@ -86,7 +87,7 @@ def test_programs_in_the_cache_come_before_those_on_path(
 ) -> None:
     monkeypatch.setenv("PATH", a_folder(tmp_path / "bin"))
     monkeypatch.setattr(gobuild, "cached", lambda _program: built)
-    assert build.programs(print, on_path=True) == commands(built)
+    assert kubernetes.programs(print, on_path=True) == commands(built)
 
 
 @pytest.mark.parametrize(("names", "lines"), [(USUAL_ARCHIVE, 1), (("kubectl",), 0)], ids=str)
@@ -95,12 +96,12 @@ def test_what_path_lacks_is_said_but_for_a_lone_kubectl(
 ) -> None:
     monkeypatch.setenv("PATH", a_folder(tmp_path / "bin", names))
     said: list[str] = []
-    assert build.programs(said.append, on_path=True) == commands(built)
+    assert kubernetes.programs(said.append, on_path=True) == commands(built)
     assert len(said) == lines
 
 
 def test_kubectl_of_assets_serves_whatever_else_they_lack(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(build.ASSETS, a_folder(tmp_path / "assets", ("kubectl",)))
-    assert access.kubectl(print) == (str(tmp_path / "assets" / "kubectl"),)
+    monkeypatch.setenv(kubernetes.ASSETS, a_folder(tmp_path / "assets", ("kubectl",)))
+    assert command_line.kubectl(print) == (str(tmp_path / "assets" / "kubectl"),)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import estimate, gobuild
-from devcluster.errors import ClusterError
-from devcluster.gobuild import GoProgram
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import estimate, gobuild
+from devcluster.programs.gobuild import GoProgram
 
 GO = """#!/bin/sh
 case "$1" in

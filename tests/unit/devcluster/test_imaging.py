@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.errors import ClusterError
-from devcluster.imaging import base, buildah, choice, disk, registry
+from devcluster.imaging import base_image, buildah, choice, image_registry, storage
 from devcluster.imaging.choice import Choice
+from devcluster.machine.errors import ClusterError
 
 
 def parsed(*arguments: str) -> Choice:
@@ -71,20 +71,20 @@ def test_certificates_are_a_secret_of_the_build_where_the_machine_has_any() -> N
 @pytest.mark.parametrize(
     ("free_gib", "is_first", "has_room"),
     [
-        pytest.param(disk.FIRST_GIB, True, True, id="enough for the first build"),
-        pytest.param(disk.FIRST_GIB - 1, True, False, id="too little for the first build"),
-        pytest.param(disk.FIRST_GIB - 1, False, True, id="enough for later ones"),
+        pytest.param(storage.FIRST_GIB, True, True, id="enough for the first build"),
+        pytest.param(storage.FIRST_GIB - 1, True, False, id="too little for the first build"),
+        pytest.param(storage.FIRST_GIB - 1, False, True, id="enough for later ones"),
         pytest.param(1, False, False, id="too little for any"),
     ],
 )
 def test_room_on_the_disk(free_gib: int, *, is_first: bool, has_room: bool) -> None:
-    assert (disk.shortage(free_gib * disk.GIB, Path("/cache"), is_first=is_first) == "") is has_room
+    assert (storage.shortage(free_gib * storage.GIB, Path("/cache"), is_first=is_first) == "") is has_room
 
 
 def test_too_little_room_is_one_line_with_figures_and_remedy() -> None:
-    said = disk.shortage(3 * disk.GIB, Path("/cache/images"), is_first=True)
+    said = storage.shortage(3 * storage.GIB, Path("/cache/images"), is_first=True)
     assert said == (
-        f"the first build of the images needs {disk.FIRST_GIB} GiB in /cache/images, 3.0 GiB are free: "
+        f"the first build of the images needs {storage.FIRST_GIB} GiB in /cache/images, 3.0 GiB are free: "
         "make room, or name another place as DISTTEST_CACHE"
     )
 
@@ -97,18 +97,20 @@ def test_only_the_distribution_s_own_sources_of_this_release_are_used() -> None:
         "Docker|https://download.example/|bookworm|stable\n"
         "Debian|http://mirror/debian/|bookworm|contrib\n"
     )
-    assert base.sources(listed, "bookworm") == (
+    assert base_image.sources(listed, "bookworm") == (
         "deb http://mirror/debian/ bookworm contrib main",
         "deb http://mirror/debian-security/ bookworm-security main",
     )
 
 
 def test_a_registry_without_an_image_has_no_digest_of_it(tmp_path: Path) -> None:
-    assert registry.digest_of(tmp_path, "disttest-runner") == ""
+    assert image_registry.digest_of(tmp_path, "disttest-runner") == ""
 
 
 def test_a_blob_lies_where_registries_keep_it(tmp_path: Path) -> None:
-    assert registry.blob_path(tmp_path, "sha256:abcd") == tmp_path / "docker/registry/v2/blobs/sha256/ab/abcd/data"
+    assert (
+        image_registry.blob_path(tmp_path, "sha256:abcd") == tmp_path / "docker/registry/v2/blobs/sha256/ab/abcd/data"
+    )
 
 
 def test_progress_shows_what_a_step_does_and_not_how_it_begins() -> None:

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import cache, packages
-from devcluster.errors import ClusterError
-from devcluster.realnode import cgroups, configuration, needs, prepare, store
+from devcluster import real_node_setup
+from devcluster.machine import cache
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import packages
+from devcluster.realnode import cgroups, configuration, containerd_store
 
 
 @pytest.fixture
@@ -59,16 +61,17 @@ def test_a_missing_controller_is_named(hierarchies: Path) -> None:
 
 def test_an_ordinary_user_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert "real nodes need root: run as root, or with sudo" in needs.reasons_why_not()
+    assert "real nodes need root: run as root, or with sudo" in real_node_setup.reasons_why_not()
 
 
 def test_too_little_disk_is_said_with_both_numbers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "not" / "yet"))
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1 << 30}))
-    assert "14 are needed" in needs.shortages(unpacks=True)[0]
-    (problem,) = needs.shortages()
+    assert "14 are needed" in real_node_setup.shortages(unpacks=True)[0]
+    (problem,) = real_node_setup.shortages()
     assert (
-        problem == f"1.0 GiB are free in {cache.root()}, {needs.RUN_GIB} are needed: make room, or set DISTTEST_CACHE"
+        problem
+        == f"1.0 GiB are free in {cache.root()}, {real_node_setup.RUN_GIB} are needed: make room, or set DISTTEST_CACHE"
     )
 
 
@@ -82,9 +85,9 @@ def test_leftovers_are_told_and_removed(hierarchies: Path, monkeypatch: pytest.M
     state = cache.cluster("killed")
     (state / "nodes" / "real1").mkdir(parents=True)
     expected = [f"cgroup {cgroups.MARK}left", f"files in {state / 'nodes'}"]
-    assert needs.leftovers() == expected
+    assert real_node_setup.leftovers() == expected
     monkeypatch.setattr(cgroups, "remove", lambda name: expected.append(f"removed {name}"))
-    assert needs.clean() == expected[:2]
+    assert real_node_setup.clean() == expected[:2]
     assert expected[2:] == [f"removed {cgroups.MARK}left"]
     assert not (state / "nodes").exists()
 
@@ -98,21 +101,21 @@ def test_unpacked_programs_and_libraries_come_before_the_machines_own(tmp_path: 
 
 def test_without_images_the_way_to_them_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path))
-    monkeypatch.setattr(needs, "reasons_why_not", list)
-    monkeypatch.setattr(needs, "shortages", lambda **_: [])
+    monkeypatch.setattr(real_node_setup, "reasons_why_not", list)
+    monkeypatch.setattr(real_node_setup, "shortages", lambda **_: [])
     with pytest.raises(ClusterError, match="there are no images yet; make them with: make images"):
-        prepare.real_nodes(2, tmp_path / "state", print)
+        real_node_setup.real_nodes(2, tmp_path / "state", print)
 
 
 def test_all_that_a_machine_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(needs, "reasons_why_not", lambda: ["one"])
-    monkeypatch.setattr(needs, "shortages", lambda **_: ["two"])
+    monkeypatch.setattr(real_node_setup, "reasons_why_not", lambda: ["one"])
+    monkeypatch.setattr(real_node_setup, "shortages", lambda **_: ["two"])
     with pytest.raises(ClusterError, match="one; two"):
-        prepare.real_nodes(2, tmp_path, print)
+        real_node_setup.real_nodes(2, tmp_path, print)
 
 
 def test_an_image_is_known_by_its_tag_and_by_its_digest() -> None:
-    assert store.names_of("registry.devcluster/a:dev@sha256:1") == (
+    assert containerd_store.names_of("registry.devcluster/a:dev@sha256:1") == (
         "registry.devcluster/a:dev",
         "registry.devcluster/a@sha256:1",
     )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import settings
-from devcluster.settings import RealNodes, Settings
+from devcluster.machine import settings
+from devcluster.machine.settings import RealNodes, Settings
 
 REAL = RealNodes(count=2, programs="/p", store="/s", registry="/r", cgroup="devcluster-x")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from monitoring import dashboards
-from monitoring.dashboards.board import COLUMNS, Board, to_json
+from tools.dashboards.boards import DASHBOARDS, write
+from tools.dashboards.boards.board import COLUMNS, Board, to_json
 
 COMMITTED = Path("manifests/monitoring/dashboards")
 APPLY_LIMIT_BYTES = 256 * 1024  # of all annotations; client-side apply keeps the whole object in one
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 def boards() -> list[Any]:
-    return [pytest.param(board, id=board.uid) for board in dashboards.DASHBOARDS]
+    return [pytest.param(board, id=board.uid) for board in DASHBOARDS]
 
 
 def loaded(board: Board) -> Json:
@@ -40,16 +40,16 @@ each = pytest.mark.parametrize("board", boards())
 
 
 def test_what_is_committed_is_what_the_code_writes(tmp_path: Path) -> None:
-    dashboards.write(tmp_path)
+    write(tmp_path)
     written = {file.name: file.read_text() for file in tmp_path.iterdir()}
     committed = {file.name: file.read_text() for file in COMMITTED.glob("*.json")}
-    assert written == committed, "run `python -m monitoring` and commit what it wrote"
+    assert written == committed, "run `python -m tools.dashboards` and commit what it wrote"
 
 
 def test_each_dashboard_is_delivered_by_a_config_map() -> None:
     kustomization = yaml.safe_load((COMMITTED / "kustomization.yaml").read_text())
     files = [file for generator in kustomization["configMapGenerator"] for file in generator["files"]]
-    assert sorted(files) == sorted(f"{board.uid}.json" for board in dashboards.DASHBOARDS)
+    assert sorted(files) == sorted(f"{board.uid}.json" for board in DASHBOARDS)
     assert kustomization["generatorOptions"]["labels"]["grafana_dashboard"] == "1"
     assert kustomization["generatorOptions"]["disableNameSuffixHash"] is True
 
@@ -74,8 +74,8 @@ def test_a_dashboard_is_read_only_in_utc_refreshes_and_has_a_fixed_name(board: B
 
 
 def test_names_of_dashboards_differ() -> None:
-    assert len({board.uid for board in dashboards.DASHBOARDS}) == len(dashboards.DASHBOARDS)
-    assert len({board.title for board in dashboards.DASHBOARDS}) == len(dashboards.DASHBOARDS)
+    assert len({board.uid for board in DASHBOARDS}) == len(DASHBOARDS)
+    assert len({board.title for board in DASHBOARDS}) == len(DASHBOARDS)
 
 
 @each
@@ -196,7 +196,7 @@ def test_colour_is_never_alone(board: Board) -> None:
 
 @each
 def test_a_link_to_a_dashboard_leads_to_one_that_exists(board: Board) -> None:
-    known = {other.uid for other in dashboards.DASHBOARDS}
+    known = {other.uid for other in DASHBOARDS}
     linked = re.findall(r"/d/([\w-]+)", to_json(board))
     assert set(linked) <= known
 
@@ -221,6 +221,6 @@ def test_what_a_label_says_is_no_markup_and_no_part_of_a_link_but_names_that_kub
 
 @pytest.mark.parametrize("uid", ["disttest-nights", "disttest-series"])
 def test_a_person_is_told_the_command_that_shows_a_whole_report(uid: str) -> None:
-    (board,) = (board for board in dashboards.DASHBOARDS if board.uid == uid)
+    (board,) = (board for board in DASHBOARDS if board.uid == uid)
     texts = [panel["options"]["content"] for panel in panels(board) if panel["type"] == "text"]
     assert any("kubectl disttest report NAME" in text for text in texts)

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import yaml
 
-from monitoring import rules
-from monitoring.__main__ import MANIFESTS, WRITERS, write_all
+from tools.dashboards import prometheus_objects
+from tools.dashboards.__main__ import MANIFESTS, WRITERS, write_all
 
-AGAIN = "what is generated differs from what is committed: run `python -m monitoring`"
+AGAIN = "what is generated differs from what is committed: run `python -m tools.dashboards`"
 
 
 def test_what_is_committed_is_what_is_generated(tmp_path: Path) -> None:
@@ -17,15 +17,15 @@ def test_what_is_committed_is_what_is_generated(tmp_path: Path) -> None:
 
 
 def test_a_prometheus_rule_holds_the_plain_rules() -> None:
-    for path in rules.plain_files():
+    for path in prometheus_objects.plain_files():
         plain = yaml.safe_load(path.read_text())
-        made = yaml.safe_load(rules.prometheus_rule(path.name, path.read_text()))
+        made = yaml.safe_load(prometheus_objects.prometheus_rule(path.name, path.read_text()))
         assert made["kind"] == "PrometheusRule"
         assert made["spec"] == plain
 
 
 def test_every_rule_file_is_installed_in_both_ways() -> None:
-    names = {path.name for path in rules.plain_files()}
+    names = {path.name for path in prometheus_objects.plain_files()}
     config_map = yaml.safe_load((MANIFESTS / "rules" / "kustomization.yaml").read_text())
     assert set(config_map["configMapGenerator"][0]["files"]) == names
     assert set(yaml.safe_load((MANIFESTS / "prometheus-rule" / "kustomization.yaml").read_text())["resources"]) == names

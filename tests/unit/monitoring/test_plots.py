@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from disttest_runner.compat import override
-from monitoring.dashboards import fabric, looks, nights, sizes
-from monitoring.dashboards.board import Board, Need
-from monitoring.dashboards.queries import DAY, Chosen, Query
-from monitoring.plots import cells, charts, values
-from monitoring.plots.page import Asked, draw
-from monitoring.plots.prometheus import Line, PrometheusError, ask
+from tools.dashboards.boards import fabric, nights, styles
+from tools.dashboards.boards.board import Board, Need
+from tools.dashboards.boards.queries import DAY, Chosen, Query
+from tools.dashboards.pictures import charts, number_tables
+from tools.dashboards.pictures.page import Asked, draw
+from tools.dashboards.pictures.prometheus import Line, PrometheusError, ask
 
 END = 20000 * DAY + 9 * 3600
 # Of all dashboards, since together these have every kind of panel.
@@ -122,20 +122,24 @@ def test_an_address_without_a_prometheus_is_said_so(address: str, says: str) -> 
     ],
 )
 def test_values_are_told_in_the_unit_of_the_panel(field: dict[str, Any], value: float, text: str) -> None:
-    assert values.text(field, value, END) == text
+    assert number_tables.value_text(field, value, END) == text
 
 
 def test_a_value_has_the_colour_of_the_step_that_it_reached() -> None:
-    steps = [{"value": value, "color": colour} for value, colour in looks.PASS_RATIO]
+    steps = [{"value": value, "color": colour} for value, colour in styles.PASS_RATIO]
     field = {"color": {"mode": "thresholds"}, "thresholds": {"steps": steps}}
-    assert [values.colour(field, value) for value in (0.5, 0.8, 1)] == [looks.RED, looks.YELLOW, looks.GREEN]
-    assert values.colour({"color": {"mode": "palette-classic"}}, 1) is None
+    assert [number_tables.value_colour(field, value) for value in (0.5, 0.8, 1)] == [
+        styles.RED,
+        styles.YELLOW,
+        styles.GREEN,
+    ]
+    assert number_tables.value_colour({"color": {"mode": "palette-classic"}}, 1) is None
 
 
 def test_neighbours_of_one_value_are_one_bar_and_a_gap_ends_it() -> None:
     points = ((0.0, 1.0), (10.0, 1.0), (20.0, 2.0), (50.0, 2.0))
     line = Line(labels={}, name="x", points=points)
-    assert cells.segments(line, 10) == [(0, 20, 1), (20, 30, 2), (50, 60, 2)]
+    assert charts.segments(line, 10) == [(0, 20, 1), (20, 30, 2), (50, 60, 2)]
 
 
 @pytest.mark.parametrize(
@@ -147,10 +151,10 @@ def test_neighbours_of_one_value_are_one_bar_and_a_gap_ends_it() -> None:
     ],
 )
 def test_legends_say_sizes_as_people_do(name: str, said: str) -> None:
-    transformations = [{"id": change.id_val, "options": change.options} for change in sizes.renames()]
+    transformations = [{"id": change.id_val, "options": change.options} for change in styles.renames()]
     assert charts.renamed({"transformations": transformations}, name) == said
 
 
 @pytest.mark.parametrize(("size", "said"), [(1 << 30, "1 GiB"), (1536, "1536 B"), (96 << 20, "96 MiB"), (0, "0 B")])
 def test_a_size_is_told_in_the_largest_unit_that_is_whole(size: int, said: str) -> None:
-    assert sizes.spoken(size) == said
+    assert styles.spoken(size) == said

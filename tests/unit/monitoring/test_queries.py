@@ -8,10 +8,10 @@ import yaml
 
 from disttest_operator.metrics import families
 from disttest_operator.metrics.families import Family, Type
-from monitoring.dashboards import DASHBOARDS
-from monitoring.dashboards.board import Board, to_json
-from monitoring.dashboards.queries import DAY, Chosen, Query, queries, step_seconds
 from tests.support.prometheus import promtool
+from tools.dashboards.boards import DASHBOARDS
+from tools.dashboards.boards.board import Board, to_json
+from tools.dashboards.boards.queries import DAY, Chosen, Query, queries, step_seconds
 
 CHOSEN = Chosen(namespace="gpu-ci", series="nightly-2x8")
 QUERIES = tuple(queries(CHOSEN))

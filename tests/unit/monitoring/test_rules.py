@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core.model import Phase
+from disttest_operator.core.api.model import Phase
+from disttest_operator.kubernetes.ports import LedgerWrite
+from disttest_operator.metrics import OUTCOMES
 from disttest_operator.metrics.families import FAMILIES, Type
-from disttest_operator.metrics.own import OUTCOMES
-from disttest_operator.ports import LedgerWrite
-from monitoring import rules
 from tests.support.prometheus import promtool
+from tools.dashboards import prometheus_objects
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -45,7 +45,7 @@ class Rule:
 
 
 def all_rules(kind: str) -> Iterator[Rule]:
-    for path in rules.plain_files():
+    for path in prometheus_objects.plain_files():
         for group in yaml.safe_load(path.read_text())["groups"]:
             for rule in group["rules"]:
                 if kind in rule:
@@ -73,7 +73,7 @@ def exposed() -> dict[str, set[str]]:
 
 
 def test_promtool_finds_nothing_to_say_against_the_rules() -> None:
-    said = promtool("check", "rules", "--lint=all", "--lint-fatal", *rules.plain_files())
+    said = promtool("check", "rules", "--lint=all", "--lint-fatal", *prometheus_objects.plain_files())
     assert sum(map(int, re.findall(r"SUCCESS: (\d+) rules", said))) == len(RULES)
 
 

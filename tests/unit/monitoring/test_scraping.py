@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from disttest_operator.metrics.families import FAMILIES, Family, Group, Type
-from monitoring import scraping
-from monitoring.__main__ import MANIFESTS
+from tools.dashboards import prometheus_objects
+from tools.dashboards.__main__ import MANIFESTS
 
 OWN = {
     "disttest_dropped_series",
@@ -49,7 +49,7 @@ def test_the_pattern_has_no_group_that_a_replacement_could_put_in() -> None:
 
 
 def test_the_service_monitor_finds_the_operators_service() -> None:
-    monitor = yaml.safe_load(scraping.SERVICE_MONITOR)
+    monitor = yaml.safe_load(prometheus_objects.SERVICE_MONITOR)
     service = yaml.safe_load((MANIFESTS.parent / "operator" / "service.yaml").read_text())
     assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()

@@ -5,8 +5,17 @@ import logging
 
 import pytest
 
-from disttest_operator.access import KEPT_SECONDS, NO_TOKEN, TOO_MANY, Access, Limits
-from disttest_operator.reviews import ALLOWED, UNKNOWN, Answer, Status
+from disttest_operator.serving.access import (
+    ALLOWED,
+    KEPT_SECONDS,
+    NO_TOKEN,
+    TOO_MANY,
+    UNKNOWN,
+    Access,
+    Answer,
+    Limits,
+    Status,
+)
 
 FORBIDDEN = Answer(status=Status.FORBIDDEN, sentence="prometheus may not")
 UNASKED = Answer(status=Status.UNASKED, sentence="cannot be asked", cause="away")

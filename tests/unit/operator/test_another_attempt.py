@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.ports import Kind
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.fake_cluster import PowerCut
 from tests.support.runs import at
 from tests.support.world import RUNNING, SERIES, World

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core import actions, attempts, record, status
-from disttest_operator.core.classify import classify
-from disttest_operator.core.evidence import Evidence, Policy, Search
-from disttest_operator.core.model import DistTest, Placement, Retries
+from disttest_operator.core import actions
+from disttest_operator.core.api.model import DistTest, Placement, Retries
+from disttest_operator.core.observed import attempts
+from disttest_operator.core.observed.evidence import Evidence, Policy, Search
+from disttest_operator.core.observed.objects import NodeView
 from disttest_operator.core.plan import next_step
-from disttest_operator.core.rule import Ending, Retry
-from disttest_operator.core.views import NodeView
+from disttest_operator.core.status import attempt_record, status
+from disttest_operator.core.verdict import classify
+from disttest_operator.core.verdict.rule import Ending, Retry
 from tests.support.runs import (
     a_bad_report,
     a_disrupted_pod,
@@ -121,7 +123,7 @@ def test_only_charged_attempts_use_up_retries(records: tuple[Any, ...], allowed:
 
 def test_an_attempt_beyond_the_retries_ends_the_run_with_its_own_verdict() -> None:
     test = after(a_record())
-    ending = record.reconsider(second_gang(test, "node2", "node3"), LOST)
+    ending = attempt_record.reconsider(second_gang(test, "node2", "node3"), LOST)
     assert (ending.verdict, ending.reason, ending.retry) == (Verdict.INFRA_FAILED, Reason.NODE_LOST, Retry.NEVER)
 
 
@@ -130,8 +132,8 @@ def test_nodes_taken_away_by_a_queue_cost_nothing() -> None:
     away = evidence(a_pod(0, is_deleting=True), job=a_job(is_suspended=True), test=test)
     ending = classify(away)
     assert ending is not None
-    assert record.reconsider(away, ending).retry is Retry.FREE
-    assert record.make(away, ending)["charged"] is False
+    assert attempt_record.reconsider(away, ending).retry is Retry.FREE
+    assert attempt_record.make(away, ending)["charged"] is False
 
 
 def test_pods_that_are_seen_before_their_job_is_seen_to_be_admitted_are_not_taken_away() -> None:
@@ -142,9 +144,9 @@ def test_pods_that_are_seen_before_their_job_is_seen_to_be_admitted_are_not_take
 
 def test_a_pass_elsewhere_confirms_a_suspect_and_a_pass_there_clears_it() -> None:
     test = after(a_record())
-    elsewhere = record.suspect_nodes(second_gang(test, "node0", "node2"), PASSED)
+    elsewhere = attempt_record.suspect_nodes(second_gang(test, "node0", "node2"), PASSED)
     assert [(entry["name"], entry["confirmed"]) for entry in elsewhere] == [("node1", True)]
-    assert record.suspect_nodes(second_gang(test, "node0", "node1"), PASSED) == []
+    assert attempt_record.suspect_nodes(second_gang(test, "node0", "node1"), PASSED) == []
 
 
 def in_case(reason: str, *nodes: str) -> dict[str, Any]:
@@ -173,13 +175,13 @@ def test_the_same_case_on_disjoint_nodes_is_the_tests_fault(
         for i, node in enumerate(nodes)
     ]
     again = evidence(*pods, test=test, job=a_job(name="nightly-a2"), seconds=90)
-    ending = record.reconsider(again, LOST)
+    ending = attempt_record.reconsider(again, LOST)
     assert (ending.verdict is Verdict.TESTS_FAILED) is is_tests_fault
     assert (ending.retry is Retry.NEVER) is is_tests_fault
     if is_tests_fault:
         assert ending.reason is Reason.CASES_CRASHED
         assert RUNNING_CASE in ending.message
-        assert record.suspect_nodes(again, ending) == []
+        assert attempt_record.suspect_nodes(again, ending) == []
 
 
 def test_the_next_gang_must_not_have_the_blamed_nodes_and_rather_not_the_others_of_the_lost_one() -> None:

@@ -10,15 +10,16 @@ import pytest
 import yaml
 
 from disttest_contract import limits
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, Report
-from disttest_contract.thresholds import Threshold
-from disttest_contract.trimming import RULES
-from disttest_operator.core import bandwidth, run_plan, status
-from disttest_operator.core.classify import classify
-from disttest_operator.core.evidence import Evidence
-from disttest_operator.core.model import DistTest
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import CaseResult, Report
+from disttest_contract.results.thresholds import Threshold
+from disttest_contract.results.trimming import RULES
+from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.observed.evidence import Evidence
+from disttest_operator.core.status import status
+from disttest_operator.core.verdict import classify, report_check
+from disttest_operator.core.workload import run_plan
 from tests.support import openapi
 from tests.support.measured import GB, GIB, a_measured_case, a_measurement, a_threshold
 from tests.support.runs import a_report_of, a_spec, a_test, an_ended_pod, evidence, found
@@ -151,7 +152,7 @@ def test_what_test_code_forges_is_not_in_the_status() -> None:
 def test_rows_are_few_whatever_was_measured_and_those_left_out_are_the_better_ones() -> None:
     sizes = range(1, limits.THRESHOLDS + 1)
     report = measured(*(a_measurement(size * GB, size_bytes=size, dtype=kind) for size in sizes for kind in KINDS))
-    rows = bandwidth.rows(report, [a_threshold(100 * GB, size_bytes=size) for size in sizes])
+    rows = report_check.bandwidth_rows(report, [a_threshold(100 * GB, size_bytes=size) for size in sizes])
     assert len(rows) == limits.BANDWIDTHS
     assert max(row["sizeBytes"] for row in rows) == limits.BANDWIDTHS // len(KINDS)
 
@@ -166,4 +167,4 @@ def test_a_stored_report_comes_to_the_same_however_short_it_had_to_be() -> None:
     for _, trim in RULES:
         trim(short)
     kept = Report.loads(json.dumps(short).encode())
-    assert bandwidth.missed(kept, WANTED) == bandwidth.missed(report, WANTED) == ""
+    assert report_check.missed_thresholds(kept, WANTED) == report_check.missed_thresholds(report, WANTED) == ""

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Verdict
-from disttest_operator.core import blame
+from disttest_operator.core.series import history
 from tests.support.runs import a_report
 from tests.support.series import Nights, time_of
 
@@ -96,6 +96,6 @@ def test_those_that_matter_most_are_listed_and_the_others_counted() -> None:
     ]
     assert names[0].startswith("sure")
     assert series.ledger["blamedCut"] == 12
-    assert len(names) == blame.LISTED
+    assert len(names) == history.LISTED_BLAMED
     series.report(a_report(), nodes=("new-0",))
     assert series.ledger["blamedCut"] == 12

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.caches import Caches, Key
-from disttest_operator.core.model import Defaults, DistTest
-from disttest_operator.ports import Kind
+from disttest_operator.cache.cache import Caches, Key
+from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.cron_jobs import cron_job_body, written
 from tests.support.runs import UID, at
 from tests.support.world import RUNNING, pod_body, run_body

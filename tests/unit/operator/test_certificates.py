@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 
-from disttest_operator import pairs, scrapes, servers
-from disttest_operator.certificates import RENEWED_BEFORE, VALID, Certificate
-from disttest_operator.pairs import Pair
+from disttest_operator.serving import servers, tls_pair
+from disttest_operator.serving.certificates import RENEWED_BEFORE, VALID, Certificate
+from disttest_operator.serving.tls_pair import Pair
 from tests.support import patience
 
 NAMES = ("disttest-operator", "disttest-operator.disttest-system.svc")
@@ -72,7 +72,7 @@ class Scene:
 
 
 def pair(*names: str, valid: timedelta = MONTH) -> Pair:
-    return pairs.self_signed(names or NAMES, NOW, valid=valid)
+    return tls_pair.self_signed(names or NAMES, NOW, valid=valid)
 
 
 def rsa_pair(passphrase: bytes = b"") -> Pair:
@@ -90,8 +90,8 @@ def rsa_pair(passphrase: bytes = b"") -> Pair:
 
 
 def put(directory: Path, found: Pair) -> None:
-    (directory / pairs.CERTIFICATE).write_bytes(found.certificate)
-    (directory / pairs.KEY).write_bytes(found.key)
+    (directory / tls_pair.CERTIFICATE).write_bytes(found.certificate)
+    (directory / tls_pair.KEY).write_bytes(found.key)
 
 
 def put_in_place_of_all(directory: Path, found: Pair) -> None:
@@ -113,7 +113,7 @@ def play(directory: Path | None, scenario: Callable[[Scene], Awaitable[None]]) -
     async def whole() -> None:
         notes = Notes()
         certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=notes)
-        app = scrapes.app(lambda _: (b"", "text/plain"), ask=scrapes.nobody_is_asked, count=lambda _: None)
+        app = servers.metrics_app(lambda _: (b"", "text/plain"), ask=servers.nobody_is_asked, count=lambda _: None)
         runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
         try:
             await scenario(Scene(certificate, notes, directory or Path(), runner.addresses[0][1]))
@@ -188,19 +188,19 @@ def test_a_connection_that_is_open_stays_open(directory: Path) -> None:
 
 
 def foreign_key(directory: Path) -> None:
-    (directory / pairs.KEY).write_bytes(pair().key)
+    (directory / tls_pair.KEY).write_bytes(pair().key)
 
 
 def no_key(directory: Path) -> None:
-    (directory / pairs.KEY).unlink()
+    (directory / tls_pair.KEY).unlink()
 
 
 def no_certificate(directory: Path) -> None:
-    (directory / pairs.CERTIFICATE).unlink()
+    (directory / tls_pair.CERTIFICATE).unlink()
 
 
 def garbage(directory: Path) -> None:
-    (directory / pairs.CERTIFICATE).write_bytes(b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+    (directory / tls_pair.CERTIFICATE).write_bytes(b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
 
 
 def empty(directory: Path) -> None:
@@ -218,7 +218,7 @@ def no_files(directory: Path) -> None:
 
 def a_directory(directory: Path) -> None:
     no_key(directory)
-    (directory / pairs.KEY).mkdir()
+    (directory / tls_pair.KEY).mkdir()
 
 
 BROKEN = {
@@ -255,7 +255,7 @@ def test_a_broken_pair_is_told_and_what_was_shown_stays_until_a_good_one_comes(
 
     with caplog.at_level(logging.ERROR):
         play(directory, scenario)
-    [record] = [record for record in caplog.records if record.name == "disttest_operator.certificates"]
+    [record] = [record for record in caplog.records if record.name == "disttest_operator.serving.certificates"]
     assert record.getMessage().startswith(f"{directory}: {words}")
     assert record.getMessage().endswith("what was shown before stays")
 
@@ -284,7 +284,7 @@ def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None
 
     first, second = pair(), pair()
     mount("..1", first)
-    for name in (pairs.CERTIFICATE, pairs.KEY):
+    for name in (tls_pair.CERTIFICATE, tls_pair.KEY):
         (directory / name).symlink_to(f"..data/{name}")
 
     async def scenario(scene: Scene) -> None:
@@ -343,7 +343,7 @@ def test_the_looks_end_with_the_server(directory: Path) -> None:
     async def scenario() -> None:
         certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=Notes())
         app = web.Application()
-        scrapes.keep(certificate, app)
+        servers.keep(certificate, app)
         runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
         assert looks() == 1
         await runner.cleanup()

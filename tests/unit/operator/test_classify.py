@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from disttest_contract.outcomes import Reason
-from disttest_operator.core.allowances import Allowance
-from disttest_operator.core.classify import RULES, classify, refuse
-from disttest_operator.core.evidence import Evidence, LogUnreadable, Observed, Policy
-from disttest_operator.core.model import Placement
-from disttest_operator.core.template import Template
-from disttest_operator.core.views import NodeView
+from disttest_operator.core.api.allowances import Allowance
+from disttest_operator.core.api.model import Placement
+from disttest_operator.core.api.template import Template
+from disttest_operator.core.observed.evidence import Evidence, LogUnreadable, Observed, Policy
+from disttest_operator.core.observed.objects import NodeView
+from disttest_operator.core.verdict import RULES, classify, refuse
 from tests.support.endings import ENDED, GANG_LOST, GPUS, ROWS, SMALL_NODES, Row
 from tests.support.runs import (
     a_job,

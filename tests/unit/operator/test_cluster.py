@@ -9,14 +9,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
-from disttest_operator import reviews
-from disttest_operator.cluster import KubernetesCluster
-from disttest_operator.core.model import Manifest
-from disttest_operator.ports import Cluster, ClusterError, Kind
+from disttest_operator.core.api.model import Manifest
+from disttest_operator.kubernetes.api_client import KubernetesCluster
+from disttest_operator.kubernetes.ports import Cluster, ClusterError, Kind
+from disttest_operator.serving import access
 
 SERVICE: Manifest = {"metadata": {"name": "nightly-a1", "namespace": "gpu-ci"}}
 LEASE: Manifest = {"metadata": {"name": "disttest-operator", "namespace": "gpu-ci"}}
-SCRAPER = reviews.User(name="scraper", uid="", groups=(), extra={})
+SCRAPER = access.User(name="scraper", uid="", groups=(), extra={})
 META = {"name": "nightly", "namespace": "gpu-ci", "uid": "u", "resourceVersion": "1"}
 Call = Callable[[Cluster], Awaitable[object]]
 WRITES: dict[str, Call] = {
@@ -30,8 +30,8 @@ ALLOWED: dict[str, Call] = {
     "get": lambda cluster: cluster.get(Kind.RUN, "gpu-ci", "nightly"),
     "create a lease": lambda cluster: cluster.create(Kind.LEASE, LEASE),
     "renew a lease": lambda cluster: cluster.replace(Kind.LEASE, LEASE),
-    "ask whose a token is": lambda cluster: cluster.create(Kind.TOKEN_REVIEW, reviews.token_review("t")),
-    "ask what a user may": lambda cluster: cluster.create(Kind.ACCESS_REVIEW, reviews.access_review(SCRAPER)),
+    "ask whose a token is": lambda cluster: cluster.create(Kind.TOKEN_REVIEW, access.token_review("t")),
+    "ask what a user may": lambda cluster: cluster.create(Kind.ACCESS_REVIEW, access.access_review(SCRAPER)),
 }
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.caches import WATCHED, Caches
-from disttest_operator.core.model import Defaults
-from disttest_operator.expiry import PAUSE_SECONDS, Expiry
-from disttest_operator.ports import ConflictError, Kind
+from disttest_operator.cache.cache import WATCHED, Caches
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.kubernetes.ports import ConflictError, Kind
+from disttest_operator.series.retention import PAUSE_SECONDS, Expiry
 from tests.support.cron_jobs import cron_job_body
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import at

@@ -7,11 +7,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import pytest
 
-from disttest_contract.progress import MARK, Progress, seal
-from disttest_operator.core.progress import Target
-from disttest_operator.followers import LOG_BYTES, STREAMS, TAIL_LINES, Followers, Pace
-from disttest_operator.items import Key
-from disttest_operator.ports import ClusterError, Kind, RefusedError
+from disttest_contract.transport.progress import MARK, Progress, seal
+from disttest_operator.cache.cached_run import Key
+from disttest_operator.controller.log_followers import LOG_BYTES, STREAMS, TAIL_LINES, Followers, Pace
+from disttest_operator.core.status.progress import Target
+from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
 from tests.support.fake_cluster import FakeCluster
 
 AT_ONCE = Pace(look_seconds=0, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0, well_seconds=60)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import naming
-from disttest_operator.ports import Kind
+from disttest_operator.core.api import naming
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.runs import UID, a_summary, at
 from tests.support.world import RUNNING, SERIES, World, pod_body, terminated
 

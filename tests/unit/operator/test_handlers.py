@@ -5,8 +5,8 @@ import asyncio
 import kopf
 import pytest
 
-from disttest_operator import handlers
-from disttest_operator.core import naming
+from disttest_operator.controller import handlers
+from disttest_operator.core.api import naming
 
 
 def test_a_user_without_a_name_gets_as_far_as_the_clusters_door(monkeypatch: pytest.MonkeyPatch) -> None:

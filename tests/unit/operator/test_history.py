@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_contract.report import CaseResult
-from disttest_operator.core import history
+from disttest_contract.results.report import CaseResult
+from disttest_operator.core.series import history
 from tests.support.runs import a_flaky_case, a_report_of
 from tests.support.series import Nights, time_of
 

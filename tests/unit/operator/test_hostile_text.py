@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_contract.report import Report
-from disttest_operator.core import rule, status, transitions
-from disttest_operator.core.evidence import ReportFound
-from disttest_operator.core.rule import Ending, Told
+from disttest_contract.results.report import Report
+from disttest_operator.core.observed.evidence import ReportFound
+from disttest_operator.core.status import events, status
+from disttest_operator.core.verdict import rule
+from disttest_operator.core.verdict.rule import Ending, Told
 from tests.support.hostile import NASTY, a_hostile_file, forbidden
 from tests.support.runs import a_pod, a_test, evidence
 from tests.support.series import Nights
@@ -50,7 +51,7 @@ def test_nothing_of_a_status_or_its_events_steers_who_reads_it() -> None:
     ending = rule.first_match((TOLD,), LOOK)
     assert ending
     for made in (status.finished(LOOK, ending), status.between_attempts(LOOK, ending)):
-        notes = [one.note for one in transitions.between({}, made)]
+        notes = [one.note for one in events.between({}, made)]
         assert "owned" in str(made), "the nasty text is in there"
         assert [bad for text in (*texts(made), *notes) for bad in forbidden(text)] == []
 

@@ -3,9 +3,9 @@ import logging
 
 import pytest
 
-from disttest_operator.core import capacity
-from disttest_operator.inquiries import Inquiries
-from disttest_operator.ports import Kind
+from disttest_operator.controller.lookups import Inquiries
+from disttest_operator.core.verdict import capacity
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import a_spec, a_test
 
@@ -31,7 +31,7 @@ def test_without_a_right_to_nodes_nothing_is_claimed_of_them_and_that_is_said_on
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.refuses_lists.add(Kind.NODE)
-    monkeypatch.setattr("disttest_operator.inquiries.NODES_FRESH_SECONDS", -1)
+    monkeypatch.setattr("disttest_operator.controller.lookups.NODES_FRESH_SECONDS", -1)
     inquiries = Inquiries(cluster)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):

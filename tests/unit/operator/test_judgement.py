@@ -5,10 +5,10 @@ import json
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core.judgement import conclusion, read_report
-from disttest_operator.core.model import Retries
-from disttest_operator.core.views import Exit
+from disttest_contract.results.report import InvalidReportError, Report
+from disttest_operator.core.api.model import Retries
+from disttest_operator.core.observed.objects import Exit
+from disttest_operator.core.verdict.report_check import conclusion, read_report
 from tests.support.runs import UID, a_flaky_case, a_report, a_report_of, a_spec, a_suite, a_summary, a_test, found
 
 

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.caches import Caches
-from disttest_operator.core import actions, keeping, ledger, manifests, naming, results
-from disttest_operator.core.model import Defaults, DistTest
-from disttest_operator.keeping import Keeping
-from disttest_operator.ledgers import Ledgers
-from disttest_operator.ports import ClusterError, ConflictError, Kind, Uncounted
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core import actions
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.series import ledger, report_retention, run_results
+from disttest_operator.core.workload import job
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind, Uncounted
+from disttest_operator.series.ledger_store import Ledgers
+from disttest_operator.series.retention import Keeping
 from disttest_runner.compat import override
 from tests.support.fake_cluster import FakeCluster, PowerCut
 from tests.support.runs import UID, a_test, at
@@ -61,11 +64,11 @@ class Series:
         status |= {"reason": "AllCasesPassed", "message": "good"}
         if has_report:
             name = naming.report_config_map(test)
-            manifest = manifests.build_report_config_map(test, name, b"packed", SHA256)
+            manifest = job.build_report_config_map(test, name, b"packed", SHA256)
             asyncio.run(self.cluster.create(Kind.CONFIG_MAP, manifest))
             status |= {"report": {"configMap": name, "sha256": SHA256}}
         entry = ledger.make_entry(uid=test.uid, name=test.name, status=status)
-        asyncio.run(self.ledgers.fold(test, actions.Fold(series="adhoc", entry=entry, results=results.NOTHING)))
+        asyncio.run(self.ledgers.fold(test, actions.Fold(series="adhoc", entry=entry, results=run_results.NOTHING)))
         return status
 
     def finish(self, test: DistTest, status: dict[str, Any]) -> None:
@@ -177,10 +180,10 @@ def test_when_the_series_goes_its_reports_go_too() -> None:
 
 def test_no_report_falls_out_of_the_ledger_with_its_run() -> None:
     """So many are kept as the ledger lists runs: the oldest must go before the ledger forgets it."""
-    series = Series(most=keeping.RUNS)
-    for _ in range(keeping.RUNS + 2):
+    series = Series(most=report_retention.RUNS)
+    for _ in range(report_retention.RUNS + 2):
         series.run()
-    assert len(series.reports) == keeping.RUNS
+    assert len(series.reports) == report_retention.RUNS
     assert series.reports == series.listed
     assert series.reports[0] == "run-2"
 
@@ -341,8 +344,8 @@ def test_another_run_of_the_same_name_finds_a_name_for_its_report() -> None:
     """That of the run before is kept: neither may be lost."""
     world = World()
     older = a_test(uid="99999999-8888-7777-6666-555555555555")
-    kept = manifests.build_report_config_map(older, naming.report_config_map(older), b"packed", SHA256)
-    kept["metadata"]["ownerReferences"] = [manifests.series_owner("adhoc", "series-uid")]
+    kept = job.build_report_config_map(older, naming.report_config_map(older), b"packed", SHA256)
+    kept["metadata"]["ownerReferences"] = [job.series_owner("adhoc", "series-uid")]
     before = world.cluster.put(Kind.CONFIG_MAP, kept)
     live(world)
     assert world.status["report"]["configMap"] == "nightly-report-11111111"

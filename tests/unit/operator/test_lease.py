@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from disttest_operator.core.model import Manifest
-from disttest_operator.core.views import Body
-from disttest_operator.lease import NAME, Elector, Timing, since_boot
-from disttest_operator.ports import Kind
+from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.observed.objects import Body
+from disttest_operator.kubernetes.lease import NAME, Elector, Timing, since_boot
+from disttest_operator.kubernetes.ports import Kind
 from disttest_runner.compat import override
 from tests.support import patience
 from tests.support.fake_cluster import FakeCluster

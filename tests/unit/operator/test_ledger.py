@@ -1,8 +1,9 @@
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.core import ledger, status
-from disttest_operator.core.rule import Ending
+from disttest_operator.core.series import ledger
+from disttest_operator.core.status import status
+from disttest_operator.core.verdict.rule import Ending
 from tests.support.runs import a_report, an_ended_pod, evidence, found
 
 

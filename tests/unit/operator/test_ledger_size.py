@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, Report, SuiteResult
-from disttest_operator.core import keeping, ledger, results, shortening
+from disttest_contract.results.report import CaseResult, Report, SuiteResult
+from disttest_operator.core.series import ledger, report_retention, run_results
+from disttest_operator.core.status import size_limits
 from tests.support import openapi
 from tests.support.runs import a_report_of, evidence, found
 from tests.support.series import Nights
@@ -86,7 +87,7 @@ def test_what_test_code_forges_is_harmless_in_the_ledger() -> None:
 
 def test_of_a_report_with_far_too_many_cases_the_first_are_looked_at() -> None:
     look = evidence(report=found(a_report_of(*(forged(f"{number:03}") for number in range(30)))))
-    seen = results.of(look, {"verdict": "TestsFailed"}, most=10)
+    seen = run_results.of(look, {"verdict": "TestsFailed"}, most=10)
     assert [case for _, case in seen.troubles] == [f"{number:03}" for number in range(10)]
 
 
@@ -126,7 +127,7 @@ def test_the_worst_ledger_fits_into_an_object(character: str) -> None:
         {"name": f"node-{number}-{'x' * 240}", "reason": "NodeLost", "evidence": "", "confirmed": False}
         for number in range(8)
     ]
-    for _ in range(keeping.RUNS):
+    for _ in range(report_retention.RUNS):
         series.report(report)
     waiting = 0
     for _ in range(6):
@@ -136,4 +137,4 @@ def test_the_worst_ledger_fits_into_an_object(character: str) -> None:
             waiting += 1
     assert waiting < 5, "at least one always fits"
     assert refusals(series.ledger) == []
-    assert shortening.size(series.ledger) < 1 << 20
+    assert size_limits.size(series.ledger) < 1 << 20

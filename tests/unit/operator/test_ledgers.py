@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.caches import Caches
-from disttest_operator.core import actions, ledger, results
-from disttest_operator.core.model import Defaults, DistTest
-from disttest_operator.keeping import Keeping
-from disttest_operator.ledgers import Ledgers
-from disttest_operator.ports import Kind, Uncounted
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core import actions
+from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.series import ledger, run_results
+from disttest_operator.kubernetes.ports import Kind, Uncounted
+from disttest_operator.series.ledger_store import Ledgers
+from disttest_operator.series.retention import Keeping
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import a_test, at
 from tests.support.world import run_body
@@ -40,7 +41,7 @@ class Setting:
         self.ledgers._books.clear()  # its locks belong to another loop
         async with self.ledgers._book("gpu-ci", "adhoc").lock:
             entries = [ledger.make_entry(uid=test.uid, name=test.name, status=LAST) for test in self.tests]
-            steps = [actions.Fold(series="adhoc", entry=entry, results=results.NOTHING) for entry in entries]
+            steps = [actions.Fold(series="adhoc", entry=entry, results=run_results.NOTHING) for entry in entries]
             pairs = zip(self.tests, steps, strict=True)
             folds = [asyncio.create_task(self.ledgers.fold(test, step)) for test, step in pairs]
             await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttest_operator.core.lines import NEWEST, Lines
+from disttest_operator.kubernetes.log_streams import NEWEST, Lines
 from tests.support import strategies as some
 
 TEXT = b"hello\nMARK one\nMARKER no\nMARK " + b"x" * 40 + b"\n\nMARK \xff\nMARK two\nMA\nMARK not ended"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from disttest_operator import logs
+from disttest_operator.config.log_format import CHATTY, set_up
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def as_before() -> Iterator[None]:
     """Logging is the process's, and so pytest's."""
     root, hook = logging.getLogger(), sys.excepthook
     handlers, level = list(root.handlers), root.level
-    levels = {name: logging.getLogger(name).level for name in logs.CHATTY}
+    levels = {name: logging.getLogger(name).level for name in CHATTY}
     yield
     logging.captureWarnings(capture=False)
     root.handlers[:], sys.excepthook = handlers, hook
@@ -26,7 +26,7 @@ def as_before() -> Iterator[None]:
 
 def written(log_format: str, level: str = "info") -> io.StringIO:
     stream = io.StringIO()
-    logs.set_up(level, log_format, stream)
+    set_up(level, log_format, stream)
     return stream
 
 

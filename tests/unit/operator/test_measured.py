@@ -5,19 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
-from disttest_contract.preflight import NodeFacts
-from disttest_contract.report import CaseResult, Earlier
-from disttest_operator.core import coverage, histograms, measured
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.results.report import CaseResult, Earlier
+from disttest_operator.core.series import history, run_results
+from disttest_operator.core.series.ledger import observe
 from tests.support.measured import GB, a_measurement, a_threshold
 from tests.support.nights import a_case
 from tests.support.runs import a_report_of
 from tests.support.series import Nights, time_of
 
 
-def points(*measurements: Measurement) -> measured.Points:
-    return measured.points(a_report_of(a_case("t::a", measurements=measurements)))
+def points(*measurements: Measurement) -> run_results.Points:
+    return run_results.points(a_report_of(a_case("t::a", measurements=measurements)))
 
 
 def test_a_point_measured_twice_is_as_fast_as_its_slower_half_and_as_wrong_as_both() -> None:
@@ -40,7 +41,7 @@ def test_more_points_than_fit_are_cut_and_counted() -> None:
 def test_points_with_a_threshold_are_not_cut_before_the_others_and_name_it() -> None:
     many = [a_measurement(size_bytes=size + 1) for size in range(70)]
     wanted = [a_threshold(size_bytes=70), a_threshold(5, size_bytes=70, dtype="int64"), a_threshold(size_bytes=71)]
-    found = measured.points(a_report_of(a_case("t::a", measurements=tuple(many))), wanted)
+    found = run_results.points(a_report_of(a_case("t::a", measurements=tuple(many))), wanted)
     assert (found.rows[-1]["sizeBytes"], found.rows[-1]["referenceBytesPerSecond"]) == (70, 400 * GB)
     assert [row["sizeBytes"] for row in found.rows] == [*range(1, 64), 70]
     assert sum("referenceBytesPerSecond" in row for row in found.rows) == 1
@@ -65,7 +66,7 @@ def test_points_with_a_threshold_are_not_cut_before_the_others_and_name_it() -> 
     ids=str,
 )
 def test_what_is_no_measurement_is_left_out(forged: dict[str, object]) -> None:
-    assert points(replace(a_measurement(), **forged)) == measured.Points()  # type: ignore[arg-type]  # one field each
+    assert points(replace(a_measurement(), **forged)) == run_results.Points()  # type: ignore[arg-type]  # one field each
 
 
 def test_a_hang_counts_although_the_case_passed_when_it_was_tried_again() -> None:
@@ -73,19 +74,19 @@ def test_a_hang_counts_although_the_case_passed_when_it_was_tried_again() -> Non
     flaky = CaseResult(
         id="t::b", outcome=Outcome.PASSED, seconds=1, earlier=(Earlier(outcome=Outcome.HUNG, seconds=9),)
     )
-    assert measured.hangs(a_report_of(hung, flaky, a_case("t::c"))) == {"collectives": 2}
+    assert run_results.hangs(a_report_of(hung, flaky, a_case("t::c"))) == {"collectives": 2}
 
 
 def test_versions_and_products_that_do_not_look_like_one_are_odd() -> None:
     node = NodeFacts(gpus=("NVIDIA H100 80GB HBM3",) * 8)
     report = a_report_of(a_case("t::a"), backend="nccl", versions={"torch": "2.9.0+cu130", "nccl": "2\n7"})
-    assert measured.made_with(replace(report, preflight=(node, replace(node, gpus=("NVIDIA A100",))))) == {
+    assert run_results.made_with(replace(report, preflight=(node, replace(node, gpus=("NVIDIA A100",))))) == {
         "backend": "nccl",
         "torchVersion": "2.9.0+cu130",
         "ncclVersion": "odd",
         "gpuProduct": "NVIDIA H100 80GB HBM3",
     }
-    assert measured.made_with(replace(report, versions={}))["ncclVersion"] == ""
+    assert run_results.made_with(replace(report, versions={}))["ncclVersion"] == ""
 
 
 def test_a_node_keeps_the_time_of_the_last_run_with_results_on_it() -> None:
@@ -101,8 +102,12 @@ def test_a_node_keeps_the_time_of_the_last_run_with_results_on_it() -> None:
 
 
 def test_of_too_many_nodes_those_that_were_tested_last_stay() -> None:
-    ledger = coverage.fold({}, frozenset(f"old{number:03}" for number in range(500)), time="2026-01-01T00:00:00Z")
-    ledger = coverage.fold(ledger, frozenset(f"new{number:03}" for number in range(20)), time="2026-01-02T00:00:00Z")
+    ledger = history.fold_coverage(
+        {}, frozenset(f"old{number:03}" for number in range(500)), time="2026-01-01T00:00:00Z"
+    )
+    ledger = history.fold_coverage(
+        ledger, frozenset(f"new{number:03}" for number in range(20)), time="2026-01-02T00:00:00Z"
+    )
     names = {row["name"] for row in ledger["nodes"]}
     assert (len(names), ledger["nodesCut"]) == (512, 8)
     assert {f"new{number:03}" for number in range(20)} <= names
@@ -113,14 +118,14 @@ def test_only_confirmed_nodes_count_as_failures() -> None:
         {"name": "node1", "reason": "NodeLost", "confirmed": True},
         {"name": "node2", "reason": "NodeLost", "confirmed": False},
     ]
-    rows = coverage.add_failures(coverage.add_failures([], suspects), suspects)
+    rows = history.add_failures(history.add_failures([], suspects), suspects)
     assert rows == [{"node": "node1", "reason": "NodeLost", "count": 2}]
 
 
 def test_values_beyond_the_bound_of_a_histogram_share_one_row() -> None:
     rows: list[dict[str, object]] = []
     for number in range(12):
-        rows = histograms.observe(rows, "queue", {f"q{number}": 45.0}, most=4)
+        rows = observe(rows, "queue", {f"q{number}": 45.0}, most=4)
     assert [(row["queue"], row["count"]) for row in rows] == [("q0", 1), ("q1", 1), ("q2", 1), ("other", 9)]
     assert rows[0]["buckets"][:3] == [  # type: ignore[index]  # a list
         {"le": 10, "count": 0},

@@ -10,20 +10,21 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.caches import Caches
-from disttest_operator.core import schedule
-from disttest_operator.core.model import Defaults
-from disttest_operator.metrics import Metrics, document, families
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.schedule import expected_runs
+from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
+from disttest_operator.kubernetes.requests import Request
+from disttest_operator.metrics import Metrics, families
 from disttest_operator.metrics.families import FAMILIES, Type
-from disttest_operator.metrics.ledgers import COMMON
-from disttest_operator.ports import Kind, LedgerWrite, Transport
-from disttest_operator.requests import Request
+from disttest_operator.metrics.series_collectors import COMMON
 from tests.support.cron_jobs import cron_job_body
 from tests.support.measured import a_measurement, a_threshold
 from tests.support.nights import a_case, a_night, ledger_body
 from tests.support.runs import a_spec, at
 from tests.support.series import Nights
 from tests.support.world import World, live, run_body
+from tools.docs import metrics as metrics_page
 
 PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
 BEGIN, END = "<!-- begin: printed from the code -->\n", "<!-- end: printed from the code -->\n"
@@ -142,11 +143,11 @@ def test_schedules_are_told_for_the_moment_of_the_scrape(caches: Caches) -> None
 
 
 def test_series_beyond_the_bound_of_schedules_are_counted_as_dropped(caches: Caches) -> None:
-    for number in range(schedule.SERIES):
+    for number in range(expected_runs.SERIES):
         caches.put(Kind.CRON_JOB, cron_job_body(f"c{number}", series=f"a{number:03}"), at(0))
     seen = samples(metrics_of(caches))
     told = [labels for name, labels in seen if name == "disttest_schedule_suspended"]
-    assert len(told) == schedule.SERIES
+    assert len(told) == expected_runs.SERIES
     value = reader(seen)
     assert value("disttest_dropped_series", family="disttest_schedule_suspended") == 1
 
@@ -369,10 +370,10 @@ def test_the_documented_tables_are_the_codes(*, updates_golden: bool) -> None:
     tables, end, after = rest.partition(END)
     assert end, f"{PAGE.name} has no lines {BEGIN!r} and {END!r}"
     if updates_golden:
-        PAGE.write_text(f"{before}{BEGIN}\n{document.tables()}\n{END}{after}")
+        PAGE.write_text(f"{before}{BEGIN}\n{metrics_page.tables()}\n{END}{after}")
         return
     hint = "run `pytest tests/unit/operator/test_metrics.py --update-golden`"
-    assert tables.strip() == document.tables().strip(), f"docs/metrics.md is not what the code says: {hint}"
+    assert tables.strip() == metrics_page.tables().strip(), f"docs/metrics.md is not what the code says: {hint}"
 
 
 def test_reasons_fit_the_bound_of_a_label() -> None:

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from disttest_contract.outcomes import Reason
-from disttest_operator import options
-from disttest_operator.core.model import Timeouts
-from disttest_operator.flags import FLAGS
+from disttest_operator.config import options
+from disttest_operator.config.flags import FLAGS
+from disttest_operator.core.api.model import Timeouts
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/configuration.md"

@@ -5,8 +5,8 @@ import json
 import random
 
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import Report
-from disttest_operator.core.packing import pack
+from disttest_contract.results.report import Report
+from disttest_operator.controller.reports import pack
 from tests.support.runs import a_flaky_case, a_report, a_suite, found
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

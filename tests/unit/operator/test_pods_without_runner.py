@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import bodies, waiting
-from disttest_operator.core.classify import classify
-from disttest_operator.core.views import PodView
+from disttest_operator.core.observed import decoding
+from disttest_operator.core.observed.objects import PodView
+from disttest_operator.core.verdict import capacity, classify
 from tests.support.ending_row import LOST, OWN_IMAGE
 from tests.support.runs import at, evidence
 from tests.support.world import RUNNING, pod_body
@@ -47,7 +47,7 @@ def view(
         "initContainerStatuses": [{"name": "inject", "image": "runner:1", "state": dict(inject)}],
         "containerStatuses": [{"name": "test", "image": "mine:1", "state": dict(test)}],
     }
-    found = bodies.pod(body, now=now, before=before)
+    found = decoding.pod(body, now=now, before=before)
     assert found is not None
     return found
 
@@ -55,7 +55,7 @@ def view(
 def test_a_pod_waits_for_the_image_of_its_first_container_first() -> None:
     pod = view(AWAY, FIRST)
     assert (pod.waiting_image, pod.waiting_reason) == ("runner:1", "ImagePullBackOff")
-    assert "ImagePullBackOff: Back-off pulling image" in waiting.why_waiting(evidence(pod, test=OWN_IMAGE))
+    assert "ImagePullBackOff: Back-off pulling image" in capacity.why_waiting(evidence(pod, test=OWN_IMAGE))
     pod = view(COPIED, AWAY)
     assert (pod.waiting_image, pod.waiting_reason) == ("mine:1", "ImagePullBackOff")
 

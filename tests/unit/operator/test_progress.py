@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Counts, Outcome
-from disttest_contract.progress import Failure, Progress
-from disttest_operator.core import actions, progress
-from disttest_operator.core.evidence import Evidence, ProgressSeen
+from disttest_contract.transport.progress import Failure, Progress
+from disttest_operator.cache.cached_run import Key
+from disttest_operator.core import actions
+from disttest_operator.core.observed.evidence import Evidence, ProgressSeen
 from disttest_operator.core.plan import next_step
-from disttest_operator.core.progress import Target
-from disttest_operator.items import Key
-from disttest_operator.ports import Kind
+from disttest_operator.core.status import progress
+from disttest_operator.core.status.progress import Target
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.runs import NONCE, a_job, a_pod, a_test, an_ended_pod, at, evidence
 from tests.support.world import KEY, RUNNING, World
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from disttest_contract import environment
+from disttest_contract.gang import environment
+from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.plan import RunPlan
-from disttest_contract.report import CaseResult, Report
-from disttest_operator.core import bodies
-from disttest_operator.ports import Kind
+from disttest_contract.results.report import CaseResult, Report
+from disttest_operator.core.observed import decoding
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.fake_cluster import PowerCut
 from tests.support.runs import a_flaky_case, a_report_of, at, found
 from tests.support.world import RUNNING, SERIES, World, live
@@ -71,7 +71,7 @@ def test_the_gang_is_told_and_the_operator_reads_from_the_job_what_it_was_told()
     world = a_world()
     world.look()
     assert told(world) == ("t.py::test_known[*]",)
-    job = bodies.job(world.cluster.objects[Kind.JOB, "gpu-ci", "nightly-a1"])
+    job = decoding.job(world.cluster.objects[Kind.JOB, "gpu-ci", "nightly-a1"])
     assert job.quarantine == {"collectives": ("t.py::test_known[*]",)}
 
 

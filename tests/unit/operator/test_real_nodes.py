@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Reason
-from disttest_contract.report import Report
-from disttest_operator.caches import Caches
-from disttest_operator.core import naming
-from disttest_operator.core.classify import classify
-from disttest_operator.core.evidence import Evidence, Observed, ReportFound, ReportLost
-from disttest_operator.core.model import Defaults, DistTest
-from disttest_operator.core.rule import Ending
-from disttest_operator.ports import Kind
+from disttest_contract.results.report import Report
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.observed.evidence import Evidence, Observed, ReportFound, ReportLost
+from disttest_operator.core.verdict import classify
+from disttest_operator.core.verdict.rule import Ending
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.evidence import DATA
 
 RECORDS = sorted(DATA.glob("*.json"))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
-from disttest_operator.ports import Kind
+from disttest_contract.results.report import CaseResult
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.fake_cluster import PowerCut
 from tests.support.runs import UID, a_flaky_case, a_report_of, at, found
 from tests.support.world import KEY, RUNNING, SERIES, World, live, pod_body, run_body

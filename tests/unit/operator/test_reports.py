@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from disttest_contract import frames, limits
+from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult, SuiteResult
-from disttest_operator import reconcile, reports
-from disttest_operator.core import naming
+from disttest_contract.results.report import CaseResult, SuiteResult
+from disttest_contract.transport import frames
+from disttest_operator.controller import reconcile, reports
+from disttest_operator.controller.reports import LARGE_BYTES
 from disttest_operator.core.actions import ReadReport, WriteReport
-from disttest_operator.core.evidence import ReportFound, ReportLost
-from disttest_operator.ports import Kind, Uncounted
-from disttest_operator.reports import LARGE_BYTES
+from disttest_operator.core.api import naming
+from disttest_operator.core.observed.evidence import ReportFound, ReportLost
+from disttest_operator.kubernetes.ports import Kind, Uncounted
 from tests.support.fake_cluster import FakeCluster, PowerCut
 from tests.support.runs import NONCE, UID, a_report, a_report_of, a_test, an_ended_pod, at, evidence, found
 from tests.support.world import REPORT, RUNNING, World, live

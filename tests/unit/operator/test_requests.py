@@ -1,6 +1,6 @@
 import pytest
 
-from disttest_operator.requests import describe
+from disttest_operator.kubernetes.requests import describe
 
 ROWS = [
     ("GET", "/api/v1/namespaces/n/pods/p/log", {}, "get", "pods/log"),

@@ -2,12 +2,12 @@ import asyncio
 
 import pytest
 
-from disttest_operator import resync
-from disttest_operator.caches import WATCHED, Key
-from disttest_operator.health import STALLED_SECONDS, Health
+from disttest_operator.cache.cache import WATCHED, Key
+from disttest_operator.controller import resync
+from disttest_operator.controller.health import STALLED_SECONDS, Health
+from disttest_operator.kubernetes.ports import ClusterError, Kind
+from disttest_operator.kubernetes.requests import Request
 from disttest_operator.metrics import Metrics
-from disttest_operator.ports import ClusterError, Kind
-from disttest_operator.requests import Request
 from tests.support.world import World
 
 KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")

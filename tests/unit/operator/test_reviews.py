@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core.model import Manifest
-from disttest_operator.core.views import Body
-from disttest_operator.ports import ClusterError, Kind, RefusedError
-from disttest_operator.reviews import Answer, Reviews, Status
+from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.observed.objects import Body
+from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
+from disttest_operator.serving.access import Answer, Reviews, Status
 
 TOKEN = "s3cret"
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"

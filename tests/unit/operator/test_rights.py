@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
-from disttest_operator import rights
-from disttest_operator.core.views import Body
-from disttest_operator.ports import ClusterError, Kind
+from disttest_operator.controller import cron_job_access
+from disttest_operator.core.observed.objects import Body
+from disttest_operator.kubernetes.ports import ClusterError, Kind
 from tests.support.cron_jobs import cron_job_body
 from tests.support.fake_cluster import FakeCluster
 
@@ -29,15 +29,15 @@ class Hesitating(FakeCluster):
 def test_it_is_told_why_cronjobs_cannot_be_read_in_one_of_the_namespaces() -> None:
     cluster = FakeCluster()
     cluster.put(Kind.CRON_JOB, cron_job_body())
-    assert asyncio.run(rights.refusal(cluster, ())) == ""
+    assert asyncio.run(cron_job_access.refusal(cluster, ())) == ""
     cluster.refuses_lists = {Kind.CRON_JOB}
-    assert asyncio.run(rights.refusal(cluster, ("a", "b"))) == "GET /cronjobs: 403 forbidden"
+    assert asyncio.run(cron_job_access.refusal(cluster, ("a", "b"))) == "GET /cronjobs: 403 forbidden"
 
 
 def test_who_waits_for_the_right_goes_on_when_it_is_there_and_not_when_nobody_answers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = Hesitating()
-    asyncio.run(rights.wait(cluster, (), look_seconds=0))
+    asyncio.run(cron_job_access.wait(cluster, (), look_seconds=0))
     assert cluster.steps == []
     assert "whether CronJobs may be read is not known: no answer" in caplog.text

@@ -1,7 +1,7 @@
 from datetime import UTC, datetime
 
-from disttest_operator.core.schedule import Expectation, Outlook
-from disttest_operator.metrics import schedules
+from disttest_operator.core.schedule.expected_runs import Expectation, Outlook
+from disttest_operator.metrics import run_collectors
 from disttest_operator.metrics.families import Group, in_group
 
 DUE, NEXT = datetime(2026, 11, 20, 1, tzinfo=UTC), datetime(2026, 11, 21, 1, tzinfo=UTC)
@@ -21,7 +21,7 @@ UNREADABLE = Expectation(namespace="gpu-ci", series="odd", is_suspended=False, i
 def test_the_families_are_those_of_the_table_and_what_is_not_known_is_absent() -> None:
     seen = {
         family.name: {sample.labels["series"]: sample.value for sample in family.samples}
-        for family in schedules.of([NIGHTLY, SUSPENDED, UNREADABLE])
+        for family in run_collectors.schedules([NIGHTLY, SUSPENDED, UNREADABLE])
     }
     assert seen == {
         "disttest_schedule_due_timestamp_seconds": {"nightly": DUE.timestamp()},
@@ -33,7 +33,7 @@ def test_the_families_are_those_of_the_table_and_what_is_not_known_is_absent() -
 
 
 def test_every_family_of_the_group_is_made_with_its_type_words_and_labels() -> None:
-    made = list(schedules.of([NIGHTLY]))
+    made = list(run_collectors.schedules([NIGHTLY]))
     rows = list(in_group(Group.SCHEDULE))
     assert [(one.name, one.type, one.documentation) for one in made] == [
         (row.full_name, row.type, row.meaning) for row in rows
@@ -43,9 +43,11 @@ def test_every_family_of_the_group_is_made_with_its_type_words_and_labels() -> N
 
 
 def test_without_schedules_there_is_no_sample() -> None:
-    assert [sample for family in schedules.of([]) for sample in family.samples] == []
+    assert [sample for family in run_collectors.schedules([]) for sample in family.samples] == []
 
 
 def test_what_is_cut_is_told_of_every_family_and_nothing_if_nothing_is() -> None:
-    assert schedules.cut(Outlook(expected=(NIGHTLY,))) == {}
-    assert schedules.cut(Outlook(expected=(NIGHTLY,), cut=7)) == {row.full_name: 7 for row in in_group(Group.SCHEDULE)}
+    assert run_collectors.cut(Outlook(expected=(NIGHTLY,))) == {}
+    assert run_collectors.cut(Outlook(expected=(NIGHTLY,), cut=7)) == {
+        row.full_name: 7 for row in in_group(Group.SCHEDULE)
+    }

@@ -7,9 +7,9 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from disttest_operator import scrapes
-from disttest_operator.health import Health, health_app
-from disttest_operator.reviews import Answer, Status
+from disttest_operator.controller.health import Health, health_app
+from disttest_operator.serving import servers
+from disttest_operator.serving.access import Answer, Status
 
 # Status, and headers that come with it.
 ANSWERS = [
@@ -43,7 +43,7 @@ def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(status: Status
         rendered.append(accept)
         return b"disttest_leader 1\n", "text/plain; version=0.0.4; charset=utf-8"
 
-    app = scrapes.app(render, ask=ask, count=lambda code: counted.update([code]))
+    app = servers.metrics_app(render, ask=ask, count=lambda code: counted.update([code]))
     response, text = asyncio.run(get(app, "/metrics", Authorization="Bearer t", Accept="text/plain"))
     assert response.status == status
     assert {name: response.headers[name] for name in expected} == expected
@@ -60,7 +60,7 @@ def test_without_a_header_the_question_is_about_none() -> None:
         asked.append(header)
         return Answer(status=Status.UNKNOWN, sentence="no")
 
-    asyncio.run(get(scrapes.app(lambda _: (b"", ""), ask=ask, count=lambda _: None), "/metrics"))
+    asyncio.run(get(servers.metrics_app(lambda _: (b"", ""), ask=ask, count=lambda _: None), "/metrics"))
     assert asked == [""]
 
 

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from disttest_operator import servers
-from disttest_operator.certificates import Certificate
-from disttest_operator.servers import BACKLOG, MOST, MOST_SHAKING_HANDS
+from disttest_operator.serving import servers
+from disttest_operator.serving.certificates import Certificate
+from disttest_operator.serving.servers import BACKLOG, MOST, MOST_SHAKING_HANDS
 from tests.support import patience
 from tests.unit.operator.test_certificates import NAMES, NOW, Notes
 

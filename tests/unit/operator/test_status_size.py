@@ -9,13 +9,15 @@ import pytest
 import yaml
 
 from disttest_contract import limits
-from disttest_contract import progress as told
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, SuiteResult
-from disttest_operator.core import conditions, ledger, progress, shortening, status
-from disttest_operator.core.evidence import ReportFound
-from disttest_operator.core.model import Suite
-from disttest_operator.core.rule import Ending, Retry
+from disttest_contract.results.report import CaseResult, SuiteResult
+from disttest_contract.transport import progress as told
+from disttest_operator.core.api import conditions
+from disttest_operator.core.api.model import Suite
+from disttest_operator.core.observed.evidence import ReportFound
+from disttest_operator.core.series import ledger
+from disttest_operator.core.status import progress, size_limits, status
+from disttest_operator.core.verdict.rule import Ending, Retry
 from tests.support import openapi
 from tests.support.runs import a_pod, a_report, a_spec, a_test, an_ended_pod, evidence, found
 
@@ -58,10 +60,10 @@ def the_largest(character: str) -> dict[str, Any]:
 @pytest.mark.parametrize("character", CHARACTERS, ids=ascii)
 def test_a_terminal_status_with_every_field_at_its_limit_is_cut_to_64_kib(character: str) -> None:
     full = the_largest(character)
-    assert shortening.size(full) > LIMIT_BYTES
+    assert size_limits.size(full) > LIMIT_BYTES
     entry = ledger.make_entry(uid="u", name="nightly", status=full)
     short = entry["status"]
-    assert shortening.size(short) <= LIMIT_BYTES
+    assert size_limits.size(short) <= LIMIT_BYTES
     assert list(openapi.problems(SCHEMA, short)) == []
     assert "(too long for the status, see the report: " in short["message"]
     assert entry["message"] == short["message"]
@@ -87,11 +89,11 @@ def test_what_tells_most_stays_longest() -> None:
     full = the_largest("m")
     failures = [{**row, "nodes": [f"node-{number:03}" for number in range(16)]} for row in full["failures"]]
     full |= {"failures": failures, "attempts": full["attempts"][:1], "suspectNodes": [], "suites": full["suites"][:5]}
-    short = shortening.finished(full, {})
+    short = size_limits.finished(full, {})
     assert [(row["case"], row["message"]) for row in short["failures"]] == [
         (row["case"], row["message"]) for row in failures
     ]
-    assert [len(row["ranks"]) for row in short["failures"]] == [shortening.FEW] * 20
+    assert [len(row["ranks"]) for row in short["failures"]] == [size_limits.FEW] * 20
     said = (
         "nodes of attempts but a few, ranks and nodes of failures but a few, ends of messages of suites and attempts)"
     )
@@ -100,7 +102,7 @@ def test_what_tells_most_stays_longest() -> None:
 
 def test_a_status_that_fits_stays_as_it_is() -> None:
     last = status.finished(evidence(an_ended_pod(0, 0), an_ended_pod(1, 0), report=found(a_report())), an_ending())
-    assert shortening.finished(last, {}) == last
+    assert size_limits.finished(last, {}) == last
 
 
 def test_what_stays_of_the_status_before_counts_too() -> None:
@@ -108,10 +110,10 @@ def test_what_stays_of_the_status_before_counts_too() -> None:
     before = {"attempts": the_largest("m")["attempts"]}
     last = status.finished(evidence(an_ended_pod(0, 0), an_ended_pod(1, 0), report=found(a_report())), an_ending())
     last.pop("attempts", None)
-    short = shortening.finished(last, before)
-    assert shortening.size({**before, **short}) <= LIMIT_BYTES
+    short = size_limits.finished(last, before)
+    assert size_limits.size({**before, **short}) <= LIMIT_BYTES
     assert "nodes of attempts but a few" in short["message"]
-    assert shortening.size(before) > LIMIT_BYTES
+    assert size_limits.size(before) > LIMIT_BYTES
 
 
 def an_ending() -> Ending:
@@ -147,9 +149,9 @@ def test_twenty_thousand_cases_that_fail_on_512_nodes_in_32_suites_fit() -> None
         report=ReportFound(report=report, raw=b"", sha256="0" * 64),
     )
     last = status.finished(look, an_ending())
-    assert shortening.size(last) > LIMIT_BYTES
+    assert size_limits.size(last) > LIMIT_BYTES
     short = ledger.make_entry(uid="u", name="nightly", status=last, before=look.test.status)["status"]
-    assert shortening.size(short) <= LIMIT_BYTES
+    assert size_limits.size(short) <= LIMIT_BYTES
     assert list(openapi.problems(SCHEMA, short)) == []
     assert short["cases"]["crashed"] == CASES
     assert short["cases"] == last["cases"]
@@ -171,11 +173,11 @@ def test_a_run_that_goes_on_after_seven_attempts_fits_with_its_progress(characte
         "progress": a_wordy_progress(character)
     }
     merged = {key: value for key, value in {**between, **now}.items() if value is not None}
-    assert shortening.size(merged) <= LIMIT_BYTES
+    assert size_limits.size(merged) <= LIMIT_BYTES
     assert list(openapi.problems(SCHEMA, merged)) == []
     assert [row["reason"] for row in merged["attempts"]][-1] == "NodeLost"
     assert all(
-        row.get("nodes", ["all"]) == ["all"] or len(row["nodes"]) > shortening.FEW for row in merged["attempts"][:7]
+        row.get("nodes", ["all"]) == ["all"] or len(row["nodes"]) > size_limits.FEW for row in merged["attempts"][:7]
     )
 
 
@@ -200,7 +202,7 @@ def a_wordy_progress(character: str) -> dict[str, Any]:
 def test_progress_is_small_harmless_and_as_the_crd_wants_it(character: str) -> None:
     shown = a_wordy_progress(character)
     assert list(openapi.problems(SCHEMA["properties"]["progress"], shown)) == []
-    assert shortening.size(shown) <= progress.PROGRESS_BYTES + len(TIME) + 20
+    assert size_limits.size(shown) <= progress.PROGRESS_BYTES + len(TIME) + 20
     texts = [shown["currentCase"], *(row[key] for row in shown["failures"] for key in ("case", "message", "ranks"))]
     assert all(text.isprintable() for text in texts)
     assert (shown["nodesJoined"], shown["suitesDone"], shown["cases"]["failed"]) == (2, 1, 0)

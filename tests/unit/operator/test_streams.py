@@ -10,9 +10,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
-from disttest_operator.cluster import KubernetesCluster
-from disttest_operator.ports import ClusterError, Kind, RefusedError
-from disttest_operator.streams import Streams
+from disttest_operator.kubernetes.api_client import KubernetesCluster
+from disttest_operator.kubernetes.log_streams import Streams
+from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
 from tests.support import patience
 
 Answer = Callable[[web.Request, web.StreamResponse], Awaitable[None]]

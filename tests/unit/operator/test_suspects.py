@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from disttest_operator.caches import Caches, Series
-from disttest_operator.core.model import Defaults
-from disttest_operator.ports import Kind
-from disttest_operator.suspects import SuspectLabels, suspects
+from disttest_operator.cache.cache import Caches, Series
+from disttest_operator.controller.status_writer import SuspectLabels, suspect_nodes
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.fake_cluster import FakeCluster
 from tests.support.runs import at
 
@@ -22,7 +22,7 @@ def a_series(name: str, *rows: dict[str, Any]) -> Series:
 def test_a_node_is_a_suspect_as_long_as_one_series_blames_it() -> None:
     cleared = blamed("node0", clearedTime="2026-11-21T03:00:00Z")
     newer = blamed("node1", "2026-11-21T04:00:00Z", reason="GpuBroken")
-    found = suspects([a_series("a", cleared, blamed("node1")), a_series("b", blamed("node0"), newer)])
+    found = suspect_nodes([a_series("a", cleared, blamed("node1")), a_series("b", blamed("node0"), newer)])
     assert found == {"node0": "NodeLost", "node1": "GpuBroken"}
 
 

@@ -4,7 +4,7 @@ from functools import reduce
 import pytest
 
 from disttest_contract.outcomes import Verdict
-from disttest_operator.core import trend
+from disttest_operator.core.series import ledger
 from tests.support.runs import a_report
 from tests.support.series import Nights
 
@@ -30,8 +30,8 @@ PASSED, FAILED, LOST = Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.INFRA_FAILE
 def test_runs_that_say_nothing_about_the_code_are_left_out(
     verdicts: Sequence[Verdict], streak: int, percent: int | None
 ) -> None:
-    assert reduce(trend.streak, verdicts, 0) == streak
-    assert trend.pass_rate_percent(verdicts) == percent
+    assert reduce(ledger.streak, verdicts, 0) == streak
+    assert ledger.pass_rate_percent(verdicts) == percent
 
 
 def test_a_ledger_has_the_rate_of_its_last_runs_and_a_streak_as_long_as_it_is() -> None:

@@ -1,6 +1,6 @@
 import asyncio
 
-from disttest_operator.workqueue import BACKOFF_MAX_SECONDS, WorkQueue
+from disttest_operator.controller.workqueue import BACKOFF_MAX_SECONDS, WorkQueue
 from tests.support import patience
 
 

@@ -10,14 +10,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from disttest_contract import frames, limits, ranks, trimming
-from disttest_contract.message import Summary
+from disttest_contract import limits
+from disttest_contract.gang.plan import InvalidPlanError, RunPlan
+from disttest_contract.gang.quarantine import InvalidListError, Matcher, read
 from disttest_contract.outcomes import WORST_FIRST, Counts, Outcome, Reason, Verdict, worst
-from disttest_contract.plan import InvalidPlanError, RunPlan
-from disttest_contract.progress import Failure, Progress
-from disttest_contract.quarantine import InvalidListError, Matcher, read
-from disttest_contract.report import InvalidReportError, Report, judge_suites
-from disttest_contract.squeeze import GZIP, squeeze
+from disttest_contract.results import trimming
+from disttest_contract.results.report import InvalidReportError, Report, judge_suites
+from disttest_contract.text import formatting
+from disttest_contract.transport import frames
+from disttest_contract.transport.frames import GZIP, squeeze
+from disttest_contract.transport.progress import Failure, Progress
+from disttest_contract.transport.termination_message import Summary
 from tests.support import strategies as some
 from tests.support.report_samples import each
 from tests.unit.contract.test_plan import PLAN
@@ -115,16 +118,16 @@ def test_what_is_squeezed_is_within_its_limit_or_nothing(payload: bytes, limit_b
     assert packed is None or len(packed) <= limit_bytes
 
 
-@given(st.frozensets(st.integers(0, ranks.MOST - 1), max_size=50))
+@given(st.frozensets(st.integers(0, formatting.MOST - 1), max_size=50))
 def test_ranks_come_back(which: frozenset[int]) -> None:
-    assert ranks.read(ranks.show(which)) == tuple(sorted(which))
+    assert formatting.read_ranks(formatting.show_ranks(which)) == tuple(sorted(which))
 
 
 @given(st.text("0123456789,- ٣", max_size=40) | some.texts)
 def test_any_text_is_ranks_in_order_or_refused(text: str) -> None:
-    found, refusal = some.tried(ValueError, ranks.read, text)
+    found, refusal = some.tried(ValueError, formatting.read_ranks, text)
     assert len(refusal) < 200
-    assert found is None or (list(found) == sorted(set(found)) and ranks.count(text) == len(found))
+    assert found is None or (list(found) == sorted(set(found)) and formatting.count_ranks(text) == len(found))
 
 
 alphabets = st.lists(st.sampled_from(Outcome), min_size=1, max_size=3)  # of a case, ranks say one thing, or few

@@ -11,18 +11,15 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from disttest_operator.core import (
-    bodies,
-    cron,
-    manifests,
-    naming,
-    shown,
-)
-from disttest_operator.core.model import Defaults
-from disttest_operator.core.parse import InvalidSpecError, parse
-from disttest_operator.core.patterns import Pattern, PatternError
-from disttest_operator.core.user_rules import InvalidRulesError, build
-from disttest_operator.core.user_rules import parse as parse_rules
+from disttest_contract.text import escaping
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.api.parse import InvalidSpecError, parse
+from disttest_operator.core.hardware.user_rules import InvalidRulesError, Pattern, PatternError, build
+from disttest_operator.core.hardware.user_rules import parse as parse_rules
+from disttest_operator.core.observed import decoding
+from disttest_operator.core.schedule import cron
+from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD
 from tests.support import strategies as some
 from tests.support.runs import UID, a_test, at
@@ -39,7 +36,7 @@ def test_any_json_is_a_run_or_refused_in_sentences(document: Any) -> None:
     if test is None:
         assert refusal != "says nothing"
         return
-    for manifest in (manifests.build_job(test, 1, "00ff"), manifests.build_service(test, 1)):
+    for manifest in (job.build_job(test, 1, "00ff"), job.build_service(test, 1)):
         json.dumps(manifest, allow_nan=False)
         check_names(manifest)
 
@@ -144,20 +141,20 @@ def test_a_pod_with_any_labels_and_any_last_words_is_one_or_none(
     body = copy.deepcopy(POD)
     body["metadata"] |= {"labels": labels, "annotations": {"batch.kubernetes.io/job-completion-index": index}}
     body["status"]["containerStatuses"][0]["state"]["terminated"]["message"] = message
-    view = bodies.pod(body, now=at(20))
+    view = decoding.pod(body, now=at(20))
     assert view is None or (view.attempt >= 0 and view.index >= 0)
 
 
 @given(some.texts)
 def test_any_text_is_a_time_or_none(text: str) -> None:
-    moment = bodies.time(text)
+    moment = decoding.time(text)
     assert moment is None or moment.tzinfo is not None
 
 
 @given(some.texts)
 def test_what_is_shown_of_any_text_is_printable_short_and_on_one_line(text: str) -> None:
-    line = shown.line(text, 256)
+    line = escaping.short_line(text, 256)
     assert len(line.encode()) <= 256
     assert line.isprintable()
-    assert shown.case_id(text).isprintable()
-    assert len(shown.case_id(text).encode()) <= 530
+    assert escaping.short_case_id(text).isprintable()
+    assert len(escaping.short_case_id(text).encode()) <= 530

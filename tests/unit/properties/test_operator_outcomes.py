@@ -9,24 +9,17 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from disttest_contract.message import Summary
 from disttest_contract.outcomes import Outcome, Reason, Verdict, judge
-from disttest_contract.report import InvalidReportError, Report
-from disttest_operator.core import (
-    classify,
-    histograms,
-    known_signs,
-    ledger,
-    matching,
-    packing,
-    results,
-    shortening,
-    signs,
-    status,
-)
-from disttest_operator.core.evidence import Evidence, ReportFound, ReportLost
-from disttest_operator.core.judgement import conclusion, read_report
-from disttest_operator.core.rule import Ending
+from disttest_contract.results.report import InvalidReportError, Report
+from disttest_contract.transport.termination_message import Summary
+from disttest_operator.controller import reports
+from disttest_operator.core.hardware import known_signs, signs
+from disttest_operator.core.observed.evidence import Evidence, ReportFound, ReportLost
+from disttest_operator.core.series import ledger, run_results
+from disttest_operator.core.status import size_limits, status
+from disttest_operator.core.verdict import classify
+from disttest_operator.core.verdict.report_check import conclusion, read_report
+from disttest_operator.core.verdict.rule import Ending
 from tests.support import openapi
 from tests.support import strategies as some
 from tests.support.runs import UID, a_job, a_pod, a_report, a_summary, a_test, an_ended_pod, evidence, found
@@ -61,8 +54,8 @@ log_lines = st.lists(
 @given(log_lines, st.integers(0, 3), st.integers(1, 4))
 def test_a_log_blames_nobody_whose_pod_was_not_there(log: str, index: int, ranks_per_node: int) -> None:
     gang = (a_pod(0), a_pod(1))
-    lines = matching.telling(known_signs.KNOWN, signs.of_log(log.encode(errors="replace"), index, ranks_per_node))
-    match = matching.first_match(known_signs.KNOWN, signs.collect(gang, (), lines))
+    lines = signs.matching_lines(known_signs.KNOWN, signs.of_log(log.encode(errors="replace"), index, ranks_per_node))
+    match = signs.first_match(known_signs.KNOWN, signs.collect(gang, (), lines))
     assert match is None or set(match.nodes) <= {"node0", "node1"}
 
 
@@ -108,7 +101,7 @@ def looks(draw: st.DrawFn) -> Evidence:
 @given(looks())
 def test_whatever_is_seen_the_status_is_one_that_the_api_server_takes(look: Evidence) -> None:
     sound(STATUS, status.going_on(look))
-    ending = classify.classify(look)
+    ending = classify(look)
     if ending is None:
         return
     here = {pod.node for pod in look.pods}
@@ -117,8 +110,8 @@ def test_whatever_is_seen_the_status_is_one_that_the_api_server_takes(look: Evid
     last = status.finished(look, ending)
     entry = ledger.make_entry(uid=UID, name="nightly", status=last)
     sound(STATUS, entry["status"])
-    assert shortening.size(entry["status"]) <= shortening.STATUS_BYTES
-    counted = ledger.fold({}, entry, results.of(look, entry["status"]), nodes=2)
+    assert size_limits.size(entry["status"]) <= size_limits.STATUS_BYTES
+    counted = ledger.fold({}, entry, run_results.of(look, entry["status"]), nodes=2)
     sound(LEDGER, counted)
     if ending.verdict is Verdict.PASSED:
         report = look.report
@@ -140,13 +133,13 @@ def test_a_forged_report_changes_its_own_run_and_that_soundly(document: Any) -> 
     verdict, _ = conclusion(report.report)
     assert verdict is not Verdict.PASSED, "the leader said nothing of it"
     look = evidence(an_ended_pod(0, 10), an_ended_pod(1, 0), report=report)
-    ending = classify.classify(look)
+    ending = classify(look)
     assert ending is not None
     assert set(ending.blamed) <= {"node0", "node1"}
     last = ledger.make_entry(uid=UID, name="nightly", status=status.finished(look, ending))
     sound(STATUS, last["status"])
-    sound(LEDGER, ledger.fold({}, last, results.of(look, last["status"]), nodes=2))
-    assert len(packing.pack(report, 4000).gz_bytes) <= 4000
+    sound(LEDGER, ledger.fold({}, last, run_results.of(look, last["status"]), nodes=2))
+    assert len(reports.pack(report, 4000).gz_bytes) <= 4000
 
 
 outcomes = st.lists(st.sampled_from(Outcome), min_size=1, max_size=4)
@@ -195,7 +188,7 @@ def test_totals_are_the_same_in_whatever_order_runs_end_and_however_often_one_is
 def test_a_histogram_counts_each_value_once_in_so_many_rows(values: list[tuple[str, float]], most: int) -> None:
     rows: list[dict[str, Any]] = []
     for name, seconds in values:
-        rows = histograms.observe(rows, "verdict", {name: seconds}, most=most)
+        rows = ledger.observe(rows, "verdict", {name: seconds}, most=most)
     assert len(rows) <= most
     assert sum(row["count"] for row in rows) == len(values)
     for row in rows:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from disttest_contract import numeric
 from disttest_contract.outcomes import BAD, Outcome
-from disttest_runner import agreement, heard
-from disttest_runner.blame import IDLE, End
-from disttest_runner.door import RefusedError, check_hello
-from disttest_runner.log import LINE_BYTES
-from disttest_runner.step import Answers
-from disttest_runner.wire import Lines, WireError, pack, unpack
+from disttest_contract.text import numbers
+from disttest_runner.agent import local_ranks
+from disttest_runner.leader.answers import Answers, agreed
+from disttest_runner.output.log import LINE_BYTES
+from disttest_runner.protocol.join_protocol import RefusedError, check_hello
+from disttest_runner.protocol.wire import Lines, WireError, pack, unpack
+from disttest_runner.results.blame import IDLE, End
 from tests.support import strategies as some
 from tests.unit.runner.test_door import PLAN, agent
 
@@ -97,11 +97,11 @@ NONSENSE = (KeyError, ValueError, TypeError)  # for which an agent drops the lin
 @example({**DONE, "measured": [["all_reduce", "float32", 10**400, 1, 1.0, 0.5, 0]]})
 def test_whatever_a_rank_says_of_a_case_the_report_can_hold_it_or_it_is_dropped(message: dict[str, Any]) -> None:
     try:
-        told = heard.done(message)
+        told = local_ranks.done(message)
     except NONSENSE:
         return
-    assert numeric.loads(json.dumps(told["seconds"])) >= 0
-    numeric.loads(json.dumps(told.get("measured")))
+    assert numbers.loads(json.dumps(told["seconds"])) >= 0
+    numbers.loads(json.dumps(told.get("measured")))
     assert len(told["message"]) <= LINE_BYTES
 
 
@@ -110,7 +110,7 @@ def test_whatever_a_rank_says_of_a_case_the_report_can_hold_it_or_it_is_dropped(
 @example({**COLLECTED, "ids": [["a"]]})
 def test_whatever_a_rank_says_it_collected_is_a_list_of_ids_or_dropped(message: dict[str, Any]) -> None:
     try:
-        told = heard.collected(message)
+        told = local_ranks.collected(message)
     except NONSENSE:
         return
     assert all(isinstance(case_id, str) for case_id in told["ids"])
@@ -123,7 +123,7 @@ words = st.tuples(st.sampled_from([*Outcome, IDLE]).map(str), st.text(max_size=5
 def test_a_short_cut_is_taken_only_where_all_nodes_said_the_same_and_nothing_bad(said: list[list[str]]) -> None:
     by_node = {node: {"all": word, "seconds": 1.0} for node, word in enumerate(said)}
     answers = Answers(end=End.ALL, seconds=1.0, by_node=by_node, early={}, before_exit=frozenset())
-    result = agreement.agreed("c", answers, {})
+    result = agreed("c", answers, {})
     if result is not None:
         assert all(word == said[0] for word in said)
         assert result.outcome == said[0][0]
@@ -132,5 +132,5 @@ def test_a_short_cut_is_taken_only_where_all_nodes_said_the_same_and_nothing_bad
 
 def test_a_rank_that_says_more_than_a_message_is_cut() -> None:
     with pytest.raises(KeyError):
-        heard.done({})
-    assert len(heard.done({**DONE, "message": "x" * 10**6})["message"]) == 4096
+        local_ranks.done({})
+    assert len(local_ranks.done({**DONE, "message": "x" * 10**6})["message"]) == 4096

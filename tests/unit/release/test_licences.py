@@ -7,11 +7,11 @@ from importlib import metadata
 import pytest
 from packaging.requirements import Requirement
 
-from documents import licences as pages
-from release import installed, licences, roles
-from release.errors import ReleaseError
-from release.licences import Entry, Role
-from release.pins import Pin
+from tools.docs import licences as pages
+from tools.release import installed, package_licences
+from tools.release.commit import ReleaseError
+from tools.release.installed import Pin
+from tools.release.package_licences import Entry, Role
 
 
 def said(**fields: str) -> Message:
@@ -23,15 +23,15 @@ def said(**fields: str) -> Message:
 
 def test_nothing_is_shipped_under_a_licence_that_was_not_agreed() -> None:
     record = installed.record()
-    assert sum(bool(licences.SHIPPED.intersection(one.roles)) for one in record.values()) > 30
-    assert licences.objections(record) == []
+    assert sum(bool(package_licences.SHIPPED.intersection(one.roles)) for one in record.values()) > 30
+    assert package_licences.objections(record) == []
 
 
 def test_what_was_read_is_what_the_installed_packages_say() -> None:
     record = installed.record()
     here = {key: one for key, one in installed.metadata(metadata.distributions()).items() if key in record}
     assert len(here) > 100
-    assert {key: licences.licence(key.split()[0], one) for key, one in here.items()} == {
+    assert {key: package_licences.licence(key.split()[0], one) for key, one in here.items()} == {
         key: record[key].licence for key in here
     }
 
@@ -49,15 +49,15 @@ def test_every_pin_is_in_the_record() -> None:
         ({"License_Expression": "mit"}, "MIT"),
         ({"License": "BSD 3-Clause License\n\nCopyright"}, "BSD-3-Clause"),
         ({"License": "Apache 2.0", "Classifier": "License :: Other/Proprietary License"}, "Apache-2.0"),
-        ({"License": "BSD", "Classifier": "License :: OSI Approved :: BSD License"}, licences.UNKNOWN),
+        ({"License": "BSD", "Classifier": "License :: OSI Approved :: BSD License"}, package_licences.UNKNOWN),
         ({"License": "see the file", "Classifier": "License :: OSI Approved :: MIT License"}, "MIT"),
         ({"License": "GPL-3.0-or-later"}, "GPL-3.0-or-later"),
-        ({"Classifier": "License :: Other/Proprietary License"}, licences.UNKNOWN),
-        ({}, licences.UNKNOWN),
+        ({"Classifier": "License :: Other/Proprietary License"}, package_licences.UNKNOWN),
+        ({}, package_licences.UNKNOWN),
     ],
 )
 def test_a_licence_has_its_spdx_name_or_is_unknown(fields: dict[str, str], expected: str) -> None:
-    assert licences.licence("some", said(**fields)) == expected
+    assert package_licences.licence("some", said(**fields)) == expected
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_a_licence_has_its_spdx_name_or_is_unknown(fields: dict[str, str], expec
     [
         ("GPL-3.0-only", Role.OPERATOR, "GPL-3.0-only"),
         ("MIT AND (LGPL-2.1-only OR Apache-2.0)", Role.COMMAND_LINE, "LGPL-2.1-only"),
-        (licences.UNKNOWN, Role.RUNNER, licences.UNKNOWN),
-        (licences.PROPRIETARY, Role.RUNNER, licences.PROPRIETARY),
-        (licences.PROPRIETARY, Role.TORCH, ""),
+        (package_licences.UNKNOWN, Role.RUNNER, package_licences.UNKNOWN),
+        (package_licences.PROPRIETARY, Role.RUNNER, package_licences.PROPRIETARY),
+        (package_licences.PROPRIETARY, Role.TORCH, ""),
         ("GPL-3.0-only", Role.DEVELOPMENT, ""),
         ("Apache-2.0 WITH LLVM-exception", Role.OPERATOR, ""),
     ],
 )
 def test_only_what_is_shipped_must_be_agreed(licence: str, role: Role, foreign: str) -> None:
-    found = licences.objections({"some 1.0": Entry(licence=licence, roles=(role,))})
+    found = package_licences.objections({"some 1.0": Entry(licence=licence, roles=(role,))})
     wanted = [f"some 1.0: {foreign} was not agreed for what is shipped ({role})"] if foreign else []
     assert found == wanted
 
@@ -85,13 +85,18 @@ def test_a_package_has_the_roles_of_those_that_need_it() -> None:
         "jinja2": [Requirement("markupsafe"), Requirement("babel; extra == 'i18n'"), Requirement("jinja2[loop]")],
         "uvicorn": [Requirement("websockets; extra == 'standard'")],
     }
-    assert roles.names([Requirement("click")], requires) == {"click"}
-    assert roles.names([Requirement("torch")], requires) == {"torch", "jinja2", "markupsafe", "setuptools"}
-    assert roles.names([Requirement("uvicorn[standard]")], requires) == {"uvicorn", "websockets"}
+    assert package_licences.role_names([Requirement("click")], requires) == {"click"}
+    assert package_licences.role_names([Requirement("torch")], requires) == {
+        "torch",
+        "jinja2",
+        "markupsafe",
+        "setuptools",
+    }
+    assert package_licences.role_names([Requirement("uvicorn[standard]")], requires) == {"uvicorn", "websockets"}
 
 
 def test_the_images_hold_what_the_roles_are_made_of() -> None:
-    asked = roles.roots(installed.extras())
+    asked = package_licences.role_roots(installed.extras())
     text = (installed.ROOT / "Dockerfile").read_text()
     runner = re.search(r"printf '(pytest\\n[^']*)'", text)
     assert runner
@@ -111,14 +116,14 @@ def test_copyleft_proprietary_and_unstated_licences_are_named_first() -> None:
     page = pages.page(
         {
             "some 1.0": Entry(licence="MIT AND MPL-2.0", roles=(Role.OPERATOR,)),
-            "cuda 1.0": Entry(licence=licences.PROPRIETARY, roles=(Role.TORCH,)),
-            "cuda 2.0": Entry(licence=licences.PROPRIETARY, roles=(Role.TORCH,)),
-            "mute 1.0": Entry(licence=licences.UNKNOWN, roles=(Role.DEVELOPMENT,)),
+            "cuda 1.0": Entry(licence=package_licences.PROPRIETARY, roles=(Role.TORCH,)),
+            "cuda 2.0": Entry(licence=package_licences.PROPRIETARY, roles=(Role.TORCH,)),
+            "mute 1.0": Entry(licence=package_licences.UNKNOWN, roles=(Role.DEVELOPMENT,)),
             "fine 1.0": Entry(licence="MIT", roles=(Role.OPERATOR, Role.RUNNER)),
         }
     )
     assert "| copyleft | some (MPL-2.0; operator image) |" in page
-    assert f"| proprietary | cuda ({licences.PROPRIETARY}; torch) |" in page
-    assert f"| none stated | mute ({licences.UNKNOWN}; development) |" in page
+    assert f"| proprietary | cuda ({package_licences.PROPRIETARY}; torch) |" in page
+    assert f"| none stated | mute ({package_licences.UNKNOWN}; development) |" in page
     assert "| of their own | none |" in page
     assert "| fine | 1.0 | MIT | x |  | x |" in page

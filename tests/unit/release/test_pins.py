@@ -10,14 +10,14 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from release import pins
-from release.errors import ReleaseError
+from tools.release import installed
+from tools.release.commit import ReleaseError
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = ("constraints.txt", "installer.txt", "tests/soak/oldest_pytest.txt", "tests/soak/oldest_torch.txt")
 SUM = "sha256:" + 64 * "0"
 # Where commands that install something are written.
-SCRIPTS = ("Dockerfile", "Makefile", "bootstrap.py", ".ci/run", "devcluster", "release", "bench", "tests")
+SCRIPTS = ("Dockerfile", "Makefile", ".ci/run", "devcluster", "tools", "bench", "tests")
 TEXT = {"", ".py", ".md", ".sh"}
 # What an installation must say of itself: sums of all files, or that it takes nothing from an index.
 TIED = ("--require-hashes", "--no-index", "--offline", "--no-build-isolation")
@@ -25,7 +25,7 @@ TIED = ("--require-hashes", "--no-index", "--offline", "--no-build-isolation")
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_requirement_is_one_version_with_sums(file: str) -> None:
-    assert pins.read((ROOT / file).read_text(), file)
+    assert installed.read_pins((ROOT / file).read_text(), file)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -37,7 +37,9 @@ def test_the_pins_name_no_host(file: str) -> None:
 
 def test_what_is_written_back_is_what_was_read() -> None:
     text = (ROOT / "constraints.txt").read_text()
-    assert pins.read(pins.chosen(pins.read(text), lambda _: True)) == pins.read(text)
+    assert installed.read_pins(installed.chosen_pins(installed.read_pins(text), lambda _: True)) == installed.read_pins(
+        text
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_what_is_written_back_is_what_was_read() -> None:
 )
 def test_what_is_not_pinned_is_named(line: str, problem: str) -> None:
     with pytest.raises(ReleaseError) as error:
-        pins.read(f"# of a test\n{line}\n", "f.txt")
+        installed.read_pins(f"# of a test\n{line}\n", "f.txt")
     assert problem in str(error.value)
     assert str(error.value).startswith("f.txt: ")
 
@@ -65,7 +67,7 @@ def test_what_pyproject_asks_for_is_pinned_to_a_version_that_it_allows() -> None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     asked = [line for extra in project["project"]["optional-dependencies"].values() for line in extra]
     asked += project["project"]["dependencies"] + project["build-system"]["requires"]
-    found = pins.read((ROOT / "constraints.txt").read_text())
+    found = installed.read_pins((ROOT / "constraints.txt").read_text())
     for requirement in map(Requirement, asked):
         if requirement.name == "disttest":
             continue
@@ -80,13 +82,15 @@ def test_the_images_take_their_sums_from_the_pins(tmp_path: Path) -> None:
     assert "--generate-hashes" not in text
     found = re.search(r"awk ('.+?') names\.txt constraints\.txt", text)
     assert found
-    wanted = [pin for pin in pins.read((ROOT / "constraints.txt").read_text()) if pin.name in {"click", "numpy"}]
+    wanted = [
+        pin for pin in installed.read_pins((ROOT / "constraints.txt").read_text()) if pin.name in {"click", "numpy"}
+    ]
     lines = [f"{pin.name}=={pin.version} ; {pin.marker or 'of another'}" for pin in wanted]
     (tmp_path / "names.txt").write_text("\n".join([*lines, "no-such==1.0"]))
     command = f"awk {found[1]} names.txt {ROOT}/constraints.txt"
     chosen = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert {pin.name for pin in wanted} == {"click", "numpy"}
-    assert pins.read(chosen) == tuple(wanted)
+    assert installed.read_pins(chosen) == tuple(wanted)
 
 
 def test_no_command_installs_what_is_not_pinned() -> None:

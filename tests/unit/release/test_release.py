@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from release import archive, bom, build, commit, installed, notes, rehearsal, version
-from release.commit import Commit
-from release.errors import ReleaseError
-from release.images import Images
-from release.licences import Entry, Role
-from release.pins import Pin
+from tools.release import build, commit, installed, rehearsal, version
+from tools.release.commit import Commit, ReleaseError
+from tools.release.installed import Pin
+from tools.release.package_licences import Entry, Role
+from tools.release.version import Images
 
 ROOT = Path(__file__).resolve().parents[3]
 DIGEST = "sha256:" + 64 * "a"
@@ -45,7 +44,7 @@ def test_everything_names_the_one_version() -> None:
 
 def test_a_version_that_is_to_be_released_has_notes() -> None:
     named = version.of((ROOT / "pyproject.toml").read_text())
-    assert notes.of((ROOT / "CHANGELOG.md").read_text(), notes.UNRELEASED if ".dev" in named else named)
+    assert version.notes_of((ROOT / "CHANGELOG.md").read_text(), version.UNRELEASED if ".dev" in named else named)
 
 
 def test_a_new_version_is_written_wherever_the_old_one_was_named() -> None:
@@ -81,8 +80,8 @@ def test_another_version_is_found(text: str, expected: list[str]) -> None:
 
 
 def test_notes_are_the_chapter_of_a_version() -> None:
-    assert notes.of(CHANGELOG, "0.2.0") == "Mends.\n\n### Since 0.1.0\n\n- old\n"
-    assert notes.of(CHANGELOG, "Unreleased") == "- new\n"
+    assert version.notes_of(CHANGELOG, "0.2.0") == "Mends.\n\n### Since 0.1.0\n\n- old\n"
+    assert version.notes_of(CHANGELOG, "Unreleased") == "- new\n"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +94,9 @@ def test_notes_are_the_chapter_of_a_version() -> None:
 )
 def test_notes_that_are_not_there_are_asked_for(named: str, problem: str) -> None:
     with pytest.raises(ReleaseError, match=problem):
-        notes.of(CHANGELOG, named)
+        version.notes_of(CHANGELOG, named)
     with pytest.raises(ReleaseError, match="says nothing under 0"):
-        notes.of("## 0.1.0 (2026-01-01)\n\n## 0.0.9 (2025-01-01)\n- x\n", "0.1.0")
+        version.notes_of("## 0.1.0 (2026-01-01)\n\n## 0.0.9 (2025-01-01)\n- x\n", "0.1.0")
 
 
 @pytest.mark.parametrize(
@@ -161,8 +160,8 @@ def test_all_that_speaks_against_a_release_is_said_at_once(tmp_path: Path) -> No
     (tmp_path / "Dockerfile").write_text("ARG VERSION=0.0.9\n")
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n- x\n")
     (tmp_path / "constraints.txt").write_text(f"new==1.0 --hash={DIGEST}\n")
-    (tmp_path / "release").mkdir()
-    (tmp_path / "release/licences.json").write_text("{}")
+    (tmp_path / "tools/release").mkdir(parents=True)
+    (tmp_path / "tools/release/licences.json").write_text("{}")
     with pytest.raises(ReleaseError) as error:
         build.checked(tmp_path, Commit(name="a", time=0, changes=("x",)), Images(version="0.1.0", registry="/"))
     for part in (
@@ -197,8 +196,8 @@ def test_a_folder_that_is_no_clone_is_told(tmp_path: Path) -> None:
 
 
 def test_an_archive_depends_on_its_content_only() -> None:
-    one = archive.packed({"b": b"2", "a": b"1"}, folder="f", time=7)
-    assert one == archive.packed({"a": b"1", "b": b"2"}, folder="f", time=7)
+    one = build.packed({"b": b"2", "a": b"1"}, folder="f", time=7)
+    assert one == build.packed({"a": b"1", "b": b"2"}, folder="f", time=7)
     assert int.from_bytes(one[4:8], "little") == 7, "gzip has a time of its own"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(one))) as files:
         members = [(file.name, file.mtime, file.mode, file.uid, file.uname) for file in files]
@@ -212,8 +211,8 @@ def test_the_bill_of_materials_names_what_is_shipped_and_is_the_same_each_time()
         "b 1.0": Entry(licence="LicenseRef-Unknown", roles=(Role.TORCH,)),
         "c 1.0": Entry(licence="MIT", roles=(Role.DEVELOPMENT,)),
     }
-    made = bom.document("0.1.0", "abc", 7, pins, record)
-    assert made == bom.document("0.1.0", "abc", 7, pins, record)
+    made = build.bom_document("0.1.0", "abc", 7, pins, record)
+    assert made == build.bom_document("0.1.0", "abc", 7, pins, record)
     for part in (
         "pkg:pypi/disttest@0.1.0",
         "pkg:pypi/a@1.0",
@@ -236,11 +235,11 @@ def test_what_differs_between_two_builds_is_named(tmp_path: Path) -> None:
 
 
 def test_a_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
-    for name in ("cli/disttest_cli/page.html", "runner/disttest_runner/agent.py", "tests/unit/test_x.py"):
+    for name in ("cli/disttest_cli/page.html", "runner/disttest_runner/agent/agent.py", "tests/unit/test_x.py"):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     wheel = ["disttest_cli/page.html", "tests/unit/test_x.py", "disttest-1.dist-info/RECORD"]
-    assert rehearsal.wrong_content(wheel, tmp_path) == ["disttest_runner/agent.py", "tests/unit/test_x.py"]
+    assert rehearsal.wrong_content(wheel, tmp_path) == ["disttest_runner/agent/agent.py", "tests/unit/test_x.py"]
 
 
 def test_the_command_line_is_installed_from_its_own_list() -> None:

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from release import audit, vulnerabilities
-from release.pins import Pin
-from release.vulnerabilities import FOUND, NOT_CHECKED, NOTHING_KNOWN, Acceptance, Answer, Finding
 from tests.support import patience
+from tools.release import audit
+from tools.release.audit import FOUND, NOT_CHECKED, NOTHING_KNOWN, Acceptance, Answer, Finding
+from tools.release.installed import Pin
 
 TODAY = date(2026, 11, 22)
 BAD = Finding(package="some", version="1.0", names=("PYSEC-1", "CVE-1"), fixed=("1.1",))
@@ -75,7 +75,7 @@ def an_acceptance(**changes: Any) -> Acceptance:
 def test_the_exit_code_follows_what_was_answered(
     answers: list[Answer], accepted: list[Acceptance], code: int, words: str
 ) -> None:
-    lines, found = vulnerabilities.judged(answers, accepted, TODAY)
+    lines, found = audit.judged(answers, accepted, TODAY)
     assert found == code
     assert words in "\n".join(lines)
 
@@ -94,7 +94,7 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
         ]
     }
     asked = ["some 1.0", "fine 2.0", "gone 3.0", "silent 4.0"]
-    assert vulnerabilities.of_python(json.dumps(report), asked, "") == Answer(
+    assert audit.of_python(json.dumps(report), asked, "") == Answer(
         checked=("some 1.0", "fine 2.0"),
         unchecked={"gone 3.0": "not found", "silent 4.0": "pip-audit says nothing of it"},
         findings=(BAD,),
@@ -103,18 +103,18 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
 
 @pytest.mark.parametrize("report", ["", "Traceback", "[]", "{}", "null"])
 def test_without_a_report_nothing_was_checked(report: str) -> None:
-    assert vulnerabilities.of_python(report, ["some 1.0"], "no route") == Answer(unchecked={"some 1.0": "no route"})
+    assert audit.of_python(report, ["some 1.0"], "no route") == Answer(unchecked={"some 1.0": "no route"})
 
 
 def test_govulncheck_that_failed_has_not_checked_its_module() -> None:
-    assert vulnerabilities.of_go("{}", "m", "no route") == Answer(unchecked={"m": "no route"})
+    assert audit.of_go("{}", "m", "no route") == Answer(unchecked={"m": "no route"})
 
 
 def test_a_finding_of_govulncheck_has_its_other_names() -> None:
     trace = [{"module": "golang.org/x/net", "version": "v0.1.0"}]
     finding = {"finding": {"osv": "GO-1", "fixed_version": "v0.2.0", "trace": trace}}
     messages = [{"config": {}}, {"osv": {"id": "GO-1", "aliases": ["CVE-1"]}}, finding, finding]
-    assert vulnerabilities.of_go("\n".join(json.dumps(one, indent=1) for one in messages), "m", "") == Answer(
+    assert audit.of_go("\n".join(json.dumps(one, indent=1) for one in messages), "m", "") == Answer(
         checked=("m",),
         unchecked={},
         findings=(
@@ -126,8 +126,8 @@ def test_a_finding_of_govulncheck_has_its_other_names() -> None:
 def test_what_was_accepted_says_why_and_until_when() -> None:
     text = audit.ACCEPTED.read_text()
     example = "\n".join(line.removeprefix("# ") for line in text.splitlines() if "[[" in line or " = " in line)
-    assert vulnerabilities.accepted(tomllib.loads(example))[0].until == date(2026, 12, 31)
-    assert all(one.reason for one in vulnerabilities.accepted(tomllib.loads(text)))
+    assert audit.accepted_risks(tomllib.loads(example))[0].until == date(2026, 12, 31)
+    assert all(one.reason for one in audit.accepted_risks(tomllib.loads(text)))
 
 
 class Database(BaseHTTPRequestHandler):
@@ -194,7 +194,7 @@ def test_the_scanner_reads_what_is_compiled(tmp_path: Path) -> None:
     folder = Path(__file__).resolve().parents[3] / "devcluster/kubedev"
     command = [str(built[-1]), "-C", str(folder), "-db", tmp_path.as_uri(), "-scan", "package", "-format", "json", "."]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patience.stretched(120), check=True)
-    found = vulnerabilities.of_go(done.stdout, "kubedev", "").findings
+    found = audit.of_go(done.stdout, "kubedev", "").findings
     assert {one.package for one in found} == {"kubedev: golang.org/x/net"}
 
 

@@ -3,10 +3,9 @@
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_runner.agreement import agreed
-from disttest_runner.blame import End, Evidence, Said, World, judge_case
-from disttest_runner.step import Answers
-from disttest_runner.wire import Message
+from disttest_runner.leader.answers import Answers, agreed
+from disttest_runner.protocol.wire import Message
+from disttest_runner.results.blame import End, Evidence, Said, World, judge_case
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 PASSED = ["passed", ""]

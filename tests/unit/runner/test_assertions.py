@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.assertions import CI_VARIABLES, FullDiffs, is_small, without_hints
 from disttest_runner.compat import override
-from disttest_runner.rank import OPTIONS
+from disttest_runner.rank.failure_text import CI_VARIABLES, FullDiffs, is_small, without_hints
+from disttest_runner.rank.rank import OPTIONS
 
 SOURCE = """
 def test_small():

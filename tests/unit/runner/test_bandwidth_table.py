@@ -6,8 +6,8 @@ import pytest
 
 from disttest_cli.formats import bandwidth
 from disttest_cli.formats.table import render_report
-from disttest_contract.measurement import Measurement
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import Report, SuiteResult
 from tests.support.measured import ALL_REDUCE, GB, a_measured_case, a_measurement, a_threshold
 from tests.unit.runner.test_table import GREEN, REPORT
 

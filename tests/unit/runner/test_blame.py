@@ -5,8 +5,8 @@ import signal
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_runner.blame import End, Evidence, Said, World, is_victim, judge_case, name_ranks, needs_new_gang
-from disttest_runner.diagnosis.seen import Seen
+from disttest_runner.diagnosis.observation import Seen
+from disttest_runner.results.blame import End, Evidence, Said, World, is_victim, judge_case, name_ranks, needs_new_gang
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 PASSED = Said(Outcome.PASSED, "")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from disttest_runner import chosen
+from disttest_runner.cases import collection
 
 COLLECTED = A, B1, B2 = "test_it.py::test_a", "test_it.py::test_b[1]", "test_it.py::test_b[2]"
 
@@ -29,11 +29,11 @@ COLLECTED = A, B1, B2 = "test_it.py::test_a", "test_it.py::test_b[1]", "test_it.
     ],
 )
 def test_a_case_that_does_not_exist_is_named_with_those_that_are_near(wanted: tuple[str, ...], sentence: str) -> None:
-    assert chosen.missing(COLLECTED, wanted) == sentence
+    assert collection.missing_cases(COLLECTED, wanted) == sentence
 
 
 def test_of_many_cases_that_begin_alike_three_are_named_and_the_others_counted() -> None:
-    said = chosen.missing([f"a.py::test_b[{number}]" for number in range(9)], ["a.py::test_b"])
+    said = collection.missing_cases([f"a.py::test_b[{number}]" for number in range(9)], ["a.py::test_b"])
     assert said == (
         "the suite has no case a.py::test_b: did you mean a.py::test_b[0] or a.py::test_b[1] or a.py::test_b[2]? "
         "(6 more begin like this)"
@@ -41,6 +41,6 @@ def test_of_many_cases_that_begin_alike_three_are_named_and_the_others_counted()
 
 
 def test_a_sentence_on_many_cases_stays_short() -> None:
-    said = chosen.missing((), [f"case {number} {'x' * 5000}" for number in range(50)])
+    said = collection.missing_cases((), [f"case {number} {'x' * 5000}" for number in range(50)])
     assert said.endswith(": it has none; and 47 more that do not exist")
     assert len(said.encode()) < 1000

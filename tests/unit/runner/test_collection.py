@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.collection import cause, prefix
+from disttest_runner.cases.collection import cause, prefix
 
 IMPORT = """ImportError while importing test module '/x/test_it.py'.
 Traceback:

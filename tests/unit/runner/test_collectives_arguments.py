@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from disttest_contract.measurement import COLLECTIVES
-from disttest_runner.suites.collectives import factors
+from disttest_contract.results.measurement import COLLECTIVES
+from disttest_runner.suites.collectives import arguments
 from disttest_runner.suites.collectives.arguments import (
     GIB,
     KIB,
@@ -79,23 +79,23 @@ def test_a_wrong_value_is_refused_with_what_to_write(name: str, text: str, words
     ],
 )
 def test_sizes_and_factors_are_those_of_nccl_tests(collective: str, factor: float, elements: int) -> None:
-    assert factors.COUNTINGS[collective].bus_factor(8) == factor
-    assert factors.elements_per_rank(collective, size_bytes=1024, element_bytes=4, world_size=8) == elements
+    assert arguments.COUNTINGS[collective].bus_factor(8) == factor
+    assert arguments.elements_per_rank(collective, size_bytes=1024, element_bytes=4, world_size=8) == elements
 
 
 def test_elements_are_rounded_up() -> None:
     """Else the bandwidth of bytes that never moved would be reported."""
-    assert factors.elements_per_rank("all_gather", size_bytes=1000, element_bytes=8, world_size=3) == 42
-    assert factors.elements_per_rank("all_gather", size_bytes=8, element_bytes=4, world_size=512) == 1
+    assert arguments.elements_per_rank("all_gather", size_bytes=1000, element_bytes=8, world_size=3) == 42
+    assert arguments.elements_per_rank("all_gather", size_bytes=8, element_bytes=4, world_size=512) == 1
 
 
 def test_thresholds_can_name_every_collective_and_no_other() -> None:
-    assert set(factors.COUNTINGS) == set(COLLECTIVES)
+    assert set(arguments.COUNTINGS) == set(COLLECTIVES)
 
 
 @pytest.mark.parametrize("world_size", [2, 3, 4, 5, 8, 9, 64])
 def test_every_link_of_the_ring_is_timed_once_and_nobody_is_in_two_pairs(world_size: int) -> None:
-    rounds = factors.pairings(world_size)
+    rounds = arguments.pairings(world_size)
     assert len(rounds) == (1 if world_size == 2 else 2 + world_size % 2)
     for pairs in rounds:
         ranks = [rank for pair in pairs for rank in pair]
@@ -105,4 +105,4 @@ def test_every_link_of_the_ring_is_timed_once_and_nobody_is_in_two_pairs(world_s
 
 
 def test_a_partner_is_the_other_one_of_a_pair() -> None:
-    assert [factors.partner(rank, ((0, 1), (3, 2))) for rank in range(5)] == [1, 0, 3, 2, None]
+    assert [arguments.partner_of(rank, ((0, 1), (3, 2))) for rank in range(5)] == [1, 0, 3, 2, None]

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from disttest_runner.gang import Gang  # noqa: E402 - torch first, or nothing
+from disttest_runner.process_group.gang import Gang  # noqa: E402 - torch first, or nothing
 from disttest_runner.suites.collectives import values  # noqa: E402 - same
 
 WORLDS = [1, 2, 3, 6, 7, 8, 31, 32, 33, 64, 100, 512]

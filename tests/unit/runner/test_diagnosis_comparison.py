@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from disttest_runner.blame import World, name_ranks
 from disttest_runner.diagnosis import comparison, wording
 from disttest_runner.diagnosis.comparison import Finding, Kind
-from disttest_runner.diagnosis.judging import MAX_STATES, diagnose
-from disttest_runner.diagnosis.recorder import BEFORE, Entry, GroupTrace, Trace
-from disttest_runner.diagnosis.seen import Seen
+from disttest_runner.diagnosis.flight_recorder import BEFORE, Entry, GroupTrace, Trace
+from disttest_runner.diagnosis.observation import Seen
 from disttest_runner.diagnosis.stacks import Place
+from disttest_runner.diagnosis.wording import MAX_STATES, diagnose
+from disttest_runner.results.blame import World, name_ranks
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 ALL = (0, 1, 2, 3)

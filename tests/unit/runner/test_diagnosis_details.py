@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.plan import RunPlan
-from disttest_contract.report import CaseResult
-from disttest_runner.diagnosis import artifacts, details, leading, pyspy
-from disttest_runner.diagnosis.pyspy import PySpy
+from disttest_contract.results.report import CaseResult
+from disttest_runner.diagnosis import details
+from disttest_runner.diagnosis.details import (
+    DIGEST_CHARACTERS,
+    PySpy,
+    artifacts_environment,
+    artifacts_folder,
+    write_artifacts,
+)
+from disttest_runner.leader import evidence
 
 
 def program(folder: Path, script: str) -> str:
@@ -36,7 +43,7 @@ def test_a_refusal_is_remembered_and_told(tmp_path: Path) -> None:
 
 
 def test_a_py_spy_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pyspy, "SECONDS", 0.2)
+    monkeypatch.setattr(details, "SECONDS", 0.2)
     spy = PySpy(program(tmp_path, "exec sleep 1000"))
     assert asyncio.run(spy.dump({0: 1})) == {}
     assert not spy.problem, "the next rank may be quicker"
@@ -68,38 +75,38 @@ def plan(directory: str) -> RunPlan:
 
 
 def test_a_case_has_a_folder_of_its_own() -> None:
-    folder = artifacts.folder(plan("/artifacts"), "mine", "test_it.py::test_x[a/b]")
+    folder = artifacts_folder(plan("/artifacts"), "mine", "test_it.py::test_x[a/b]")
     assert folder.parent == Path("/artifacts/gpu-ci/nightly-x7k2/attempt-2/mine")
-    assert len(folder.name) == artifacts.DIGEST_CHARACTERS
-    assert folder != artifacts.folder(plan("/artifacts"), "mine", "test_it.py::test_x[a/c]")
+    assert len(folder.name) == DIGEST_CHARACTERS
+    assert folder != artifacts_folder(plan("/artifacts"), "mine", "test_it.py::test_x[a/c]")
 
 
 def test_a_suite_s_name_cannot_lead_out_of_the_directory() -> None:
-    folder = artifacts.folder(plan("/artifacts"), "../../etc", "x")
+    folder = artifacts_folder(plan("/artifacts"), "../../etc", "x")
     assert folder.is_relative_to("/artifacts")
     assert ".." not in folder.parts
 
 
 def test_files_are_written_whole(tmp_path: Path) -> None:
     place = tmp_path / "a" / "b"
-    assert artifacts.write(place, {"rank-0.stacks.txt": "File ü\udcff"}) == ""
+    assert write_artifacts(place, {"rank-0.stacks.txt": "File ü\udcff"}) == ""
     assert (place / "rank-0.stacks.txt").read_text() == "File ü?"
 
 
 def test_a_directory_that_takes_nothing_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "could not be written to" in artifacts.write(tmp_path / "file" / "x", {"a": "b"})
+    assert "could not be written to" in write_artifacts(tmp_path / "file" / "x", {"a": "b"})
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("/dev/full")
-    assert "No space left" in artifacts.write(tmp_path, {"a": "b"})
+    assert "No space left" in write_artifacts(tmp_path, {"a": "b"})
 
 
 def test_the_environment_is_shown_without_what_might_be_secret() -> None:
     environ = {"NCCL_DEBUG": "WARN", "HF_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "y", "OMP_NUM_THREADS": "1"}
-    text = artifacts.environment(environ, {"torch": "2.13.0"}, "test_it.py::test_x", "node-a")
+    text = artifacts_environment(environ, {"torch": "2.13.0"}, "test_it.py::test_x", "node-a")
     assert text.splitlines() == [
         "case=test_it.py::test_x",
         "node=node-a",
@@ -115,7 +122,7 @@ def test_what_agents_found_later_is_added_to_the_result() -> None:
         {"native": {"0": "frames"}, "ras": "", "artifacts": ""},
         {"native": {}, "ras": "all is well", "artifacts": "/artifacts/x"},
     ]
-    diagnosis = leading.add(result, details).diagnosis
+    diagnosis = evidence.add(result, details).diagnosis
     assert diagnosis is not None
     assert (diagnosis.native, diagnosis.ras, diagnosis.artifacts) == ({0: "frames"}, "all is well", "/artifacts/x")
 

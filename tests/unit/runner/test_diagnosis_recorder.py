@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from disttest_runner.diagnosis import recorder
-from disttest_runner.diagnosis.recorder import BEFORE, ENTRIES, MAX_GROUPS, Trace, from_ranges, ranges
+from disttest_runner.diagnosis import flight_recorder
+from disttest_runner.diagnosis.flight_recorder import BEFORE, ENTRIES, MAX_GROUPS, Trace, from_ranges, ranges
 
 CASE = 1_000  # when the case began, nanoseconds
 
@@ -35,7 +35,7 @@ def entry(
 
 
 def read(*entries: Mapping[str, Any], members: Mapping[str, tuple[int, ...]] | None = None) -> Trace:
-    return recorder.read([{"entries": list(entries)}], case_started_ns=CASE, members=members or {})
+    return flight_recorder.read([{"entries": list(entries)}], case_started_ns=CASE, members=members or {})
 
 
 def test_a_retired_collective_of_gloo_has_ended_although_its_state_says_scheduled() -> None:
@@ -76,7 +76,7 @@ def test_entries_of_earlier_cases_belong_to_a_group_that_lives_on() -> None:
 
 
 def test_two_backends_of_one_group_are_counted_apart() -> None:
-    trace = recorder.read(
+    trace = flight_recorder.read(
         [{"entries": [entry(5, "gloo:barrier")]}, {"entries": [entry(2, "nccl:broadcast")]}],
         case_started_ns=CASE,
         members={},
@@ -124,7 +124,7 @@ def test_what_is_no_trace_is_refused(wrong: list[Any]) -> None:
 
 
 def test_an_empty_recorder_is_a_trace_without_groups() -> None:
-    assert recorder.read([{}], case_started_ns=0, members={}) == Trace()
+    assert flight_recorder.read([{}], case_started_ns=0, members={}) == Trace()
 
 
 def test_ranks_as_text_come_back() -> None:

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.diagnosis import stacks, states
+from disttest_runner.diagnosis import stacks
 from disttest_runner.diagnosis.stacks import Place
-from disttest_runner.diagnosis.states import State
+from disttest_runner.linux import kernel_states
+from disttest_runner.linux.kernel_states import State
 from tests.support import patience
 
 SITE = "/venv/lib/python3.11/site-packages"
 WATCHER = f"""Thread 0x00007f01 (most recent call first):
   File "/usr/lib/python3.11/socket.py", line 573 in recv_fds
-  File "{SITE}/disttest_runner/wire.py", line 64 in receive
-  File "{SITE}/disttest_runner/diagnosis/watcher.py", line 57 in _serve
+  File "{SITE}/disttest_runner/protocol/wire.py", line 64 in receive
+  File "{SITE}/disttest_runner/diagnosis/responder.py", line 57 in _serve
 """
 OTHER = """Thread 0x00007f02 (most recent call first):
   File "/usr/lib/python3.11/threading.py", line 320 in wait
@@ -25,8 +26,8 @@ OTHER = """Thread 0x00007f02 (most recent call first):
 """
 OUTER = f"""  File "{SITE}/_pytest/python.py", line 187 in pytest_pyfunc_call
   File "{SITE}/pluggy/_execution.py", line 147 in _multicall
-  File "{SITE}/disttest_runner/session.py", line 95 in _run
-  File "{SITE}/disttest_runner/rank.py", line 55 in main
+  File "{SITE}/disttest_runner/rank/session.py", line 95 in _run
+  File "{SITE}/disttest_runner/rank/rank.py", line 55 in main
   File "<frozen runpy>", line 88 in _run_code
 """
 
@@ -117,9 +118,9 @@ def test_the_format_is_that_of_this_python() -> None:
 
 
 def test_the_kernel_says_how_this_process_is() -> None:
-    assert states.read(os.getpid()).letter == "R"
-    assert states.read(os.getpid(), threading.get_native_id()).letter == "R"
-    assert states.read(2**22 + 1) == State("", "")
+    assert kernel_states.read(os.getpid()).letter == "R"
+    assert kernel_states.read(os.getpid(), threading.get_native_id()).letter == "R"
+    assert kernel_states.read(2**22 + 1) == State("", "")
 
 
 @pytest.mark.parametrize(
@@ -139,18 +140,18 @@ def test_the_kernel_says_how_this_process_is() -> None:
 )
 def test_silence_is_explained(state: State, watcher: str, words: str, is_proof: bool) -> None:  # noqa: FBT001  # a table
     known = {"has_watcher": watcher != "gone", "is_starved": watcher == "starved"}
-    assert states.describe(state, **known).startswith(words)
-    assert states.is_proof(state, **known) == is_proof
+    assert kernel_states.describe(state, **known).startswith(words)
+    assert kernel_states.is_proof(state, **known) == is_proof
 
 
 WORKING, WATCHING = 7, 9  # threads
 
 
-def samples(main: str, watcher: str, used_seconds: float) -> list[states.Threads]:
+def samples(main: str, watcher: str, used_seconds: float) -> list[kernel_states.Threads]:
     """A letter for each look; the main thread used the processor for so long in all."""
     step = used_seconds / max(1, len(main) - 1)
     return [
-        {WORKING: states.Thread(one, 5 + number * step), WATCHING: states.Thread(other, 1)}
+        {WORKING: kernel_states.Thread(one, 5 + number * step), WATCHING: kernel_states.Thread(other, 1)}
         for number, (one, other) in enumerate(zip(main, watcher, strict=True))
     ]
 
@@ -173,24 +174,24 @@ def test_a_thread_that_would_run_and_gets_no_processor_is_starved(
     used_seconds: float,
     is_starved: bool,  # noqa: FBT001  # a table
 ) -> None:
-    assert states.is_starved(samples(main, watcher, used_seconds), WATCHING) == is_starved
+    assert kernel_states.is_starved(samples(main, watcher, used_seconds), WATCHING) == is_starved
 
 
 def test_processor_time_of_threads_is_counted_with_and_without_the_schedulers_statistics(tmp_path: Path) -> None:
-    here = states.threads(os.getpid())[threading.get_native_id()]
+    here = kernel_states.threads(os.getpid())[threading.get_native_id()]
     assert here.letter == "R"
     assert here.cpu_seconds > 0
     task = tmp_path / "7" / "task" / "7"
     task.mkdir(parents=True)
-    (task / "stat").write_text(f"7 (a) R {' '.join(['0'] * 10)} {states.TICKS} {states.TICKS} 0")
-    assert states.threads(7, tmp_path) == {7: states.Thread("R", 2.0)}
+    (task / "stat").write_text(f"7 (a) R {' '.join(['0'] * 10)} {kernel_states.TICKS} {kernel_states.TICKS} 0")
+    assert kernel_states.threads(7, tmp_path) == {7: kernel_states.Thread("R", 2.0)}
     (task / "schedstat").write_text("1500000000 7 3\n")
-    assert states.threads(7, tmp_path) == {7: states.Thread("R", 1.5)}
-    assert states.threads(8, tmp_path) == {}
+    assert kernel_states.threads(7, tmp_path) == {7: kernel_states.Thread("R", 1.5)}
+    assert kernel_states.threads(8, tmp_path) == {}
 
 
 def test_a_process_may_have_any_name(tmp_path_factory: pytest.TempPathFactory) -> None:
     proc = tmp_path_factory.mktemp("proc")
     (proc / "7").mkdir()
     (proc / "7" / "stat").write_bytes(b"7 (a) T \n(b)) S 1 2 3")
-    assert states.read(7, proc=proc).letter == "S"
+    assert kernel_states.read(7, proc=proc).letter == "S"

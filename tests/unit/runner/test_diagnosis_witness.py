@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.diagnosis import states, witness
-from disttest_runner.diagnosis.recorder import Trace
-from disttest_runner.diagnosis.seen import STACK_BYTES, Seen
-from disttest_runner.diagnosis.witness import Witness
+from disttest_runner.diagnosis import queries
+from disttest_runner.diagnosis.flight_recorder import Trace
+from disttest_runner.diagnosis.observation import STACK_BYTES, Seen
+from disttest_runner.diagnosis.queries import Witness
+from disttest_runner.linux import kernel_states
 from tests.support import patience
 
 STACK = 'Thread 0x01 (most recent call first):\n  File "/tests/test_it.py", line 40 in test_hang\n'
@@ -47,7 +48,7 @@ def look(pid: int, *lines: bytes) -> tuple[Seen, str]:
         answering = threading.Thread(target=answer, args=(its,))
         answering.start()
         try:
-            seen, problem = await witness.look({0: one}, {0})
+            seen, problem = await queries.look({0: one}, {0})
         finally:
             one.close()
             os.close(descriptors[1])
@@ -101,7 +102,7 @@ def test_garbage_is_no_answer(process: subprocess.Popen[bytes]) -> None:
 def test_a_rank_that_cannot_answer_is_waited_for_a_moment_only(process: subprocess.Popen[bytes]) -> None:
     started = time.monotonic()
     seen, _ = look(process.pid, *packed({"op": "hello", "thread": process.pid}))
-    assert time.monotonic() - started < witness.STARVED_SECONDS + 5
+    assert time.monotonic() - started < queries.STARVED_SECONDS + 5
     assert seen.silent.startswith("sleeps in C")
     assert not seen.is_excused
 
@@ -115,10 +116,10 @@ def test_a_watcher_that_sleeps_now_and_then_waits_for_the_interpreter(
 ) -> None:
     letters = itertools.cycle(of_watcher)
 
-    def threads(_: int) -> dict[int, states.Thread]:
-        return {1: states.Thread("S", 0), 7: states.Thread(next(letters), 0)}
+    def threads(_: int) -> dict[int, kernel_states.Thread]:
+        return {1: kernel_states.Thread("S", 0), 7: kernel_states.Thread(next(letters), 0)}
 
-    monkeypatch.setattr(states, "threads", threads)
+    monkeypatch.setattr(kernel_states, "threads", threads)
     seen, _ = look(process.pid, *packed({"op": "hello", "thread": 7}))
     assert seen.silent.startswith(words)
 

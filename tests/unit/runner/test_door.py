@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.preflight import NodeFacts
-from disttest_runner.door import Hello, RefusedError, check_gang, check_hello
+from disttest_contract.results.preflight import NodeFacts
+from disttest_runner.protocol.join_protocol import Hello, RefusedError, check_gang, check_hello
 
 PLAN = RunPlan(
     namespace="n",

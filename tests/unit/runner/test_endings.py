@@ -7,11 +7,10 @@ import pytest
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult, RankEnding, RankGroup
-from disttest_runner.blame import End, Evidence, Said, World
-from disttest_runner.endings import End as RankEnd
-from disttest_runner.endings import groups as grouped
-from disttest_runner.endings import judge_case, judge_late_exits
+from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
+from disttest_runner.results.blame import End, Evidence, Said, World
+from disttest_runner.results.endings import RankEnd, judge_case, judge_late_exits
+from disttest_runner.results.endings import groups as grouped
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 PASSED = Said(Outcome.PASSED, "")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from disttest_runner.gpu_memory import MARGIN_BYTES, GpuMemory
+from disttest_runner.agent.gpu_memory import MARGIN_BYTES, GpuMemory
 
 GIB = 1 << 30
 

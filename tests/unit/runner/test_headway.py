@@ -6,11 +6,19 @@ import dataclasses
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_contract.progress import Progress
-from disttest_contract.report import CaseResult
+from disttest_contract.results.report import CaseResult
+from disttest_contract.transport.progress import Progress
 from disttest_runner.compat import override
-from disttest_runner.headway import JOIN_SECONDS, LINE_SECONDS, LIVE_SECONDS, Failures, Headway, Pace, gist_of
-from disttest_runner.log import PROGRESS_LINE_BYTES
+from disttest_runner.leader.progress_log import (
+    JOIN_SECONDS,
+    LINE_SECONDS,
+    LIVE_SECONDS,
+    Failures,
+    Headway,
+    Pace,
+    gist_of,
+)
+from disttest_runner.output.log import PROGRESS_LINE_BYTES
 
 NONCE = "00ff"
 DAY = 86_400.0

@@ -3,20 +3,20 @@
 import pytest
 
 from disttest_contract import limits
-from disttest_runner import heard
+from disttest_runner.agent import local_ranks
 
 DONE = {"op": "done", "case": 1, "outcome": "failed", "seconds": 0.1, "message": "why"}
 COLLECTED = {"op": "collected", "digest": "d", "ids": ["a"], "error": "", "note": ""}
 
 
 def test_megabytes_of_a_message_are_cut_to_their_end() -> None:
-    assert heard.done(DONE) == DONE
-    message = heard.done({**DONE, "message": "x" * 10_000_000 + "E assert 1 == 2"})["message"]
+    assert local_ranks.done(DONE) == DONE
+    message = local_ranks.done({**DONE, "message": "x" * 10_000_000 + "E assert 1 == 2"})["message"]
     assert len(message) == limits.MESSAGE_BYTES
     assert message.endswith("E assert 1 == 2")
-    huge = heard.collected({**COLLECTED, "error": "e" * 10**6, "note": "n" * 10**6, "digest": "d" * 10**6})
+    huge = local_ranks.collected({**COLLECTED, "error": "e" * 10**6, "note": "n" * 10**6, "digest": "d" * 10**6})
     assert {key: len(huge[key]) for key in ("error", "note", "digest")} == {"error": 4096, "note": 4096, "digest": 64}
-    assert heard.collected(COLLECTED) == COLLECTED
+    assert local_ranks.collected(COLLECTED) == COLLECTED
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_megabytes_of_a_message_are_cut_to_their_end() -> None:
 )
 def test_what_makes_no_sense_is_refused(change: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
-        heard.done({**DONE, **change})
+        local_ranks.done({**DONE, **change})

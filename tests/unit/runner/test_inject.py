@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract import environment
-from disttest_contract.exits import ExitCode
-from disttest_contract.message import Summary
-from disttest_contract.outcomes import Reason, Verdict
-from disttest_runner import inject, injected
-from disttest_runner.nursery import found_by_children
+from disttest_contract.gang import environment
+from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.inject import __main__, injected
+from disttest_runner.zygote.zygote_client import found_by_children
 from tests.support import patience
 
 PYTHON_36 = (3, 6)
@@ -27,7 +26,7 @@ Start = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture(scope="module")
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("volume") / "runner"
-    inject.copy(directory)
+    __main__.copy(directory)
     return directory
 
 
@@ -57,7 +56,13 @@ def run(*words: str | Mapping[str, str]) -> subprocess.CompletedProcess[str]:
 
 def test_sources_are_copied_and_nothing_that_fits_one_python_only(copied: Path) -> None:
     names = {path.relative_to(copied).as_posix() for path in copied.rglob("*") if path.is_file()}
-    wanted = {"__main__.py", "disttest_runner/agent.py", "disttest_contract/plan.py", "_pytest/python.py", "py.py"}
+    wanted = {
+        "__main__.py",
+        "disttest_runner/agent/agent.py",
+        "disttest_contract/gang/plan.py",
+        "_pytest/python.py",
+        "py.py",
+    }
     assert wanted | {"disttest_runner/suites/collectives/correctness.py", "bin/py-spy"} <= names
     assert not [name for name in names if name.endswith((".pyc", ".so", ".pth")) or "torch" in name.split("/")[0]]
     assert [name for name in names if name.startswith("bin/")] == ["bin/py-spy"]
@@ -71,15 +76,15 @@ def test_everything_that_pytest_needs_is_copied() -> None:
         seen.add(name)
         plain = [line for line in metadata.requires(name) or () if ";" not in line]
         needed |= {re.split(r"[<>=!~ \[]", line)[0].lower() for line in plain}
-    assert seen <= set(inject.DISTRIBUTIONS)
+    assert seen <= set(__main__.DISTRIBUTIONS)
 
 
 def test_half_a_copy_is_made_whole_by_another(tmp_path: Path) -> None:
-    inject.copy(tmp_path)
+    __main__.copy(tmp_path)
     (tmp_path / "__main__.py").write_text("half")
     (tmp_path / "pytest/__init__.py").unlink()
-    again = inject.copy(tmp_path)
-    assert again == inject.copy(tmp_path)
+    again = __main__.copy(tmp_path)
+    assert again == __main__.copy(tmp_path)
     assert (tmp_path / "__main__.py").read_text() == Path(injected.__file__).read_text()
     assert (tmp_path / "pytest/__init__.py").exists()
 
@@ -99,8 +104,8 @@ def test_an_image_of_the_runner_that_lacks_a_part_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["inject", str(tmp_path)])
-    monkeypatch.setattr(inject, "DISTRIBUTIONS", ("no-such-distribution",))
-    assert inject.main() == ExitCode.CONFIGURATION
+    monkeypatch.setattr(__main__, "DISTRIBUTIONS", ("no-such-distribution",))
+    assert __main__.main() == ExitCode.CONFIGURATION
     assert "no-such-distribution; use an image of the runner" in capsys.readouterr().out
 
 
@@ -117,8 +122,8 @@ def test_what_cannot_be_taken_along_whole_is_refused(tmp_path: Path, record: str
     info.mkdir()
     (info / "METADATA").write_text("Name: fast\nVersion: 1\n")
     (info / "RECORD").write_text(record)
-    with pytest.raises(inject.UnfitError, match=f"fast {words}"):
-        list(inject.of_distribution(metadata.Distribution.at(info)))
+    with pytest.raises(__main__.UnfitError, match=f"fast {words}"):
+        list(__main__.of_distribution(metadata.Distribution.at(info)))
 
 
 def test_the_start_can_be_read_by_old_pythons() -> None:

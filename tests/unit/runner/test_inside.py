@@ -2,8 +2,8 @@
 
 import asyncio
 
-from disttest_runner.inside import join
-from disttest_runner.wire import Lines
+from disttest_runner.agent.leader_link import connect_in_process
+from disttest_runner.protocol.wire import Lines
 from tests.support import patience
 
 
@@ -21,7 +21,7 @@ async def conversation() -> tuple[list[str], list[str]]:
         return Lines(lambda _, raw: seen[place].append(raw.decode()), on_lost)
 
     one, other = end(0), end(1)
-    join(one, other)
+    connect_in_process(one, other)
     one.write(b"first\nsec")
     one.write(b"ond\n" + b"x" * 100_000 + b"\n")
     other.write(b"hello\n")

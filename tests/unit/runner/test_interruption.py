@@ -3,12 +3,12 @@
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import RankEnding, SuiteResult
-from disttest_runner import interruption, verdicts
-from disttest_runner.blame import End, Evidence, Said, World
-from disttest_runner.diagnosis.seen import Seen
+from disttest_contract.results.report import RankEnding, SuiteResult
+from disttest_runner.diagnosis.observation import Seen
 from disttest_runner.diagnosis.stacks import Place
-from disttest_runner.door import Stop
+from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.results import endings, verdicts
+from disttest_runner.results.blame import End, Evidence, Said, World
 
 WORLD = World(node_names=("node-a",), ranks_per_node=2)
 STOP = Stop(Verdict.TIMED_OUT, Reason.RUN_DEADLINE, "the run was not finished within 20 s")
@@ -27,7 +27,7 @@ def evidence(*said: Said | None, end: End = End.INTERRUPTED) -> Evidence:
 
 
 def test_a_case_that_was_running_is_interrupted_with_stacks_and_who_waits_and_no_blame() -> None:
-    case = interruption.judge_case("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=STOP)
+    case = endings.judge_interrupted("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=STOP)
     assert (case.outcome, case.is_interrupted, case.at) == (Outcome.NOT_RUN, True, 3.0)
     assert case.message == (
         "still running after 12 s when the run timed out; "
@@ -53,7 +53,7 @@ def test_what_ranks_reported_before_may_prove_more(
     outcome: Outcome,
     is_interrupted: bool,  # noqa: FBT001  # a table
 ) -> None:
-    case = interruption.judge_case("t.py::test_a", found, WORLD, 3.0, stop=STOP)
+    case = endings.judge_interrupted("t.py::test_a", found, WORLD, 3.0, stop=STOP)
     assert (case.outcome, case.is_interrupted) == (outcome, is_interrupted)
 
 
@@ -68,11 +68,11 @@ def test_what_ranks_reported_before_may_prove_more(
 )
 def test_the_message_says_what_ended_the_run(reason: Reason, words: str) -> None:
     stop = Stop(Verdict.INFRA_FAILED, reason, "ended")
-    case = interruption.judge_case("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=stop)
+    case = endings.judge_interrupted("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=stop)
     assert case.message.startswith(f"still running after 12 s {words}; ")
 
 
 def test_the_message_of_the_run_names_the_case() -> None:
-    case = interruption.judge_case("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=STOP)
+    case = endings.judge_interrupted("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=STOP)
     suite = SuiteResult(name="mine", verdict=STOP.verdict, reason=STOP.reason, seconds=1, cases=(case,))
     assert verdicts.of_run([suite], STOP).message == f"{STOP.message}; still running: mine: t.py::test_a"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner import lean
+from disttest_runner.rank import pytest_overhead
 
 PLAIN = "def test_it(): pass\n"
 ASKS = "import logging\ndef test_it(caplog):\n    logging.getLogger().warning('seen')\n    assert caplog.text\n"
@@ -24,7 +24,7 @@ class Leaving:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        self.left_out = lean.leave_out_logging(session)
+        self.left_out = pytest_overhead.leave_out_logging(session)
 
 
 @pytest.mark.parametrize(

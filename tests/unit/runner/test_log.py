@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from disttest_runner import log
-from disttest_runner.log import LINE_BYTES, PROGRESS_BYTES, PROGRESS_LINE_BYTES, RANK_OUTPUT_BYTES, Log
+from disttest_runner.output import log
+from disttest_runner.output.log import LINE_BYTES, PROGRESS_BYTES, PROGRESS_LINE_BYTES, RANK_OUTPUT_BYTES, Log
 
 MARGIN_BYTES = 2 * LINE_BYTES + 200  # the line that goes over it, and the one that says so
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from disttest_contract import limits
-from disttest_contract.measurement import Measurement
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult
-from disttest_runner import measurements
-from disttest_runner.measurements import Sample
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import CaseResult
+from disttest_runner.results import measurements
+from disttest_runner.results.measurements import Sample
 
 GIB = 1 << 30
 SAMPLE = Sample(

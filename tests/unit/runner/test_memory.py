@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.memory import events_file
+from disttest_runner.linux.resource_limits import events_file
 
 
 @pytest.mark.parametrize(

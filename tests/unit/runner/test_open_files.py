@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from disttest_runner.open_files import MOST_STRANGERS, OpenFiles
+from disttest_runner.linux.resource_limits import MOST_STRANGERS, OpenFiles
 from tests.integration.runner.gang import make_plan
 
 PLAN = make_plan(nodes=2, ranks=8)
@@ -41,10 +41,10 @@ def test_a_world_that_does_not_fit_is_refused_with_both_numbers() -> None:
 def test_an_agent_raises_its_own_limit_and_its_children_get_the_one_it_was_started_with() -> None:
     source = """
 import resource, subprocess, sys
-from disttest_runner import open_files
-now = open_files.raise_limit()
+from disttest_runner.linux import resource_limits
+now = resource_limits.raise_limit()
 child = subprocess.Popen(["sleep", "60"])
-open_files.lower_limit(child.pid)
+resource_limits.lower_limit(child.pid)
 print(now, resource.getrlimit(resource.RLIMIT_NOFILE)[0], *resource.prlimit(child.pid, resource.RLIMIT_NOFILE))
 child.kill()
 """

@@ -2,9 +2,9 @@
 
 import pytest
 
-from disttest_runner.suites.pipeline import own_plans, plans
-from disttest_runner.suites.pipeline.messages import Exchange
+from disttest_runner.suites.pipeline import plans
 from disttest_runner.suites.pipeline.plans import Action, Kind, Plan
+from disttest_runner.suites.pipeline.simulation import Exchange
 
 STAGES = MICROBATCHES = 2
 
@@ -99,10 +99,10 @@ def test_messages_that_do_not_arrive_where_they_belong_are_found(rows: tuple[str
 
 @pytest.mark.parametrize("ranks", [2, 3, 5, 16])
 @pytest.mark.parametrize("splits_backward", [False, True], ids=["whole", "split"])
-@pytest.mark.parametrize("shape", [own_plans.unbalanced, own_plans.v_shaped, own_plans.looped])
-def test_our_own_plans_are_right(shape: own_plans.Shape, ranks: int, *, splits_backward: bool) -> None:
+@pytest.mark.parametrize("shape", [plans.unbalanced, plans.v_shaped, plans.looped])
+def test_our_own_plans_are_right(shape: plans.Shape, ranks: int, *, splits_backward: bool) -> None:
     rank_of = shape(ranks)
-    plan = own_plans.plan(rank_of, 2 * ranks, splits_backward=splits_backward)
+    plan = plans.own_plan(rank_of, 2 * ranks, splits_backward=splits_backward)
     assert list(plans.wrong_counts(plan, len(rank_of), 2 * ranks)) == []
     assert list(plans.too_early(plan, len(rank_of) - 1)) == []
     assert plans.holders(plan) == dict(enumerate(rank_of))

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.preflight import UNLIMITED, NodeFacts
-from disttest_runner import gpus, preflight
-from disttest_runner.inspection import inspect
+from disttest_contract.results.preflight import UNLIMITED, NodeFacts
+from disttest_runner.agent import accelerator
+from disttest_runner.agent.node_facts import inspect
+from disttest_runner.leader import preflight
 
 PLAN = RunPlan(
     namespace="n",
@@ -118,11 +119,11 @@ def test_good_nodes_get_no_warnings() -> None:
 
 @pytest.mark.parametrize(("visible", "count"), [("", 0), ("-1", 0), ("0,2", 2), ("GPU-5b3,GPU-7aa,", 2)])
 def test_only_visible_gpus_count(visible: str, count: int) -> None:
-    assert len(gpus.look({"CUDA_VISIBLE_DEVICES": visible}).products) == count
+    assert len(accelerator.look({"CUDA_VISIBLE_DEVICES": visible}).products) == count
 
 
 def test_cuda_that_cannot_be_initialised_says_why() -> None:
-    assert "libcuda" in gpus.why_cuda_fails() or "cuInit answered" in gpus.why_cuda_fails()
+    assert "libcuda" in accelerator.why_cuda_fails() or "cuInit answered" in accelerator.why_cuda_fails()
 
 
 def test_an_agent_can_say_what_its_node_is() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from disttest_runner import process_state, tidy  # noqa: E402 - they import torch
+from disttest_runner.rank import case_isolation, process_state  # noqa: E402 - they import torch
 
 MAX_READ_SECONDS = 0.0005  # 10 µs on a quiet machine; a part that costs a hundred times as much would be seen
 
@@ -88,9 +88,9 @@ def test_reading_it_is_cheap() -> None:
 
 
 def test_a_seed_is_the_same_whatever_was_drawn_before() -> None:
-    tidy.seed(3)
+    case_isolation.seed(3)
     first = random.random(), float(torch.rand(1))  # noqa: S311 - no secret
-    tidy.seed(3)
+    case_isolation.seed(3)
     assert (random.random(), float(torch.rand(1))) == first  # noqa: S311 - no secret
-    tidy.seed(4)
+    case_isolation.seed(4)
     assert (random.random(), float(torch.rand(1))) != first  # noqa: S311 - no secret

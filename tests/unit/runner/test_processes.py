@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner import processes
+from disttest_runner.linux import processes
 
 
 @pytest.fixture

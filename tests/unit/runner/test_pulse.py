@@ -2,7 +2,7 @@
 
 import asyncio
 
-from disttest_runner.pulse import BEATS, Pulse
+from disttest_runner.protocol.heartbeat import BEATS, Pulse
 from tests.support import patience
 
 SILENCE_SECONDS = 0.2

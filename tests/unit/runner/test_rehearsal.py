@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner import rehearsal
+from disttest_runner.rank import pytest_overhead
 
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler")
 
@@ -29,9 +29,9 @@ def state() -> list[object]:
 
 
 def test_a_rehearsal_leaves_nothing_behind() -> None:
-    assert rehearsal.rehearse(OPTIONS)  # the first one imports
+    assert pytest_overhead.rehearse(OPTIONS)  # the first one imports
     before = state()
-    assert rehearsal.rehearse(OPTIONS)
+    assert pytest_overhead.rehearse(OPTIONS)
     assert state() == before
 
 
@@ -40,11 +40,11 @@ def test_no_code_of_a_user_runs_in_a_rehearsal(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTEST_PLUGINS", "plugin_of_a_user")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
-    assert rehearsal.rehearse(OPTIONS)
+    assert pytest_overhead.rehearse(OPTIONS)
     assert not (tmp_path / "ran").exists()
     assert os.environ["PYTEST_ADDOPTS"] == "--no-such-option"
 
 
 def test_a_rehearsal_is_left_out_where_no_file_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
-    assert not rehearsal.rehearse(OPTIONS)
+    assert not pytest_overhead.rehearse(OPTIONS)

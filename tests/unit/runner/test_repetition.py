@@ -6,12 +6,13 @@ from collections.abc import Mapping
 import pytest
 
 from disttest_contract import limits
+from disttest_contract.gang.plan import FOR_EVER, SuitePlan
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
-from disttest_contract.plan import FOR_EVER, SuitePlan
-from disttest_contract.report import CaseResult
-from disttest_runner import repetition, verdicts
-from disttest_runner.repetition import KEPT_CASES, Repetition
-from disttest_runner.suite_run import SuiteRun
+from disttest_contract.results.report import CaseResult
+from disttest_runner.cases import collection
+from disttest_runner.cases.collection import KEPT_CASES, Repetition
+from disttest_runner.leader.suite_run import SuiteRun
+from disttest_runner.results import verdicts
 
 CASES = ("t.py::test_a", "t.py::test_b")
 TURNS = 12  # of an endless run that a test waits for
@@ -140,4 +141,4 @@ def test_more_repetitions_than_a_report_holds_are_refused_with_how_many_are_poss
 
 
 def test_the_id_of_a_turn() -> None:
-    assert [repetition.turn_id("t.py::test_a[#2]", n) for n in (0, 1)] == ["t.py::test_a[#2]", "t.py::test_a[#2]#2"]
+    assert [collection.turn_id("t.py::test_a[#2]", n) for n in (0, 1)] == ["t.py::test_a[#2]", "t.py::test_a[#2]#2"]

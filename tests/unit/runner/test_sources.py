@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import SuiteResult
-from disttest_runner import sources
-from disttest_runner.orders import RankOrder
+from disttest_contract.results.report import SuiteResult
+from disttest_runner.cases import sources
+from disttest_runner.cases.rank_orders import RankOrder
 
 COMMIT = "b7d1a8f3c2e94d5f60718293a4b5c6d7e8f90a1b"
 

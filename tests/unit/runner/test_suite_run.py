@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import CaseResult, Earlier, SuiteResult
-from disttest_runner import progress, quarantine, verdicts
-from disttest_runner.suite_run import MAX_RERUN, SuiteRun, again
+from disttest_contract.results.report import CaseResult, Earlier, SuiteResult
+from disttest_runner.leader import progress_log
+from disttest_runner.leader.suite_run import MAX_RERUN, SuiteRun, again
+from disttest_runner.results import verdicts
 
 PASSED = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
 FAILED = dataclasses.replace(PASSED, outcome=Outcome.FAILED, message="rank 1 on n: no", ranks=(1,), nodes=("n",))
@@ -70,7 +71,7 @@ def test_many_bad_cases_are_not_tried_again() -> None:
 
 def test_a_flaky_case_is_said_wherever_people_look() -> None:
     flaky = again(FAILED, PASSED)
-    assert progress.case_line("s", 1, 1, flaky).endswith("(try 2: failed before)")
+    assert progress_log.case_line("s", 1, 1, flaky).endswith("(try 2: failed before)")
     suite = verdicts.finished(SuitePlan(name="s"), seconds=1, cases=(flaky, PASSED))
     assert (suite.verdict, suite.reason, suite.counts.flaky) == (Verdict.PASSED, Reason.ALL_CASES_PASSED, 1)
     assert suite.message == "2 of 2 cases passed, 1 of them at another try only, first t.py::test_a"
@@ -160,10 +161,10 @@ def test_entries_that_are_of_no_use_are_told(patterns: tuple[str, ...], advice: 
     skipped = dataclasses.replace(SKIPPED, id="t.py::test_skipped")
     flaky = dataclasses.replace(again(FAILED, PASSED), id="t.py::test_flaky")
     cases = (GOOD, KNOWN, skipped, flaky)
-    assert quarantine.advice(patterns, cases) == advice
+    assert verdicts.quarantine_advice(patterns, cases) == advice
     suite = verdicts.finished(SuitePlan(name="s", quarantine=patterns), seconds=1, cases=cases)
     assert suite.message.endswith(f"; {advice}" if advice else "quarantined failure")
 
 
 def test_the_line_of_a_known_failure_says_that_it_is_one() -> None:
-    assert progress.case_line("s", 1, 1, KNOWN).splitlines()[0].endswith("(in quarantine)")
+    assert progress_log.case_line("s", 1, 1, KNOWN).splitlines()[0].endswith("(in quarantine)")

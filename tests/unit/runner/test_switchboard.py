@@ -5,13 +5,14 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from disttest_runner import switchboard, wire
-from disttest_runner.switchboard import Switchboard
+from disttest_runner.leader import agent_connections
+from disttest_runner.leader.agent_connections import Switchboard
+from disttest_runner.protocol import wire
 from tests.support import patience
 from tests.unit.runner.test_door import PLAN, agent
 
 MAX_STRANGERS = 16  # few: both ends of each connection are files of this process
-CLOSED_WITHIN_SECONDS = switchboard.HELLO_SECONDS / 2  # long before strangers are closed for their silence
+CLOSED_WITHIN_SECONDS = agent_connections.HELLO_SECONDS / 2  # long before strangers are closed for their silence
 
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -4,7 +4,7 @@ import dataclasses
 
 from disttest_cli.formats.table import render_report
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
+from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult
 
 GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
 CRASH = CaseResult(

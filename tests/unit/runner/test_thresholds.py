@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from disttest_contract import last_resort, trimming
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.report import CaseResult, Report, SuiteResult
-from disttest_contract.thresholds import Threshold
-from disttest_runner import thresholds, verdicts
+from disttest_contract.results import trimming
+from disttest_contract.results.report import CaseResult, Report, SuiteResult
+from disttest_contract.results.thresholds import Threshold
+from disttest_runner.results import thresholds, verdicts
 from tests.support.measured import GB, a_measured_case, a_measurement, a_threshold
 from tests.unit.contract.test_plan import PLAN
 from tests.unit.runner.test_table import REPORT
@@ -108,7 +108,7 @@ def test_measurements_and_quarantine_outlive_the_shortening_of_a_report() -> Non
     """Without them the operator would come to another verdict than the leader."""
     case = a_measured_case(a_measurement(), message="m" * 4000, outcome=Outcome.FAILED, quarantined=True)
     report = dataclasses.replace(REPORT, suites=(dataclasses.replace(REPORT.suites[0], cases=(GOOD, case)),))
-    shortest = last_resort.Shortest(report.to_json()).with_cases(1)
+    shortest = trimming.Shortest(report.to_json()).with_cases(1)
     read = Report.loads(trimming.dumps({**shortest, "trimmed": "nearly all"}))
     (short,) = read.suites[0].cases
     assert (short.id, short.is_excused, short.measurements) == (case.id, True, case.measurements)

@@ -1,9 +1,9 @@
 """What results weigh together in the leader is bounded, and what passed weighs nothing."""
 
-from disttest_contract.diagnosis import Diagnosis
 from disttest_contract.outcomes import Outcome
-from disttest_contract.report import CaseResult, RankEnding, RankGroup
-from disttest_runner.thrift import Thrift
+from disttest_contract.results.case_result import Diagnosis
+from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
+from disttest_runner.leader.memory_budget import Thrift
 
 HANG = CaseResult(
     id="test_x.py::test_hang",

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from disttest_runner.upstream import expected
+from disttest_runner.upstream import rules
 
 
 class FakeStore:
@@ -36,7 +36,7 @@ class Cases(unittest.TestCase):
 
 
 def run(method: str, store: FakeStore) -> None:
-    expected.run(getattr(Cases(method), method), store, rank=0, world_size=2, seconds=9)
+    rules.run_expected_failure(getattr(Cases(method), method), store, rank=0, world_size=2, seconds=9)
 
 
 def test_a_rank_that_failed_says_so_and_does_not_wait() -> None:
@@ -57,10 +57,10 @@ def test_where_all_come_through_the_success_is_unexpected() -> None:
 
 def test_a_rank_that_left_well_came_through() -> None:
     store = FakeStore(rank1="well")
-    expected.run(lambda: sys.exit(0), store, rank=0, world_size=2, seconds=9)
+    rules.run_expected_failure(lambda: sys.exit(0), store, rank=0, world_size=2, seconds=9)
     assert store.known["0"] == "well"
 
 
 def test_the_decorator_is_seen_on_the_method() -> None:
-    assert expected.is_expected(Cases("test_bad").test_bad)
-    assert not expected.is_expected(Cases("test_good").test_good)
+    assert rules.is_expected(Cases("test_bad").test_bad)
+    assert not rules.is_expected(Cases("test_good").test_good)

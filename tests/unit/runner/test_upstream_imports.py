@@ -8,9 +8,9 @@ from pathlib import Path
 RANK = """
 import sys
 import pytest
-from disttest_runner.upstream import imports
-imports.when_imported("some_test", lambda module: setattr(module, "IS_ADAPTED", True))
-sys.exit(pytest.main(["-p", "no:cacheprovider", "-c", "/dev/null", "test_it.py"], plugins=[imports.ImportOrder()]))
+from disttest_runner.upstream.install import ImportOrder, when_imported
+when_imported("some_test", lambda module: setattr(module, "IS_ADAPTED", True))
+sys.exit(pytest.main(["-p", "no:cacheprovider", "-c", "/dev/null", "test_it.py"], plugins=[ImportOrder()]))
 """
 CASE = """
 import some_test

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from disttest_runner.upstream import needs, rules
+from disttest_runner.upstream import rules
 from disttest_runner.upstream.rules import Ended, ExitCodes, Failed, Skipped
 
 CODES = ExitCodes(skips={75: "Need at least 1 CUDA device", 86: "generic"}, error=10)
@@ -53,7 +53,7 @@ def test_an_error_without_a_traceback_is_a_failure_all_the_same() -> None:
 
 
 # A decorator as the harness has them, in a module of its name.
-HARNESS = {"__name__": needs.HARNESS, "wraps": wraps, "machine": {"gpus": 0}}
+HARNESS = {"__name__": rules.HARNESS, "wraps": wraps, "machine": {"gpus": 0}}
 SOURCE = """
 def skip_if_lt_x_gpu(x):
     def decorator(func):
@@ -89,9 +89,9 @@ def test_a_skipping_decorator_is_asked_without_running_the_test(harness: dict[st
         reached.append(1)
 
     with pytest.raises(SystemExit, match="75"):
-        needs.ask(test, object())
+        rules.ask_decorators(test, object())
     harness["machine"]["gpus"] = 2
-    needs.ask(test, object())
+    rules.ask_decorators(test, object())
     assert reached == []
 
 
@@ -102,7 +102,7 @@ def test_a_decorator_with_effects_is_passed_over_and_the_one_behind_it_asked(har
         raise AssertionError
 
     with pytest.raises(SystemExit):
-        needs.ask(test, object())
+        rules.ask_decorators(test, object())
     assert "entered" not in harness["machine"]
 
 
@@ -118,7 +118,7 @@ def test_decorators_of_other_modules_are_not_asked() -> None:
     def test(_: object) -> None:
         raise AssertionError
 
-    needs.ask(test, object())
+    rules.ask_decorators(test, object())
 
 
 @pytest.mark.parametrize(
@@ -132,4 +132,4 @@ def test_decorators_of_other_modules_are_not_asked() -> None:
     ],
 )
 def test_only_decorators_without_effects_are_asked(name: str, is_deciding: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert needs.is_deciding(name) is is_deciding
+    assert rules.is_deciding(name) is is_deciding

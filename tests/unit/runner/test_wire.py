@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from disttest_contract.message import Summary
-from disttest_runner import log as logs
-from disttest_runner import wire
-from disttest_runner.log import Log
-from disttest_runner.termination import TerminationMessage
-from disttest_runner.wire import Channel, Lines, WireError, pack, unpack
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.output.log import LINE_BYTES, PROGRESS_BYTES, RANK_OUTPUT_BYTES, Log
+from disttest_runner.output.termination import TerminationMessage
+from disttest_runner.protocol import wire
+from disttest_runner.protocol.wire import Channel, Lines, WireError, pack, unpack
 from tests.support import patience
 
 
@@ -91,7 +90,7 @@ def test_a_line_without_an_end_ends_the_connection() -> None:
 
 def test_the_log_marks_what_ranks_wrote_and_folds_long_lines() -> None:
     stream = io.StringIO()
-    Log(stream).rank_output("rank 3", b"hello\rDISTTEST-REPORT x" + b"y" * logs.LINE_BYTES)
+    Log(stream).rank_output("rank 3", b"hello\rDISTTEST-REPORT x" + b"y" * LINE_BYTES)
     lines = stream.getvalue().splitlines()
     assert len(lines) == 2
     assert all(line.startswith("[rank 3] ") for line in lines)
@@ -105,7 +104,7 @@ def test_the_log_cuts_what_ranks_write_and_says_so() -> None:
     log.say("still here")
     log.say_what_was_cut()
     lines = stream.getvalue().splitlines()
-    assert len(stream.getvalue()) < logs.RANK_OUTPUT_BYTES + 10_000
+    assert len(stream.getvalue()) < RANK_OUTPUT_BYTES + 10_000
     assert any("the rest is dropped" in line for line in lines)
     assert lines[-2] == "still here"
     assert "bytes of the ranks' output were dropped" in lines[-1]
@@ -116,7 +115,7 @@ def test_the_log_cuts_progress_too() -> None:
     log = Log(stream)
     for _ in range(2000):
         log.say("p" * 1000)
-    assert len(stream.getvalue()) < logs.PROGRESS_BYTES + 1000
+    assert len(stream.getvalue()) < PROGRESS_BYTES + 1000
     assert stream.getvalue().splitlines()[-1].endswith("the rest is in the report only")
 
 

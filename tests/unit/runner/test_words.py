@@ -5,12 +5,15 @@ import random
 
 import pytest
 
-from disttest_contract import frames
+from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.plan import RunPlan, SuitePlan
-from disttest_contract.report import CaseResult, Earlier, Report, SuiteResult
-from disttest_runner import collection, orders, progress, publish, verdicts
-from disttest_runner.door import Stop
+from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult
+from disttest_contract.transport import frames
+from disttest_runner.cases import collection, rank_orders
+from disttest_runner.leader import progress_log
+from disttest_runner.output import log
+from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.results import verdicts
 
 GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
 MESSAGE = "rank 1 on n:\n" + "\n".join("abcdefghij")
@@ -33,17 +36,17 @@ def test_a_difference_is_named(ids: tuple[str, ...], others: tuple[str, ...], ex
 
 
 def test_a_passed_case_is_one_line() -> None:
-    assert progress.case_line("s", 7, 120, GOOD) == "[  7/120] passed     0.10 s  s: t.py::test_a"
+    assert progress_log.case_line("s", 7, 120, GOOD) == "[  7/120] passed     0.10 s  s: t.py::test_a"
 
 
 def test_a_failure_shows_who_and_the_end_of_what() -> None:
-    lines = progress.case_line("s", 1, 2, BAD).splitlines()
+    lines = progress_log.case_line("s", 1, 2, BAD).splitlines()
     assert lines[1:] == ["      rank 1 on n:", "      …", "      g", "      h", "      i", "      j"]
 
 
 def test_a_case_that_did_not_run_says_why_on_its_line() -> None:
     skipped = dataclasses.replace(GOOD, outcome=Outcome.SKIPPED, message="needs two GPUs")
-    assert progress.case_line("s", 1, 2, skipped).endswith("(needs two GPUs)")
+    assert progress_log.case_line("s", 1, 2, skipped).endswith("(needs two GPUs)")
 
 
 def suite(name: str, *cases: CaseResult) -> SuiteResult:
@@ -124,7 +127,7 @@ def report_of(cases: int, stack_characters: int, message_characters: int) -> Rep
 
 def test_a_report_that_fits_is_whole() -> None:
     report = report_of(3, 1000, 600)
-    framed = publish.frame(report, "nonce", 1 << 20)
+    framed = log.frame_report(report, "nonce", 1 << 20)
     lines, digest = framed.lines, framed.sha256
     assert Report.loads(frames.decode("\n".join(lines), "nonce")) == report
     assert len(digest) == 64
@@ -132,7 +135,7 @@ def test_a_report_that_fits_is_whole() -> None:
 
 @pytest.mark.parametrize(("limit", "left"), [(70_000, 512), (18_000, 160), (4_000, 160)])
 def test_a_report_that_does_not_fit_loses_stacks_then_words_then_cases_and_says_so(limit: int, left: int) -> None:
-    framed = publish.frame(report_of(100, 1000, 600), "nonce", limit)
+    framed = log.frame_report(report_of(100, 1000, 600), "nonce", limit)
     read = Report.loads(frames.decode("\n".join(framed.lines), "nonce"))
     assert sum(len(line) + 1 for line in framed.lines) <= limit
     assert framed.trimmed == read.trimmed != ""
@@ -152,7 +155,7 @@ def test_the_shortest_report_still_knows_flaky_cases_and_tells_long_ids_apart() 
         dataclasses.replace(case, id=noise(7, 5000) + str(number), outcome=Outcome.PASSED, earlier=(tried,))
         for number, case in enumerate(report.suites[0].cases)
     ]
-    lines = publish.frame(dataclasses.replace(report, suites=(suite("s", *cases),)), "nonce", 2600).lines
+    lines = log.frame_report(dataclasses.replace(report, suites=(suite("s", *cases),)), "nonce", 2600).lines
     read = Report.loads(frames.decode("\n".join(lines), "nonce"))
     assert read.counts.flaky == 2
     assert len({case.id for case in read.suites[0].cases}) == 2
@@ -176,6 +179,6 @@ def test_a_suite_of_the_user_changes_what_a_builtin_suite_sets() -> None:
         case_seconds=1,
         run_seconds=1,
     )
-    found = orders.environment(plan, suite)
+    found = rank_orders.environment(plan, suite)
     assert (found["BACKEND"], found["WORLD_SIZE"], found["X"]) == ("nccl", "1", "1")
-    assert orders.environment(plan, SuitePlan(name="c", builtin="collectives")) == {}
+    assert rank_orders.environment(plan, SuitePlan(name="c", builtin="collectives")) == {}

@@ -6,15 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from disttest_runner.wire import Channel
+from disttest_runner.protocol.wire import Channel
 from tests.support import patience
 
 # The kernel gives the signal to the second thread: the first one is not interrupted where it waits for the agent, just
 # as if the signal had come the moment before it started to wait.
 PROGRAM = """
 import os, signal, socket, sys, threading
-from disttest_runner.wire import Channel
-from disttest_runner.zygote import Zygote
+from disttest_runner.protocol.wire import Channel
+from disttest_runner.zygote.zygote import Zygote
 
 agent, gate = map(int, sys.argv[1:])
 threading.Thread(target=threading.Event().wait, daemon=True).start()

@@ -1,13 +1,15 @@
 """What the nodes were: one column for nodes that are alike, and which facts differ. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from disttest_cli.formats.subject import Subject
 from disttest_contract import limits
-from disttest_contract.preflight import UNLIMITED, NodeFacts
-from disttest_contract.report import Report
-from disttest_contract.units import show_bytes
+from disttest_contract.results.preflight import UNLIMITED, NodeFacts
+from disttest_contract.results.report import Report
+from disttest_contract.text.formatting import show_bytes
 
 COLUMNS = 12
 NAMED = 4  # nodes, above a column
@@ -111,3 +113,73 @@ def _clocks(preflight: Sequence[NodeFacts]) -> str:
         return ""
     furthest, node = max(told)
     return f"Clocks are at most {furthest * 1000:.1f} ms from the leader's ({node})."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    number: str
+    verdict: str
+    reason: str
+    message: str
+    nodes: str
+    first_failure: str
+    began: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    name: str
+    reason: str
+    evidence: str
+    confirmed: bool
+
+
+def attempts(subject: Subject) -> tuple[Attempt, ...]:
+    """Those before the report's own."""
+    return tuple(
+        Attempt(
+            number=_text(one, "number"),
+            verdict=_text(one, "verdict"),
+            reason=_text(one, "reason"),
+            message=_text(one, "message"),
+            nodes=", ".join(map(str, one.get("nodes") or ())),
+            first_failure=_first_failure(one.get("firstFailure")),
+            began=_text(one, "startTime"),
+        )
+        for one in _entries(subject.status.get("attempts"))
+        if one.get("number") != subject.report.attempt
+    )
+
+
+def suspects(subject: Subject) -> tuple[Suspect, ...]:
+    return tuple(
+        Suspect(
+            name=_text(one, "name"),
+            reason=_text(one, "reason"),
+            evidence=_text(one, "evidence"),
+            confirmed=one.get("confirmed") is True,
+        )
+        for one in _entries(subject.status.get("suspectNodes"))
+    )
+
+
+def _first_failure(found: object) -> str:
+    """Rank 12 on gpu-node-09, SIGABRT: what it said."""
+    if not isinstance(found, Mapping):
+        return ""
+    where = " ".join(
+        f"{word} {found[key]}" for word, key in (("rank", "rank"), ("on", "node")) if found.get(key) not in (None, "")
+    )
+    ended = ", ".join(part for part in (where, _text(found, "signal")) if part)
+    return ": ".join(part for part in (ended, _text(found, "message")) if part)
+
+
+def _entries(value: object) -> Iterator[Mapping[str, Any]]:
+    for one in value if isinstance(value, (list, tuple)) else ():
+        if isinstance(one, Mapping):
+            yield one
+
+
+def _text(entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key)
+    return "" if value is None else str(value)

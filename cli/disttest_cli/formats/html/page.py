@@ -11,18 +11,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from disttest_cli.formats import advice
-from disttest_cli.formats.html import words
-from disttest_cli.formats.html.attempts import attempts, suspects
-from disttest_cli.formats.html.facts import environment
-from disttest_cli.formats.html.failures import Failures, failures
-from disttest_cli.formats.html.grid import SIGNS, grid
+from disttest_cli.formats.html import texts
+from disttest_cli.formats.html.cases import SIGNS, Failures, failures, grid
+from disttest_cli.formats.html.facts import attempts, environment, suspects
 from disttest_cli.formats.html.plots import bandwidth, speed
 from disttest_cli.formats.html.timeline import timeline
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult
 from disttest_contract.outcomes import BAD, WORST_FIRST, Outcome, Verdict
-from disttest_contract.report import Report
-from disttest_contract.units import show_bytes
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.report import Report
+from disttest_contract.text.formatting import show_bytes
 
 ROWS = 30_000  # of the table of all cases
 CHUNK = 100  # rows that a browser lays out together, once they come into sight
@@ -57,8 +55,8 @@ def render(subject: Subject) -> str:
         report=report,
         tone=TONES.get(report.verdict, "bad"),
         advice=advice.for_report(report),
-        duration=words.duration(report.finished - report.started),
-        started=words.moment(report.started),
+        duration=texts.duration(report.finished - report.started),
+        started=texts.moment(report.started),
         counts=counts(report),
         told=told,
         at_fault=_at_fault(report),
@@ -111,7 +109,7 @@ def all_cases(report: Report) -> tuple[list[Row], int]:
 
 
 def slowest(report: Report) -> list[Row]:
-    rows = [(suite.name, case) for suite in report.suites for case in suite.cases if words.known(case.seconds)]
+    rows = [(suite.name, case) for suite in report.suites for case in suite.cases if texts.known(case.seconds)]
     return sorted(rows, key=lambda row: -row[1].seconds)[:SLOWEST]
 
 
@@ -150,20 +148,20 @@ def _environment() -> Environment:
     made = Environment(
         loader=PackageLoader(PACKAGE, ""),
         autoescape=True,
-        finalize=words.clean,
+        finalize=texts.clean,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters |= {
-        "seconds": words.duration,
-        "known": words.known,
-        "first_line": words.first_line,
-        "count": words.count,
-        "rank_list": words.rank_list,
+        "seconds": texts.duration,
+        "known": texts.known,
+        "first_line": texts.first_line,
+        "count": texts.count,
+        "rank_list": texts.rank_list,
         "outcome": label,
         "bytes": show_bytes,
         "speed": speed,
     }
-    made.globals |= {"where": words.where, "SIGNS": SIGNS, "BAD": BAD}
+    made.globals |= {"where": texts.where, "SIGNS": SIGNS, "BAD": BAD}
     return made

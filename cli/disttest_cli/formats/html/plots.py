@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.html.words import known
-from disttest_contract.measurement import Measurement
-from disttest_contract.report import Report
-from disttest_contract.thresholds import Standing, Threshold, standings
-from disttest_contract.units import BYTES_PER_SECOND, show_bytes, show_speeds
+from disttest_cli.formats.html.texts import known
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import Report
+from disttest_contract.results.thresholds import Standing, Threshold, standings
+from disttest_contract.text.formatting import BYTES_PER_SECOND, show_bytes, show_speeds
 
 CHARTS = 24
 LINES = 7

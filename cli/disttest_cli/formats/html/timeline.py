@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.html.words import count, duration, known
+from disttest_cli.formats.html.texts import count, duration, known
 from disttest_cli.formats.subject import Subject
-from disttest_contract.case_result import CaseResult
-from disttest_contract.report import Report, SuiteResult
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.report import Report, SuiteResult
 
 NARROWEST = 0.25  # percent: what is shorter is drawn so wide that it can be seen
 SLOW_SHARE = 0.015  # of the whole time: a case that takes more is drawn by itself

@@ -5,21 +5,97 @@ Since most collectives end for everybody when the slowest rank is done, `send_re
 neighbours: a rank's number there is that of its faster pair, so a slow rank stands out and its neighbours do not.
 """
 
+import itertools
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
-from disttest_contract.units import show_bytes
-from disttest_runner.fixtures import GANG
-from disttest_runner.gang import Gang
-from disttest_runner.measurements import Sample, median
-from disttest_runner.suites.collectives import factors, operations, timing, values
-from disttest_runner.suites.collectives.arguments import Arguments, InvalidArgumentError
-from disttest_runner.suites.collectives.operations import Operation
-from disttest_runner.suites.collectives.rounds import Round
+from disttest_contract.text.formatting import show_bytes
+from disttest_runner.process_group.gang import Gang
+from disttest_runner.rank.fixtures import GANG
+from disttest_runner.results.measurements import Sample, median
+from disttest_runner.suites.collectives import operations, values
+from disttest_runner.suites.collectives.arguments import (
+    COUNTINGS,
+    Arguments,
+    InvalidArgumentError,
+    elements_per_rank,
+    pairings,
+    partner_of,
+)
+from disttest_runner.suites.collectives.operations import Operation, Round
+
+WARM_UP = {"gloo": 2, "nccl": 5}  # calls: the first of a size, type and group sets connections and channels up
+CGROUP = Path("/sys/fs/cgroup")
+SHARE = 0.5  # of what is free: the rest is for NCCL, the check, and whoever else needs some
+
+
+def time_calls(call: Callable[[], object], gang: Gang, iterations: int) -> list[float]:
+    """All ranks start together, then nobody waits for anybody but the collective itself."""
+    for _ in range(WARM_UP[gang.backend]):
+        call()
+    dist.barrier()
+    timed = _time_on_gpu if gang.device.type == "cuda" else _time_on_cpu
+    return timed(call, iterations)
+
+
+def _time_on_cpu(call: Callable[[], object], iterations: int) -> list[float]:
+    stamps = [time.perf_counter()]
+    for _ in range(iterations):
+        call()
+        stamps.append(time.perf_counter())
+    return [after - before for before, after in itertools.pairwise(stamps)]
+
+
+def _time_on_gpu(call: Callable[[], object], iterations: int) -> list[float]:
+    """A collective runs on a stream of its own, and the current one waits for it: events on the current one see it."""
+    torch.cuda.synchronize()
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(iterations + 1)]  # type: ignore[no-untyped-call]  # torch has no types here
+    events[0].record()
+    for event in events[1:]:
+        call()
+        event.record()
+    torch.cuda.synchronize()
+    return [before.elapsed_time(after) / 1e3 for before, after in itertools.pairwise(events)]
+
+
+def usable_bytes(gang: Gang) -> int:
+    """What the buffers of this rank may take."""
+    local_ranks = int(os.environ["LOCAL_WORLD_SIZE"])
+    if gang.device.type == "cuda":
+        torch.cuda.empty_cache()
+        sharing = -(-local_ranks // torch.cuda.device_count())  # ranks on one GPU
+        return int(torch.cuda.mem_get_info(gang.device)[0] * SHARE / sharing)
+    return int(_free_memory_bytes() * SHARE / local_ranks)
+
+
+def anybody(name: str, gang: Gang, *, says_so: bool) -> bool:
+    """Whether at least one rank says so, agreed on without the collectives that are being checked."""
+    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - what the ranks have met at
+    if says_so:
+        store.add(f"{name}/yes", 1)
+    if store.add(f"{name}/voted", 1) == gang.world_size:
+        store.set(f"{name}/all", "voted")
+    store.wait([f"{name}/all"])
+    return bool(store.add(f"{name}/yes", 0))
+
+
+def _free_memory_bytes() -> int:
+    """Of the machine, or of the container where that has less."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+    try:
+        limit, used = ((CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+    except OSError:  # no cgroup of version 2 here
+        return free
+    return free if limit == "max" else min(free, max(0, int(limit) - int(used)))
+
 
 pytestmark = pytest.mark.usefixtures("process_group")
 
@@ -36,7 +112,7 @@ class Series:
     iterations: int
 
     def round(self, collective: str, gang: Gang, *, turn: int) -> Round:
-        count = factors.elements_per_rank(
+        count = elements_per_rank(
             collective, size_bytes=self.size_bytes, element_bytes=self.dtype.itemsize, world_size=gang.world_size
         )
         return Round(gang=gang, dtype=self.dtype, count=count, turn=turn)
@@ -47,7 +123,7 @@ class Series:
             dtype=values.names(self.dtype),
             size_bytes=self.size_bytes,
             iterations=self.iterations,
-            bus_factor=factors.COUNTINGS[collective].bus_factor(gang.world_size),
+            bus_factor=COUNTINGS[collective].bus_factor(gang.world_size),
             seconds=seconds,
             wrong_elements=wrong_elements,
         )
@@ -80,7 +156,7 @@ def test_bandwidth(
     it = series.round(operation.name, gang, turn=0)
     need_memory(request, operation, it)
     buffers = operation.buffers(it)
-    seconds = timing.time_calls(lambda: operation.call(it, buffers), gang, series.iterations)
+    seconds = time_calls(lambda: operation.call(it, buffers), gang, series.iterations)
     del buffers
     again = series.round(operation.name, gang, turn=1)  # other values: nothing left of the timed calls is right now
     buffers = operation.buffers(again)
@@ -99,10 +175,10 @@ def test_bandwidth_of_pairs(request: pytest.FixtureRequest, gang: Gang, measure:
     times: list[float] = []
     problems: list[str] = []
     wrong = 0
-    for pairs in factors.pairings(gang.world_size):
-        partner = factors.partner(gang.rank, pairs)
+    for pairs in pairings(gang.world_size):
+        partner = partner_of(gang.rank, pairs)
         buffers = ring.buffers(it)
-        seconds = timing.time_calls(operations.exchanging(buffers, partner), gang, series.iterations)
+        seconds = time_calls(operations.exchanging(buffers, partner), gang, series.iterations)
         if partner is not None:
             times.append(median(seconds))
             buffers = ring.buffers(again)
@@ -127,8 +203,8 @@ def need_peers(gang: Gang) -> None:
 def need_memory(request: pytest.FixtureRequest, operation: Operation, it: Round) -> None:
     """All ranks decide alike, before any of them takes memory."""
     needed = it.count * operation.copies_held(it.world_size) * it.dtype.itemsize
-    short = needed > timing.usable_bytes(it.gang)
-    if timing.anybody(request.node.name, it.gang, says_so=short):
+    short = needed > usable_bytes(it.gang)
+    if anybody(request.node.name, it.gang, says_so=short):
         pytest.skip(
             f"not run: {operation.name} needs {needed / 2**30:.1f} GiB for the buffers of a rank, which is more than "
             "half of what is free for one on at least one node"

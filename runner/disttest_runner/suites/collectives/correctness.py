@@ -8,10 +8,9 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.collectives import operations, values
-from disttest_runner.suites.collectives.operations import Operation
-from disttest_runner.suites.collectives.rounds import Round
+from disttest_runner.suites.collectives.operations import Operation, Round
 from disttest_runner.suites.collectives.values import TURNS, contribution, expect_gap, names, positions, same, untouched
 
 pytestmark = pytest.mark.usefixtures("process_group")

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # exported when run
 
-from disttest_runner.gang import Gang
+from disttest_runner.process_group.gang import Gang
 
 # Sums stay below 256, so that they are exact in bfloat16 and fit into a byte: in a large world, at each position, only
 # every so many ranks contribute. Each rank contributes somewhere, and at each position somebody does.

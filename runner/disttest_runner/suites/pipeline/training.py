@@ -4,15 +4,70 @@ Nothing of the reference is communicated: each rank draws all data from the same
 is wrong is gathered and told at the end, so that no rank leaves the others waiting.
 """
 
+import functools
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
-from disttest_runner.suites.pipeline.lines import Line
+from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.pipeline.models import DIM
+
+LONGEST = 16  # ranks of one pipeline: plans grow with the square of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    number: int
+    rank: int  # in this pipeline
+    size: int
+    group: dist.ProcessGroup | None  # None: all ranks of the gang
+    device: torch.device
+    backend: str
+
+    @property
+    def microbatches(self) -> int:
+        """Enough for every schedule: some want one for each stage, of which a rank has two."""
+        return 2 * self.size
+
+
+def join_line(gang: Gang) -> Line:
+    """Skips the case where there is nobody to pass anything to."""
+    if gang.world_size == 1:
+        pytest.skip("not run: a pipeline needs two ranks")
+    bounds = cut(gang.world_size)
+    number = next(number for number, end in enumerate(bounds[1:]) if gang.rank < end)
+    groups = _groups(gang.generation, bounds) if len(bounds) > 2 else (None,)
+    line = Line(
+        number=number,
+        rank=gang.rank - bounds[number],
+        size=bounds[number + 1] - bounds[number],
+        group=groups[number],
+        device=gang.device,
+        backend=gang.backend,
+    )
+    # NCCL asks for a collective of the whole group before the first message between two of its ranks
+    dist.all_reduce(torch.ones(1, device=gang.device), group=line.group)
+    return line
+
+
+def cut(world_size: int) -> tuple[int, ...]:
+    """The first rank of each pipeline, and the end of the last: as few as possible, of nearly the same length."""
+    count = -(-world_size // LONGEST)
+    return tuple(world_size * number // count for number in range(count + 1))
+
+
+@functools.cache
+def _groups(generation: int, bounds: tuple[int, ...]) -> tuple[dist.ProcessGroup | None, ...]:
+    """Made by all ranks together, once."""
+    del generation  # groups do not outlive it
+    return tuple(dist.new_group(list(range(start, end))) for start, end in itertools.pairwise(bounds))
+
 
 ROWS = 2  # of a microbatch
 ITERATIONS = 3

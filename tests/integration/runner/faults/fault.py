@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from disttest_contract.report import CaseResult, Report, SuiteResult
+from disttest_contract.results.report import CaseResult, Report, SuiteResult
 
 
 class After(StrEnum):

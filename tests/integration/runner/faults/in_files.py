@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from disttest_contract.plan import SuitePlan
-from disttest_contract.report import Report
+from disttest_contract.gang.plan import SuitePlan
+from disttest_contract.results.report import Report
 from tests.integration.runner.faults.fault import After, Fault, Found, word
 from tests.integration.runner.gang import suite_of
 

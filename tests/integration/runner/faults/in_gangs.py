@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from disttest_contract import environment
+from disttest_contract.gang import environment
+from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.plan import RunPlan
-from disttest_contract.report import Report
+from disttest_contract.results.report import Report
 from tests.integration.runner.faults.fault import After, Fault, Found, word
 from tests.integration.runner.faults.proxy import Proxy
 from tests.integration.runner.faults.trial import Trial

@@ -5,10 +5,10 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from disttest_contract import environment
+from disttest_contract.gang import environment
+from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.plan import RunPlan
-from disttest_contract.report import CaseResult
+from disttest_contract.results.report import CaseResult
 from tests.integration.runner.faults.cgroup import Cgroup
 from tests.integration.runner.faults.fault import After, Fault, Found, of_case
 from tests.integration.runner.faults.trial import Trial

@@ -8,13 +8,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 
-from disttest_cli.comparing import markdown as compared_markdown
-from disttest_cli.comparing import plain_json, text
-from disttest_cli.comparing.compare import compare
-from disttest_cli.formats import gfm, markdown, telling
+from disttest_cli.compare import pull_request as compared_markdown
+from disttest_cli.compare import renderers
+from disttest_cli.compare.differences import compare
+from disttest_cli.formats import case_text, gfm, markdown
 from disttest_cli.formats.subject import Subject
-from disttest_cli.screen import rendering
-from disttest_contract.report import Report
+from disttest_cli.views import outputs
+from disttest_contract.results.report import Report
 from tests.support import report_strategies as made
 from tests.support.hostile import forbidden
 
@@ -45,7 +45,7 @@ class Page(html.parser.HTMLParser):
                 pass
 
 
-USUAL = Page(rendering.render(Subject(report=made.SAMPLE), "html"))
+USUAL = Page(outputs.render_report(Subject(report=made.SAMPLE), "html"))
 
 
 @given(made.documents)
@@ -53,24 +53,24 @@ def test_any_value_in_any_field_is_read_or_refused_in_a_sentence(document: objec
     report = made.readable(document)
     if report is None:
         return
-    for name in rendering.FORMATS:
-        assert forbidden(rendering.render(Subject(report=report), name)) == []
+    for name in outputs.FORMATS:
+        assert forbidden(outputs.render_report(Subject(report=report), name)) == []
 
 
 @given(made.reports())
 def test_what_is_made_of_any_report_can_be_read_by_others(report: Report) -> None:
     subject = Subject(report=report)
-    root = ET.fromstring(rendering.render(subject, "junit"))  # noqa: S314  # our own
+    root = ET.fromstring(outputs.render_report(subject, "junit"))  # noqa: S314  # our own
     assert len(root.findall(".//testcase")) >= sum(len(suite.cases) for suite in report.suites)
-    ctrf = json.loads(rendering.render(subject, "ctrf"), parse_constant=pytest.fail)
+    ctrf = json.loads(outputs.render_report(subject, "ctrf"), parse_constant=pytest.fail)
     assert ctrf["results"]["summary"]["tests"] == len(ctrf["results"]["tests"])
-    again = Report.loads(rendering.render(subject, "json").encode())
+    again = Report.loads(outputs.render_report(subject, "json").encode())
     assert [suite.counts for suite in again.suites] == [suite.counts for suite in report.suites]
 
 
 @given(made.reports())
 def test_a_page_has_no_element_of_the_reports(report: Report) -> None:
-    page = Page(rendering.render(Subject(report=report), "html"))
+    page = Page(outputs.render_report(Subject(report=report), "html"))
     assert page.kinds - USUAL.kinds <= {"details", "pre", "svg", "rect", "path", "line", "text", "circle", "summary"}
     assert not page.handlers
     assert "a" not in page.kinds - USUAL.kinds
@@ -80,8 +80,11 @@ def test_a_page_has_no_element_of_the_reports(report: Report) -> None:
 @given(made.reports())
 def test_markdown_keeps_its_size_its_cells_and_what_is_code(report: Report) -> None:
     limit = markdown.LEAST_BYTES
-    assert len(rendering.render(Subject(report=report), "markdown", limit_bytes=limit).encode()) <= limit
-    for page in (rendering.render(Subject(report=report), "markdown"), compared_markdown.page(compare(report, report))):
+    assert len(outputs.render_report(Subject(report=report), "markdown", limit_bytes=limit).encode()) <= limit
+    for page in (
+        outputs.render_report(Subject(report=report), "markdown"),
+        compared_markdown.page(compare(report, report)),
+    ):
         for table in re.findall(r"(?m)(?:^\|.*\n)+", page):
             assert len({line.count("|") for line in table.splitlines()}) == 1
         plain = CODE.sub("", re.sub(r"<code>.*?</code>", "", page))
@@ -91,9 +94,9 @@ def test_markdown_keeps_its_size_its_cells_and_what_is_code(report: Report) -> N
 @given(made.reports(), made.reports())
 def test_any_two_are_compared(a: Report, b: Report) -> None:
     comparison = compare(a, b)
-    assert not [bad for line in text.lines(comparison) for bad in forbidden(line.plain)]
+    assert not [bad for line in renderers.lines(comparison) for bad in forbidden(line.plain)]
     assert forbidden(compared_markdown.page(comparison)) == []
-    json.dumps(plain_json.document(comparison))
+    json.dumps(renderers.json_document(comparison))
 
 
 @given(made.TEXTS)
@@ -110,5 +113,5 @@ def test_code_is_one_piece_of_code(said: str) -> None:
 def test_what_a_case_says_is_within_its_limit(report: Report) -> None:
     for suite in report.suites:
         for case in suite.cases:
-            assert len(telling.case_body(case, 1000).encode()) <= 1000
-            assert len(telling.case_title(case).encode()) <= telling.TITLE_BYTES
+            assert len(case_text.case_body(case, 1000).encode()) <= 1000
+            assert len(case_text.case_title(case).encode()) <= case_text.TITLE_BYTES

@@ -10,9 +10,9 @@ import pytest
 
 from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
-from disttest_cli.screen import rendering
+from disttest_cli.views import outputs
 from disttest_contract import limits
-from disttest_contract.report import InvalidReportError, Report
+from disttest_contract.results.report import InvalidReportError, Report
 from tests.support import report_samples as samples
 
 NUMBERS = (-1, -(10**6), 0, 1, -limits.NUMBER, limits.NUMBER, 1e18, -1e18, 5e-324, 0.1)
@@ -49,10 +49,10 @@ def test_some_of_them_can_be_read() -> None:
     assert len(REPORTS) > 30
 
 
-@pytest.mark.parametrize("name", rendering.FORMATS)
+@pytest.mark.parametrize("name", outputs.FORMATS)
 def test_what_can_be_read_can_be_shown(name: str) -> None:
     for report in REPORTS.values():
-        text = rendering.render(Subject(report=report), name, limit_bytes=markdown.LEAST_BYTES)
+        text = outputs.render_report(Subject(report=report), name, limit_bytes=markdown.LEAST_BYTES)
         text.encode()
         match name:
             case "junit":

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from disttest_cli.formats import junit
-from disttest_contract.left_out import LeftOut
 from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.results.left_out import LeftOut
 from tests.support import report_samples as samples
 from tests.support.report_cases import CRASHED, FAILED, QUARANTINED
 from tests.support.reports import a_good_night, a_report, a_suite

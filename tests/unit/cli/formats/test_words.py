@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from disttest_cli.formats import names, plain, telling
-from disttest_cli.formats.names import CaseName
-from disttest_contract.case_result import CaseResult
+from disttest_cli.formats import case_names, case_text, plain
+from disttest_cli.formats.case_names import CaseName
 from disttest_contract.outcomes import Outcome
+from disttest_contract.results.case_result import CaseResult
 from tests.support import report_samples as samples
 from tests.support.report_cases import CRASHED, FAILED
 
@@ -43,24 +43,24 @@ def test_a_time_that_no_calendar_has_is_the_last_one_that_it_has() -> None:
     ],
 )
 def test_a_case_id_has_a_file_classes_and_a_name(case_id: str, expected: CaseName) -> None:
-    assert names.split(case_id) == expected
+    assert case_names.split(case_id) == expected
 
 
 def test_a_title_says_who_and_what() -> None:
-    assert telling.case_title(FAILED) == "rank 11 on gpu-node-23: AssertionError: Tensor-likes are not close!"
-    assert telling.case_title(CRASHED) == "rank 13 on gpu-node-23 was killed by SIGSEGV"
-    assert telling.title("rank 3:\nsomething\nlast line", "") == "rank 3: last line"
-    assert telling.title("\n \n", "otherwise") == "otherwise"
+    assert case_text.case_title(FAILED) == "rank 11 on gpu-node-23: AssertionError: Tensor-likes are not close!"
+    assert case_text.case_title(CRASHED) == "rank 13 on gpu-node-23 was killed by SIGSEGV"
+    assert case_text.title("rank 3:\nsomething\nlast line", "") == "rank 3: last line"
+    assert case_text.title("\n \n", "otherwise") == "otherwise"
 
 
 def test_a_case_without_a_word_is_described_by_how_it_ended() -> None:
     left = CaseResult(id="x", outcome=Outcome.CRASHED, seconds=2, ranks=(0, 1, 5), nodes=("a", "b"), exit_code=3)
-    assert telling.case_title(left) == "crashed after 2.00 s: ranks 0-1,5 on a, b, exit code 3"
-    assert telling.case_body(left, 1000) == telling.case_title(left)
+    assert case_text.case_title(left) == "crashed after 2.00 s: ranks 0-1,5 on a, b, exit code 3"
+    assert case_text.case_body(left, 1000) == case_text.case_title(left)
 
 
 def test_a_body_is_cut_where_there_is_no_room() -> None:
-    body = telling.case_body(FAILED, 300)
+    body = case_text.case_body(FAILED, 300)
     assert len(body.encode()) <= 300
     assert body.endswith("…")
     assert body.startswith("rank 11 on gpu-node-23:")
@@ -68,12 +68,12 @@ def test_a_body_is_cut_where_there_is_no_room() -> None:
 
 @pytest.mark.parametrize(("count", "limit"), [(0, 64 << 10), (1, 64 << 10), (20_000, 629), (100_000, 512)])
 def test_the_more_cases_the_less_each_may_say(count: int, limit: int) -> None:
-    assert telling.body_limit(count) == limit
+    assert case_text.body_limit(count) == limit
 
 
 @pytest.mark.parametrize("text", samples.NASTY)
 def test_any_text_is_a_title_and_a_name(text: str) -> None:
-    assert telling.title(text, "otherwise").isprintable()
-    found = names.split(text)
-    assert names.class_name(text, found)
+    assert case_text.title(text, "otherwise").isprintable()
+    found = case_names.split(text)
+    assert case_names.class_name(text, found)
     assert found.name.isprintable()

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import allowances
-from disttest_operator.core.allowances import Allowance
-from disttest_operator.core.model import Defaults, DistTest
-from disttest_operator.core.parse import parse
+from disttest_operator.core.api import allowances
+from disttest_operator.core.api.allowances import Allowance
+from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.api.parse import parse
 from tests.data.good_manifest import ON_ITS_NODE
 
 WHERE = "spec.template.spec"

@@ -10,23 +10,13 @@ import pytest
 import yaml
 
 from disttest_contract import limits
-from disttest_contract.measurement import COLLECTIVES, DTYPES
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
-from disttest_contract.thresholds import Threshold
-from disttest_operator.core import (
-    blame,
-    history,
-    keeping,
-    ledger,
-    parse,
-    results,
-    schema,
-    spec_rules,
-    spec_schema,
-    spec_texts,
-)
-from disttest_operator.core.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Timeouts
-from disttest_operator.core.template import Template
+from disttest_contract.results.measurement import COLLECTIVES, DTYPES
+from disttest_contract.results.thresholds import Threshold
+from disttest_operator.core.api import cross_field_rules, parse, schema, spec_schema
+from disttest_operator.core.api.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Timeouts
+from disttest_operator.core.api.template import Template
+from disttest_operator.core.series import history, ledger, report_retention, run_results
 
 ROOT = Path(__file__).parents[4]
 CRDS = {
@@ -139,7 +129,7 @@ def test_every_field_of_the_spec_has_the_same_type_range_and_default_on_both_sid
 
 
 def test_every_rule_beyond_openapi_has_the_same_sentence_at_the_same_place_on_both_sides() -> None:
-    ours = {*sentences(spec_schema.SPEC), *((rule.path, rule.sentence) for rule in spec_rules.RULES)}
+    ours = {*sentences(spec_schema.SPEC), *((rule.path, rule.sentence) for rule in cross_field_rules.SPEC_RULES)}
     theirs = [(path, message) for path, _, message in cel(SPEC) if message not in {FROZEN, STAYS_CANCELLED}]
     assert sorted(theirs) == sorted(ours)
 
@@ -182,7 +172,7 @@ def test_the_name_has_the_same_rule_on_both_sides() -> None:
     [rule] = version["schema"]["openAPIV3Schema"][VALIDATIONS]
     assert rule["message"] == parse.NAME_ADVICE
     assert str(parse.NAME_LENGTH) in rule["rule"]
-    assert f"'{spec_texts.DNS_1035}'" in rule["rule"]
+    assert f"'{schema.DNS_1035}'" in rule["rule"]
 
 
 @pytest.mark.parametrize(
@@ -263,20 +253,20 @@ def test_the_ledger_has_room_for_what_is_listed() -> None:
     assert lists == {
         "failing": history.LISTED,
         "flipping": history.LISTED,
-        "blamedNodes": blame.LISTED,
-        "runs": keeping.RUNS,
+        "blamedNodes": history.LISTED_BLAMED,
+        "runs": report_retention.RUNS,
         "pending": ledger.PENDING,
     }
     assert status["totals"]["properties"]["retries"]["maxItems"] == ledger.RETRIES
     assert status["flakyCases"]["maximum"] == history.LISTED
     failing, flipping = (status[name]["items"]["properties"] for name in ("failing", "flipping"))
     assert failing["outcomes"]["maxLength"] == flipping["outcomes"]["maxLength"] == history.WINDOW
-    assert failing["message"]["maxLength"] == results.MESSAGE_BYTES
+    assert failing["message"]["maxLength"] == run_results.MESSAGE_BYTES
     assert set(failing["lastOutcome"]["enum"]) == BAD
     longest = limits.cut_id("x" * 2 * limits.CASE_ID_BYTES)
     assert len(longest) <= min(failing["case"]["maxLength"], flipping["case"]["maxLength"])
     blamed = status["blamedNodes"]["items"]["properties"]
-    assert (blamed["name"]["maxLength"], blamed["reason"]["maxLength"]) == (blame.NODE_BYTES, blame.REASON_BYTES)
+    assert (blamed["name"]["maxLength"], blamed["reason"]["maxLength"]) == (history.NODE_BYTES, history.REASON_BYTES)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from disttest_operator.core import cron
+from disttest_operator.core.schedule import cron
 
 ROWS = [json.loads(line) for line in (Path(__file__).parents[3] / "data/schedules.jsonl").read_text().splitlines()]
 SECOND = timedelta(seconds=1)

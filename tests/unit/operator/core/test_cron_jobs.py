@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core.cron_jobs import ALLOWANCE_SECONDS, CronJobView, cron_job
+from disttest_operator.core.schedule.expected_runs import ALLOWANCE_SECONDS, CronJobView, cron_job
 from tests.support.cron_jobs import CREATED, cron_job_body, written
 
 MADE = datetime.fromisoformat(CREATED)

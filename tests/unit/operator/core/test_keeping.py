@@ -1,9 +1,9 @@
 import pytest
 
-from disttest_operator.core import keeping
+from disttest_operator.core.series import report_retention
 
 
-def a_ledger(*reports: str, pending: str = "") -> keeping.Ledger:
+def a_ledger(*reports: str, pending: str = "") -> report_retention.Ledger:
     """A run for each letter: `r` has a report, `-` has none. Pending are runs by their number."""
     runs = [
         {"name": f"run-{n}", "uid": str(n), "verdict": "Passed"}
@@ -34,19 +34,21 @@ def a_ledger(*reports: str, pending: str = "") -> keeping.Ledger:
         "the newest may be about to be kept",
     ],
 )
-def test_all_but_the_newest_reports_are_given_back(ledger: keeping.Ledger, most: int, expected: list[str]) -> None:
-    assert [run["uid"] for run in keeping.surplus(ledger, most)] == expected
+def test_all_but_the_newest_reports_are_given_back(
+    ledger: report_retention.Ledger, most: int, expected: list[str]
+) -> None:
+    assert [run["uid"] for run in report_retention.surplus(ledger, most)] == expected
 
 
 def test_a_ledger_names_a_report_that_was_stored() -> None:
     status = {"verdict": "Passed", "report": {"configMap": "nightly-report", "sha256": "ab"}}
-    assert keeping.listed(status) == {"report": "nightly-report", "reportSha256": "ab"}
-    assert keeping.listed({"verdict": "InfraFailed"}) == {}
+    assert report_retention.listed(status) == {"report": "nightly-report", "reportSha256": "ab"}
+    assert report_retention.listed({"verdict": "InfraFailed"}) == {}
 
 
 def test_what_was_given_back_is_forgotten_and_the_run_is_not() -> None:
     before = a_ledger("rrr")
-    after = keeping.forget(before, {"1"})
+    after = report_retention.forget(before, {"1"})
     assert [run["uid"] for run in after["runs"]] == ["0", "1", "2"]
     assert after["runs"][1] == {"name": "run-1", "uid": "1", "verdict": "Passed"}
     assert (after["runs"][0], after["runs"][2]) == (before["runs"][0], before["runs"][2])
@@ -55,10 +57,10 @@ def test_what_was_given_back_is_forgotten_and_the_run_is_not() -> None:
 def test_runs_that_the_ledger_has_no_room_for_any_more_are_found_if_they_have_a_report() -> None:
     before = a_ledger("r-rr")
     after = {"runs": before["runs"][3:]}
-    assert [run["uid"] for run in keeping.fallen(before, after)] == ["0", "2"]
+    assert [run["uid"] for run in report_retention.fallen(before, after)] == ["0", "2"]
 
 
 def test_a_ledger_that_was_written_by_an_older_operator_lists_no_report() -> None:
-    assert keeping.find({}, "0") is None
-    assert keeping.find(a_ledger("-"), "0") is None
-    assert keeping.surplus({}, 0) == []
+    assert report_retention.find({}, "0") is None
+    assert report_retention.find(a_ledger("-"), "0") is None
+    assert report_retention.surplus({}, 0) == []

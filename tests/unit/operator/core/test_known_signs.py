@@ -5,12 +5,11 @@ import time
 import pytest
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import signs
-from disttest_operator.core.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS, NODE_UNHEALTHY
-from disttest_operator.core.evidence import Match
-from disttest_operator.core.matching import first_match
-from disttest_operator.core.signs import Member, Signs
-from disttest_operator.core.views import Condition
+from disttest_operator.core.hardware import signs
+from disttest_operator.core.hardware.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS, NODE_UNHEALTHY
+from disttest_operator.core.hardware.signs import Member, Signs, first_match
+from disttest_operator.core.observed.evidence import Match
+from disttest_operator.core.observed.objects import Condition
 
 GANG = (Member(index=0, pod="t-0", node="node-a"), Member(index=1, pod="t-1", node="node-b"))
 

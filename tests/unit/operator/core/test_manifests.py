@@ -7,13 +7,20 @@ from typing import Any
 
 import pytest
 
-from disttest_contract import environment
-from disttest_contract.environment import AgentEnvironment
-from disttest_contract.plan import RunPlan
-from disttest_operator.core import manifests, naming, template_rules
-from disttest_operator.core.model import Defaults, DistTest, Manifest
-from disttest_operator.core.parse import parse
-from disttest_operator.core.run_plan import run_plan
+from disttest_contract.gang import environment
+from disttest_contract.gang.environment import AgentEnvironment
+from disttest_contract.gang.plan import RunPlan
+from disttest_operator.core.api import cross_field_rules, naming
+from disttest_operator.core.api.model import Defaults, DistTest, Manifest
+from disttest_operator.core.api.parse import parse
+from disttest_operator.core.workload.job import (
+    build_event,
+    build_job,
+    build_report_config_map,
+    build_series,
+    build_service,
+)
+from disttest_operator.core.workload.run_plan import run_plan
 from tests.data.good_manifest import GOOD, ON_ITS_NODE
 
 Matches = Callable[[Mapping[str, Any], str], None]
@@ -45,7 +52,7 @@ def env(job: Manifest) -> dict[str, str]:
     ("spec", "golden"), [(CPU, "job-cpu.yaml"), (GOOD["spec"], "job-full.yaml")], ids=["cpu", "full"]
 )
 def test_the_job(spec: Mapping[str, Any], golden: str, matches: Matches) -> None:
-    matches(manifests.build_job(a_test(spec), 1, "0123456789abcdef"), golden)
+    matches(build_job(a_test(spec), 1, "0123456789abcdef"), golden)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +68,13 @@ def test_the_job(spec: Mapping[str, Any], golden: str, matches: Matches) -> None
 def test_a_run_that_asks_for_no_gpu_sees_none_unless_its_author_says_so(
     spec: dict[str, Any], visible: str | None
 ) -> None:
-    assert env(manifests.build_job(a_test(CPU | spec), 1, "n")).get("CUDA_VISIBLE_DEVICES") == visible
+    assert env(build_job(a_test(CPU | spec), 1, "n")).get("CUDA_VISIBLE_DEVICES") == visible
 
 
 def test_the_job_of_a_gang_on_its_nodes(matches: Matches) -> None:
     """With what leaves PodSecurity restricted: the container that runs tests has it, the one that copies has not."""
     spec = CPU | {"image": "mine:1", "template": {"spec": ON_ITS_NODE}}
-    matches(manifests.build_job(a_test(spec), 1, "0123456789abcdef"), "job-on-its-node.yaml")
+    matches(build_job(a_test(spec), 1, "0123456789abcdef"), "job-on-its-node.yaml")
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def test_the_job_of_a_gang_on_its_nodes(matches: Matches) -> None:
     ids=repr,
 )
 def test_the_container_is_given_what_was_asked_for_and_no_more(asked: dict[str, Any], expected: dict[str, Any]) -> None:
-    job = manifests.build_job(a_test(CPU | {"template": {"spec": {"securityContext": asked}}}), 1, "n")
+    job = build_job(a_test(CPU | {"template": {"spec": {"securityContext": asked}}}), 1, "n")
     assert container(job)["securityContext"] == expected
 
 
@@ -97,36 +104,36 @@ def test_the_container_is_given_what_was_asked_for_and_no_more(asked: dict[str, 
 )
 def test_only_a_claim_that_is_written_to_gets_a_group(claim: dict[str, Any], is_written: bool) -> None:  # noqa: FBT001  # a column of the table
     pod = {"volumes": [{"name": "a", "persistentVolumeClaim": claim}]}
-    spec = manifests.build_job(a_test(CPU | {"template": {"spec": pod}}), 1, "n")["spec"]["template"]["spec"]
+    spec = build_job(a_test(CPU | {"template": {"spec": pod}}), 1, "n")["spec"]["template"]["spec"]
     assert ("fsGroup" in spec["securityContext"]) is is_written
 
 
 def test_the_names_and_places_that_templates_cannot_take_are_those_that_pods_have() -> None:
     everything = {**GOOD["spec"], "artifacts": {"persistentVolumeClaim": "dumps"}}
-    pod = manifests.build_job(a_test(everything), 1, "n")["spec"]["template"]["spec"]
+    pod = build_job(a_test(everything), 1, "n")["spec"]["template"]["spec"]
     names = {volume["name"] for volume in pod["volumes"]}
-    assert {name for name in names if not name.startswith("suite-")} == set(template_rules.TAKEN_VOLUMES)
+    assert {name for name in names if not name.startswith("suite-")} == set(cross_field_rules.TAKEN_VOLUMES)
     places = {mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
-    taken = template_rules.TAKEN_PATHS
+    taken = cross_field_rules.TAKEN_PATHS
     assert all(any(f"{place}/".startswith(f"{one}/") for one in taken) for place in places)
 
 
 def test_the_service(matches: Matches) -> None:
-    matches(manifests.build_service(a_test(CPU), 1), "service.yaml")
+    matches(build_service(a_test(CPU), 1), "service.yaml")
 
 
 def test_the_report_config_map(matches: Matches) -> None:
-    made = manifests.build_report_config_map(a_test(CPU), "run-report", b"\x1f\x8b packed", "ab" * 32)
+    made = build_report_config_map(a_test(CPU), "run-report", b"\x1f\x8b packed", "ab" * 32)
     matches(made, "report.yaml")
     assert base64.b64decode(made["binaryData"][naming.REPORT_KEY]) == b"\x1f\x8b packed"
 
 
 def test_the_series(matches: Matches) -> None:
-    matches(manifests.build_series("gpu-ci", "nightly-2x8"), "series.yaml")
+    matches(build_series("gpu-ci", "nightly-2x8"), "series.yaml")
 
 
 def test_the_event(matches: Matches) -> None:
-    event = manifests.build_event(
+    event = build_event(
         a_test(CPU), reason="Passed", note="all 54 cases passed", warning=False, now=NOW, instance="operator-0"
     )
     matches(event, "event.yaml")
@@ -134,9 +141,7 @@ def test_the_event(matches: Matches) -> None:
 
 def test_the_same_event_has_the_same_name_and_another_has_another() -> None:
     def name(note: str, name: str = "run") -> str:
-        made = manifests.build_event(
-            a_test(CPU, name=name), reason="R", note=note, warning=True, now=NOW, instance="i" * 200
-        )
+        made = build_event(a_test(CPU, name=name), reason="R", note=note, warning=True, now=NOW, instance="i" * 200)
         assert len(made["reportingInstance"]) <= 128
         assert len(made["note"].encode()) <= 1024
         return str(made["metadata"]["name"])
@@ -147,7 +152,7 @@ def test_the_same_event_has_the_same_name_and_another_has_another() -> None:
 
 def test_an_agent_can_read_what_its_pod_is_given() -> None:
     test = a_test(GOOD["spec"])
-    values = env(manifests.build_job(test, 3, "secret"))
+    values = env(build_job(test, 3, "secret"))
     downward = {
         environment.NODE_INDEX: "1",
         environment.NODE_NAME: "node-1",
@@ -165,25 +170,25 @@ def test_what_looks_like_a_reference_in_the_plan_is_left_alone_by_kubernetes() -
     """It would put values of other variables into the JSON, and make one dollar of two."""
     value = "$(HOME) $$(HOME) $$ ${HOME}"
     test = a_test({"suites": [{"name": "collectives", "env": [{"name": "A", "value": value}]}]})
-    plan = env(manifests.build_job(test, 1, "n"))[environment.PLAN]
+    plan = env(build_job(test, 1, "n"))[environment.PLAN]
     assert "$" not in plan
     assert RunPlan.from_json(plan).suites[0].env == (("A", value),)
 
 
 def test_the_claim_is_mounted_where_the_plan_says_and_its_group_may_write() -> None:
-    spec = manifests.build_job(a_test(CPU | {"artifacts": {"persistentVolumeClaim": "dumps"}}), 1, "n")
+    spec = build_job(a_test(CPU | {"artifacts": {"persistentVolumeClaim": "dumps"}}), 1, "n")
     pod = spec["spec"]["template"]["spec"]
     mounts = {mount["name"]: mount for mount in container(spec)["volumeMounts"]}
     assert mounts["artifacts"] == {"name": "artifacts", "mountPath": "/artifacts"}
     assert {"name": "artifacts", "persistentVolumeClaim": {"claimName": "dumps"}} in pod["volumes"]
     assert RunPlan.from_json(env(spec)[environment.PLAN]).artifacts == "/artifacts"
     assert pod["securityContext"]["fsGroup"] > 0
-    without = manifests.build_job(a_test(CPU), 1, "n")["spec"]["template"]["spec"]
+    without = build_job(a_test(CPU), 1, "n")["spec"]["template"]["spec"]
     assert "fsGroup" not in without["securityContext"]
 
 
 def test_a_pod_has_shared_memory_and_no_right_to_trace_processes() -> None:
-    job = manifests.build_job(a_test(GOOD["spec"]), 1, "n")
+    job = build_job(a_test(GOOD["spec"]), 1, "n")
     volumes = {volume["name"]: volume for volume in job["spec"]["template"]["spec"]["volumes"]}
     mounts = {mount["mountPath"]: mount["name"] for mount in container(job)["volumeMounts"]}
     assert volumes[mounts["/dev/shm"]]["emptyDir"] == {"medium": "Memory"}  # noqa: S108  # a path inside the container
@@ -191,7 +196,7 @@ def test_a_pod_has_shared_memory_and_no_right_to_trace_processes() -> None:
 
 
 def test_the_users_environment_wins_over_defaults_and_nothing_is_set_twice() -> None:
-    job = manifests.build_job(a_test(GOOD["spec"]), 1, "n")
+    job = build_job(a_test(GOOD["spec"]), 1, "n")
     assert env(job)["NCCL_DEBUG"] == "INFO"
     names = [entry["name"] for entry in container(job)["env"]]
     assert len(names) == len(set(names))
@@ -200,27 +205,27 @@ def test_the_users_environment_wins_over_defaults_and_nothing_is_set_twice() -> 
 def test_torchs_watchdog_waits_longer_than_a_case() -> None:
     def heartbeat(case_seconds: int) -> int:
         spec = {"suites": [{"name": "collectives"}], "timeouts": {"caseSeconds": case_seconds}}
-        return int(env(manifests.build_job(a_test(spec), 1, "n"))["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"])
+        return int(env(build_job(a_test(spec), 1, "n"))["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"])
 
     assert heartbeat(5) == 480
     assert heartbeat(7000) > 7000
 
 
 def test_runs_without_gpus_have_no_nccl_settings_and_ask_for_nothing() -> None:
-    job = manifests.build_job(a_test(CPU), 1, "n")
+    job = build_job(a_test(CPU), 1, "n")
     assert not [name for name in env(job) if "NCCL" in name]
     assert "resources" not in container(job)
 
 
 def test_gpus_stand_in_limits_and_requests_beside_the_users_resources() -> None:
-    resources = container(manifests.build_job(a_test(GOOD["spec"]), 1, "n"))["resources"]
+    resources = container(build_job(a_test(GOOD["spec"]), 1, "n"))["resources"]
     assert resources["limits"] == {"memory": "512Gi", "nvidia.com/gpu": "8"}
     assert resources["requests"] == {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8"}
 
 
 def test_only_an_image_of_ones_own_gets_the_runner_and_a_user() -> None:
     for image, is_own in (({}, False), ({"image": RUNNER}, False), ({"image": "mine:1"}, True)):
-        job = manifests.build_job(a_test({**CPU, **image}), 1, "n")
+        job = build_job(a_test({**CPU, **image}), 1, "n")
         pod = job["spec"]["template"]["spec"]
         assert ("initContainers" in pod, "runAsUser" in pod["securityContext"]) == (is_own, is_own)
         assert any(volume["name"] == "runner" for volume in pod["volumes"]) is is_own
@@ -229,9 +234,7 @@ def test_only_an_image_of_ones_own_gets_the_runner_and_a_user() -> None:
 
 def test_nothing_is_mounted_inside_the_runners_volume() -> None:
     """It is read-only in the test's container, so that no place for another volume could be made in it."""
-    mounts = [
-        mount["mountPath"] for mount in container(manifests.build_job(a_test(GOOD["spec"]), 1, "n"))["volumeMounts"]
-    ]
+    mounts = [mount["mountPath"] for mount in container(build_job(a_test(GOOD["spec"]), 1, "n"))["volumeMounts"]]
     assert naming.RUNNER_DIRECTORY in mounts
     assert not [path for path in mounts if path.startswith(f"{naming.RUNNER_DIRECTORY}/")]
 
@@ -239,14 +242,14 @@ def test_nothing_is_mounted_inside_the_runners_volume() -> None:
 def test_devices_are_asked_for_by_the_test_only() -> None:
     resources = {"limits": {"memory": "8Gi", "rdma/hca": 1}, "requests": {"rdma/hca": 1}}
     spec = CPU | {"image": "mine:1", "template": {"spec": {"resources": resources}}}
-    job = manifests.build_job(a_test(spec), 1, "n")
+    job = build_job(a_test(spec), 1, "n")
     assert only_init_container(spec)["resources"] == {"limits": {"memory": "8Gi"}}
     assert container(job)["resources"]["limits"] == {"memory": "8Gi", "rdma/hca": "1"}
     assert "resources" not in only_init_container({"gpusPerNode": 8, "backend": "nccl"})
 
 
 def only_init_container(change: Mapping[str, Any]) -> Manifest:
-    template = manifests.build_job(a_test({**CPU, "image": "mine:1", **change}), 1, "n")["spec"]["template"]
+    template = build_job(a_test({**CPU, "image": "mine:1", **change}), 1, "n")["spec"]["template"]
     [found] = template["spec"]["initContainers"]
     init_container: Manifest = found
     return init_container
@@ -254,7 +257,7 @@ def only_init_container(change: Mapping[str, Any]) -> Manifest:
 
 def test_a_users_toleration_of_a_lost_node_replaces_ours() -> None:
     own = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
-    job = manifests.build_job(a_test(CPU | {"template": {"spec": {"tolerations": [own]}}}), 1, "n")
+    job = build_job(a_test(CPU | {"template": {"spec": {"tolerations": [own]}}}), 1, "n")
     tolerations = job["spec"]["template"]["spec"]["tolerations"]
     assert [(entry["key"], entry["tolerationSeconds"]) for entry in tolerations] == [
         ("node.kubernetes.io/not-ready", 5),
@@ -268,7 +271,7 @@ def test_a_users_toleration_of_a_lost_node_replaces_ours() -> None:
     ids=repr,
 )
 def test_spread_forbids_two_pods_of_the_attempt_on_one_node(change: dict[str, Any], is_spread: bool) -> None:  # noqa: FBT001  # a column of the table
-    template = manifests.build_job(a_test(CPU | change), 2, "n")["spec"]["template"]
+    template = build_job(a_test(CPU | change), 2, "n")["spec"]["template"]
     assert ("affinity" in template["spec"]) == is_spread
     if is_spread:
         [term] = template["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -279,14 +282,14 @@ def test_spread_forbids_two_pods_of_the_attempt_on_one_node(change: dict[str, An
 
 def test_the_service_selects_the_pods_of_its_attempt_only() -> None:
     test = a_test(CPU)
-    selector = manifests.build_service(test, 1)["spec"]["selector"]
-    first, second = (manifests.build_job(test, n, "n")["spec"]["template"]["metadata"]["labels"] for n in (1, 2))
+    selector = build_service(test, 1)["spec"]["selector"]
+    first, second = (build_job(test, n, "n")["spec"]["template"]["metadata"]["labels"] for n in (1, 2))
     assert selector.items() <= first.items()
     assert not selector.items() <= second.items()
 
 
 def test_only_a_run_with_a_queue_is_created_suspended() -> None:
-    queued, plain = (manifests.build_job(a_test(CPU | extra), 1, "n") for extra in ({"queueName": "q"}, {}))
+    queued, plain = (build_job(a_test(CPU | extra), 1, "n") for extra in ({"queueName": "q"}, {}))
     assert queued["spec"]["suspend"] is True
     assert queued["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
     assert "kueue.x-k8s.io/queue-name" not in queued["spec"]["template"]["metadata"]["labels"]

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.report import CaseResult
-from disttest_operator.core import matching, signs
-from disttest_operator.core.evidence import Match
-from disttest_operator.core.matching import LINES_OF_A_RULE, find, first_match
-from disttest_operator.core.signs import Line, Member, Signs
-from disttest_operator.core.user_rules import UserRule, build
-from disttest_operator.core.views import Condition, NodeView
+from disttest_contract.results.report import CaseResult
+from disttest_operator.core.hardware import signs
+from disttest_operator.core.hardware.signs import LINES_OF_A_RULE, Line, Member, Signs, find_match, first_match
+from disttest_operator.core.hardware.user_rules import UserRule, build
+from disttest_operator.core.observed.evidence import Match
+from disttest_operator.core.observed.objects import Condition, NodeView
 from tests.support.runs import a_pod, a_report_of
 
 RANKS_PER_NODE = 2
@@ -69,20 +68,20 @@ LINES = [
 def test_a_line_is_tied_to_the_node_of_its_rank_and_else_to_none(
     text: str, words: str, blamed: tuple[str, ...]
 ) -> None:
-    match = find(a_line_rule(blame=True, message="broken"), said("fine", text))
+    match = find_match(a_line_rule(blame=True, message="broken"), said("fine", text))
     assert match is not None
     assert match.message == f"broken: {words}"
     assert match.nodes == blamed
 
 
 def test_a_rule_without_blame_blames_nobody() -> None:
-    match = find(a_line_rule(), said("[rank 1] fell off"))
+    match = find_match(a_line_rule(), said("[rank 1] fell off"))
     assert match is not None
     assert (match.nodes, match.pods) == ((), ())
 
 
 def test_everybody_who_said_it_is_blamed_once() -> None:
-    match = find(a_line_rule(blame=True), said("[rank 3] fell off", "[rank 0] fell off", "[rank 2] fell off"))
+    match = find_match(a_line_rule(blame=True), said("[rank 3] fell off", "[rank 0] fell off", "[rank 2] fell off"))
     assert match is not None
     assert (match.nodes, match.pods) == (("node-b", "node-a"), ("t-1", "t-0"))
     assert match.message == (
@@ -101,12 +100,12 @@ def test_everybody_who_said_it_is_blamed_once() -> None:
     ids=["another text", "far behind", "over two lines", "the report"],
 )
 def test_a_line_is_no_sign(texts: list[str]) -> None:
-    assert find(a_line_rule(), said(*texts)) is None
+    assert find_match(a_line_rule(), said(*texts)) is None
 
 
 def test_what_a_rule_says_is_passed_on() -> None:
     rule = a_line_rule(verdict="TestsFailed", reason="CasesFailed", retry=True)
-    assert find(rule, said("fell off")) == Match(
+    assert find_match(rule, said("fell off")) == Match(
         verdict=Verdict.TESTS_FAILED,
         reason=Reason.CASES_FAILED,
         message="a rule of the operator's configuration matches: the leader's log says 'fell off'",
@@ -115,7 +114,7 @@ def test_what_a_rule_says_is_passed_on() -> None:
 
 
 def test_a_long_line_is_told_in_part() -> None:
-    match = find(a_line_rule(), said("fell off" + "é" * 4000))
+    match = find_match(a_line_rule(), said("fell off" + "é" * 4000))
     assert match is not None
     assert len(match.message.encode()) < 500
 
@@ -140,30 +139,30 @@ def test_a_condition_must_have_the_status_and_if_named_the_reason(
     found: Condition,
     matches: bool,  # noqa: FBT001  # a column of the table
 ) -> None:
-    match = find(a_node_rule(**wanted), on_nodes(GpuSick=found))
+    match = find_match(a_node_rule(**wanted), on_nodes(GpuSick=found))
     assert (match is not None) is matches
     if match:
         assert (match.nodes, match.pods) == (("node-b",), ("t-1",))
 
 
 def test_a_condition_is_told_with_its_reason_and_message() -> None:
-    match = find(a_node_rule(), on_nodes(GpuSick=condition("True", "Xid79", "GPU 3 is lost")))
+    match = find_match(a_node_rule(), on_nodes(GpuSick=condition("True", "Xid79", "GPU 3 is lost")))
     assert match is not None
     assert match.message.endswith("matches: node node-b has GpuSick=True (Xid79: GPU 3 is lost)")
 
 
 def test_nodes_that_are_not_the_gangs_and_nodes_that_nobody_may_see_are_no_sign() -> None:
-    assert find(a_node_rule(), on_nodes()) is None
-    assert find(a_node_rule(), Signs(gang=gang())) is None
+    assert find_match(a_node_rule(), on_nodes()) is None
+    assert find_match(a_node_rule(), Signs(gang=gang())) is None
 
 
 def test_a_condition_of_a_pod_is_looked_for_in_the_gangs_pods() -> None:
     rule = a_rule(podCondition={"type": "Ready", "status": "False", "reason": "Sick"}, blame=True)
-    match = find(rule, Signs(gang=gang(Ready=condition("False", "Sick"))))
+    match = find_match(rule, Signs(gang=gang(Ready=condition("False", "Sick"))))
     assert match is not None
     assert match.message.endswith("matches: pod t-1 on node node-b has Ready=False (Sick)")
     assert match.nodes == ("node-b",)
-    assert find(rule, on_nodes(Ready=condition("False", "Sick"))) is None
+    assert find_match(rule, on_nodes(Ready=condition("False", "Sick"))) is None
 
 
 def test_the_first_rule_that_matches_wins() -> None:
@@ -212,7 +211,7 @@ def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
     log = b"\n" * (4 << 20) + b"[rank 1] GPU fell off\n" * 1000 + b"[rank 1] a fire\n"
     rules = [a_line_rule(), a_line_rule(logPattern="a fire"), a_node_rule()]
     tracemalloc.start()
-    kept = list(matching.telling(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
+    kept = list(signs.matching_lines(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [line.text for line in kept] == ["[rank 1] GPU fell off"] * LINES_OF_A_RULE + ["[rank 1] a fire"]
@@ -222,18 +221,18 @@ def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
 def test_a_rule_that_found_enough_takes_no_line_from_another() -> None:
     log = b"[rank 1] GPU fell off\n" * LINES_OF_A_RULE + b"[rank 1] GPU fell off the bus\n"
     rules = [a_line_rule(), a_line_rule(logPattern="the bus", reason="NodeLost")]
-    kept = list(matching.telling(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
+    kept = list(signs.matching_lines(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
     assert kept[-1].text.endswith("the bus")
 
 
 def test_lines_are_searched_only_until_it_is_late() -> None:
     answers = iter([False, True])
     lines = signs.of_log(b"fell off\nfell off\n", 0, RANKS_PER_NODE)
-    assert len(list(matching.telling([a_line_rule()], lines, lambda: next(answers)))) == 1
+    assert len(list(signs.matching_lines([a_line_rule()], lines, lambda: next(answers)))) == 1
 
 
 @pytest.mark.parametrize("end", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"], ids=ascii)
 def test_a_rank_cannot_begin_a_line_of_another_rank(end: str) -> None:
-    match = find(a_line_rule(blame=True), said(f"[rank 1] all is well{end}[rank 3] GPU fell off"))
+    match = find_match(a_line_rule(blame=True), said(f"[rank 1] all is well{end}[rank 3] GPU fell off"))
     assert match is not None
     assert match.nodes == ("node-a",)

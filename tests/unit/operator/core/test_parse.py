@@ -8,22 +8,13 @@ from typing import Any
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Verdict
-from disttest_contract.plan import SuitePlan
-from disttest_contract.thresholds import Threshold
-from disttest_operator.core import run_plan
-from disttest_operator.core.model import (
-    Artifacts,
-    Backend,
-    Defaults,
-    DistTest,
-    Placement,
-    Retries,
-    Suite,
-    Timeouts,
-)
-from disttest_operator.core.parse import InvalidSpecError, parse
-from disttest_operator.core.template import SecurityContext, Template
+from disttest_contract.results.thresholds import Threshold
+from disttest_operator.core.api.model import Artifacts, Backend, Defaults, DistTest, Placement, Retries, Suite, Timeouts
+from disttest_operator.core.api.parse import InvalidSpecError, parse
+from disttest_operator.core.api.template import SecurityContext, Template
+from disttest_operator.core.workload import run_plan
 from tests.data.good_manifest import GOOD, ON_ITS_NODE, REMOVE, changed
 from tests.data.right_manifests import RIGHT, Right
 from tests.data.wrong import Wrong

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from disttest_cli import manifests, quarantine
-from disttest_contract.suites import BUILTIN
-from disttest_operator.core import allowances
-from disttest_operator.core.model import Backend, Defaults, DistTest
-from disttest_operator.core.parse import parse
-from disttest_operator.core.run_plan import unknown_suites
+from disttest_cli.input import manifests
+from disttest_contract.gang.suites import BUILTIN
+from disttest_operator.core.api import allowances
+from disttest_operator.core.api.model import Backend, Defaults, DistTest
+from disttest_operator.core.api.parse import parse
+from disttest_operator.core.workload.run_plan import unknown_suites
 from disttest_runner.suites.collectives.arguments import Arguments
 
 MANIFESTS = Path(__file__).parents[4] / "manifests"
@@ -55,7 +55,7 @@ def test_the_demo_runs_every_suite_of_our_own() -> None:
 def test_the_list_of_known_failures_can_be_read() -> None:
     documents = manifests.read(str(MANIFESTS / "samples/quarantine.yaml"))
     [test] = documents.tests
-    lists = quarantine.find(test, documents.config_maps, {})
+    lists = manifests.find_quarantine(test, documents.config_maps, {})
     assert lists == {"collectives": ("*::test_all_to_all_of_uneven_parts",)}
 
 

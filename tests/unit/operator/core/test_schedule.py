@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import cron, schedule
-from disttest_operator.core.cron_jobs import CronJobView
-from disttest_operator.core.schedule import Expectation, Timetable
+from disttest_operator.core.schedule import cron, expected_runs
+from disttest_operator.core.schedule.expected_runs import CronJobView, Expectation, Timetable
 
 DAY = timedelta(days=1)
 
@@ -39,7 +38,7 @@ def expected(*cron_jobs: CronJobView, now: datetime = NOON) -> Expectation:
 
 
 def test_without_cronjobs_nothing_is_expected() -> None:
-    assert Timetable().outlook([], NOON) == schedule.Outlook()
+    assert Timetable().outlook([], NOON) == expected_runs.Outlook()
 
 
 def test_a_series_tells_its_times() -> None:
@@ -130,10 +129,10 @@ def test_of_two_cronjobs_one_that_is_not_understood_is_told_and_the_other_is_exp
 
 
 def test_more_series_than_the_bound_are_cut_in_the_order_of_their_names() -> None:
-    cron_jobs = [a_cron_job(series=f"s{number:03}") for number in range(schedule.SERIES + 7)]
+    cron_jobs = [a_cron_job(series=f"s{number:03}") for number in range(expected_runs.SERIES + 7)]
     outlook = Timetable().outlook([*reversed(cron_jobs), a_cron_job("twin", series="s000")], NOON)
     assert outlook.cut == 7
-    assert [one.series for one in outlook.expected] == [f"s{number:03}" for number in range(schedule.SERIES)]
+    assert [one.series for one in outlook.expected] == [f"s{number:03}" for number in range(expected_runs.SERIES)]
 
 
 def test_series_of_the_same_name_in_two_namespaces_are_two() -> None:

@@ -8,12 +8,13 @@ import pytest
 import yaml
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core import user_rules
-from disttest_operator.core.patterns import Pattern, PatternError
-from disttest_operator.core.user_rules import (
+from disttest_operator.core.hardware import user_rules
+from disttest_operator.core.hardware.user_rules import (
     InvalidRulesError,
     LogPattern,
     NodeCondition,
+    Pattern,
+    PatternError,
     PodCondition,
     Status,
     UserRule,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core import bodies
+from disttest_operator.core.observed import decoding
 
 
 def node(**status: Any) -> dict[str, Any]:
@@ -23,12 +23,12 @@ def condition(status: str) -> dict[str, Any]:
     ("status", "is_true", "is_known"), [("True", True, True), ("False", False, True), ("Unknown", False, False)]
 )
 def test_conditions_of_a_node_are_kept_unknown_ones_too(status: str, is_true: bool, is_known: bool) -> None:  # noqa: FBT001  # a table
-    [(name, ready)] = bodies.node(node(conditions=[condition(status)])).conditions.items()
+    [(name, ready)] = decoding.node(node(conditions=[condition(status)])).conditions.items()
     assert (name, ready.is_true, ready.is_known, ready.reason) == ("Ready", is_true, is_known, "NodeStatusUnknown")
     assert ready.since is not None
 
 
 def test_a_node_is_schedulable_until_somebody_cordons_it() -> None:
-    assert bodies.node(node()).is_schedulable
-    assert bodies.node({"metadata": {"name": "n"}}).is_schedulable
-    assert not bodies.node(node() | {"spec": {"unschedulable": True}}).is_schedulable
+    assert decoding.node(node()).is_schedulable
+    assert decoding.node({"metadata": {"name": "n"}}).is_schedulable
+    assert not decoding.node(node() | {"spec": {"unschedulable": True}}).is_schedulable

@@ -1,1 +1,0 @@
-"""Is a cluster ready for DistTests: one module for each kind of thing that can be missing."""

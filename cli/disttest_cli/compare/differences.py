@@ -1,0 +1,237 @@
+"""The comparison of two reports: what is told of them, and what would mislead."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from disttest_cli.compare import speed
+from disttest_cli.compare.model import (
+    ABSENT,
+    GOOD,
+    UNKNOWN,
+    CaseChange,
+    CaseKey,
+    Comparison,
+    Difference,
+    Kind,
+    Paces,
+    Side,
+    word,
+)
+from disttest_contract.outcomes import WORST_FIRST, Outcome
+from disttest_contract.results.case_result import CaseResult
+from disttest_contract.results.preflight import UNLIMITED, NodeFacts
+from disttest_contract.results.report import Report
+from disttest_contract.text.formatting import show_bytes
+
+IDLE = frozenset({Outcome.SKIPPED, Outcome.NOT_RUN})
+
+
+def side(report: Report) -> Side:
+    """An id that comes twice is as bad as its worse half."""
+    found: dict[CaseKey, CaseResult] = {}
+    for suite in report.suites:
+        for case in suite.cases:
+            known = found.setdefault((suite.name, case.id), case)
+            if _badness(case) < _badness(known):
+                found[suite.name, case.id] = case
+    return Side(report=report, cases=found)
+
+
+def case_changes(a: Side, b: Side) -> tuple[dict[Kind, tuple[CaseChange, ...]], int]:
+    """In the order of B, then of A; and how many cannot be told, for one report may have lost them."""
+    found: dict[Kind, list[CaseChange]] = {kind: [] for kind in Kind}
+    unknown = 0
+    for key in _keys(a.cases, b.cases):
+        before, after = a.cases.get(key), b.cases.get(key)
+        kind = _kind(before, after)
+        if (kind is Kind.ONLY_IN_A and b.is_cut) or (kind is Kind.ONLY_IN_B and a.is_cut):
+            unknown += 1
+        elif kind:
+            if kind is Kind.ONLY_IN_A and b.is_broken_off and before and before.outcome not in IDLE:
+                kind = Kind.NO_LONGER_RUN
+            found[kind].append(_change(key, before, after, nothing=UNKNOWN if a.is_cut else ABSENT))
+    return {kind: tuple(those) for kind, those in found.items()}, unknown
+
+
+def _keys(a: Mapping[CaseKey, CaseResult], b: Mapping[CaseKey, CaseResult]) -> list[CaseKey]:
+    return [*b, *(key for key in a if key not in b)]
+
+
+def _kind(before: CaseResult | None, after: CaseResult | None) -> Kind | None:
+    """First match wins."""
+    if after is None:
+        return Kind.ONLY_IN_A
+    was_red, was_idle = bool(before and before.is_red), bool(before and before.outcome in IDLE)
+    rules = (
+        (after.is_red and was_red, Kind.STILL_FAILING),
+        (after.is_red, Kind.NEWLY_FAILING),
+        (before is None, Kind.ONLY_IN_B),
+        (after.is_excused, None if before and before.is_excused else Kind.IN_QUARANTINE),
+        (after.is_flaky, None if before and before.is_flaky else Kind.NEWLY_FLAKY),
+        (after.outcome in IDLE and was_idle, None),
+        (after.outcome is Outcome.NOT_RUN, Kind.NO_LONGER_RUN),
+        (after.outcome is Outcome.SKIPPED, Kind.NEWLY_SKIPPED),
+        (bool(before and before.is_flaky), Kind.NO_LONGER_FLAKY),
+        (was_idle, Kind.NOW_RUN),
+        (before is not None and before.outcome not in GOOD, Kind.NEWLY_PASSING),
+    )
+    return next((kind for matches, kind in rules if matches), None)
+
+
+def _change(key: CaseKey, before: CaseResult | None, after: CaseResult | None, *, nothing: str) -> CaseChange:
+    """What a flaky case said is what it said before it passed."""
+    told = _told(after) if after and word(after) not in {one.value for one in GOOD} else _told(before)
+    return CaseChange(
+        suite=key[0],
+        case=key[1],
+        before=word(before) if before else nothing,
+        after=word(after) if after else ABSENT,
+        message=told[0],
+        ranks=told[1],
+        nodes=told[2],
+    )
+
+
+def _told(case: CaseResult | None) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    if case is None:
+        return "", (), ()
+    if case.is_flaky:
+        first = case.earlier[0]
+        return first.message, first.ranks, first.nodes
+    return case.message, case.ranks, case.nodes
+
+
+def _badness(case: CaseResult) -> tuple[int, int]:
+    """The smaller, the worse."""
+    return WORST_FIRST.index(case.outcome), 0 if case.is_red or case.is_flaky else 1
+
+
+GIB = 1 << 30
+NONE = "none"
+
+
+def environment_differences(a: Report, b: Report) -> tuple[Difference, ...]:
+    """What is not known of one of them is no difference."""
+    found = [
+        *_gang(a, b),
+        *_versions(a, b),
+        *(_of_nodes(what, show, a, b) for what, show in FACTS),
+    ]
+    return tuple(one for one in found if one.before != one.after and one.before and one.after)
+
+
+def _gang(a: Report, b: Report) -> Iterator[Difference]:
+    yield Difference(what="backend", before=a.backend, after=b.backend)
+    yield Difference(what="nodes", before=str(a.nodes), after=str(b.nodes))
+    yield Difference(what="ranks per node", before=str(a.ranks_per_node), after=str(b.ranks_per_node))
+    names, others = set(a.node_names), set(b.node_names)
+    if names and others and (names != others):
+        yield Difference(what="node names", before=_names(names - others) or NONE, after=_names(others - names) or NONE)
+
+
+def _names(names: Iterable[str]) -> str:
+    """Only those that the other run did not have."""
+    return ", ".join(sorted(names))
+
+
+def _versions(a: Report, b: Report) -> Iterator[Difference]:
+    if a.versions and b.versions:
+        for what in sorted(a.versions.keys() | b.versions.keys()):
+            yield Difference(what=what, before=a.versions.get(what, NONE), after=b.versions.get(what, NONE))
+
+
+def _of_nodes(what: str, show: Callable[[NodeFacts], str], a: Report, b: Report) -> Difference:
+    return Difference(what=what, before=_counted(map(show, a.preflight)), after=_counted(map(show, b.preflight)))
+
+
+def _counted(values: Iterable[str]) -> str:
+    """One that all nodes share, else each with the number of its nodes."""
+    counted = Counter(value for value in values if value)
+    if len(counted) <= 1:
+        return next(iter(counted), "")
+    return ", ".join(f"{value} ({count} node{'s' if count > 1 else ''})" for value, count in sorted(counted.items()))
+
+
+def _gpus(facts: NodeFacts) -> str:
+    return " + ".join(f"{count} x {product}" for product, count in sorted(Counter(facts.gpus).items()))
+
+
+def _memory(facts: NodeFacts) -> str:
+    """What a kernel keeps for itself differs by a little from start to start."""
+    return f"{round(facts.memory_bytes / GIB)} GiB" if facts.memory_bytes > 0 else ""
+
+
+def _limit(count: int) -> str:
+    return "unlimited" if count == UNLIMITED else show_bytes(count) if count > 0 else ""
+
+
+FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
+    ("GPUs of a node", _gpus),
+    ("driver", lambda facts: facts.driver),
+    ("CUDA of the driver", lambda facts: facts.cuda_driver),
+    ("kernel", lambda facts: facts.kernel),
+    ("CPUs of a node", lambda facts: str(facts.cpus) if facts.cpus > 0 else ""),
+    ("memory of a node", _memory),
+    ("shared memory", lambda facts: _limit(facts.shm_bytes)),
+    ("locked memory", lambda facts: _limit(facts.memlock_bytes)),
+)
+
+
+FIRST_YEAR, LAST_YEAR = 1, 253402300799  # seconds that a date can have
+
+
+def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Comparison:
+    """A came first. `earlier` are further reports of the series from which it is known how much its numbers vary."""
+    before, after = side(a), side(b)
+    changes, unknown = case_changes(before, after)
+    is_alike = _world(a) == _world(b)
+    known = [report for report in earlier if _world(report) == _world(b) and report.uid not in (a.uid, b.uid)]
+    return Comparison(
+        a=a,
+        b=b,
+        changes=changes,
+        common=len(before.cases.keys() & after.cases.keys()),
+        unknown=unknown,
+        warnings=tuple(_warnings(before, after)),
+        environment=environment_differences(a, b),
+        paces=speed.compare(a, b, known) if is_alike else Paces(),
+        speeds=speed.compare_bandwidths(a, b, known) if is_alike else (),
+        earlier=len(known),
+    )
+
+
+def _world(report: Report) -> tuple[str, int, int]:
+    return report.backend, report.nodes, report.ranks_per_node
+
+
+def _warnings(before: Side, after: Side) -> Iterator[str]:
+    a, b = before.report, after.report
+    if (a.uid, a.attempt, a.started) == (b.uid, b.attempt, b.started):
+        yield "A and B are the same report."
+    elif a.started > b.started:
+        yield "A began after B: what is called new here is what was before."
+    if _world(a) != _world(b):
+        yield f"A ran on {_shown(a)}, B on {_shown(b)}: neither durations nor bandwidths are compared."
+    for name, side in (("A", before), ("B", after)):
+        report = side.report
+        if side.is_cut:
+            yield f"Of the report {name} something was left out ({report.trimmed}): what it lacks may have been there."
+        if side.is_broken_off:
+            yield f"{name} was {report.verdict} ({report.reason}): of cases that it did not reach it says nothing."
+        if not side.cases:
+            yield f"The report {name} has no cases."
+    lost = speed.gone_bandwidths(a, b) if _world(a) == _world(b) and not after.is_cut else 0
+    if lost:
+        yield f"B lacks {lost} of the bandwidths that A measured."
+
+
+def _shown(report: Report) -> str:
+    return f"{report.nodes} nodes x {report.ranks_per_node} ranks over {report.backend}"
+
+
+def show_time(seconds: float) -> str:
+    """By the leader's clock; a report may claim anything."""
+    if not FIRST_YEAR <= seconds <= LAST_YEAR:
+        return "at an unknown time"
+    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M")

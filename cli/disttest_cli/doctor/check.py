@@ -1,0 +1,101 @@
+"""What a check comes to, and how it is shown."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from disttest_cli.kube.client import Cluster
+from disttest_cli.views import terminal
+from disttest_cli.views.terminal import Line
+from disttest_contract.text import escaping
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARNING = "warning"  # it works, but not all of it
+    PROBLEM = "problem"
+    UNKNOWN = "not checked"
+
+
+STYLES = {
+    State.OK: terminal.GOOD,
+    State.WARNING: terminal.WARNING,
+    State.PROBLEM: terminal.BROKEN,
+    State.UNKNOWN: terminal.QUIET,
+}
+STATE_WIDTH = max(map(len, State)) + 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`advice` says what to do where it is not ok."""
+
+    name: str
+    state: State
+    words: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What is looked at, and for which namespace."""
+
+    server: Cluster
+    namespace: str
+    operator_namespace: str
+    gpu_resource: str
+
+
+def ok(name: str, words: str) -> list[Check]:
+    return [Check(name=name, state=State.OK, words=words)]
+
+
+def warning(name: str, words: str, advice: str) -> list[Check]:
+    return [Check(name=name, state=State.WARNING, words=words, advice=advice)]
+
+
+def problem(name: str, words: str, advice: str) -> list[Check]:
+    return [Check(name=name, state=State.PROBLEM, words=words, advice=advice)]
+
+
+def unknown(name: str, words: str) -> list[Check]:
+    return [Check(name=name, state=State.UNKNOWN, words=words)]
+
+
+def lines(checks: Sequence[Check]) -> list[Line]:
+    width = max((len(check.name) for check in checks), default=0) + 2
+    shown = []
+    for check in checks:
+        head = (check.state.value.ljust(STATE_WIDTH), STYLES[check.state])
+        shown.append(terminal.line(head, check.name.ljust(width), escaping.line(check.words)))
+        if check.advice:
+            shown.append(terminal.line(" " * (STATE_WIDTH + width), f"To do: {escaping.line(check.advice)}"))
+    return [*shown, terminal.empty(), terminal.line(_summary(checks))]
+
+
+def document(checks: Sequence[Check]) -> dict[str, Any]:
+    return {
+        "checks": [
+            {
+                "name": one.name,
+                "state": one.state.value,
+                "message": one.words,
+                **({"advice": one.advice} if one.advice else {}),
+            }
+            for one in checks
+        ],
+        "problems": count(checks, State.PROBLEM),
+    }
+
+
+def count(checks: Iterable[Check], state: State) -> int:
+    return sum(check.state is state for check in checks)
+
+
+def _summary(checks: Sequence[Check]) -> str:
+    problems, warnings, unknowns = (count(checks, one) for one in (State.PROBLEM, State.WARNING, State.UNKNOWN))
+    parts = [f"{problems or 'no'} {'problem' if problems == 1 else 'problems'}"]
+    parts += [f"{warnings} {'warning' if warnings == 1 else 'warnings'}"] if warnings else []
+    parts += [f"{unknowns} not checked"] if unknowns else []
+    return ", ".join(parts)

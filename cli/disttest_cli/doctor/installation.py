@@ -1,0 +1,219 @@
+"""The API server, the kinds of DistTests, and what the user may do with them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from disttest_cli.doctor.check import Check, Place, ok, problem, unknown, warning
+from disttest_cli.kube import fields, resources
+from disttest_cli.kube.client import Body, MissingError
+from disttest_cli.kube.connect import INSTALL
+from disttest_cli.kube.fields import mapping, rows, text
+from disttest_contract.text import formatting
+from disttest_operator.config.flags import FLAGS
+from disttest_operator.core.api import schema, spec_schema
+from disttest_operator.core.api.model import API_VERSION, GROUP
+
+API_SERVER, KINDS, RIGHTS = "API server", "DistTests", "Rights"
+PLURALS = ("disttests", "disttestseries")
+CRDS = "kubectl apply --server-side -k manifests/crd"
+SHOWN = 8
+
+# (verb, group, resource, subresource): what does not work without it; the first ones are what nothing works without.
+WANTED: Mapping[tuple[str, str, str, str], str] = {
+    ("get", GROUP, "disttests", ""): "",
+    ("list", GROUP, "disttests", ""): "",
+    ("watch", GROUP, "disttests", ""): "apply --wait",
+    ("create", GROUP, "disttests", ""): "apply",
+    ("list", GROUP, "disttestseries", ""): "history",
+    ("get", "", "configmaps", ""): "report, compare",
+    ("list", "", "pods", ""): "logs",
+    ("get", "", "pods", "log"): "logs",
+    ("list", "", "events", ""): "the events of describe",
+}
+
+
+def api_server(place: Place) -> list[Check]:
+    version = text(place.server.ask("/version").get("gitVersion"))
+    return ok(API_SERVER, f"Kubernetes {version} at {place.server.server}")
+
+
+def kinds(place: Place) -> list[Check]:
+    try:
+        found = rows(place.server.ask(f"/apis/{API_VERSION}").get("resources"))
+    except MissingError:
+        return problem(KINDS, "are not installed there", INSTALL.partition(": ")[2])
+    names = {text(row.get("name")) for row in found}
+    if missing := [plural for plural in PLURALS if plural not in names]:
+        return problem(KINDS, f"the API server does not have {', '.join(missing)}", CRDS)
+    return judge_schema(place.server.ask(f"/openapi/v3/apis/{API_VERSION}"))
+
+
+def judge_schema(document: Body) -> list[Check]:
+    """Which fields both know, by the API server's own description: it may be read without a right to see CRDs."""
+    schemas = mapping(mapping(document.get("components")).get("schemas"))
+    kind = next((one for key, one in schemas.items() if key.endswith(".DistTest")), None)
+    properties = mapping(mapping(kind).get("properties"))
+    there = set(_published(mapping(properties.get("spec")), ""))
+    if not there:
+        return warning(
+            KINDS, f"installed ({API_VERSION}), but their fields are not published yet", "ask again in a minute"
+        )
+    known = set(_known(spec_schema.SPEC, ""))
+    if older := sorted(known - there):
+        words = f"the cluster's CRD is older than this command line: it does not know {_named(older)}"
+        return problem(KINDS, words, f"{CRDS} of this version")
+    if newer := sorted(there - known):
+        words = f"the cluster's CRD is newer than this command line, which does not know {_named(newer)}"
+        return warning(KINDS, words, "install the command line of the operator's version")
+    status = mapping(mapping(properties.get("status")).get("properties"))
+    if "progress" not in status:
+        words = "the cluster's CRD has no status.progress: nobody sees how far a run is"
+        return warning(KINDS, words, f"{CRDS} of this version")
+    return ok(KINDS, f"installed ({API_VERSION}), with all {len(known)} fields of spec that this command line knows")
+
+
+def rights(place: Place) -> list[Check]:
+    """Asked one by one: the list of all rules of a user may be incomplete."""
+    refused = [one for one in WANTED if not _may(place, *one)]
+    return judge_rights(refused, place.namespace)
+
+
+def judge_rights(refused: Sequence[tuple[str, str, str, str]], namespace: str) -> list[Check]:
+    if not refused:
+        return ok(RIGHTS, f"all that the commands need in namespace {namespace}")
+    words = ", ".join(f"{verb} {resource}{f'/{sub}' if sub else ''}" for verb, _, resource, sub in refused)
+    without = dict.fromkeys(WANTED[one] for one in refused)
+    role = "edit (with disttest-edit in it)" if any(one[0] == "create" for one in refused) else "view"
+    advice = f"ask an administrator for the ClusterRole {role} in namespace {namespace}"
+    if "" in without:
+        return problem(RIGHTS, f"may not {words} in namespace {namespace}", advice)
+    words = f"may not {words} in namespace {namespace}; does not work: {', '.join(without)}"
+    return warning(RIGHTS, words, f"if you need that, {advice}")
+
+
+def _may(place: Place, verb: str, group: str, resource: str, subresource: str) -> bool:
+    attributes = {
+        "namespace": place.namespace,
+        "verb": verb,
+        "group": group,
+        "resource": resource,
+        "subresource": subresource,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    answer = place.server.review(resources.ACCESS_REVIEWS, review)
+    return fields.status(answer).get("allowed") is True
+
+
+def _known(rule: schema.Rule, path: str) -> Iterator[str]:
+    """Paths of fields, of lists those of their elements."""
+    match rule:
+        case schema.Object(fields=fields):
+            for name, inner in fields.items():
+                yield f"{path}{name}"
+                yield from _known(inner, f"{path}{name}.")
+        case schema.ListOf(item=item):
+            yield from _known(item, path)
+        case _:
+            pass
+
+
+def _published(rule: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name, inner in mapping(rule.get("properties")).items():
+        yield f"{path}{name}"
+        yield from _published(mapping(inner), f"{path}{name}.")
+    if items := mapping(rule.get("items")):
+        yield from _published(items, path)
+
+
+def _named(fields: Sequence[str]) -> str:
+    more = f" and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""
+    return ", ".join(f"spec.{field}" for field in fields[:SHOWN]) + more
+
+
+OPERATOR, LEASE, IMAGE = "Operator", "Lease", "Runner image"
+NAME = "disttest-operator"
+FRESH_SECONDS = 60  # renewed every five; clocks of machines differ
+ELSEWHERE = "name its namespace with --operator-namespace if it is elsewhere"
+FLAG = {flag.name: flag for flag in FLAGS}
+
+
+def lease(place: Place) -> list[Check]:
+    body = place.server.get(resources.LEASES, place.operator_namespace, NAME)
+    return judge_lease(body, place.operator_namespace, datetime.now(UTC))
+
+
+def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]:
+    start = (
+        f"kubectl get pods -n {namespace}: is an operator there, and what does its log say? {ELSEWHERE.capitalize()}"
+    )
+    if body is None:
+        return problem(LEASE, f"no operator has ever acted: there is no Lease {NAME} in namespace {namespace}", start)
+    spec = fields.spec(body)
+    holder = fields.text(spec.get("holderIdentity"))
+    if not holder:
+        return problem(LEASE, "no operator acts: the last one has given the Lease back", start)
+    renewed = fields.moment(spec.get("renewTime"))
+    age = formatting.since(renewed, now) or "an unknown time"
+    if renewed is None or (now - renewed).total_seconds() > FRESH_SECONDS:
+        return problem(LEASE, f"no operator acts: {holder} has renewed the Lease last {age} ago", start)
+    return ok(LEASE, f"held by {holder}, renewed {age} ago")
+
+
+def deployment(place: Place) -> list[Check]:
+    body = place.server.get(resources.DEPLOYMENTS, place.operator_namespace, NAME)
+    if body is not None:
+        return judge_deployment(body, place.namespace)
+    held = place.server.get(resources.LEASES, place.operator_namespace, NAME)
+    words = f"no Deployment {NAME} in namespace {place.operator_namespace}"
+    if held and fields.spec(held).get("holderIdentity"):
+        return [*warning(OPERATOR, f"{words}; the one that holds the Lease runs outside of it", ELSEWHERE), *_image("")]
+    return problem(OPERATOR, words, f"kubectl apply -k manifests/base, or {ELSEWHERE}")
+
+
+def judge_deployment(body: Body, namespace: str) -> list[Check]:
+    spec, status = fields.spec(body), fields.status(body)
+    wanted, ready = fields.count(spec.get("replicas", 1)), fields.count(status.get("readyReplicas"))
+    containers = fields.rows(fields.spec(spec.get("template")).get("containers"))
+    image = ", ".join(fields.text(container.get("image")) for container in containers)
+    where = fields.text(fields.metadata(body).get("namespace"))
+    words = f"{ready} of {wanted} replicas ready, image {image}"
+    of_runner = _image(said(containers, "runner-image"))
+    if not wanted or not ready:
+        look = f"kubectl -n {where} describe deploy/{NAME}; kubectl -n {where} logs deploy/{NAME}"
+        return [
+            *problem(OPERATOR, words, look if wanted else f"kubectl -n {where} scale deploy/{NAME} --replicas=1"),
+            *of_runner,
+        ]
+    watched = [one.strip() for one in said(containers, "namespaces").split(",") if one.strip()]
+    if watched and namespace not in watched:
+        told = f"{words}; it looks at {', '.join(watched)} only, not at {namespace}"
+        return [*problem(OPERATOR, told, f"use another namespace, or add {namespace} to its --namespaces"), *of_runner]
+    if ready < wanted:
+        return [*warning(OPERATOR, words, f"kubectl -n {where} get pods"), *of_runner]
+    return [*ok(OPERATOR, words), *of_runner]
+
+
+def said(containers: Sequence[Mapping[str, Any]], name: str) -> str:
+    """What the operator is told for a flag, by its arguments or its environment; nothing for its default."""
+    flag = FLAG[name]
+    for container in containers:
+        words = [*fields.texts(container.get("command")), *fields.texts(container.get("args"))]
+        for place, word in enumerate(words):
+            if word.startswith(f"--{name}="):
+                return word.partition("=")[2]
+            if word == f"--{name}" and words[place + 1 :]:
+                return words[place + 1]
+        for entry in fields.rows(container.get("env")):
+            if entry.get("name") == flag.variable:
+                return fields.text(entry.get("value"))
+    return ""
+
+
+def _image(image: str) -> list[Check]:
+    named = f"{image} " if image else ""
+    return unknown(IMAGE, f"{named}is pulled by nodes, and only they can tell: a run that cannot have it says so")

@@ -1,0 +1,130 @@
+"""Where runs would go: the namespace, its limits, the nodes, queues."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from disttest_cli.doctor.check import Check, Place, ok, problem, warning
+from disttest_cli.kube import fields, resources
+from disttest_cli.kube.client import Body, MissingError
+from disttest_cli.kube.resources import Resource
+
+NAMESPACE, QUOTA, RANGES, NODES, KUEUE, PROMETHEUS = (
+    "Namespace",
+    "Quota",
+    "Limit ranges",
+    "Nodes",
+    "Kueue",
+    "Prometheus",
+)
+ENFORCE = "pod-security.kubernetes.io/enforce"
+PRODUCTS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
+KUEUE_GROUP, PROMETHEUS_GROUP = "kueue.x-k8s.io", "monitoring.coreos.com"
+SHOWN = 8
+
+
+def namespace(place: Place) -> list[Check]:
+    body = place.server.get(resources.NAMESPACES, "", place.namespace)
+    if body is None:
+        return problem(NAMESPACE, f"there is no {place.namespace}", f"kubectl create namespace {place.namespace}")
+    if fields.status(body).get("phase") == "Terminating":
+        return problem(NAMESPACE, f"{place.namespace} is being deleted", "choose another one with -n")
+    level = fields.text(fields.mapping(fields.metadata(body).get("labels")).get(ENFORCE))
+    return ok(NAMESPACE, f"{place.namespace}; PodSecurity {level or 'privileged'}, runs fit `restricted`")
+
+
+def quota(place: Place) -> list[Check]:
+    return judge_quota(place.server.list(resources.QUOTAS, place.namespace))
+
+
+def judge_quota(bodies: Sequence[Body]) -> list[Check]:
+    """Used up is what has the same words as its limit: amounts are not calculated with here."""
+    full, limits = [], []
+    for body in bodies:
+        status = fields.status(body)
+        used = fields.mapping(status.get("used"))
+        for name, hard in fields.mapping(status.get("hard")).items():
+            limits.append(f"{name} {fields.text(used.get(name)) or '0'} of {fields.text(hard)}")
+            if fields.text(used.get(name)) == fields.text(hard) or fields.text(hard) == "0":
+                full.append(f"{fields.name(body)}: {limits[-1]}")
+    if full:
+        return warning(QUOTA, f"used up: {', '.join(full[:SHOWN])}", "wait, delete what is not needed, or ask for more")
+    return ok(QUOTA, ", ".join(limits[:SHOWN]) or "none")
+
+
+def limit_ranges(place: Place) -> list[Check]:
+    names = [fields.name(body) for body in place.server.list(resources.LIMIT_RANGES, place.namespace)]
+    return ok(RANGES, f"{', '.join(names)}: they may set limits of pods that name none" if names else "none")
+
+
+def nodes(place: Place) -> list[Check]:
+    return judge_nodes(place.server.list(resources.NODES), place.gpu_resource)
+
+
+def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
+    usable = [body for body in bodies if _is_usable(body)]
+    gpus = {fields.name(body): _gpus(body, gpu_resource) for body in usable}
+    having = {name: count for name, count in gpus.items() if count}
+    sizes = ", ".join(
+        f"{list(having.values()).count(size)} x {size}" for size in sorted(set(having.values()), reverse=True)
+    )
+    words = f"{len(usable)} of {len(bodies)} ready and schedulable; {gpu_resource}: {sum(having.values())}"
+    words += f" ({sizes}{_products(usable)})" if having else ""
+    if not usable:
+        return problem(NODES, words, "kubectl get nodes; kubectl uncordon NODE")
+    if not having:
+        others = sorted(
+            {name for body in usable for name in _allocatable(body) if "/" in name and "gpu" in name.lower()}
+        )
+        named = f"; there is {', '.join(others)}: use --gpu-resource, and gpuResource in runs" if others else ""
+        return warning(NODES, words, f"install the device plugin, or run on CPUs with gpusPerNode: 0{named}")
+    if len(usable) < len(bodies):
+        away = [fields.name(body) for body in bodies if not _is_usable(body)]
+        return warning(NODES, words, f"if they are to take part: kubectl describe node {' '.join(away[:SHOWN])}")
+    return ok(NODES, words)
+
+
+def kueue(place: Place) -> list[Check]:
+    version = _version(place, KUEUE_GROUP)
+    if not version:
+        return ok(KUEUE, "not installed: leave queueName out of runs, with it they would wait for ever")
+    found = place.server.list(Resource(KUEUE_GROUP, version, "localqueues"), place.namespace)
+    if not found:
+        advice = "create one, or leave queueName out of runs"
+        return warning(KUEUE, f"installed, but namespace {place.namespace} has no LocalQueue", advice)
+    return ok(KUEUE, f"LocalQueues: {', '.join(fields.name(body) for body in found[:SHOWN])}")
+
+
+def prometheus(place: Place) -> list[Check]:
+    if _version(place, PROMETHEUS_GROUP):
+        return ok(PROMETHEUS, "its operator is installed: manifests/overlays/monitoring")
+    return ok(PROMETHEUS, "its operator is not installed: rules and scrapes are configured by file, docs/monitoring.md")
+
+
+def _version(place: Place, group: str) -> str:
+    """The one that the API server prefers; nothing if it does not have the group."""
+    try:
+        preferred = place.server.ask(f"/apis/{group}").get("preferredVersion")
+    except MissingError:
+        return ""
+    return fields.text(fields.mapping(preferred).get("version"))
+
+
+def _is_usable(body: Body) -> bool:
+    conditions = fields.rows(fields.status(body).get("conditions"))
+    is_ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    return is_ready and fields.spec(body).get("unschedulable") is not True
+
+
+def _allocatable(body: Body) -> Mapping[str, Any]:
+    return fields.mapping(fields.status(body).get("allocatable"))
+
+
+def _gpus(body: Body, gpu_resource: str) -> int:
+    amount = fields.text(_allocatable(body).get(gpu_resource))
+    return int(amount) if amount.isascii() and amount.isdecimal() else 0
+
+
+def _products(bodies: Sequence[Body]) -> str:
+    labels = [fields.mapping(fields.metadata(body).get("labels")) for body in bodies]
+    names = dict.fromkeys(fields.text(one.get(key)) for one in labels for key in PRODUCTS if one.get(key))
+    return f"; {', '.join(names)}" if names else ""

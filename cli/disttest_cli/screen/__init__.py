@@ -1,1 +1,0 @@
-"""Where output goes: terminal, live view, formats of objects and reports."""

@@ -1,0 +1,1 @@
+"""Text for the screen: tables, descriptions, live progress."""

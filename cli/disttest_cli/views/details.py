@@ -1,0 +1,215 @@
+"""The lower part of what is said about a run: tables of its parts. No I/O."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from disttest_cli.kube import fields, runs
+from disttest_cli.kube.client import Body
+from disttest_cli.views import status_lines, terminal
+from disttest_cli.views.description import Seen, heading
+from disttest_cli.views.terminal import Line
+from disttest_contract.outcomes import BAD, Counts, Outcome, Verdict
+from disttest_contract.results.report import Report
+from disttest_contract.text import escaping, formatting
+
+SHOWN_FAILURES = 20
+SHOWN_SLOW = 5
+SHOWN_EVENTS = 8
+SHOWN_PODS = 16
+SHOWN_BANDWIDTHS = 10
+MESSAGE_LINES = 4
+LINE_CHARACTERS = 300
+SLOW_SECONDS = 0.1  # a case that took less is not worth a line
+LEGEND = (
+    "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, expected to fail, or in quarantine."
+)
+
+
+def all_of(seen: Seen) -> list[Line]:
+    status = seen.status
+    return [
+        *_attempts(status),
+        *_pods(seen.pods),
+        *_suites(status),
+        *_failures(status),
+        *_bandwidth(status),
+        *(_slowest(seen.report) if seen.report else []),
+        *_events(seen),
+        *_further(seen),
+    ]
+
+
+def _attempts(status: Mapping[str, Any]) -> list[Line]:
+    """Only where there was more than one, or the only one says more than the run."""
+    records = fields.rows(status.get("attempts"))
+    if not records or (len(records) == 1 and not fields.mapping(records[0].get("firstFailure"))):
+        return []
+    rows: list[list[str | Line]] = [["ATTEMPT", "VERDICT", "REASON", "NODES", "ENDED FIRST"]]
+    for record in records:
+        nodes = fields.texts(record.get("nodes"))
+        more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
+        rows.append(
+            [
+                fields.text(record.get("number")),
+                terminal.styled(fields.text(record.get("verdict"))),
+                fields.text(record.get("reason")),
+                ", ".join(nodes[:4]) + more,
+                _first_failure(fields.mapping(record.get("firstFailure"))),
+            ]
+        )
+    return [terminal.empty(), *terminal.table(rows)]
+
+
+def _first_failure(first: Mapping[str, Any]) -> str:
+    signal, code = fields.text(first.get("signal")), fields.text(first.get("exitCode"))
+    how = f"signal {signal}" if signal else f"exit code {code}" if code else ""
+    where = f"{fields.text(first.get('pod'))} on {fields.text(first.get('node'))}" if first.get("pod") else ""
+    rank = f"to blame: rank {fields.text(first.get('rank'))}" if "rank" in first else ""  # it may be another pod's
+    case = f"in {fields.text(first.get('case'))}" if first.get("case") else ""
+    return status_lines.one_line(", ".join(part for part in (where, how, case, rank) if part))
+
+
+def _pods(pods: Sequence[Body]) -> list[Line]:
+    newest = max(map(runs.attempt_of, pods), default=0)
+    shown = [pod for pod in pods if runs.attempt_of(pod) == newest]
+    if not shown:
+        return []
+    rows: list[list[str | Line]] = [["INDEX", "POD", "NODE", "STATE"]]
+    for pod in shown[:SHOWN_PODS]:
+        node = fields.text(fields.spec(pod).get("nodeName"))
+        rows.append([str(runs.node_index(pod)), fields.name(pod), node, _pod_state(pod)])
+    more = len(shown) - SHOWN_PODS
+    return [terminal.empty(), *terminal.table(rows), *([terminal.line(f"and {more} more pods")] if more > 0 else [])]
+
+
+def _pod_state(pod: Body) -> str:
+    """The phase, or what its container says beyond that."""
+    status = fields.status(pod)
+    phase = fields.text(status.get("phase"))
+    for container in fields.rows(status.get("containerStatuses")):
+        state = fields.mapping(container.get("state"))
+        ended, waiting = fields.mapping(state.get("terminated")), fields.mapping(state.get("waiting"))
+        if ended:
+            return f"{fields.text(ended.get('reason')) or phase}, exit code {fields.text(ended.get('exitCode'))}"
+        if waiting:
+            return fields.text(waiting.get("reason")) or phase
+    return phase
+
+
+def _suites(status: Mapping[str, Any]) -> list[Line]:
+    suites = fields.rows(status.get("suites"))
+    if not suites:
+        return []
+    head: list[str | Line] = ["SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "TOOK"]
+    rows = [head]
+    for suite in suites:
+        counts = Counts.from_json(fields.mapping(suite.get("cases")))
+        passed, not_run, red = counts[Outcome.PASSED], counts[Outcome.NOT_RUN], counts.bad - counts.quarantined
+        numbers = (counts.total, passed, red, not_run, counts.total - passed - red - not_run)
+        took = formatting.span(fields.number(suite.get("seconds")))
+        verdict = terminal.styled(fields.text(suite.get("verdict")))
+        rows.append([fields.text(suite.get("name")), verdict, *map(str, numbers), took])
+    lines = [terminal.empty(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
+    broken = [suite for suite in suites if suite.get("verdict") == Verdict.ERRORED.value]
+    told = [f"{fields.text(suite.get('name'))}: {status_lines.one_line(suite.get('message'))}" for suite in broken]
+    return [*lines, terminal.line((LEGEND, terminal.QUIET)), *map(terminal.line, told)]
+
+
+def _failures(status: Mapping[str, Any]) -> list[Line]:
+    """Of a run that goes on: the newest so far."""
+    is_over = bool(status.get("verdict"))
+    failures = fields.rows(status.get("failures") or fields.mapping(status.get("progress")).get("failures"))
+    if not failures:
+        return []
+    lines = heading("Failures" if is_over else "Failures so far")
+    for failure in failures[:SHOWN_FAILURES]:
+        lines += _failure(failure)
+    counts = Counts.from_json(fields.mapping(status.get("cases")))
+    if (more := counts.bad + counts.flaky - len(failures)) > 0 and is_over:
+        lines.append(terminal.line(f"  and {more} more: the report has them all"))
+    return lines
+
+
+def _failure(failure: Mapping[str, Any]) -> list[Line]:
+    outcome = fields.text(failure.get("outcome"))
+    mark = next((f" ({mark})" for mark in ("flaky", "quarantined") if failure.get(mark) is True), "")
+    ranks, nodes = fields.rank_words(failure.get("ranks")), ", ".join(fields.texts(failure.get("nodes"))[:4])
+    where = (f", {'rank' if ranks.isdecimal() else 'ranks'} {ranks}" if ranks else "") + (
+        f" on {nodes}" if nodes else ""
+    )
+    took = formatting.span(fields.number(failure.get("seconds")))
+    case = status_lines.one_line(f"{fields.text(failure.get('suite'))}: {fields.text(failure.get('case'))}")
+    style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
+    head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
+    said = status_lines.gist_of(fields.text(failure.get("message")))[:MESSAGE_LINES]
+    return [head, *(terminal.line(f"      {escaping.exact_line(one[:LINE_CHARACTERS])}") for one in said)]
+
+
+def _bandwidth(status: Mapping[str, Any]) -> list[Line]:
+    measured = fields.rows(status.get("bandwidth"))
+    if not measured:
+        return []
+    rows: list[list[str | Line]] = [["BANDWIDTH", "TYPE", "SIZE", "BUS", "THRESHOLD"]]
+    for row in measured[:SHOWN_BANDWIDTHS]:
+        bus, threshold = fields.number(row.get("busBytesPerSecond")), fields.number(row.get("threshold"))
+        limit = formatting.show_speed(threshold) if threshold else ""
+        missed = row.get("ok") is False
+        rows.append(
+            [
+                fields.text(row.get("collective")),
+                fields.text(row.get("dtype")) or "any",
+                formatting.show_bytes(fields.count(row.get("sizeBytes"))),
+                formatting.show_speed(bus) if bus is not None else "nothing",
+                terminal.line((f"missed: {limit}" if missed else limit, terminal.BROKEN if missed else "")),
+            ]
+        )
+    return [terminal.empty(), *terminal.table(rows, numbers=frozenset({2, 3}))]
+
+
+def _slowest(report: Report) -> list[Line]:
+    cases = [(case.seconds, suite.name, case) for suite in report.suites for case in suite.cases]
+    slow = sorted((one for one in cases if one[0] >= SLOW_SECONDS), key=lambda one: -one[0])[:SHOWN_SLOW]
+    if not slow:
+        return []
+    rows: list[list[str | Line]] = [["SLOWEST", "OUTCOME", "SUITE", "CASE"]]
+    for seconds, suite, case in slow:
+        rows.append(
+            [formatting.span(seconds), terminal.styled(case.outcome.value), suite, status_lines.one_line(case.id)]
+        )
+    return [terminal.empty(), *terminal.table(rows, numbers=frozenset({0}))]
+
+
+def _events(seen: Seen) -> list[Line]:
+    timed = [(_event_time(event), event) for event in fields.rows(list(seen.events))]
+    known = sorted(((at, event) for at, event in timed if at), key=lambda one: one[0])[-SHOWN_EVENTS:]
+    if not known:
+        return []
+    rows: list[list[str | Line]] = [["EVENT", "TYPE", "REASON", "MESSAGE"]]
+    for at, event in known:
+        kind = fields.text(event.get("type"))
+        style = terminal.WARNING if kind == "Warning" else ""
+        reason, message = fields.text(event.get("reason")), status_lines.one_line(event.get("message"))
+        rows.append([formatting.since(at, seen.now), terminal.line((kind, style)), reason, message])
+    return [terminal.empty(), *terminal.table(rows)]
+
+
+def _event_time(event: Mapping[str, Any]) -> Any:
+    for key in ("lastTimestamp", "eventTime", "firstTimestamp"):
+        if at := fields.moment(event.get(key)):
+            return at
+    return None
+
+
+def _further(seen: Seen) -> list[Line]:
+    """Where to go on."""
+    status, where = seen.status, f"{seen.name} -n {seen.namespace}"
+    lines = []
+    stored = fields.text(fields.mapping(status.get("report")).get("configMap"))
+    if stored:
+        lines += [terminal.line(f"  disttest report {where} -o html={seen.name}.html      # of ConfigMap {stored}")]
+    if status.get("verdict"):
+        lines += [terminal.line(f"  disttest logs {where} --failed")] if status["verdict"] != "Passed" else []
+    else:
+        lines += [terminal.line(f"  disttest logs {where} --follow")]
+    notes = [terminal.line((f"  {escaping.line(note)}", terminal.QUIET)) for note in seen.notes]
+    return [*(heading("Go on") if lines else []), *lines, *(heading("Not shown") if notes else []), *notes]

@@ -1,0 +1,120 @@
+"""`-o FORMAT` and `-o FORMAT=FILE`: which formats a report is wanted in, and where they go."""
+
+import contextlib
+import importlib
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from disttest_cli.errors import UsageError
+from disttest_cli.formats import documents, markdown, table
+from disttest_cli.formats.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Without a path it is for standard output."""
+
+    format: str
+    path: Path | None = None
+
+
+def parse(values: Sequence[str], formats: Sequence[str], *, default: str) -> list[Output]:
+    """Raises UsageError for formats that there are not, and for two that want the same place."""
+    outputs = [_parse(value, formats) for value in values] or [Output(format=default)]
+    places = [os.path.realpath(output.path) if output.path else "standard output" for output in outputs]
+    doubled = next((place for place in places if places.count(place) > 1), None)
+    if doubled:
+        raise UsageError(
+            f"two formats want {doubled}: write -o FORMAT=FILE for all but one, each with a file of its own"
+        )
+    return outputs
+
+
+def _parse(value: str, formats: Sequence[str]) -> Output:
+    name, equals, file = value.partition("=")
+    if name not in formats:
+        raise UsageError(f"-o {value}: {name!r} is no format; write one of {', '.join(formats)}")
+    if equals and not file:
+        raise UsageError(f"-o {value}: no file behind the =; write -o {name} for standard output")
+    return Output(format=name, path=Path(file) if file else None)
+
+
+def write(path: Path, text: str) -> None:
+    """The whole file or what was there before. Raises UsageError where it cannot be written."""
+    try:
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():  # a device or a pipe
+            target.write_text(text, encoding="utf-8")
+        else:
+            _replace(target, text)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}; name another file") from error
+
+
+def _replace(target: Path, text: str) -> None:
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(_mode(target))
+        Path(name).replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _mode(target: Path) -> int:
+    """As the file had, else as any program makes one."""
+    if target.exists():
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+TEXT = "text"
+FORMATS = (TEXT, "json", "junit", "ctrf", "html", "markdown")
+
+
+def render_report(subject: Subject, name: str, *, limit_bytes: int = markdown.DEFAULT_BYTES) -> str:
+    """One of FORMATS; `limit_bytes` is for Markdown."""
+    match name:
+        case "text":
+            return table.render_report(subject.report, subject.report.thresholds)
+        case "json":
+            return _json(subject)
+        case "markdown":
+            return markdown.render(subject, limit_bytes)
+        case _:
+            text: str = _module(name).render(subject)
+            return text
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"disttest_cli.formats.{name}")
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the format {name} needs the Python package {error.name!r}, which is not here: install disttest[cli]"
+        ) from error
+
+
+def _json(subject: Subject) -> str:
+    """Whole: it can be read back."""
+    return documents.as_json(_finite(subject.report.to_json()), indent=2)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no word for a number that is none, as only a forged report holds it."""
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return 0 if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,242 @@
+"""The ledger of a series in words: its nights, what fails, what flips, and which nodes were blamed. No I/O."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from disttest_cli.kube import fields
+from disttest_cli.kube.client import Body
+from disttest_cli.kube.nights import Night, Series
+from disttest_cli.views import terminal
+from disttest_cli.views.terminal import Line, line
+from disttest_contract import limits
+from disttest_contract.outcomes import Outcome, Verdict
+from disttest_contract.text import escaping, formatting
+from disttest_contract.text.formatting import show_bytes, show_speed
+
+NIGHTS = ("TIME", "RUN", "VERDICT", "REASON", "NODES", "PASSED", "FAILED", "FLAKY", "DURATION", "REPORT")
+WIDE = ("CASES", "NOT RUN", "QUARANTINED", "QUEUED", "RAN", "SUITES THAT DID NOT PASS")
+NIGHT_NUMBERS = frozenset({4, 5, 6, 7, 8, 10, 11, 12, 13, 14})
+FAILING = ("FAILING", "SUITE", "STREAK", "SINCE", "LAST", "OUTCOMES")
+FLIPPING = ("FLIPPING", "SUITE", "FLIPS", "LAST FLIP", "OUTCOMES")
+NODES = ("NODE BLAMED", "REASON", "TIMES", "CONFIRMED", "LAST", "LAST RUN", "CLEARED")
+SERIES = ("NAME", "RUNS", "LAST", "VERDICT", "LAST SUCCESS", "PASS RATE", "STREAK", "FLAKY")
+NAMESPACE = "NAMESPACE"
+
+# Of verdicts of runs and of outcomes of a case in a run.
+LETTERS = {
+    Verdict.PASSED.value: "P",
+    Verdict.TESTS_FAILED.value: "F",
+    Verdict.HUNG.value: "H",
+    Verdict.TIMED_OUT.value: "T",
+    Verdict.ERRORED.value: "E",
+    Verdict.INFRA_FAILED.value: "i",
+    Verdict.CANCELLED.value: "c",
+}
+STYLES = {
+    "P": terminal.GOOD,
+    **dict.fromkeys("FHTE", terminal.BROKEN),
+    "f": terminal.WARNING,
+    **dict.fromkeys("ic.", terminal.QUIET),
+}
+LEGEND = "outcomes, the newest last: P good, F bad, f bad and good when tried again, . did not run"
+NAME_BYTES = 160
+MESSAGE_BYTES = 256
+LETTERS_SHOWN = 30
+MOST_SPEEDS = 8
+
+
+def night_table(nights: Sequence[Night], *, wide: bool) -> list[Line]:
+    """The newest first."""
+    head = (*NIGHTS, *(WIDE if wide else ()))
+    return terminal.table([head, *(_night(night, wide=wide) for night in nights)], numbers=NIGHT_NUMBERS)
+
+
+def page(series: Series, *, limit: int, wide: bool) -> list[Line]:
+    status = series.status
+    parts = [
+        night_table(series.nights[:limit], wide=wide) if series.nights else [line("no run has finished yet")],
+        _trend(series),
+        _cases(status, "failing", FAILING, _failing, limit=limit),
+        _cases(status, "flipping", FLIPPING, _flipping, limit=limit),
+        [line((LEGEND, terminal.QUIET))] if status.get("failing") or status.get("flipping") else [],
+        _nodes(status, limit=limit),
+        _speeds(status) if wide else [],
+    ]
+    found: list[Line] = []
+    for part in parts:
+        if part:
+            found += [terminal.empty(), *part] if found else part
+    return found
+
+
+def series_table(bodies: Sequence[Body], *, now: datetime, namespaces: bool) -> list[Line]:
+    """As `kubectl get dts` has it."""
+    head = (*((NAMESPACE,) if namespaces else ()), *SERIES)
+    return terminal.table([head, *(_series(body, now=now, namespaces=namespaces) for body in bodies)])
+
+
+def _night(night: Night, *, wide: bool) -> list[str | Line]:
+    counts = night.counts
+    red = counts.bad - counts.quarantined
+    has_cases = counts.total > 0
+    row: list[str | Line] = [
+        _time(night.time),
+        _short(night.name),
+        terminal.styled(night.verdict),
+        _short(night.reason),
+        str(night.nodes),
+        str(counts[Outcome.PASSED]) if has_cases else "",
+        line((str(red), terminal.BROKEN if red else "")) if has_cases else "",
+        line((str(counts.flaky), terminal.WARNING if counts.flaky else "")) if has_cases else "",
+        formatting.span(night.seconds),
+        "kept" if night.report else "",
+    ]
+    return row + (_wide(night) if wide else [])
+
+
+def _wide(night: Night) -> list[str | Line]:
+    counts = night.counts
+    bad = [f"{name} ({verdict})" for name, verdict in night.suites if verdict != Verdict.PASSED]
+    return [
+        str(counts.total) if counts.total else "",
+        str(counts[Outcome.NOT_RUN]) if counts.total else "",
+        str(counts.quarantined) if counts.total else "",
+        formatting.span(night.steps.get("queued")),
+        formatting.span(night.steps.get("ran")),
+        _short(", ".join(bad)),
+    ]
+
+
+def _trend(series: Series) -> list[Line]:
+    """How the series fares, in two lines."""
+    status = series.status
+    if not series.nights:
+        return []
+    rate, streak = fields.number(status.get("passRatePercent")), fields.count(status.get("streak"))
+    parts = [f"{fields.count(status.get('runCount'))} runs"]
+    if rate is not None:
+        parts.append(f"{rate:.0f} % of the last {len(series.nights)} passed (InfraFailed and Cancelled do not count)")
+    if streak:
+        parts.append(f"the last {abs(streak)} {'passed' if streak > 0 else 'did not pass'}")
+    if success := fields.text(status.get("lastSuccessTime")):
+        parts.append(f"passed last {_time(success)}")
+    letters = "".join(LETTERS.get(night.verdict, "?") for night in reversed(series.nights))
+    used = [f"{letter} {verdict}" for verdict, letter in LETTERS.items() if letter in letters]
+    return [line("; ".join(parts)), line("verdicts, the newest last: ", _strip(letters), f"  ({', '.join(used)})")]
+
+
+def _cases(status: Mapping[str, Any], name: str, head: Sequence[str], row: Any, *, limit: int) -> list[Line]:
+    found = fields.rows(status.get(name))
+    if not found:
+        return []
+    shown = found[:limit]
+    # Letters stand to the right: the newest are those of the same runs.
+    title, *table = terminal.table([head, *map(row, shown)], numbers=frozenset({2, len(head) - 1}))
+    lines = [title]
+    for one, told in zip(shown, table, strict=True):
+        lines.append(told)
+        if message := fields.text(one.get("message")):
+            lines.append(line("    ", (_short(message, MESSAGE_BYTES), terminal.QUIET)))
+    missing = len(found) - len(shown) + fields.count(status.get(f"{name}Cut"))
+    more = [line(f"and at least {missing} more")] if missing else []
+    return [*lines, *more]
+
+
+def _failing(one: Mapping[str, Any]) -> list[str | Line]:
+    streak = f"{'at least ' if one.get('atLeast') else ''}{fields.count(one.get('streak'))}"
+    last = terminal.styled(fields.text(one.get("lastOutcome")))
+    return [*_case(one), streak, _time(fields.text(one.get("since"))), last, _outcomes(one)]
+
+
+def _flipping(one: Mapping[str, Any]) -> list[str | Line]:
+    return [
+        *_case(one),
+        str(fields.count(one.get("flips"))),
+        _time(fields.text(one.get("lastFlipTime"))),
+        _outcomes(one),
+    ]
+
+
+def _case(one: Mapping[str, Any]) -> tuple[str, str]:
+    return _short(fields.text(one.get("case"))), _short(fields.text(one.get("suite")))
+
+
+def _outcomes(one: Mapping[str, Any]) -> Line:
+    return _strip(fields.text(one.get("outcomes"))[-LETTERS_SHOWN:])
+
+
+def _strip(letters: str) -> Line:
+    return line(*((letter, STYLES.get(letter, "")) for letter in letters))
+
+
+def _nodes(status: Mapping[str, Any], *, limit: int) -> list[Line]:
+    found = fields.rows(status.get("blamedNodes"))
+    if not found:
+        return []
+    missing = max(0, len(found) - limit) + fields.count(status.get("blamedCut"))
+    return [
+        *terminal.table([NODES, *map(_node, found[:limit])], numbers=frozenset({2})),
+        *([line(f"and at least {missing} more")] if missing else []),
+    ]
+
+
+def _node(one: Mapping[str, Any]) -> list[str | Line]:
+    return [
+        _short(fields.text(one.get("name"))),
+        _short(fields.text(one.get("reason"))),
+        str(fields.count(one.get("times"))),
+        line(("yes", terminal.BROKEN)) if one.get("confirmed") is True else "no",
+        _time(fields.text(one.get("lastTime"))),
+        _short(fields.text(one.get("lastRun"))),
+        _time(fields.text(one.get("clearedTime"))),
+    ]
+
+
+def _speeds(status: Mapping[str, Any]) -> list[Line]:
+    """Of the last run that measured: of each collective and type the largest size."""
+    measured = fields.mapping(status.get("bandwidth"))
+    largest: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for point in fields.rows(measured.get("points")):
+        key = fields.text(point.get("collective")), fields.text(point.get("dtype"))
+        if fields.count(point.get("sizeBytes")) >= fields.count(largest.get(key, {}).get("sizeBytes")):
+            largest[key] = point
+    shown = list(largest.values())[:MOST_SPEEDS]
+    return [line(f"bandwidth of {fields.text(measured.get('run'))}: {', '.join(map(_speed, shown))}")] if shown else []
+
+
+def _speed(point: Mapping[str, Any]) -> str:
+    what = _short(f"{fields.text(point.get('collective'))} {fields.text(point.get('dtype'))}")
+    wanted = fields.number(point.get("referenceBytesPerSecond"))
+    beside = f" (threshold {_short(show_speed(wanted))})" if wanted else ""
+    return (
+        f"{what} {show_bytes(fields.count(point.get('sizeBytes')))} "
+        f"{_short(show_speed(fields.number(point.get('busBytesPerSecond')) or 0.0))}{beside}"
+    )
+
+
+def _series(body: Body, *, now: datetime, namespaces: bool) -> list[str | Line]:
+    status = fields.status(body)
+    rate = fields.number(status.get("passRatePercent"))
+    row: list[str | Line] = [fields.text(fields.metadata(body).get("namespace"))] if namespaces else []
+    return [
+        *row,
+        fields.name(body),
+        str(fields.count(status.get("runCount"))),
+        formatting.since(fields.moment(status.get("lastCompletionTime")), now),
+        terminal.styled(fields.text(status.get("lastVerdict"))),
+        formatting.since(fields.moment(status.get("lastSuccessTime")), now),
+        f"{rate:.0f} %" if rate is not None else "",
+        str(fields.count(status.get("streak"))),
+        str(fields.count(status.get("flakyCases"))),
+    ]
+
+
+def _time(text: str) -> str:
+    """In UTC, to the minute."""
+    moment = fields.moment(text)
+    return f"{moment:%Y-%m-%d %H:%M}" if moment else ""
+
+
+def _short(text: str, limit_bytes: int = NAME_BYTES) -> str:
+    return limits.cut(escaping.line(text), limit_bytes)

@@ -1,1 +1,0 @@
-"""What is told to people, as text: tables, sentences, advice. Nothing here asks or prints."""

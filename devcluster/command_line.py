@@ -1,0 +1,264 @@
+"""The command line: build, images, up, down, status, kubectl, exec."""
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from devcluster import real_node_setup
+from devcluster.controlplane import kubeconfig
+from devcluster.controlplane.lifecycle import Cluster
+from devcluster.imaging import build_images as imaging
+from devcluster.imaging import choice
+from devcluster.machine import cache, processes, settings
+from devcluster.machine.errors import ClusterError
+from devcluster.machine.settings import Image
+from devcluster.programs import kubernetes
+
+OPT_IN = "DEVCLUSTER_USE_KUBECONFIG"
+
+
+def foreign_kubeconfig(given: Path | None = None) -> Path | None:
+    """The configuration of a cluster that is not ours, if the user chose one."""
+    if given is not None:
+        chosen = given
+    elif os.environ.get(OPT_IN) == "1":
+        if not os.environ.get("KUBECONFIG"):
+            raise ClusterError(f"{OPT_IN}=1 asks for the cluster of KUBECONFIG, which is not set")
+        chosen = Path(os.environ["KUBECONFIG"])
+    else:
+        return None
+    if not chosen.is_file():
+        raise ClusterError(f"{chosen} is no kubeconfig file")
+    return chosen.resolve()
+
+
+def note_on_ignored_kubeconfig() -> str:
+    if "KUBECONFIG" not in os.environ:
+        return ""
+    return f"KUBECONFIG is set but not used: a cluster of our own starts (to use that one: {OPT_IN}=1)"
+
+
+def kubectl(say: kubernetes.Say) -> tuple[str, ...]:
+    """Ours where it is built; for somebody else's cluster one on PATH spares the build."""
+    if foreign_kubeconfig() and (found := shutil.which("kubectl")):
+        return (found,)
+    return kubernetes.kubectl(say)
+
+
+def parse_image(places: Sequence[str], variables: Sequence[str]) -> tuple[Image, ...]:
+    directories: dict[str, str] = {}
+    environments: dict[str, dict[str, str]] = {}
+    for place in places:
+        name, equals, directory = place.partition("=")
+        if not (name and equals and Path(directory).is_dir()):
+            raise ClusterError(f"--image {place}: write NAME=DIR, where DIR is a directory")
+        directories[name] = str(Path(directory).absolute())  # not resolved: a venv is where its symlink says
+        environments[name] = {}
+    for variable in variables:
+        image, assignment = _image_of(variable, directories)
+        key, equals, value = assignment.partition("=")
+        if not (key and equals):
+            raise ClusterError(f"--image-env {variable}: write NAME:KEY=VALUE")
+        environments[image][key] = value
+    return tuple(Image(name=name, directory=place, env=environments[name]) for name, place in directories.items())
+
+
+def _image_of(variable: str, known: dict[str, str]) -> tuple[str, str]:
+    """Splits at the right colon: names of images hold some too."""
+    for name in known:
+        if variable.startswith(f"{name}:"):
+            return name, variable.removeprefix(f"{name}:")
+    raise ClusterError(f"--image-env {variable}: no --image of that name; given: {', '.join(known) or 'none'}")
+
+
+PASSED_ON = ("kubectl", "exec")  # their further arguments belong to another program
+PLAIN = ("build", "images", "up", "down", "status", "clean")
+WITHOUT_CLUSTER = "kustomize"  # the subcommand of kubectl that only reads files
+WATCH_SECONDS = 0.5
+EPILOG = """\
+python -m devcluster up --nodes 2 --image disttest-runner:dev=.venv
+python -m devcluster kubectl get nodes
+python -m devcluster exec curl http://POD-ADDRESS:9090/metrics      (in the cluster's network)
+python -m devcluster down"""
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    own, passed_on = _split(arguments)
+    options = _parser().parse_args(own)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)  # like Ctrl-C: by an exception, so that what was started is ended
+    try:
+        return _run(options, passed_on)
+    except ClusterError as error:
+        print(f"devcluster: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    for number, argument in enumerate(arguments):
+        if argument in PASSED_ON:
+            further = list(arguments[number + 1 :])
+            return list(arguments[: number + 1]), further[1:] if further[:1] == ["--"] else further
+        if argument in PLAIN:
+            break
+    return list(arguments), []
+
+
+def _parser() -> argparse.ArgumentParser:
+    which = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    which.add_argument("--name", help="several clusters run side by side; default: dev")
+    which.add_argument("--state", type=Path, help="state directory; default: by name, in the cache")
+    which.add_argument(
+        "--kubeconfig", type=Path, help="use that cluster, which is not ours, in place of one of our own"
+    )
+    parser = argparse.ArgumentParser(
+        prog="python -m devcluster",
+        parents=[which],
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    built = commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
+    built.add_argument("--unless-on-path", action="store_true", help="use those on PATH if all are there")
+    choice.add_options(commands.add_parser("images", help="build the images of operator and runner; needs root"))
+    up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
+    up.add_argument("--nodes", type=int, default=2)
+    up.add_argument(
+        "--real-nodes", type=int, default=0, help="nodes of containerd and kubelet; root, after make images"
+    )
+    up.add_argument("--stub-nodes", type=int, default=0, help="nodes whose pods run nothing and end as told")
+    up.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node: a number for the scheduler")
+    up.add_argument("--image", action="append", default=[], metavar="NAME=DIR", help="DIR/bin is first on PATH")
+    up.add_argument("--image-env", action="append", default=[], metavar="NAME:KEY=VALUE")
+    up.add_argument("--foreground", action="store_true", help="stay; the cluster ends with this process or its parent")
+    up.add_argument("--rootless", action="store_true", help="a user namespace even for root")
+    commands.add_parser("down", parents=[which], help="end a cluster, with everything that runs in it")
+    commands.add_parser("status", parents=[which], help="say whether it runs")
+    commands.add_parser("clean", help="remove what real nodes of killed clusters left: cgroups, files")
+    commands.add_parser("kubectl", help="kubectl with the cluster's administrator; all further arguments are its own")
+    commands.add_parser("exec", help="run a program in the cluster's network")
+    return parser
+
+
+def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
+    foreign = foreign_kubeconfig(getattr(options, "kubeconfig", None))
+    if options.command == "build":
+        say(kubernetes.programs(say, on_path=options.unless_on_path)["kube-apiserver"][0])
+        return 0
+    if options.command == "images":
+        imaging.images(choice.parse(options), say)
+        return 0
+    if options.command == "clean":
+        say("\n".join(f"removed: {left}" for left in real_node_setup.clean()) or "nothing was left behind")
+        return 0
+    if foreign:
+        return _run_foreign(options.command, foreign, passed_on)
+    return _run_own(options, _cluster(options), passed_on)
+
+
+def _run_own(options: argparse.Namespace, cluster: Cluster, passed_on: list[str]) -> int:
+    match options.command:
+        case "up":
+            return _up(options, cluster)
+        case "down":
+            return _down(cluster)
+        case "status":
+            return _status(cluster)
+        case "kubectl":
+            return _kubectl(cluster, passed_on)
+        case _:
+            return _exec(cluster, passed_on)
+
+
+def _cluster(options: argparse.Namespace) -> Cluster:
+    state: Path | None = getattr(options, "state", None)
+    return Cluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
+
+
+def _run_foreign(command: str, foreign: Path, passed_on: list[str]) -> int:
+    if command == "kubectl":
+        return _become_kubectl(foreign, passed_on)
+    if command == "exec":
+        raise ClusterError(f"the network of {foreign} is not ours to enter; use kubectl port-forward or exec there")
+    say(f"{command}: nothing to do, the cluster of {foreign} is used as it is")
+    return 0
+
+
+def _up(options: argparse.Namespace, cluster: Cluster) -> int:
+    if options.foreground:
+        processes.end_with_parent()
+    if note := note_on_ignored_kubeconfig():
+        say(note)
+    wanted = settings.Settings(
+        real=real_node_setup.real_nodes(options.real_nodes, cluster.state, say) if options.real_nodes else None,
+        programs=kubernetes.programs(say),
+        nodes=options.nodes,
+        gpus=options.gpus,
+        stubs=options.stub_nodes,
+        images=parse_image(options.image, options.image_env),
+    )
+    seconds = cluster.start(wanted, owned=options.foreground, rootless=options.rootless)
+    try:
+        _greet(cluster, seconds)
+        while options.foreground:
+            if not cluster.is_running():
+                raise ClusterError(f"the cluster ended; the reason is in {cluster.state / 'cluster.log'}")
+            time.sleep(WATCH_SECONDS)
+    finally:
+        if options.foreground:
+            cluster.stop()
+    return 0
+
+
+def _greet(cluster: Cluster, seconds: dict[str, float]) -> None:
+    steps = ", ".join(f"{step} {taken} s" for step, taken in seconds.items())
+    say(f"{cluster.state.name} is ready ({steps}); logs are in {cluster.state / 'logs'}")
+    say(f"export KUBECONFIG={cluster.kubeconfig}")
+
+
+def _down(cluster: Cluster) -> int:
+    say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
+    return 0
+
+
+def _status(cluster: Cluster) -> int:
+    if not cluster.is_running():
+        say(f"{cluster.state.name} does not run")
+        return 3  # as init scripts and systemctl answer for "not running"
+    say(f"{cluster.state.name} runs, process {cluster.first_process()}, state in {cluster.state}")
+    return _become_kubectl(cluster.kubeconfig, ["get", "nodes"])
+
+
+def _kubectl(cluster: Cluster, arguments: list[str]) -> int:
+    if arguments[:1] != [WITHOUT_CLUSTER] and not cluster.is_running():
+        raise ClusterError(f"{cluster.state.name} does not run; start it with: python -m devcluster up")
+    return _become_kubectl(cluster.kubeconfig, arguments)
+
+
+def _become_kubectl(config: Path, arguments: list[str]) -> int:
+    command = [*kubectl(say), *arguments]
+    os.execvpe(command[0], command, {**os.environ, "KUBECONFIG": str(config)})  # noqa: S606 - no shell is wanted
+
+
+def _exec(cluster: Cluster, arguments: list[str]) -> int:
+    if not arguments:
+        raise ClusterError("exec: name the program to run in the cluster's network")
+    command = cluster.command_inside(arguments)
+    environment = {**os.environ, "KUBECONFIG": str(cluster.state / kubeconfig.INSIDE)}
+    os.execvpe(command[0], command, environment)  # noqa: S606 - no shell is wanted

@@ -1,0 +1,209 @@
+"""Starting, finding and ending a cluster, from the host. A cluster is known by its state directory."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from devcluster.controlplane import kubeconfig
+from devcluster.controlplane.inside import AGAIN, READY_FILE, READY_SECONDS, SETTINGS_FILE
+from devcluster.machine import processes, settings
+from devcluster.machine.errors import ClusterError
+from devcluster.machine.settings import API_SERVICE, GATEWAY
+from devcluster.realnode import cgroups
+
+KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+DAYS = "365"
+SERVER_NAMES = (
+    "DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,"
+    f"DNS:kubernetes.default.svc.cluster.local,IP:127.0.0.1,IP:{GATEWAY},IP:{API_SERVICE}"
+)
+# Python 3.13 verifies strictly: an authority must have keyUsage, every other certificate authorityKeyIdentifier.
+IDENTIFIERS = ("subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid")
+AUTHORITY = ("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign")
+LEAF = (
+    "basicConstraints=critical,CA:FALSE",
+    "keyUsage=critical,digitalSignature",
+    "extendedKeyUsage=serverAuth,clientAuth",
+    f"subjectAltName={SERVER_NAMES}",
+)
+LEAVES = {
+    "apiserver": "/CN=kube-apiserver",
+    "kubelet-client": "/O=system:masters/CN=kube-apiserver-kubelet-client",  # the API server, calling nodes for logs
+    "node": "/CN=node",
+}
+
+
+def create_certificates(directory: Path) -> None:
+    directory.mkdir(mode=0o700)
+    # The system's configuration would add extensions of its own, such as CA:TRUE for everything self-signed.
+    (directory / "openssl.conf").write_text("[req]\ndistinguished_name = name\n[name]\n")
+    _certificate(directory, "ca", "/CN=devcluster", AUTHORITY)
+    for name, subject in LEAVES.items():
+        _certificate(directory, name, subject, LEAF, signed_by="ca")
+    _openssl(directory, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "serviceaccounts.key")
+    _openssl(directory, "ec", "-in", "serviceaccounts.key", "-pubout", "-out", "serviceaccounts.pub")
+
+
+def _certificate(directory: Path, name: str, subject: str, extensions: tuple[str, ...], signed_by: str = "") -> None:
+    signer = ["-CA", f"{signed_by}.crt", "-CAkey", f"{signed_by}.key"] if signed_by else []
+    added = [option for extension in (*extensions, *IDENTIFIERS) for option in ("-addext", extension)]
+    files = ["-keyout", f"{name}.key", "-out", f"{name}.crt", "-days", DAYS, "-subj", subject]
+    _openssl(directory, "req", "-x509", "-config", "openssl.conf", *KEY, *signer, *files, *added)
+
+
+def _openssl(directory: Path, *arguments: str) -> None:
+    done = subprocess.run(["openssl", *arguments], cwd=directory, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ClusterError(f"openssl {arguments[0]} failed; OpenSSL 3 or newer is needed: {done.stderr.strip()}")
+
+
+PID_FILE = "cluster.pid"
+LOG_FILE = "cluster.log"
+POLL_SECONDS = 0.02
+# The owner's death reaches unshare as a SIGKILL, and unshare's death its child, which is PID 1: see --kill-child.
+DIE_WITH_OWNER = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    state: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.state / kubeconfig.HOST
+
+    def is_running(self) -> bool:
+        return processes.recall(self.state / PID_FILE) is not None
+
+    def first_process(self) -> int:
+        """PID 1 of the cluster, by its number on the host."""
+        unshare = processes.recall(self.state / PID_FILE)
+        below = processes.children(unshare) if unshare is not None else []
+        if not below:
+            raise ClusterError(f"no cluster runs in {self.state}; start one with: python -m devcluster up")
+        return below[0]
+
+    def start(self, wanted: settings.Settings, *, owned: bool, rootless: bool = False) -> dict[str, float]:
+        """Starts it and waits until its nodes are Ready; returns the seconds that each step took.
+
+        An owned cluster dies with the calling thread, even if that is killed. Whatever interrupts the start ends it.
+        """
+        processes.check_programs()
+        names = (*wanted.node_names, *wanted.real_node_names)
+        if len(names) + wanted.stubs < 1 or len(names) > settings.MOST_NODES:
+            raise ClusterError(f"{len(names)} nodes: between 1 and {settings.MOST_NODES} are possible")
+        if wanted.real and "kubelet" not in wanted.programs:
+            raise ClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
+        unshare = ("unshare", *processes.unshare_options(rootless=rootless))
+        self.state.parent.mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            if self.is_running():
+                raise ClusterError(f"a cluster already runs in {self.state}; end it with: python -m devcluster down")
+            self._clear()
+            shutil.rmtree(self.state, ignore_errors=True)
+            self.state.mkdir(mode=0o700)
+            create_certificates(self.state / "pki")
+            return self._launch([*(DIE_WITH_OWNER if owned else ()), *unshare], wanted)
+
+    def _launch(self, prefix: Sequence[str], wanted: settings.Settings) -> dict[str, float]:
+        with socket.create_server(("127.0.0.1", 0)) as listener, (self.state / LOG_FILE).open("wb") as log:
+            names = (*wanted.node_names, *wanted.real_node_names)
+            kubeconfig.write_all(self.state, names, listener.getsockname()[1])
+            replace(wanted, listener_descriptor=listener.fileno()).save(self.state / SETTINGS_FILE)
+            process = subprocess.Popen(
+                [*prefix, sys.executable, "-m", "devcluster.controlplane.inside", str(self.state)],
+                env={**os.environ, "PYTHONPATH": str(settings.REPOSITORY)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,  # Ctrl-C is for us; we end the cluster
+            )
+        try:
+            processes.remember(process.pid, self.state / PID_FILE)
+            return self._wait_until_ready(process)
+        except BaseException:  # also Ctrl-C: what was started here must not stay
+            self.stop()
+            raise
+        finally:
+            process.returncode = 0  # it may outlive us: Popen must not complain about that
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes]) -> dict[str, float]:
+        ready = self.state / READY_FILE
+        deadline = time.monotonic() + READY_SECONDS + 10  # PID 1 gives up first and says why
+        while not ready.exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                told = (self.state / LOG_FILE).read_text(errors="replace").strip()
+                raise ClusterError(f"the cluster did not start; its logs are in {self.state / 'logs'}\n{told}")
+            time.sleep(POLL_SECONDS)
+        seconds: dict[str, float] = json.loads(ready.read_text())
+        return seconds
+
+    def stop(self) -> bool:
+        """Ends it with everything below it; False if none was running."""
+        unshare = processes.recall(self.state / PID_FILE)
+        if unshare is None:
+            self._clear()  # its owner may have been killed
+            return False
+        if not processes.kill_namespace(unshare, self.state / PID_FILE):
+            raise ClusterError(f"process {unshare} of {self.state} did not end after SIGKILL; see its state in /proc")
+        self._clear()
+        return True
+
+    def _clear(self) -> None:
+        """What real nodes leave outside of their namespaces: one cgroup, and directories that may be large."""
+        settings_file = self.state / SETTINGS_FILE
+        if settings_file.exists() and (real := settings.load(settings_file).real):
+            cgroups.remove(real.cgroup)
+            shutil.rmtree(self.state / "nodes", ignore_errors=True)
+
+    def signal(self, program: str, number: int) -> None:
+        """Sends a signal to a program of the cluster, by the name of its log."""
+        pid = (self.state / f"{program}.pid").read_text()
+        command = ["nsenter", "--target", str(self.first_process()), "--pid", "--mount", "kill", f"-{number}", pid]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
+
+    def restart(self, program: str) -> None:
+        """Kills a program, which comes back at once; its end would end the cluster otherwise."""
+        (self.state / f"{program}{AGAIN}").touch()
+        self.signal(program, signal.SIGKILL)
+
+    def remove(self) -> None:
+        """End it and leave nothing of it. Only where nobody else may start one of its name: the lock goes too."""
+        self.stop()
+        shutil.rmtree(self.state, ignore_errors=True)
+        self._lock.unlink(missing_ok=True)
+
+    @property
+    def _lock(self) -> Path:
+        return self.state.with_name(f".{self.state.name}.lock")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Two that start the same cluster at once: the second finds it running."""
+        with self._lock.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def command_inside(self, command: Sequence[str]) -> list[str]:
+        """A command line that runs a program in the cluster's network, where pod addresses are reachable.
+
+        Not in its PID namespace: nsenter would have to fork for that, and would pass no signals on.
+        """
+        inside = self.first_process()
+        user = []
+        if Path(f"/proc/{inside}/ns/user").readlink() != Path("/proc/self/ns/user").readlink():
+            user = ["--user", "--preserve-credentials"]
+        return ["nsenter", "--target", str(inside), "--net", *user, "--", *command]

@@ -1,0 +1,140 @@
+"""Programs that run in mount and process namespaces of their own: no mount and no process outlives them, or us."""
+
+import os
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from devcluster.imaging.storage import Places
+from devcluster.machine.errors import ClusterError
+from devcluster.machine.settings import REPOSITORY
+from devcluster.programs import packages
+from devcluster.programs.kubernetes import Say
+
+# Our death reaches unshare as a SIGKILL, and unshare's death its child, which is PID 1: with it all others end.
+OWN_NAMESPACES = (
+    *("setpriv", "--pdeathsig", "KILL", "--"),
+    *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"),
+)
+OWN_NETWORK = ("--net",)
+# The arguments: libraries, a folder, a mount point, the command. buildah writes to /var/lib/containers, which
+# is not ours to choose and would stay on the machine: our folder appears there, beside all that is in /var/lib.
+ENTER = """
+set -e
+libraries=$1 containers=$2 hidden=$3
+shift 3
+mount --bind "$libraries" /etc/ld.so.cache
+mount -t tmpfs tmpfs "$hidden"
+for folder in /var/lib/*/; do
+  folder=${folder%/}
+  mkdir "$hidden/${folder##*/}"
+  mount --rbind "$folder" "$hidden/${folder##*/}"
+done
+mkdir -p "$hidden/containers"
+mount --bind "$containers" "$hidden/containers"
+mount --rbind "$hidden" /var/lib
+exec "$@"
+"""
+PROGRESS_SECONDS = 8
+TAIL_LINES = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """In which the programs of Debian packages run."""
+
+    places: Places
+    programs: Path
+    lock: int
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """The loader's cache must know the libraries: buildah starts itself anew without LD_LIBRARY_PATH."""
+        settings = self.places.settings
+        for folder in (settings, self.places.containers, self.places.var_lib):
+            folder.mkdir(parents=True, exist_ok=True)
+        libraries = [str(folder) for folder in (self.programs / "usr/lib").glob("*-linux-gnu*")]
+        (settings / "ld.so.conf").write_text("\n".join(["include /etc/ld.so.conf", *libraries, ""]))
+        output("ldconfig", "-X", "-C", str(settings / "ld.so.cache"), "-f", str(settings / "ld.so.conf"))
+
+    def environment(self) -> dict[str, str]:
+        own = {"TMPDIR": str(self.places.temporary), "PYTHONPATH": str(REPOSITORY)}
+        return {**packages.environment(self.programs), **own, **self.variables}
+
+    def start(self, command: Sequence[str], *, own_network: bool = False) -> subprocess.Popen[str]:
+        """Its output and errors come by one pipe."""
+        unshare = [*OWN_NAMESPACES, *(OWN_NETWORK if own_network else ())]
+        arguments = (self.places.settings / "ld.so.cache", self.places.containers, self.places.var_lib)
+        return subprocess.Popen(
+            [*unshare, "sh", "-c", ENTER, "sh", *map(str, arguments), *command],
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            pass_fds=[self.lock],
+            start_new_session=True,  # Ctrl-C is for us; we end it
+        )
+
+    def run(self, *command: str) -> str:
+        """For what takes no time."""
+        done, text = follow(self.start(command), lambda _: None, lambda: None)
+        if done:
+            raise ClusterError(f"{' '.join(command[:2])} failed: {text}")
+        return text
+
+
+def follow(process: subprocess.Popen[str], read: Callable[[str], None], beat: Callable[[], None]) -> tuple[int, str]:
+    """Hands on each line, and gives a sign of life every few seconds; the exit code, and the end of what it said."""
+    told: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def reading() -> None:
+        if process.stdout is None:
+            return
+        with process.stdout:
+            for line in process.stdout:
+                told.append(line)
+                read(line.rstrip("\n"))
+
+    reader = threading.Thread(target=reading, daemon=True)
+    reader.start()
+    try:
+        while reader.is_alive():
+            reader.join(PROGRESS_SECONDS)
+            if reader.is_alive():
+                beat()
+        return process.wait(), "".join(told)
+    finally:
+        process.kill()  # interrupted; what has ended takes no harm
+        process.wait()
+
+
+@dataclass(slots=True)
+class Progress:
+    """What is going on, and for how long."""
+
+    what: str
+    say: Say
+    begun: float = field(default_factory=time.monotonic)
+
+    def beat(self) -> None:
+        self.say(f"  {time.monotonic() - self.begun:4.0f} s: {self.what}")
+
+
+def output(*command: str) -> str:
+    """Of a program of the machine."""
+    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    try:
+        done = subprocess.run(
+            command, env={**os.environ, "PATH": search, "LC_ALL": "C"}, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError as error:
+        raise ClusterError(f"{command[0]} is missing: install it, then run this again") from error
+    if done.returncode:
+        raise ClusterError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return done.stdout

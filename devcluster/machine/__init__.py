@@ -1,0 +1,1 @@
+"""The local machine: cache, processes, namespaces, settings of a cluster."""

@@ -1,0 +1,148 @@
+"""What a cluster is to be, as `up` hands it to the processes inside."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]
+REPOSITORY = PACKAGE.parent
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+REAL_NODE_PROGRAMS = ("kubelet",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Image:
+    """A name that pods ask for, and the directory that stands for it: its bin is first on PATH."""
+
+    name: str
+    directory: str
+    env: Mapping[str, str]
+
+    def visible(self) -> tuple[str, ...]:
+        """Directories that a pod needs even where its own /tmp and /run would hide them."""
+        python = Path(self.directory) / "bin" / "python3"
+        base = (str(python.resolve().parents[1]),) if python.exists() else ()  # a venv's interpreter lives elsewhere
+        return (self.directory, *base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealNodes:
+    """Nodes of containerd and the kubelet."""
+
+    count: int
+    programs: str
+    """The unpacked packages."""
+    store: str
+    """containerd's root with the images, which every node copies."""
+    registry: str
+    """The registry's storage, with the same images."""
+    cgroup: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    programs: Mapping[str, tuple[str, ...]]
+    nodes: int = 2
+    gpus: int = 0
+    stubs: int = 0
+    audit_policy: str = ""
+    """File of what the API server writes down in logs/audit.log; none: nothing."""
+    images: tuple[Image, ...] = ()
+    real: RealNodes | None = None
+    listener_descriptor: int = -1
+
+    @property
+    def node_names(self) -> tuple[str, ...]:
+        """Of process nodes; the first has number 1."""
+        return tuple(f"node{number}" for number in range(1, self.nodes + 1))
+
+    @property
+    def stub_node_names(self) -> tuple[str, ...]:
+        return stub_names(self.stubs)
+
+    @property
+    def real_node_names(self) -> tuple[str, ...]:
+        """Their numbers follow those of the process nodes."""
+        return tuple(f"real{number}" for number in range(1, (self.real.count if self.real else 0) + 1))
+
+    def visible(self) -> tuple[str, ...]:
+        wanted = [str(REPOSITORY), *(path for image in self.images for path in image.visible())]
+        return tuple(dict.fromkeys(wanted))
+
+    def save(self, file: Path) -> None:
+        file.write_text(json.dumps(asdict(self), indent=1))
+
+
+def stub_names(count: int) -> tuple[str, ...]:
+    return tuple(f"stub{number}" for number in range(1, count + 1))
+
+
+def load(file: Path) -> Settings:
+    """What `save` wrote, perhaps an older one: an interrupted cluster may be found by a newer program."""
+    raw: dict[str, Any] = json.loads(file.read_text())
+    return Settings(
+        programs={name: tuple(command) for name, command in raw["programs"].items()},
+        nodes=raw["nodes"],
+        gpus=raw["gpus"],
+        stubs=raw.get("stubs", 0),
+        audit_policy=raw.get("audit_policy", ""),
+        images=tuple(Image(name=i["name"], directory=i["directory"], env=i["env"]) for i in raw["images"]),
+        real=RealNodes(**raw["real"]) if raw.get("real") else None,
+        listener_descriptor=raw["listener_descriptor"],
+    )
+
+
+BRIDGE = "dev0"
+GATEWAY = "10.244.0.1"  # the bridge itself: API server on 443, DNS on 53
+NETWORK_BITS = 16
+POD_NETWORK = f"10.244.0.0/{NETWORK_BITS}"
+SERVICE_NETWORK = "10.96.0.0/16"
+API_SERVICE = "10.96.0.1"  # the first address of that range, which the `kubernetes` Service always gets
+API_PORT = 443
+KUBELET_PORT = 10250
+STUB_PORT = 10251  # of the gateway, for the logs of all stub nodes
+REGISTRY_PORT = 5000  # of the gateway, where there are real nodes
+MOST_NODES = 200
+UPLINK = "uplink"  # of a real node's bridge to the cluster's
+
+
+def node_address(number: int) -> str:
+    """Of the node counted from 1; its pods get the other addresses of the same /24."""
+    return f"10.244.{number}.1"
+
+
+def _add_bridge(number: int) -> str:
+    """The command that makes that of a node, or of the cluster (0).
+
+    One to which nobody gives an address has that of a pod's cable, and another when that pod goes: all others send to
+    the old one for half a minute.
+    """
+    return f"link add {BRIDGE} address 02:00:0a:f4:{number:02x}:01 type bridge"
+
+
+def create_network(nodes: int) -> None:
+    """The cluster's bridge, and on it the addresses of its process nodes."""
+    commands = ["link set lo up", _add_bridge(0), f"link set {BRIDGE} up"]
+    addresses = [GATEWAY, *(node_address(number) for number in range(1, nodes + 1))]
+    commands += [f"addr add {address}/{NETWORK_BITS} dev {BRIDGE}" for address in addresses]
+    # The one ClusterIP that pods dial: there is no kube-proxy, so it is simply an address of this machine.
+    commands += [f"addr add {API_SERVICE}/32 dev lo"]
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
+
+
+def join_network(number: int, pid: int) -> None:
+    """Called in the network namespace of a real node, by its process `pid`: cables its own bridge to PID 1's."""
+    cable = f"link add real{number} master {BRIDGE} up type veth peer name {UPLINK} netns {pid}"
+    subprocess.run(["nsenter", "--target", "1", "--net", "ip", *cable.split()], check=True)
+    commands = [
+        "link set lo up",
+        _add_bridge(number),
+        f"link set {UPLINK} master {BRIDGE} up",
+        f"link set {BRIDGE} up",
+        f"addr add {node_address(number)}/{NETWORK_BITS} dev {BRIDGE}",
+        f"route add default via {GATEWAY}",
+    ]
+    subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)

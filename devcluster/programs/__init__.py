@@ -1,0 +1,1 @@
+"""Programs from Go modules and Debian packages, built or unpacked into the cache."""

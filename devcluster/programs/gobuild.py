@@ -1,0 +1,193 @@
+"""Programs built once from Go modules into the cache, with the progress of a build."""
+
+import contextlib
+import hashlib
+import os
+import platform
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from devcluster.machine import cache
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import estimate
+
+GO_SERIES = "go1.26"
+INSTALLED_GO = Path("/usr/local/go/bin/go")  # of https://go.dev/dl; the PATH of a login shell lacks it
+PROGRESS_SECONDS = 10
+CORES = 2
+OUTPUT_TAIL_LINES = 20
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoProgram:
+    """A package of Go, pinned by the go.mod and go.sum of a directory."""
+
+    title: str  # for people
+    source: Path
+    inputs: tuple[str, ...]
+    linker: str
+    package: str = "."
+    home: Path  # in the cache; every build has a directory of its own there
+    name: str  # of the binary
+    minutes: int  # on two quiet cores
+    otherwise: str = ""  # what to do without Go
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        return ("go", "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", self.linker)
+
+    def go(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [_go() or "go", *arguments]
+        return subprocess.run(command, cwd=self.source, env=_environment(), capture_output=True, text=True, check=False)
+
+
+def build(program: GoProgram, say: Say) -> Path:
+    """The binary. Go is needed only where the cache lacks it."""
+    place = _place(program)
+    if place.exists():
+        return place
+    toolchain = check(program)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with cache.hold_lock(place.with_name("lock"), f"is building {program.title}", say):
+        if not place.exists():  # the process that held the lock may have built it
+            _compile(program, place, toolchain, say)
+    return place
+
+
+def cached(program: GoProgram) -> Path | None:
+    """The binary, if it was built before."""
+    place = _place(program)
+    return place if place.exists() else None
+
+
+def check(program: GoProgram) -> str:
+    """The Go version in use, if it is one that works; else an error that says what to do."""
+    if _go() is None:
+        raise ClusterError(
+            f"Go is not installed; {program.title} is built with {GO_SERIES}: install it from https://go.dev/dl"
+            + (f", or {program.otherwise}" if program.otherwise else "")
+        )
+    asked = program.go("env", "GOVERSION")
+    version = asked.stdout.strip()
+    if asked.returncode or not re.match(re.escape(GO_SERIES) + r"\b", version):
+        raise ClusterError(
+            f"Go {version or asked.stderr.strip()} cannot build {program.title}: {GO_SERIES} is needed (older "
+            "ones lack what the modules use, a server built with 1.27 serves a broken OpenAPI document). "
+            f"Install it, or let Go fetch it: export GOTOOLCHAIN={GO_SERIES}.0"
+        )
+    return version
+
+
+def _go() -> str | None:
+    return shutil.which("go") or shutil.which(INSTALLED_GO)
+
+
+def _place(program: GoProgram) -> Path:
+    """Keyed by the series of Go, not by its patch: one of an older patch works too, and needs no Go to be found."""
+    digest = hashlib.sha256()
+    files = ((program.source / name).read_bytes() for name in program.inputs)
+    for part in (*files, GO_SERIES.encode(), platform.machine().encode()):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    digest.update("\0".join(program.command).encode())
+    return program.home / digest.hexdigest() / program.name
+
+
+def _environment() -> dict[str, str]:
+    """Settings of an outer workspace or vendor folder must not reach this module."""
+    return {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What the compiler's output says so far: one line for each module fetched and each package compiled."""
+
+    total: int = 0
+    compiled: int = 0
+    fetched: int = 0
+    other: tuple[str, ...] = ()
+
+    def read(self, line: str) -> None:
+        if line.startswith("go: downloading "):
+            self.fetched += 1
+        elif re.fullmatch(r"[\w.~/+-]+", line) and not line.endswith(":"):
+            self.compiled += 1
+        else:
+            self.other = (*self.other, line)[-OUTPUT_TAIL_LINES:]
+
+    def text(self, seconds: float, cpu_seconds: float, all_cpu_seconds: float) -> str:
+        """The time left follows from CPU time: early packages are small, so their number runs ahead."""
+        fetched = f"{self.fetched} modules fetched, " if self.fetched else ""
+        of_all = f" of at most {self.total}" if self.total else ""
+        left = estimate.left(cpu_seconds, all_cpu_seconds, seconds)
+        if cpu_seconds >= all_cpu_seconds:  # a slower machine
+            left = estimate.left(self.compiled, self.total, seconds)
+        return f"{fetched}{self.compiled}{of_all} packages compiled{left}"
+
+
+def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
+    about = f"about {program.minutes} minutes on two cores, once; into {place}"
+    say(f"building {program.title} with {toolchain}: {about}")
+    partial = place.with_name(f"{program.name}.{os.getpid()}.part")
+    progress = _Progress()
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [_go() or "go", *program.command[1:], "-o", str(partial), program.package],
+        cwd=program.source,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,  # its compilers are one group, which we can end
+    )
+    reader = threading.Thread(target=_read, args=(process, progress), daemon=True)
+    reader.start()
+    # Not here: while modules are fetched its answer takes as long as they do.
+    threading.Thread(target=_count, args=(program, progress), daemon=True).start()
+    try:
+        while reader.is_alive():
+            reader.join(PROGRESS_SECONDS)
+            seconds = time.monotonic() - started
+            cpu_seconds = _cpu_seconds(process.pid)
+            say(f"  {seconds:4.0f} s: {progress.text(seconds, cpu_seconds, program.minutes * 60 * CORES)}")
+        if process.wait():
+            raise ClusterError("go build failed:\n" + "\n".join(progress.other))
+        partial.rename(place)
+    finally:
+        if process.poll() is None:  # interrupted
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        partial.unlink(missing_ok=True)
+    say(f"built in {time.monotonic() - started:.0f} s")
+
+
+def _cpu_seconds(pid: int) -> float:
+    """Of a process and of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _count(program: GoProgram, progress: _Progress) -> None:
+    """At most: packages that are in Go's build cache are not compiled again."""
+    with contextlib.suppress(OSError):  # the build may have ended, and Go's folder with it
+        progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
+
+
+def _read(process: subprocess.Popen[str], progress: _Progress) -> None:
+    if process.stdout is None:
+        return
+    with process.stdout as lines:  # left open it would be a warning, which tests take for an error
+        for line in lines:
+            progress.read(line.strip())

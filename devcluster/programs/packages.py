@@ -1,0 +1,87 @@
+"""Programs of Debian packages, unpacked into the cache: installed, some would start services or fight with Docker's.
+
+They run with `environment()`, which names the unpacked programs and libraries first.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from devcluster.machine import cache
+from devcluster.machine.errors import ClusterError
+from devcluster.programs.kubernetes import Say
+
+PACKAGES = ("buildah", "containerd", "containernetworking-plugins", "docker-registry", "mmdebstrap", "runc")
+PROGRAM_FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
+COMPLETE = "complete"
+
+
+def unpacked(say: Say, packages: Sequence[str] = PACKAGES, needed_by: str = "real nodes and images") -> Path:
+    """The directory that holds them, laid out as a root file system; made at the first call (50 MB of downloads)."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise ClusterError(f"{needed_by} need Debian or Ubuntu, for the packages {', '.join(packages)}")
+    place = home(packages)
+    with cache.hold_lock(place.with_suffix(".lock"), "is unpacking these packages", say):
+        if not is_complete(place):
+            say(f"downloading and unpacking {', '.join(packages)} into {place}")
+            shutil.rmtree(place, ignore_errors=True)
+            _unpack(place, packages)
+    return place
+
+
+def home(packages: Sequence[str]) -> Path:
+    """Where they are, or would be. Packages of one release do not run on another, where libraries differ."""
+    key = hashlib.sha256("\0".join((*packages, _distribution())).encode()).hexdigest()[:16]
+    return cache.root() / "packages" / key
+
+
+def is_complete(place: Path) -> bool:
+    return (place / COMPLETE).exists()
+
+
+def environment(place: Path) -> Mapping[str, str]:
+    """Of a process that is to find these programs and their libraries."""
+    libraries = [str(folder) for folder in (place / "usr/lib").glob("*-linux-gnu*")]
+    return {
+        **os.environ,
+        "PATH": os.pathsep.join(
+            [*(str(place / folder) for folder in PROGRAM_FOLDERS), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]
+        ),
+        "LD_LIBRARY_PATH": os.pathsep.join([*libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep),
+    }
+
+
+def _distribution() -> str:
+    file = Path("/etc/os-release")
+    return file.read_text() if file.exists() else ""
+
+
+def _unpack(place: Path, packages: Sequence[str]) -> None:
+    if os.geteuid() == 0:
+        _apt("update", "-q")
+    # Only what this machine lacks: the rest of the libraries are the machine's own.
+    simulated = _apt("install", "--simulate", "--no-install-recommends", *packages)
+    wanted = {line.split()[1] for line in simulated.splitlines() if line.startswith("Inst ")} | set(packages)
+    with tempfile.TemporaryDirectory(dir=place.parent) as downloads:
+        _apt("download", "-q", *sorted(wanted), directory=downloads)
+        for archive in Path(downloads).glob("*.deb"):
+            subprocess.run(["dpkg-deb", "--extract", archive, place], check=True)
+    (place / COMPLETE).touch()
+
+
+def _apt(*arguments: str, directory: str = "/") -> str:
+    done = subprocess.run(
+        ["apt-get", *arguments],
+        cwd=directory,
+        env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise ClusterError(f"apt-get {' '.join(arguments)} failed: {done.stderr.strip()}")
+    return done.stdout

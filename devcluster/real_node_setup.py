@@ -1,0 +1,108 @@
+"""What real nodes need before a cluster starts: programs, images, a cgroup's name."""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from devcluster.controlplane.lifecycle import Cluster
+from devcluster.imaging import storage
+from devcluster.imaging.storage import Places
+from devcluster.machine import cache
+from devcluster.machine.errors import ClusterError
+from devcluster.machine.settings import RealNodes
+from devcluster.programs import packages
+from devcluster.programs.kubernetes import Say
+from devcluster.programs.packages import PACKAGES
+from devcluster.realnode import cgroups, containerd_store
+
+WHOLE_RANGE = 4294967295  # user ids of a machine, as its first user namespace sees them
+RUN_GIB = 4  # what two nodes and their pods write in a run, beyond the images
+UNPACK_GIB = 10  # the images as containerd keeps them, 9 with torch 2.13
+
+
+def reasons_why_not() -> list[str]:
+    """Why this machine cannot have real nodes at all; empty if it can. Nothing of ours can repair these."""
+    return list(_reasons())
+
+
+def _reasons() -> Iterator[str]:
+    if os.geteuid() != 0:
+        yield "real nodes need root: run as root, or with sudo"
+    if Path("/proc/self/uid_map").read_text().split() != ["0", "0", str(WHOLE_RANGE)]:
+        yield "real nodes need the machine's own user ids: run outside of a user namespace"
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        yield f"real nodes need Debian or Ubuntu, for the packages {', '.join(PACKAGES)}"
+    if "overlay" not in Path("/proc/filesystems").read_text().split():
+        yield "the kernel has no overlay file system: modprobe overlay"
+    if missing := cgroups.missing_controllers():
+        yield (
+            f"no cgroup controllers {', '.join(missing)} below {cgroups.ROOT}: mount them (version 1: "
+            "mount -t cgroup -o NAME NAME DIR), or run on the machine itself rather than in a container"
+        )
+
+
+def shortages(*, unpacks: bool = False) -> list[str]:
+    """What must be repaired by hand before a run; `unpacks`: the images are not unpacked yet."""
+    free = storage.free_bytes(cache.root())
+    needed = RUN_GIB + (UNPACK_GIB if unpacks else 0)
+    if free >= needed * storage.GIB:
+        return []
+    room = f"{free / storage.GIB:.1f} GiB are free in {cache.root()}, {needed} are needed"
+    return [f"{room}: make room, or set DISTTEST_CACHE"]
+
+
+def leftovers() -> list[str]:
+    """What clusters left that were ended without being asked (SIGKILL, power)."""
+    running = _cgroups_in_use()
+    return sorted(f"cgroup {name}" for name in cgroups.of_clusters() - running) + sorted(
+        f"files in {state / 'nodes'}" for state in _states() if _is_left(state)
+    )
+
+
+def clean() -> list[str]:
+    """Removes the leftovers; tells what was removed."""
+    found = leftovers()
+    for name in cgroups.of_clusters() - _cgroups_in_use():
+        cgroups.remove(name)
+    for state in _states():
+        if _is_left(state):
+            shutil.rmtree(state / "nodes")
+    return found
+
+
+def _states() -> list[Path]:
+    folder = cache.clusters()
+    return [state for state in folder.iterdir() if state.is_dir()] if folder.is_dir() else []
+
+
+def _is_left(state: Path) -> bool:
+    return any((state / "nodes").glob("real*")) and not Cluster(state).is_running()
+
+
+def _cgroups_in_use() -> set[str]:
+    """Where a process lives in one, its cluster runs, wherever that has its state."""
+    return {name for name in cgroups.of_clusters() if cgroups.has_processes(name)}
+
+
+def real_nodes(count: int, state: Path, say: Say) -> RealNodes:
+    """For a cluster with this state directory; raises ClusterError with all that is missing."""
+    where = Places(cache.images())
+    if problems := [*reasons_why_not(), *shortages(unpacks=not containerd_store.is_complete(where.unpacked))]:
+        raise ClusterError("; ".join(problems))
+    if not where.result.exists():
+        raise ClusterError("there are no images yet; make them with: make images")
+    digests = {name: image["digest"] for name, image in json.loads(where.result.read_text()).items()}
+    programs = packages.unpacked(say)
+    if storage.existing(state).stat().st_dev != storage.existing(where.root).stat().st_dev:
+        raise ClusterError(f"{state} and {where.root} must be on one file system, since nodes link to images")
+    containerd_store.update(where.unpacked, where.registry, digests, programs=programs, say=say)
+    return RealNodes(
+        count=count,
+        programs=str(programs),
+        store=str(where.unpacked),
+        registry=str(where.registry),
+        cgroup=f"{cgroups.MARK}{hashlib.sha256(str(state).encode()).hexdigest()[:8]}",
+    )

@@ -1,0 +1,1 @@
+"""What the watches have delivered, parsed once."""

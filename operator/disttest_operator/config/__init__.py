@@ -1,0 +1,1 @@
+"""Flags, environment variables and the format of the log."""

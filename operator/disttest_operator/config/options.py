@@ -1,0 +1,144 @@
+"""What the operator is told: flags, or environment variables DISTTEST_OPERATOR_* of the same names.
+
+`python -m disttest_operator.config.options` prints the table of docs/configuration.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from disttest_operator.config import readers
+from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag
+from disttest_operator.core.api.allowances import Allowance
+from disttest_operator.core.api.model import Timeouts
+from disttest_operator.core.hardware.user_rules import UserRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    runner_image: str
+    namespaces: tuple[str, ...]
+    rules: tuple[UserRule, ...]
+    allow: tuple[Allowance, ...]
+    queue_seconds: int
+    join_seconds: int
+    case_seconds: int
+    run_seconds: int
+    gpu_resource: str
+    fixed_nodes: bool
+    image_patience_seconds: int
+    gang_patience_seconds: int
+    label_suspect_nodes: bool
+    series_idle_days: int
+    kept_reports: int
+    workers: int
+    metrics_address: str
+    metrics_certificates: str
+    metrics_insecure: bool
+    health_address: str
+    lease_namespace: str
+    kubeconfig: str
+    log_level: str
+    log_format: str
+
+    @property
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            queue_seconds=self.queue_seconds,
+            join_seconds=self.join_seconds,
+            case_seconds=self.case_seconds,
+            run_seconds=self.run_seconds,
+        )
+
+
+def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
+    """A flag wins over its variable; ends the program with a sentence when one is wrong."""
+    parser = _parser()
+    given = vars(parser.parse_args(arguments))
+    values: dict[str, Any] = {}
+    sources = {}  # of what is not a default
+    for flag in FLAGS:
+        text, source, is_said = _said(flag, given[flag.field], environ)
+        if is_said:
+            sources[flag.field] = source
+        try:
+            values[flag.field] = flag.read(text, source)
+        except ValueError as error:
+            parser.error(str(error))
+    values["lease_namespace"] = values["lease_namespace"] or environ.get("POD_NAMESPACE") or DEFAULT_LEASE_NAMESPACE
+    try:
+        return _agreed(Options(**values), sources)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def table() -> str:
+    """All flags, in Markdown."""
+    rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
+    rows += [f"| `--{flag.name}` | `{flag.variable}` | {_default(flag)} | {flag.meaning} |" for flag in FLAGS]
+    return "\n".join(rows) + "\n"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="disttest_operator",
+        description="Runs DistTests of a cluster.",
+        epilog=f"Each flag has a variable: --runner-image is {PREFIX}RUNNER_IMAGE.",
+        allow_abbrev=False,  # what is short for one flag today may be short for two tomorrow
+    )
+    for flag in FLAGS:
+        words = f"{flag.meaning.replace('`', '')} (default: {_default(flag).replace('`', '')})"
+        switch: dict[str, Any] = {"nargs": "?", "const": "true"} if flag.default in {"true", "false"} else {}
+        parser.add_argument(f"--{flag.name}", metavar=flag.value, help=words, **switch)
+    return parser
+
+
+def _said(flag: Flag, argument: str | None, environ: Mapping[str, str]) -> tuple[str, str, bool]:
+    """The text, whose it is, and whether anybody said it. An empty variable is none: so manifests leave one out."""
+    if argument is not None:
+        return argument, f"--{flag.name}", True
+    if said := environ.get(flag.variable):
+        return said, flag.variable, True
+    return flag.default, f"--{flag.name}", False
+
+
+def _default(flag: Flag) -> str:
+    return flag.default_words or (f"`{flag.default}`" if flag.default else "none")
+
+
+def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
+    """Where two contradict each other a default gives way; raises ValueError where both were said."""
+    if chosen.metrics_address == chosen.health_address:
+        source = sources.get("health_address") or sources["metrics_address"]
+        raise ValueError(f"{source}: {chosen.health_address} serves metrics and health, write another port for one")
+    if chosen.metrics_insecure:
+        _check_insecure(chosen, sources)
+    if chosen.case_seconds <= chosen.run_seconds:
+        return chosen
+    if "case_seconds" not in sources:
+        return replace(chosen, case_seconds=chosen.run_seconds)
+    if "run_seconds" not in sources:
+        return replace(chosen, run_seconds=chosen.case_seconds)
+    raise ValueError(
+        f"{sources['case_seconds']}: a case cannot last longer than the run; "
+        f"write at most the {chosen.run_seconds} of {sources['run_seconds']}, not {chosen.case_seconds}"
+    )
+
+
+def _check_insecure(chosen: Options, sources: Mapping[str, str]) -> None:
+    source = sources["metrics_insecure"]
+    if not readers.is_loopback(chosen.metrics_address):
+        raise ValueError(
+            f"{source}: nobody would be asked who scrapes; write a loopback address like 127.0.0.1:8080 "
+            f"for --metrics-address, not {chosen.metrics_address!r}"
+        )
+    if chosen.metrics_certificates:
+        raise ValueError(
+            f"{sources['metrics_certificates']}: plain HTTP shows no certificate, write one of it and {source}"
+        )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(table())

@@ -1,0 +1,153 @@
+"""What is asked of the API server when the caches do not say enough. Answers are good for a moment."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from disttest_contract.gang import quarantine
+from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.hardware import signs
+from disttest_operator.core.hardware.signs import Line
+from disttest_operator.core.hardware.user_rules import UserRule
+from disttest_operator.core.observed import decoding
+from disttest_operator.core.observed.evidence import Observed, QuarantineRead, Reference, ReportFound, Search
+from disttest_operator.core.observed.objects import Body, EventView, NodeView, PodView
+from disttest_operator.kubernetes.ports import Cluster, ClusterError, Kind, RefusedError
+
+# What a spec may name.
+NAMED = {
+    "ConfigMap": Kind.CONFIG_MAP,
+    "PersistentVolumeClaim": Kind.CLAIM,
+    "ServiceAccount": Kind.SERVICE_ACCOUNT,
+}
+JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
+NODES_FRESH_SECONDS = 30.0
+NODES_NOW_SECONDS = 2.0  # hundreds of runs that end with a node share one list
+EVENTS_FRESH_SECONDS = 2.0
+PODS_FRESH = timedelta(seconds=4)  # less than the time between two looks at pods of which no watch tells
+
+log = logging.getLogger(__name__)
+
+
+class Inquiries:
+    """A gang of hundreds of pods that starts makes hundreds of looks: they share the answers."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._asked: dict[str, datetime] = {}  # for the pods of which Job
+        self._nodes: tuple[float, tuple[NodeView, ...]] | None = None
+        self._may_list_nodes = True
+        self._events: dict[tuple[str, ...], tuple[float, tuple[EventView, ...]]] = {}
+
+    async def missing(self, namespace: str, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
+        """Which of the objects that a spec names are not there."""
+        found = [await self._cluster.get(NAMED[reference.kind], namespace, reference.name) for reference in references]
+        return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
+
+    async def pods_of(self, namespace: str, job_uid: str, now: datetime) -> list[Body] | None:
+        """By the label of the Job controller, which loses a pod too that has it no more. None: asked just now."""
+        self._asked = {uid: at for uid, at in self._asked.items() if abs(now - at) < PODS_FRESH}
+        if job_uid in self._asked:
+            return None
+        self._asked[job_uid] = now
+        listed, _ = await self._cluster.list(Kind.POD, namespace, label_selector=f"{JOB_UID_LABEL}={job_uid}")
+        return [body for body in listed if decoding.owner_uid(body) == job_uid]
+
+    async def quarantine(self, test: DistTest) -> QuarantineRead:
+        """Of this attempt: the next one may find another list."""
+        body = await self._cluster.get(Kind.CONFIG_MAP, test.namespace, test.spec.quarantine.config_map)
+        try:
+            suites = [suite.name for suite in test.spec.suites]
+            return QuarantineRead(lists=quarantine.read(body, suites)) if body else QuarantineRead(problem="is gone")
+        except quarantine.InvalidListError as error:
+            return QuarantineRead(problem=str(error))
+
+    async def nodes(self, *, now: bool = False) -> tuple[NodeView, ...]:
+        """As they were a while ago, or `now`. None where the operator has only Roles: nodes belong to no namespace."""
+        asked = time.monotonic()
+        fresh_seconds = NODES_NOW_SECONDS if now else NODES_FRESH_SECONDS
+        if self._nodes is None or asked - self._nodes[0] > fresh_seconds:
+            self._nodes = (asked, await self._list_nodes())
+        return self._nodes[1]
+
+    async def _list_nodes(self) -> tuple[NodeView, ...]:
+        try:
+            listed, _ = await self._cluster.list(Kind.NODE)
+        except RefusedError as error:
+            if self._may_list_nodes:
+                log.warning("nodes cannot be looked at, so too few GPUs and sick nodes go unnoticed: %s", error)
+            self._may_list_nodes = False
+            return ()
+        self._may_list_nodes = True
+        return tuple(decoding.node(body) for body in listed)
+
+    async def events(self, namespace: str, uids: tuple[str, ...]) -> tuple[EventView, ...]:
+        """Of each object in the order given, oldest first."""
+        now = time.monotonic()
+        self._events = {key: kept for key, kept in self._events.items() if now - kept[0] <= EVENTS_FRESH_SECONDS}
+        if uids not in self._events:
+            found: list[EventView] = []
+            for uid in uids:
+                selector = f"involvedObject.uid={uid}"
+                listed, _ = await self._cluster.list(Kind.CORE_EVENT, namespace, field_selector=selector)
+                found += [decoding.event(body) for body in sorted(listed, key=_time)]
+            self._events[uids] = (now, tuple(found))
+        return self._events[uids][1]
+
+
+def _time(body: Body) -> str:
+    return str(body.get("lastTimestamp") or body.get("eventTime") or "")
+
+
+PODS = 16  # whose logs are read: of a larger gang the leader's and the first to end are
+LOG_BYTES = 4 << 20  # an agent writes no more
+SEARCH_SECONDS = 5.0  # of all rules over all lines of one log
+
+
+class HardwareSearch:
+    """By the rules of the operator's configuration, in their order."""
+
+    def __init__(self, cluster: Cluster, inquiries: Inquiries, rules: tuple[UserRule, ...]) -> None:
+        self._cluster = cluster
+        self._inquiries = inquiries
+        self._rules = rules
+
+    async def over(self, test: DistTest, pods: tuple[PodView, ...], seen: Observed) -> Search:
+        """What cannot be read is not searched: the attempt is judged by all else then."""
+        lines = await self._telling(signs.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
+        for pod in sorted(pods, key=_most_telling)[:PODS]:
+            lines += await self._lines(test, pod)
+        try:
+            nodes = await self._inquiries.nodes(now=True)
+        except ClusterError as error:
+            log.warning("%s/%s: conditions of nodes are not looked at: %s", test.namespace, test.name, error)
+            nodes = ()
+        found = signs.collect(pods, nodes, lines)
+        return Search(match=await asyncio.to_thread(signs.first_match, self._rules, found, _lateness()))
+
+    async def _telling(self, lines: Iterable[Line]) -> list[Line]:
+        """Those in which a rule finds something; the others are not kept."""
+        return await asyncio.to_thread(lambda: list(signs.matching_lines(self._rules, lines, _lateness())))
+
+    async def _lines(self, test: DistTest, pod: PodView) -> list[Line]:
+        if pod.is_gone or not pod.has_started:
+            return []
+        try:
+            raw = await self._cluster.log(test.namespace, pod.name, limit_bytes=LOG_BYTES)
+        except ClusterError as error:
+            log.warning("%s/%s: the log of %s is not searched: %s", test.namespace, test.name, pod.name, error)
+            return []
+        return await self._telling(signs.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
+
+
+def _lateness() -> signs.IsLate:
+    """Beside the loop: it may take seconds."""
+    deadline = time.monotonic() + SEARCH_SECONDS
+    return lambda: time.monotonic() > deadline
+
+
+def _most_telling(pod: PodView) -> tuple[bool, float]:
+    ended = pod.exit.at.timestamp() if pod.exit and pod.exit.at else float("inf")
+    return pod.index != 0, ended

@@ -1,0 +1,238 @@
+"""One run, one look: read the caches, ask the plan for the next step, carry it out, until nothing is left to do."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from disttest_operator.cache.cache import Caches, Key
+from disttest_operator.controller import reports
+from disttest_operator.controller.log_followers import Followers
+from disttest_operator.controller.lookups import HardwareSearch, Inquiries
+from disttest_operator.controller.snapshot import Looks
+from disttest_operator.controller.status_writer import Statuses, SuspectLabels
+from disttest_operator.core import actions
+from disttest_operator.core.actions import Step
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import DistTest, Manifest
+from disttest_operator.core.hardware.user_rules import UserRule
+from disttest_operator.core.observed import decoding
+from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ReportFound
+from disttest_operator.core.plan import next_step
+from disttest_operator.core.status import progress
+from disttest_operator.core.workload import job
+from disttest_operator.kubernetes.ports import (
+    Cluster,
+    ClusterError,
+    ConflictError,
+    Counts,
+    ExistsError,
+    Kind,
+    RefusedError,
+)
+from disttest_operator.series.ledger_store import Ledgers
+from disttest_operator.series.retention import Expiry, Keeping
+
+STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
+NONCE_BYTES = 16
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    policy: Policy
+    rules: tuple[UserRule, ...] = ()  # tried in this order on attempts that went wrong
+    label_suspect_nodes: bool = False
+    series_idle_days: int = 0  # 0: ledgers stay for ever
+    kept_reports: int = 0  # of a series; 0: they go with their runs
+    instance: str  # of this operator, named in events
+
+
+class Reconciler:
+    """Knows the Cluster Protocol, not who stands behind it. `plan_later` adds another key to the queue."""
+
+    def __init__(  # what it works with, given once
+        self,
+        cluster: Cluster,
+        caches: Caches,
+        *,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        plan_later: Callable[[Key, float], None],
+        counts: Counts,
+    ) -> None:
+        self._cluster = cluster
+        self._caches = caches
+        self._settings = settings
+        self._clock = clock
+        self._statuses = Statuses(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
+        self._counts = counts
+        self._keeping = Keeping(cluster, caches, most=settings.kept_reports)
+        self._ledgers = Ledgers(cluster, caches, clock, counts=counts, keeping=self._keeping)
+        self._expiry = Expiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
+        self._inquiries = Inquiries(cluster)
+        self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
+        self._followers = Followers(cluster, plan_later, note=counts.note_followed)
+        self._looks = Looks(caches, settings.policy, clock=clock, newest=self._followers.newest)
+        self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
+        self._large = asyncio.Lock()  # who holds it may have a large report
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Seconds until the key should be looked at even if nothing happens; None: never."""
+        if key.kind is Kind.SERIES:
+            await self._ledgers.settle(key.namespace, key.name)
+            await self._expiry.look(key.namespace, key.name)
+            if self._suspect_labels:
+                await self._suspect_labels.refresh()
+            return None
+        room = reports.Room(self._large)
+        try:
+            return await self._step_by_step(key, room)
+        finally:
+            room.leave()
+
+    async def _step_by_step(self, key: Key, room: reports.Room) -> float | None:
+        seen = Observed()
+        for _ in range(STEPS):
+            evidence = self._looks.at(key, seen)
+            if evidence is None:
+                self._followers.follow(key, None)
+                return None
+            step = await _next_step(evidence)
+            if isinstance(step, actions.Done):
+                self._followers.follow(key, progress.target(evidence))
+                return step.requeue_seconds
+            seen = await self._carry_out(step, evidence, room)
+        raise ClusterError(f"{key.words}: not done after {STEPS} steps, the last of them {type(step).__name__}")
+
+    async def close(self) -> None:
+        await self._followers.close()
+
+    async def _carry_out(self, step: Step, evidence: Evidence, room: reports.Room) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
+        """Do it, and add what was learned."""
+        test, seen = evidence.test, evidence.seen
+        match step:
+            case actions.ReadReferences(references=references):
+                return replace(seen, missing=await self._inquiries.missing(test.namespace, references))
+            case actions.ReadQuarantine():
+                return replace(seen, quarantine=await self._inquiries.quarantine(test))
+            case actions.ReadNodes():
+                return replace(seen, nodes=await self._inquiries.nodes())
+            case actions.ReadEvents(uids=uids):
+                return replace(seen, events=await self._inquiries.events(test.namespace, uids))
+            case actions.ReadJob(name=name):
+                return await self._read_job(test, name, seen)
+            case actions.ReadPods(job_uid=job_uid):
+                now = self._clock()
+                listed = await self._inquiries.pods_of(test.namespace, job_uid, now)
+                if listed is not None:
+                    self._caches.adopt(test, listed, now)
+                return replace(seen, has_listed_pods=True)
+            case actions.ReadReport():
+                found = await reports.read(self._cluster, test, step, self._counts, room=room)
+                return replace(seen, report=found)
+            case actions.Search(pods=pods):
+                return replace(seen, search=await self._search.over(test, pods, seen))
+            case actions.WriteReport(name=name):
+                return await self._write_report(test, name, seen)
+            case actions.CreateService(manifest=manifest):
+                return replace(await self._create(Kind.SERVICE, test, manifest, seen), has_service=True)
+            case actions.CreateJob():
+                return await self._create(Kind.JOB, test, _job_manifest(test, step), seen)
+            case actions.Fold():
+                return replace(seen, entry=await self._ledgers.fold(test, step))
+            case actions.KeepReport():
+                await self._keeping.keep(test)
+                return replace(seen, is_report_kept=True)
+            case actions.WriteStatus(status=status):
+                await self._statuses.write(test, dict(status))
+                return seen
+            case actions.WriteProgress(progress=how_far):
+                self._counts.count_progress()
+                if not await self._statuses.write_progress(test, how_far):
+                    self._followers.mute(Key(kind=Kind.RUN, namespace=test.namespace, name=test.name))
+                return seen
+            case actions.EndAttempt(status=status):
+                await self._statuses.write(test, dict(status))
+                return Observed()
+            case actions.DeleteJob(name=name, uid=uid):
+                return await self._delete_job(test, name, uid, seen)
+            case actions.DeleteRun():
+                await self._delete_run(test)
+                return seen
+            case actions.Done():
+                return seen
+
+    async def _read_job(self, test: DistTest, name: str, seen: Observed) -> Observed:
+        body = await self._cluster.get(Kind.JOB, test.namespace, name)
+        if body is None or decoding.owner_uid(body) != test.uid:
+            return replace(seen, is_job_gone=True)
+        self._caches.put(Kind.JOB, body, self._clock())
+        return replace(seen, job=decoding.job(body))
+
+    async def _create(self, kind: Kind, test: DistTest, manifest: Manifest, seen: Observed) -> Observed:
+        """Once. What is there already must be ours, by owner: a crash may have come between creating and knowing."""
+        name = manifest["metadata"]["name"]
+        try:
+            body = await self._cluster.create(kind, manifest)
+        except ExistsError:
+            found = await self._cluster.get(kind, test.namespace, name)
+            if found is None:
+                raise
+            if decoding.owner_uid(found) != test.uid:
+                return replace(seen, taken=f"{manifest['kind']} {name!r}")
+            body = found
+        except RefusedError as error:
+            return replace(seen, refused=f"{manifest['kind']} {name!r} was refused: {error}")
+        else:
+            log.info("%s/%s: created %s %s", test.namespace, test.name, manifest["kind"], name)
+        if kind is not Kind.JOB:
+            return seen
+        self._caches.put(kind, body, self._clock())
+        return replace(seen, job=decoding.job(body))
+
+    async def _delete_job(self, test: DistTest, name: str, uid: str, seen: Observed) -> Observed:
+        log.info("%s/%s: deletes Job %s", test.namespace, test.name, name)
+        await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
+        if name == naming.job(test, test.attempt):
+            return replace(seen, is_job_gone=True)
+        # Of an attempt that was followed by another: the Service would stay as long as the run.
+        self._caches.remove(Kind.JOB, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
+        service = await self._cluster.get(Kind.SERVICE, test.namespace, name)
+        if service and decoding.owner_uid(service) == test.uid:
+            await self._cluster.delete(Kind.SERVICE, test.namespace, name, uid=service["metadata"]["uid"])
+        return seen
+
+    async def _write_report(self, test: DistTest, name: str, seen: Observed) -> Observed:
+        if not isinstance(seen.report, ReportFound):
+            return seen
+        return replace(seen, stored=await reports.store(self._cluster, test, name, seen.report))
+
+    async def _delete_run(self, test: DistTest) -> None:
+        log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)
+        with contextlib.suppress(ConflictError):  # it may have been given more time: look again
+            await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid, version=test.resource_version)
+        live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
+        if live and live["metadata"]["uid"] == test.uid:
+            self._caches.put(Kind.RUN, live, self._clock())
+        else:
+            gone = {"metadata": {"uid": test.uid, "resourceVersion": test.resource_version}}
+            self._caches.remove(Kind.RUN, gone, self._clock())
+
+
+def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:
+    nonce = secrets.token_hex(NONCE_BYTES)
+    lists = step.quarantine
+    return job.build_job(test, step.attempt, nonce, quarantine=lists, avoid=step.avoid, shun=step.shun)
+
+
+async def _next_step(evidence: Evidence) -> Step:
+    """A hundred thousand cases take seconds to judge: not in the loop, which has other runs to serve."""
+    report = evidence.seen.report
+    if isinstance(report, ReportFound) and len(report.raw) > reports.LARGE_BYTES:
+        return await asyncio.to_thread(next_step, evidence)
+    return next_step(evidence)

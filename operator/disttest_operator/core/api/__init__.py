@@ -1,0 +1,1 @@
+"""The DistTest: model, parsing, schema, cross-field rules, pod template, names and labels."""

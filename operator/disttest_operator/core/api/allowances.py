@@ -1,0 +1,115 @@
+"""What the administrator allows DistTests to ask for beyond PodSecurity `restricted`, and what they ask for."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from disttest_operator.core.api import schema
+from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.api.template import CAPABILITIES, PATH
+
+PLAIN = ("host-network", "host-ipc", "host-pid", "privileged", "root")
+CAPABILITY, HOST_PATH, SERVICE_ACCOUNT = "capability", "host-path", "service-account"
+VALUES = {
+    CAPABILITY: schema.Text(max_length=32, choices=CAPABILITIES),
+    HOST_PATH: PATH,
+    SERVICE_ACCOUNT: schema.object_name("a ServiceAccount"),
+}
+KNOWN = (*PLAIN, f"{CAPABILITY}:NAME", f"{HOST_PATH}:/PREFIX", f"{SERVICE_ACCOUNT}:NAME")
+DEFAULT_ACCOUNT = "default"  # which every namespace has, and every pod that names none
+ITEM = re.compile(r"(?:(?P<namespace>[^/:]*)/)?(?P<kind>[^/:]*)(?::(?P<value>.*))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """`value` is of those kinds that have one. Everywhere, if it names no namespace."""
+
+    kind: str
+    value: str = ""
+    namespace: str = ""
+
+    def covers(self, wanted: "Allowance") -> bool:
+        if self.kind != wanted.kind or self.namespace not in ("", wanted.namespace):
+            return False
+        if self.kind == HOST_PATH:
+            prefix = _parts(self.value)
+            return _parts(wanted.value)[: len(prefix)] == prefix
+        return self.value == wanted.value
+
+    @property
+    def item(self) -> str:
+        """As it is written."""
+        what = f"{self.kind}:{self.value}" if self.value else self.kind
+        return f"{self.namespace}/{what}" if self.namespace else what
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A field of a DistTest that asks for something, and what would allow it."""
+
+    path: str
+    allowance: Allowance
+
+
+def parse(item: str, source: str) -> Allowance:
+    """Of [NAMESPACE/]WHAT. Raises ValueError with a sentence."""
+    found = ITEM.fullmatch(item)
+    kind = found["kind"] if found else ""
+    value = (found["value"] or "") if found else ""
+    if not found or (kind not in VALUES and (kind not in PLAIN or found["value"] is not None)):
+        raise ValueError(f"{source}: write [NAMESPACE/]WHAT, of which WHAT is one of {', '.join(KNOWN)}, not {item!r}")
+    namespace = found["namespace"]
+    if namespace is not None and (len(namespace) > 63 or not schema.matches(schema.DNS_LABEL, namespace)):
+        raise ValueError(f"{source}: {item!r}: write the name of a namespace before the '/', or leave both out")
+    if kind == HOST_PATH:
+        value = value.rstrip("/")  # as a directory may be written
+    if kind in VALUES:
+        for problem in schema.check(VALUES[kind], value, f"{source}: {item!r}"):
+            raise ValueError(problem)
+    return Allowance(kind=kind, value=value, namespace=namespace or "")
+
+
+def needs(test: DistTest) -> tuple[Need, ...]:
+    """Everything that a DistTest asks for beyond what anybody may have."""
+    return tuple(
+        Need(path=f"spec.template.spec.{path}", allowance=Allowance(kind=kind, value=value, namespace=test.namespace))
+        for path, kind, value in _asked(test)
+    )
+
+
+def refusals(test: DistTest, allowed: tuple[Allowance, ...]) -> tuple[str, ...]:
+    """A sentence for each thing that it asks for and nobody has allowed."""
+    return tuple(
+        f"{need.path}: the administrator has not allowed this; leave it out, or ask for"
+        f" --allow={need.allowance.item} of the operator (docs/security.md)"
+        for need in needs(test)
+        if not any(one.covers(need.allowance) for one in allowed)
+    )
+
+
+def _asked(test: DistTest) -> Iterator[tuple[str, str, str]]:
+    """Path below the pod's spec, kind, value."""
+    template = test.spec.template
+    security = template.security_context
+    plain = {
+        "hostNetwork": ("host-network", template.host_network),
+        "hostIPC": ("host-ipc", template.host_ipc),
+        "hostPID": ("host-pid", template.host_pid),
+        "securityContext.privileged": ("privileged", security.privileged),
+        "securityContext.runAsUser": ("root", security.run_as_user == 0),
+    }
+    for path, (kind, is_asked) in plain.items():
+        if is_asked:
+            yield path, kind, ""
+    for name in security.capabilities:
+        yield "securityContext.capabilities.add", CAPABILITY, name
+    for index, volume in enumerate(template.volumes):
+        if "hostPath" in volume:
+            yield f"volumes[{index}].hostPath.path", HOST_PATH, volume["hostPath"]["path"]
+    if template.service_account_name not in ("", DEFAULT_ACCOUNT):
+        yield "serviceAccountName", SERVICE_ACCOUNT, template.service_account_name
+
+
+def _parts(path: str) -> list[str]:
+    """/data does not begin /database."""
+    return [part for part in path.split("/") if part]

@@ -1,0 +1,68 @@
+"""Signs of broken hardware that are known everywhere, in the form of people's own rules; tried after those.
+
+What a test's own mistake can bring about is left out: Xid 13, 31, 43 and 45, "unspecified launch failure", "illegal
+memory access", NCCL's "unhandled system error" and "unhandled cuda error". So is NET/IB's "Got completion from peer …
+status=12": a peer whose process was killed gives the same.
+"""
+
+from typing import Any
+
+from disttest_contract.outcomes import Reason
+from disttest_operator.core.hardware import user_rules
+
+NODE_UNHEALTHY = Reason.NODE_UNHEALTHY  # what is broken about a node, but is no GPU
+
+# Of those that the driver tells the kernel's log; from a pod seldom seen.
+FATAL_XIDS = (48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143)
+
+LOG_LINES = (
+    (rf"NVRM: Xid \([^)]{{1,80}}\): ({'|'.join(map(str, FATAL_XIDS))}),", "the driver reports a fatal error of a GPU"),
+    (r"GPU has fallen off the bus", "a GPU is no longer on the bus: reboot the node, or replace the GPU"),
+    (r"\bGPU is lost\b", "a GPU is lost: reboot the node, or replace the GPU"),  # NVML
+    # Texts of CUDA: ECCUncorrectable, NvlinkUncorrectable, SystemNotReady.
+    (r"uncorrectable ECC error encountered", "a GPU's memory is broken: look at its ECC counts, or replace it"),
+    (r"uncorrectable NVLink error detected", "NVLink is broken: look at links and switches of the node"),
+    (r"(?i)CUDA.{0,80}system not yet initialized", "CUDA waits for the fabric manager: look at it on the node"),
+)
+NETWORK_LINES = (
+    (r"NET/IB ?: .{0,80}local catastrophic error", "a network adapter failed: look at it on the node", True),
+    # The other end, or the routes between them, may be at fault. Not ibv_reg_mr: that may be the pod's memlock.
+    (r"Call to ibv_(modify_qp|query_port|open_device)\w{0,20} failed", "look at network adapters and routes", False),
+)
+
+# Node conditions by whoever sets them. NVSentinel names them as its checks, and sets them for fatal errors only.
+GPU_CONDITIONS = (
+    *((name, "True") for name in ("GpuMemWatch", "GpuPcieWatch", "GpuNvlinkWatch", "GpuSmWatch", "GpuMcuWatch")),
+    *((name, "True") for name in ("GpuPmuWatch", "GpuDriverWatch", "GpuInforomWatch", "GpuNvswitchFatalWatch")),
+    *((name, "True") for name in ("SysLogsXIDError", "SysLogsSXIDError", "SysLogsGPUFallenOff")),
+    ("GPUMissing", "True"),  # node-problem-detector on AKS; its XIDErrors may come from a test's own mistake
+    ("NVLinkStatusInactive", "True"),  # the same
+    ("AcceleratedHardwareReady", "False"),  # the node monitoring agent of EKS
+    ("NebiusGPUError", "True"),  # node-problem-detector on Nebius
+)
+NODE_CONDITIONS = (
+    ("KernelDeadlock", "True"),  # node-problem-detector anywhere
+    ("ReadonlyFilesystem", "True"),  # the same
+    ("IBLinkFlapping", "True"),  # node-problem-detector on AKS
+)
+
+
+def _line(pattern: str, message: str, reason: Reason, *, blame: bool = True) -> dict[str, Any]:
+    return {"logPattern": pattern, "reason": reason.value, "blame": blame, "message": message}
+
+
+def _condition(name: str, status: str, reason: Reason) -> dict[str, Any]:
+    message = "the node is unhealthy" if reason is NODE_UNHEALTHY else "a GPU of the node is unhealthy"
+    condition = {"type": name, "status": status}
+    return {"nodeCondition": condition, "reason": reason.value, "blame": True, "message": message}
+
+
+# Lines first: they were said during the attempt, a condition may be about something else on the node.
+KNOWN = user_rules.build(
+    [
+        *(_line(pattern, message, Reason.GPU_BROKEN) for pattern, message in LOG_LINES),
+        *(_line(pattern, message, NODE_UNHEALTHY, blame=blame) for pattern, message, blame in NETWORK_LINES),
+        *(_condition(name, status, Reason.GPU_BROKEN) for name, status in GPU_CONDITIONS),
+        *(_condition(name, status, NODE_UNHEALTHY) for name, status in NODE_CONDITIONS),
+    ]
+)

@@ -1,0 +1,234 @@
+"""Rules of the operator's configuration: a pattern in a log, or a condition of a node or pod, gives the verdict.
+
+They are for runs that did not pass: a red result where the hardware is proven to be at fault is the hardware's. What
+passed stays passed. The first rule that matches wins, people's own before those that come with the operator.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import yaml
+
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.api import schema
+from disttest_operator.core.api.schema import Object, Text
+
+PROBES = ("", " ", "a b")  # who finds nothing in one of them finds it in every line
+
+
+class PatternError(ValueError):
+    """What to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Raises PatternError for what is none, and for what would be found everywhere."""
+
+    text: str
+    _compiled: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        import re2  # noqa: PLC0415  # the command line reads the table of flags too, and is installed without it
+
+        options = re2.Options()
+        options.log_errors = False  # they are told in our words
+        try:
+            compiled = re2.compile(self.text, options)
+        except (re2.error, UnicodeEncodeError) as error:
+            raise PatternError(f"is no regular expression of RE2 ({_words(error)}); correct it") from error
+        for probe in PROBES:
+            found = compiled.search(probe)
+            if found and not found.group():
+                raise PatternError("matches nothing at all, and so every line; write something that must be there")
+        object.__setattr__(self, "_compiled", compiled)
+
+    def is_in(self, line: str) -> bool:
+        return self._compiled.search(line.encode(errors="replace")) is not None
+
+
+def _words(error: Exception) -> str:
+    told = error.args[0] if error.args else error
+    return told.decode(errors="replace") if isinstance(told, bytes) else str(error)
+
+
+FILE_BYTES = 1 << 18
+RULES = 256
+VERDICTS = (Verdict.INFRA_FAILED, Verdict.ERRORED, Verdict.TESTS_FAILED)
+# Those of the others speak of a run that nothing is wrong with.
+REASONS = tuple(reason for reason in Reason if reason not in {Reason.ALL_CASES_PASSED, Reason.CANCELLED})
+SOURCES = ("logPattern", "nodeCondition", "podCondition")
+
+
+class Status(StrEnum):
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"  # of a node whose kubelet is silent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPattern:
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCondition:
+    """Of the node of a pod of the gang. Without a reason any will do."""
+
+    type: str
+    status: Status
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodCondition:
+    type: str
+    status: Status
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserRule:
+    """`retry`: the run is worth another attempt. `blame`: the nodes it was seen on are to be avoided."""
+
+    sign: LogPattern | NodeCondition | PodCondition
+    verdict: Verdict = Verdict.INFRA_FAILED
+    reason: Reason
+    retry: bool = True
+    blame: bool = False
+    message: str = ""
+
+
+class InvalidRulesError(ValueError):
+    """The text is no list of rules; each problem names the entry, and says what to write instead."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(self.problems))
+
+
+_CONDITION_TYPE = Text(
+    min_length=1,
+    max_length=316,
+    pattern=schema.QUALIFIED_NAME,
+    advice="write the type of a condition, like GpuMemWatch or example.com/Healthy",
+)
+_CONDITION_REASON = Text(
+    min_length=1,
+    max_length=1024,
+    pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+    advice="write the reason of a condition, like KernelHasNoDeadlock, or leave it out",
+)
+
+
+def _condition(*statuses: Status) -> Object:
+    status = Text(max_length=7, choices=statuses)
+    fields = {"type": _CONDITION_TYPE, "status": status, "reason": _CONDITION_REASON}
+    return Object(required=("type", "status"), fields=fields)
+
+
+_TRUTH = Text(max_length=5, choices=("true", "false"))
+ENTRY = Object(
+    required=("reason",),
+    fields={
+        "logPattern": Text(min_length=1, max_length=512),
+        "nodeCondition": _condition(*Status),
+        "podCondition": _condition(Status.TRUE, Status.FALSE),  # of an unknown one the operator keeps nothing
+        "verdict": Text(max_length=16, choices=VERDICTS),
+        "reason": Text(max_length=64, choices=REASONS),
+        "retry": _TRUTH,
+        "blame": _TRUTH,
+        "message": Text(min_length=1, max_length=512),
+    },
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """A key that is written twice would hide what was written first."""
+
+
+def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+    keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            raise yaml.constructor.ConstructorError(None, None, f"{key!r} is written twice", node.start_mark)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _construct_mapping)
+
+
+def parse(text: str) -> tuple[UserRule, ...]:
+    """The rules of a file, in its order. Raises InvalidRulesError with all that is wrong."""
+    if len(text.encode(errors="replace")) > FILE_BYTES:
+        raise InvalidRulesError([f"the file is too large, write at most {FILE_BYTES} bytes"])
+    try:
+        entries = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InvalidRulesError([f"it is not YAML: {' '.join(str(error).split())}"]) from error
+    return build(entries)
+
+
+def build(entries: Any) -> tuple[UserRule, ...]:
+    """The same from plain data."""
+    if not isinstance(entries, list) or len(entries) > RULES:
+        raise InvalidRulesError([f"write a list of at most {RULES} rules, each beginning with '- '"])
+    prepared = [schema.normalise(entry) for entry in entries]
+    problems = [problem for number, entry in enumerate(prepared, start=1) for problem in _problems(entry, number)]
+    if problems:
+        raise InvalidRulesError(problems)
+    return tuple(_rule(entry) for entry in prepared)
+
+
+def _problems(entry: Any, number: int) -> Iterator[str]:
+    path = f"entry {number}"
+    if not isinstance(entry, Mapping):
+        yield f"{path}: write a mapping with one of {', '.join(SOURCES)}, and reason"
+        return
+    yield from schema.check(ENTRY, _with_words(entry), path)
+    found = [source for source in SOURCES if source in entry]
+    if len(found) != 1:
+        yield f"{path}: write exactly one of {', '.join(SOURCES)}, not {' and '.join(found) or 'none'}"
+    pattern = entry.get("logPattern")
+    if pattern and isinstance(pattern, str):
+        try:
+            Pattern(pattern)
+        except PatternError as error:
+            yield f"{path}.logPattern: {error}"
+
+
+def _with_words(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Truths as the words that people write for them: YAML reads status: True as a truth, and so retry: yes."""
+    words = dict(entry)
+    for key in ("retry", "blame"):
+        if isinstance(words.get(key), bool):
+            words[key] = str(words[key]).lower()
+    for key in ("nodeCondition", "podCondition"):
+        condition = words.get(key)
+        if isinstance(condition, Mapping) and isinstance(condition.get("status"), bool):
+            words[key] = {**condition, "status": str(condition["status"])}
+    return words
+
+
+def _rule(entry: Mapping[str, Any]) -> UserRule:
+    words = _with_words(entry)
+    verdict = Verdict(words.get("verdict", Verdict.INFRA_FAILED))
+    by_default = "true" if verdict is Verdict.INFRA_FAILED else "false"
+    return UserRule(
+        sign=_sign(words),
+        verdict=verdict,
+        reason=Reason(words["reason"]),
+        retry=words.get("retry", by_default) == "true",
+        blame=words.get("blame", "false") == "true",
+        message=words.get("message", ""),
+    )
+
+
+def _sign(words: Mapping[str, Any]) -> LogPattern | NodeCondition | PodCondition:
+    if "logPattern" in words:
+        return LogPattern(pattern=Pattern(words["logPattern"]))
+    kind = NodeCondition if "nodeCondition" in words else PodCondition
+    condition = words["nodeCondition" if kind is NodeCondition else "podCondition"]
+    status, reason = Status(condition["status"]), condition.get("reason", "")
+    return kind(type=condition["type"], status=status, reason=reason)

@@ -1,0 +1,1 @@
+"""When a CronJob should run: cron expressions and expected runs."""

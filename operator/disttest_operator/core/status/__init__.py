@@ -1,0 +1,1 @@
+"""The status of a DistTest: conditions, events, progress, size limits."""

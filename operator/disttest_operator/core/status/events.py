@@ -1,0 +1,56 @@
+"""Events: one for each transition of a run, worked out from the status before and after."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from disttest_contract.outcomes import Verdict
+from disttest_operator.core.api import conditions
+from disttest_operator.core.api.conditions import Type
+
+WORRYING = frozenset({"TooFewGpus", "Unschedulable"})  # a gang that is not ready for these reasons needs somebody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """What an event says."""
+
+    reason: str
+    note: str
+    is_warning: bool
+
+
+def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition, ...]:
+    """In the order in which they happened."""
+    found = []
+    gang = conditions.find(new, Type.GANG_READY)
+    before = conditions.find(old, Type.GANG_READY)
+    number = new.get("attempt")
+    records = new.get("attempts") or ()
+    if not new.get("verdict") and records and records[-1]["number"] != _newest(old):
+        last = records[-1]
+        note = f"attempt {last['number']}, {last['verdict']} ({last['reason']}): {last['message']}"
+        found.append(Transition(reason="AttemptEnded", note=note, is_warning=bool(last.get("charged"))))
+    if number and number != old.get("attempt"):
+        found.append(Transition(reason="Created", note=f"created the gang of attempt {number}", is_warning=False))
+    if gang and _word(gang) != _word(before):
+        is_true, reason = gang["status"] == "True", gang["reason"]
+        if is_true or reason in WORRYING:
+            # The same words a second time would be the same event.
+            note = f"attempt {number}: {gang['message']}" if number and number > 1 else gang["message"]
+            found.append(Transition(reason="GangReady" if is_true else reason, note=note, is_warning=not is_true))
+    if new.get("verdict") and not old.get("verdict"):
+        cases = new.get("cases") or {}
+        marks = "".join(f", {cases[mark]} {mark}" for mark in ("flaky", "quarantined") if cases.get(mark))
+        note = f"{new['reason']}{marks}: {new['message']}"
+        found.append(Transition(reason=new["verdict"], note=note, is_warning=new["verdict"] != Verdict.PASSED))
+    return tuple(found)
+
+
+def _newest(status: Mapping[str, Any]) -> int:
+    records = status.get("attempts") or ()
+    return int(records[-1]["number"]) if records else 0
+
+
+def _word(condition: Mapping[str, Any] | None) -> tuple[str, str]:
+    return (condition["status"], condition["reason"]) if condition else ("", "")

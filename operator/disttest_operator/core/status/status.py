@@ -1,0 +1,298 @@
+"""The status of a DistTest: while it goes on, and when it has come to something."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from disttest_contract import limits
+from disttest_contract.outcomes import BAD, Verdict
+from disttest_contract.results.report import CaseResult, Report
+from disttest_contract.text import escaping, formatting
+from disttest_operator.core.api import conditions, naming
+from disttest_operator.core.api.conditions import State, Type
+from disttest_operator.core.api.model import Phase
+from disttest_operator.core.observed import attempts, decoding
+from disttest_operator.core.observed.evidence import Evidence
+from disttest_operator.core.status import attempt_record, size_limits
+from disttest_operator.core.verdict import capacity, report_check
+from disttest_operator.core.verdict.rule import Ending
+
+FAILURES = 20
+RANKS = 64
+NODES = 16
+SUITE_MESSAGE_BYTES = 1024
+SUITE_NAME_BYTES = 63
+NODE_NAME_BYTES = 253
+
+
+def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
+    """Names of suites come from the spec: what a report calls them could be anything."""
+    by_name = {suite.name: suite for suite in reversed(report.suites)}
+    suites = [by_name[suite.name] for suite in evidence.test.spec.suites if suite.name in by_name]
+    rows = report_check.bandwidth_rows(report, evidence.test.spec.thresholds)
+    return {
+        "cases": report.counts.to_json(),
+        "suites": [
+            {
+                "name": suite.name,
+                "verdict": suite.verdict.value,
+                "reason": suite.reason.value,
+                "message": escaping.short_block(suite.message, SUITE_MESSAGE_BYTES),
+                "seconds": finite(suite.seconds),
+                "cases": suite.counts.to_json(),
+            }
+            for suite in suites
+        ],
+        "failures": _failures(report),
+        **({"bandwidth": rows} if rows else {}),
+    }
+
+
+def _failures(report: Report) -> list[Mapping[str, Any]]:
+    """The case that the end of the run interrupted, cases that failed, flaky ones, and those in quarantine."""
+    flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
+    told = [*report.interrupted, *report.failures, *flaky, *report.excused]
+    return [_failure(report, suite, case) for suite, case in told[:FAILURES]]
+
+
+def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
+    told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
+    said = told.message[: limits.MESSAGE_BYTES]
+    message = "\n".join(formatting.marked(said)) or said  # ranks and nodes stand beside it
+    if case.is_flaky:
+        message = f"{told.outcome.value} at first: {message}"
+    failure = {
+        "case": escaping.short_case_id(case.id),
+        "suite": escaping.short_line(suite, SUITE_NAME_BYTES),
+        "outcome": case.outcome.value,
+        "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
+        "nodes": [escaping.short_line(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
+        "message": escaping.short_block(message, limits.FAILURE_MESSAGE_BYTES),
+        "seconds": finite(case.seconds),
+    }
+    marks = {"flaky": case.is_flaky, "quarantined": case.is_excused}
+    return failure | {key: True for key, is_set in marks.items() if is_set}
+
+
+def finite(seconds: float) -> float:
+    """A report may say anything; JSON has no infinity."""
+    return round(seconds, 3) if 0 <= seconds < math.inf else 0.0
+
+
+ORDER = tuple(Phase)
+WITHOUT_PROGRESS: Mapping[str, Any] = MappingProxyType({"progress": None})  # a merge takes it out
+SAID_ALREADY = frozenset({"message", "cases", "charged"})  # of the last attempt, by the status itself
+REPORTED = frozenset({"cases", "suites", "failures", "bandwidth", "stepSeconds"})
+
+
+def going_on(evidence: Evidence) -> dict[str, Any]:
+    """Changes only when something of it does: it is compared with what is there before it is written."""
+    phase = _phase(evidence)
+    return _common(evidence) | {
+        "phase": phase.value,
+        "reason": "",
+        "message": ""
+        if evidence.has_whole_gang
+        else escaping.short_block(capacity.why_waiting(evidence), conditions.MESSAGE_BYTES),
+        "conditions": _merge(evidence, (*_suspended(evidence), _gang_ready(evidence))),
+        **({} if evidence.has_whole_gang or evidence.has_leader_ended else WITHOUT_PROGRESS),
+    }
+
+
+def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
+    """An attempt has ended, the run goes on with another."""
+    test = evidence.test
+    made = attempt_record.make(evidence, ending)
+    message = limits.cut(attempts.words(made), conditions.MESSAGE_BYTES)
+    if (stored := evidence.seen.stored) and stored.config_map:
+        made["report"] = stored.config_map
+    gang_ready = State(type=Type.GANG_READY, is_true=False, reason=ending.reason.value, message=message)
+    status = _common(evidence) | {
+        "phase": Phase.QUEUED.value,
+        "reason": "",
+        "message": message,
+        "attempt": test.attempt,
+        "startTime": None,
+        "attempts": attempts.keep(test.records, made),
+        "suspectNodes": attempt_record.suspect_nodes(evidence, ending),
+        "retries": attempt_record.retries(evidence, ending),
+        "conditions": _merge(evidence, (gang_ready,)),
+    }
+    return size_limits.between_attempts({**status, **WITHOUT_PROGRESS}, test.status)
+
+
+def terminal(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """As its entry in the ledger has it, and without what was said while the run went on."""
+    return {**entry["status"], **WITHOUT_PROGRESS}
+
+
+def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
+    """The last status of a run."""
+    test, now, report = evidence.test, evidence.now, attempt_record.partial_report(evidence)
+    status = _common(evidence) | {
+        "phase": Phase.FINISHED.value,
+        "verdict": ending.verdict.value,
+        "reason": ending.reason.value,
+        "message": ending.message,
+        "completionTime": conditions.stamp(now),
+        "conditions": _merge(evidence, _last_conditions(evidence, ending)),
+        "stepSeconds": _steps(evidence, report),
+    }
+    if started := _started(evidence):
+        seconds = _seconds(started, now)
+        status |= {"durationSeconds": seconds, "duration": formatting.span(seconds)}
+    if evidence.seen.job or test.has_begun:
+        last = attempt_record.make(evidence, ending)
+        kept = {key: value for key, value in last.items() if key not in SAID_ALREADY}
+        status["attempts"] = attempts.keep(test.records, kept)
+    if test.status.get("suspectNodes") or ending.blamed:
+        status["suspectNodes"] = attempt_record.suspect_nodes(evidence, ending)
+    if report:
+        status |= results_of(report, evidence)
+    if (stored := evidence.seen.stored) and stored.config_map:
+        status["report"] = {"configMap": stored.config_map, "sha256": stored.sha256}
+    return status
+
+
+def without_details(status: Mapping[str, Any]) -> dict[str, Any]:
+    """A terminal status without what a report could have put into it: refused as a whole it would end no run."""
+    kept = {key: value for key, value in status.items() if key not in REPORTED}
+    message = limits.cut(status["message"], conditions.MESSAGE_BYTES)
+    return kept | {"message": f"{message} (details are in the report only: the API server refused them here)"}
+
+
+def _common(evidence: Evidence) -> dict[str, Any]:
+    test = evidence.test
+    status: dict[str, Any] = {
+        "observedGeneration": test.generation,
+        "series": naming.series(test),
+        "gpus": test.spec.gpus,
+    }
+    if evidence.seen.job:
+        status["attempt"] = test.attempt
+    if started := _started(evidence):
+        status["startTime"] = conditions.stamp(started)
+    return status
+
+
+def _started(evidence: Evidence) -> datetime | None:
+    """Once it is written it stays: pods may vanish."""
+    return decoding.time(evidence.test.status.get("startTime")) or evidence.started
+
+
+def _suspended(evidence: Evidence) -> tuple[State, ...]:
+    """Only of runs that are or were suspended."""
+    test, job = evidence.test, evidence.seen.job
+    if test.spec.suspend:
+        return (State(type=Type.SUSPENDED, is_true=True, reason=attempts.BY_SPEC, message="spec.suspend is true"),)
+    if job and job.is_suspended:
+        words = f"waits in queue {test.spec.queue_name!r}" if test.spec.queue_name else "the Job is suspended"
+        return (State(type=Type.SUSPENDED, is_true=True, reason=attempts.IN_QUEUE, message=words),)
+    before = conditions.find(test.status, Type.SUSPENDED)
+    if before is None:
+        return ()
+    after = {attempts.BY_SPEC: attempts.RESUMED, attempts.IN_QUEUE: attempts.ADMITTED}
+    reason = after.get(before["reason"], before["reason"])
+    return (State(type=Type.SUSPENDED, is_true=False, reason=reason, message="the run may go on"),)
+
+
+def _phase(evidence: Evidence) -> Phase:
+    pods = evidence.pods
+    if evidence.has_leader_ended:
+        phase = Phase.COLLECTING
+    elif evidence.has_whole_gang:
+        phase = Phase.RUNNING
+    elif len(pods) == evidence.test.spec.nodes and all(pod.is_scheduled for pod in pods):
+        phase = Phase.STARTING
+    else:
+        phase = Phase.QUEUED
+    before = Phase(evidence.test.status.get("phase") or Phase.QUEUED)
+    if before is Phase.FINISHED:  # without a verdict: it was not us who wrote that
+        return phase
+    return max(phase, before, key=ORDER.index)
+
+
+def _merge(evidence: Evidence, states: tuple[State, ...]) -> list[Any]:
+    test = evidence.test
+    return conditions.merge(test.status.get("conditions") or (), states, generation=test.generation, now=evidence.now)
+
+
+def _gang_ready(evidence: Evidence) -> State:
+    test = evidence.test
+    before = conditions.find(test.status, Type.GANG_READY)
+    if evidence.has_whole_gang or (before and before["status"] == "True"):
+        nodes = test.spec.nodes
+        return State(type=Type.GANG_READY, is_true=True, reason="GangRunning", message=f"{nodes} of {nodes} pods run")
+    return State(
+        type=Type.GANG_READY, is_true=False, reason=_wait_reason(evidence), message=capacity.why_waiting(evidence)
+    )
+
+
+def _wait_reason(evidence: Evidence) -> str:
+    seen = evidence.seen
+    if evidence.test.spec.suspend or (seen.job and seen.job.is_suspended):
+        return "Suspended"
+    if seen.older_run:
+        return "OlderRun"
+    if seen.job is None and evidence.test.records:
+        return str(evidence.test.records[-1]["reason"])
+    if seen.nodes is not None and capacity.shortage(evidence.test, seen.nodes):
+        return "TooFewGpus"
+    if any(not pod.is_scheduled for pod in evidence.pods):
+        return "Unschedulable" if any(pod.is_unschedulable for pod in evidence.pods) else "Scheduling"
+    return "Starting"
+
+
+def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[State, ...]:
+    reason, message = ending.reason.value, ending.message
+    collected = attempt_record.partial_report(evidence) is not None
+    words = "the report was read" if collected else "there is no report that can be used"
+    if evidence.seen.stored and evidence.seen.stored.problem:
+        words = f"{words}; {evidence.seen.stored.problem}"
+    outcome = Type.COMPLETE if ending.verdict is Verdict.PASSED else Type.FAILED
+    return (
+        _gang_ready(evidence),
+        State(
+            type=Type.RESULTS_COLLECTED,
+            is_true=collected,
+            reason="ReportRead" if collected else reason,
+            message=words,
+        ),
+        State(type=outcome, is_true=True, reason=reason, message=message),
+        State(type=Type.FINISHED, is_true=True, reason=ending.verdict.value, message=message),
+    )
+
+
+def _steps(evidence: Evidence, report: Report | None) -> dict[str, float]:
+    """How long each step took, as far as both its ends are known. Kubernetes' times are whole seconds."""
+    test, job = evidence.test, evidence.seen.job
+    scheduled = [pod.conditions["PodScheduled"].since for pod in evidence.pods if "PodScheduled" in pod.conditions]
+    times = [moment for moment in scheduled if moment]
+    leader_end = evidence.leader.exit.at if evidence.leader and evidence.leader.exit else None
+    marks = {
+        "queued": (test.created, job.started if job else None),
+        "scheduled": (job.started if job else None, max(times, default=None)),
+        "pulled": (max(times, default=None), _started(evidence)),
+        "joined": (_started(evidence), _moment(report.joined if report else None)),
+        "ran": (_moment(report.joined if report else None), _moment(_last_case(report))),
+        "collected": (_moment(_last_case(report)) or leader_end, evidence.now),
+    }
+    return {name: _seconds(begin, end) for name, (begin, end) in marks.items() if begin and end}
+
+
+def _last_case(report: Report | None) -> float | None:
+    return (report.last_case or report.finished) if report else None
+
+
+def _moment(epoch_seconds: float | None) -> datetime | None:
+    """A report's times are the leader's; one that is no time at all is left out."""
+    try:
+        return datetime.fromtimestamp(epoch_seconds, tz=UTC) if epoch_seconds else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _seconds(begin: datetime, end: datetime) -> float:
+    return max(0.0, round((end - begin).total_seconds(), 3))

@@ -1,0 +1,101 @@
+"""Rules about pods whose runner never began: it could not be brought into them, or their image cannot run it."""
+
+import signal
+from collections.abc import Iterator
+
+from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_operator.core.observed.evidence import Evidence
+from disttest_operator.core.observed.objects import Exit, PodView
+from disttest_operator.core.verdict.rule import Finding, Retry, Rule
+
+START_FAILED = frozenset({"StartError", "ContainerCannotRun"})
+START_CODES = frozenset({126, 127})  # the shell's: not executable, not found
+SIGNAL_BASE = 128
+SIGKILLED = SIGNAL_BASE + signal.SIGKILL
+KILLED = frozenset({SIGKILLED, SIGNAL_BASE + signal.SIGTERM})
+RAISE_MEMORY = "raise spec.template.spec.resources.limits.memory"
+NEEDED = "python3 on its PATH (3.11 or newer), with torch and numpy"
+
+
+def inject_out_of_memory(evidence: Evidence) -> str | None:
+    for pod, end in _not_injected(evidence):
+        if end.reason == "OOMKilled":
+            return f"{pod.where} ran out of memory while the runner was copied into it: {RAISE_MEMORY}"
+    return None
+
+
+def inject_killed(evidence: Evidence) -> Finding | None:
+    for pod, end in _not_injected(evidence):
+        if end.code in KILLED:
+            how = f"exit code {end.code}, while the runner was copied into it"
+            message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+            return Finding(message=message, pods=(pod,))
+    return None
+
+
+def inject_failed(evidence: Evidence) -> Finding | None:
+    """The node's doing, says whoever copied: a full disk, say."""
+    for pod, end in _not_injected(evidence):
+        if end.code == ExitCode.INFRASTRUCTURE:
+            message = f"{pod.where} did not get the runner ({how_it_ended(end)}): look at the node, and run again"
+            return Finding(message=message, pods=(pod,))
+    return None
+
+
+def inject_did_not_start(evidence: Evidence) -> str | None:
+    """The runner's image is not what it should be."""
+    image = evidence.test.runner_image
+    for pod, end in _not_injected(evidence):
+        what = f"the runner cannot be copied from image {image!r} into {pod.where} ({how_it_ended(end)})"
+        return f"{what}: correct the operator's --runner-image, which must be of the operator's version"
+    return None
+
+
+def container_start(evidence: Evidence) -> str | None:
+    """The command could not be executed, or ended before there was an agent to say anything."""
+    if not evidence.is_over:
+        return None
+    image, is_own = evidence.test.spec.image, evidence.test.has_own_image
+    for pod in evidence.ended_pods:
+        end = pod.exit
+        if end and end.summary and end.summary.reason is Reason.CONTAINER_START:
+            return f"the runner cannot work in image {image!r} ({pod.where}): {end.summary.message}"
+        if end and (end.reason in START_FAILED or end.code in START_CODES or _is_mute_failure(end)):
+            advice = f"spec.image needs {NEEDED}" if is_own else "use an image of the runner"
+            return f"the runner did not start in image {image!r} of {pod.where} ({how_it_ended(end)}): {advice}"
+    return None
+
+
+def _not_injected(evidence: Evidence) -> Iterator[tuple[PodView, Exit]]:
+    """Pods that will never run: nothing is to be waited for. What took pods away has rules of its own."""
+    for pod in evidence.pods:
+        if pod.injected and pod.injected.code and not pod.is_deleting and not pod.disruption:
+            yield pod, pod.injected
+
+
+def _is_mute_failure(end: Exit) -> bool:
+    """An agent writes its termination message first of all, and has exit codes of its own."""
+    return end.summary is None and 0 < end.code < SIGNAL_BASE and end.code not in set(ExitCode)
+
+
+def how_it_ended(end: Exit) -> str:
+    """For a message. A container that was never started has no log: the words are the runtime's."""
+    if not end.last_words:
+        return f"exit code {end.code}"
+    source = "" if end.summary or end.reason in START_FAILED else "its log ends: "
+    return f"exit code {end.code}, {source}{end.last_words}"
+
+
+NEVER_STARTED = (
+    Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=inject_out_of_memory),
+    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=inject_killed, retry=Retry.CHARGED, blames=True),
+    Rule(
+        reason=Reason.GANG_FAILED_TO_START,
+        verdict=Verdict.INFRA_FAILED,
+        find=inject_failed,
+        retry=Retry.CHARGED,
+        blames=True,
+    ),
+    Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=inject_did_not_start),
+    Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=container_start),
+)

@@ -1,0 +1,201 @@
+"""Rules about gangs that were: what their pods, their Job and their agents left behind."""
+
+from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_operator.core.observed.evidence import Evidence, ReportLost
+from disttest_operator.core.observed.objects import PodView
+from disttest_operator.core.verdict.not_started import KILLED, RAISE_MEMORY, SIGKILLED, how_it_ended
+from disttest_operator.core.verdict.reported import reported_trouble, told_in_passing
+from disttest_operator.core.verdict.rule import Finding, Retry, Rule, Told
+
+NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions that point at a lost node
+
+
+def job_missing(evidence: Evidence) -> str | None:
+    job = evidence.seen.job
+    if not evidence.seen.is_job_gone and not (job and job.is_deleting):
+        return None
+    return "the Job of the run was deleted by somebody else, and with it its pods: create the DistTest again"
+
+
+def node_lost(evidence: Evidence) -> Finding | None:
+    pod = _disrupted(evidence, node_gone=True)
+    if pod is None:
+        return None
+    return Finding(message=f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node", pods=(pod,))
+
+
+def disrupted(evidence: Evidence) -> str | None:
+    pod = _disrupted(evidence, node_gone=False)
+    return (
+        f"{pod.where} was disrupted ({_disruption(pod)}): nothing is wrong with the tests; run again" if pod else None
+    )
+
+
+def disrupted_says_the_job(evidence: Evidence) -> str | None:
+    """The pod is gone, perhaps all are, and no operator saw it go: it may have been on the same node."""
+    is_over = evidence.is_over or not evidence.pods
+    conditions = evidence.seen.job.conditions if evidence.seen.job and is_over else {}
+    for name in ("FailureTarget", "Failed"):
+        if name in conditions and conditions[name].reason == "PodFailurePolicy":
+            return f"a pod was disrupted ({conditions[name].message}): nothing is wrong with the tests; run again"
+    return None
+
+
+def suspended(evidence: Evidence) -> str | None:
+    """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named.
+
+    Indexes that finished before would not run again in the same Job. Pods that go prove it: fresh ones are those of a
+    Job that was just admitted, of which we have not heard yet.
+    """
+    job = evidence.seen.job
+    if evidence.test.spec.suspend and job:
+        return "spec.suspend ended the attempt; another one begins when it is false"
+    if not job or not job.is_suspended or not any(pod.is_ending for pod in evidence.all_pods):
+        return None
+    return "the Job was suspended in mid-run and its pods were ended; another attempt waits for its turn"
+
+
+def cancelled(evidence: Evidence) -> str | None:
+    return "spec.cancel ended the run" if evidence.test.spec.cancel else None
+
+
+def job_deadline(evidence: Evidence) -> str | None:
+    """Jobs have a deadline beyond ours, for the time in which no operator runs."""
+    conditions = evidence.seen.job.conditions if evidence.seen.job else {}
+    reasons = {conditions[name].reason for name in ("FailureTarget", "Failed") if name in conditions}
+    if "DeadlineExceeded" not in reasons:
+        return None
+    return "the Job's own deadline ended the run, since no operator was there to do so: raise spec.timeouts.runSeconds"
+
+
+def node_refused_pod(evidence: Evidence) -> Finding | None:
+    for pod in evidence.lost_pods:
+        if pod.reason == "UnexpectedAdmissionError" or pod.reason.startswith("OutOf"):
+            message = f"the node refused {pod.where} ({pod.reason}: {pod.message}): look at the node's devices"
+            return Finding(message=message, pods=(pod,))
+    return None
+
+
+def out_of_memory_in_case(evidence: Evidence) -> str | None:
+    pod = _out_of_memory(evidence)
+    case = case_in_flight(evidence)
+    if pod is None or not case:
+        return None
+    return f"{pod.where} ran out of memory during {case}: {RAISE_MEMORY}, or look at the case"
+
+
+def out_of_memory(evidence: Evidence) -> str | None:
+    pod = _out_of_memory(evidence)
+    return f"{pod.where} ran out of memory: {RAISE_MEMORY}" if pod else None
+
+
+def pod_killed(evidence: Evidence) -> Finding | None:
+    if not evidence.is_over:
+        return None
+    pod = next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.code in KILLED), None)
+    if pod is None or pod.exit is None:
+        return None
+    case = case_in_flight(evidence)
+    how = f"exit code {pod.exit.code}{f', during {case}' if case else ''}"
+    message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+    return Finding(message=message, pods=(pod,) if pod.exit.code == SIGKILLED and not pod.is_deleting else ())
+
+
+def pod_missing(evidence: Evidence) -> str | None:
+    if not evidence.is_over:
+        return None
+    pod = next((pod for pod in evidence.lost_pods if pod.exit is None), None)
+    return f"{pod.where} went away without a word: run again, and look at the node" if pod else None
+
+
+def report_invalid(evidence: Evidence) -> str | None:
+    found = evidence.report
+    return (
+        _and_advice(found.problem) if isinstance(found, ReportLost) and found.is_invalid and evidence.is_over else None
+    )
+
+
+def report_missing(evidence: Evidence) -> str | None:
+    """Success without proof is none."""
+    found, leader = evidence.report, evidence.leader
+    if not isinstance(found, ReportLost) or not evidence.is_over:
+        return None
+    if leader is None or leader.exit is None or leader.exit.code not in set(ExitCode):
+        return None
+    return _and_advice(f"{leader.where} ended with exit code {leader.exit.code}, but {found.problem}")
+
+
+def runner_error(evidence: Evidence) -> str | None:
+    if not evidence.is_over:
+        return None
+    for pod in evidence.ended_pods:
+        if pod.exit:
+            return _and_advice(f"the agent of {pod.where} ended with {how_it_ended(pod.exit)}")
+    return "the gang ended, and nothing says how: run again"
+
+
+def run_deadline(evidence: Evidence) -> str | None:
+    deadline = evidence.run_deadline
+    if deadline is None or evidence.now < deadline:
+        return None
+    case = case_in_flight(evidence)
+    return (
+        f"the run was not over after joinSeconds and runSeconds ({evidence.test.spec.timeouts.run_seconds}), "
+        f"and the leader did not end it{f'; last seen in {case}' if case else ''}: look at the leader's log"
+    )
+
+
+def _and_advice(sentence: str) -> str:
+    return f"{sentence}: look at the leader's log (kubectl logs), and run again"
+
+
+def _disrupted(evidence: Evidence, *, node_gone: bool) -> PodView | None:
+    if not evidence.is_over:
+        return None
+    pods = (pod for pod in evidence.all_pods if pod.disruption)
+    return next((pod for pod in pods if pod.disruption and (pod.disruption.reason in NODE_GONE) is node_gone), None)
+
+
+def _disruption(pod: PodView) -> str:
+    return f"{pod.disruption.reason}: {pod.disruption.message}" if pod.disruption else ""
+
+
+def _out_of_memory(evidence: Evidence) -> PodView | None:
+    if not evidence.is_over:
+        return None
+    return next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.reason == "OOMKilled"), None)
+
+
+def case_in_flight(evidence: Evidence) -> str:
+    leader = evidence.leader
+    return leader.exit.summary.current if leader and leader.exit and leader.exit.summary else ""
+
+
+CANCELLED = (Rule(reason=Reason.CANCELLED, verdict=Verdict.CANCELLED, find=cancelled),)
+AFTER_THE_GANG = (
+    Rule(reason=Reason.SUSPENDED, verdict=Verdict.INFRA_FAILED, find=suspended, retry=Retry.FREE),
+    Rule(reason=Reason.JOB_MISSING, verdict=Verdict.INFRA_FAILED, find=job_missing),
+    Rule(reason=Reason.NODE_LOST, verdict=Verdict.INFRA_FAILED, find=node_lost, retry=Retry.CHARGED, blames=True),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted, retry=Retry.CHARGED),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_says_the_job, retry=Retry.CHARGED),
+    Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=job_deadline),
+    Rule(
+        reason=Reason.NODE_REFUSED_POD,
+        verdict=Verdict.INFRA_FAILED,
+        find=node_refused_pod,
+        retry=Retry.CHARGED,
+        blames=True,
+    ),
+    Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.TESTS_FAILED, find=out_of_memory_in_case),
+    Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=out_of_memory),
+)
+LAST = (
+    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed, retry=Retry.CHARGED, blames=True),
+    Told(find=reported_trouble),
+    Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing, retry=Retry.CHARGED),
+    Rule(reason=Reason.REPORT_INVALID, verdict=Verdict.INFRA_FAILED, find=report_invalid),
+    Told(find=told_in_passing),
+    Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing, retry=Retry.CHARGED),
+    Rule(reason=Reason.RUNNER_ERROR, verdict=Verdict.INFRA_FAILED, find=runner_error),
+    Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),
+)

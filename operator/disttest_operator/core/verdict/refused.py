@@ -1,0 +1,225 @@
+"""Rules about runs whose gang did not come to be: refused before it was created, or never whole."""
+
+from disttest_contract.gang import suites
+from disttest_contract.gang.quarantine import NOTHING
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.api import allowances
+from disttest_operator.core.observed import attempts
+from disttest_operator.core.observed.evidence import Evidence, ReportFound
+from disttest_operator.core.observed.objects import PodView
+from disttest_operator.core.verdict import capacity
+from disttest_operator.core.verdict.capacity import not_started, unbound, wait_in_words, why_waiting
+from disttest_operator.core.verdict.rule import Finding, Retry, Rule
+from disttest_operator.core.workload import run_plan
+
+# Waiting reasons of a container, as kubelets give them. What is wrong with a name is wrong for ever.
+IMAGE_NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
+IMAGE_AWAY = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
+CONFIG_WRONG = frozenset({"CreateContainerConfigError"})
+CONFIG_DOUBTFUL = frozenset({"CreateContainerError", "RunContainerError", "PostStartHookError"})
+
+
+def invalid_spec(evidence: Evidence) -> str | None:
+    return "; ".join(evidence.seen.problems) or None
+
+
+def too_large_plan(evidence: Evidence) -> str | None:
+    """Not refused at admission: what suites may have each is too much for all."""
+    if evidence.seen.job:
+        return None
+    known = evidence.seen.quarantine
+    plan = run_plan.run_plan(evidence.test, evidence.test.attempt, known.lists if known else NOTHING)
+    return run_plan.excess(plan) or None
+
+
+def bad_quarantine(evidence: Evidence) -> str | None:
+    """A list that is half understood would make runs red or green by chance."""
+    known = evidence.seen.quarantine
+    if known is None or not known.problem:
+        return None
+    name = evidence.test.spec.quarantine.config_map
+    return f"spec.quarantine: ConfigMap {name!r}: {known.problem}; correct it and apply again"
+
+
+def not_allowed(evidence: Evidence) -> str | None:
+    """A gang that was made while it was allowed goes on: what is taken back holds for the next one."""
+    if evidence.seen.job or evidence.test.has_begun:
+        return None
+    return "; ".join(allowances.refusals(evidence.test, evidence.policy.allowed)) or None
+
+
+def unknown_suite(evidence: Evidence) -> str | None:
+    unknown = run_plan.unknown_suites(evidence.test.spec)
+    if not unknown or evidence.seen.job:
+        return None
+    named = ", ".join(repr(name) for name in unknown)
+    return f"spec.suites names {named}, which this version does not have; it has: {suites.known()}"
+
+
+def name_taken(evidence: Evidence) -> str | None:
+    taken = evidence.seen.taken
+    return f"{taken} exists and is not of this run: delete it, or give the DistTest another name" if taken else None
+
+
+def creation_refused(evidence: Evidence) -> str | None:
+    """Quota, an admission policy, or the operator's own rights."""
+    refused = evidence.seen.refused
+    return f"{refused}. Change the namespace's quota or policy, or the DistTest" if refused else None
+
+
+def reference_missing(evidence: Evidence) -> str | None:
+    """What pods would wait for in vain."""
+    missing = evidence.seen.missing
+    if not missing:
+        return None
+    kind, path, namespace = missing[0].kind, missing[0].path, evidence.test.namespace
+    names = ", ".join(repr(one.name) for one in missing if one.path == path)
+    return f"{path}: {kind} {names} is not in namespace {namespace!r}; create it and apply again"
+
+
+def never_enough_gpus(evidence: Evidence) -> str | None:
+    """No node will be added, so there is no point in waiting."""
+    if not evidence.policy.fixed_nodes or evidence.seen.nodes is None or evidence.has_whole_gang:
+        return None
+    return capacity.shortage(evidence.test, evidence.seen.nodes) or None
+
+
+def pods_refused(evidence: Evidence) -> str | None:
+    """Quota, PodSecurity, an admission webhook: the Job says so in events only."""
+    if len(evidence.pods) >= evidence.test.spec.nodes:
+        return None
+    refused = [event for event in evidence.seen.events or () if event.reason == "FailedCreate"]
+    if not refused:
+        return None
+    return f"pods are refused: {refused[-1].message}. Change the namespace's quota or policy, or the DistTest"
+
+
+def image_unavailable_on_a_node(evidence: Evidence) -> Finding | None:
+    """Others of the gang have it: it is not the name, and not the registry."""
+    pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_patience_seconds)
+    if pod is None or not any(other.has_started for other in evidence.pods):
+        return None
+    message = f"image {pod.waiting_image!r} cannot be had by {pod.where}, and by others it can ({wait_in_words(pod)})"
+    return Finding(message=f"{message}: look at the node", pods=(pod,))
+
+
+def image_unavailable(evidence: Evidence) -> str | None:
+    """At once when the image's name can never be right, else when the registry had a second chance."""
+    policy = evidence.policy
+    pod = _waiting_too_long(evidence, IMAGE_NAME_WRONG, policy.config_patience_seconds) or _waiting_too_long(
+        evidence, IMAGE_AWAY, policy.image_patience_seconds
+    )
+    if pod is None:
+        return None
+    test, image = evidence.test, pod.waiting_image or evidence.test.spec.image
+    is_own = test.has_own_image and image == test.spec.image
+    whose = "spec.image" if is_own else "the operator's --runner-image"
+    return (
+        f"image {image!r} cannot be had by {pod.where} ({wait_in_words(pod)}): "
+        f"correct {whose} or spec.template.spec.imagePullSecrets"
+    )
+
+
+def container_config(evidence: Evidence) -> str | None:
+    policy = evidence.policy
+    pod = _waiting_too_long(evidence, CONFIG_WRONG, policy.config_patience_seconds) or _waiting_too_long(
+        evidence, CONFIG_DOUBTFUL, policy.image_patience_seconds
+    )
+    return f"the container of {pod.where} cannot be made ({wait_in_words(pod)}): correct what it names" if pod else None
+
+
+def too_few_gpus(evidence: Evidence) -> str | None:
+    """Nodes might have been added in the meantime; none was."""
+    if not _has_queued_too_long(evidence) or evidence.seen.nodes is None:
+        return None
+    sentence = capacity.shortage(evidence.test, evidence.seen.nodes)
+    return (
+        f"within queueSeconds ({evidence.test.spec.timeouts.queue_seconds} s) nothing changed: {sentence}"
+        if sentence
+        else None
+    )
+
+
+def half_gang(evidence: Evidence) -> str | None:
+    """Two of these, each with half of the nodes, would wait for each other for ever: the younger one goes first."""
+    policy = evidence.policy
+    patience = policy.rival_patience_seconds if evidence.seen.has_older_rival else policy.gang_patience_seconds
+    if not evidence.has_passed(evidence.half_since, patience) and not _has_leader_given_up(evidence):
+        return None
+    return f"the nodes of half a gang are given back for a while: {unbound(evidence) or why_waiting(evidence)}"
+
+
+def queue_timeout(evidence: Evidence) -> str | None:
+    """It was never its turn."""
+    job = evidence.seen.job
+    is_waiting = not evidence.pods and (job is None or job.is_suspended) and not evidence.test.spec.suspend
+    if not is_waiting or evidence.now < evidence.queue_deadline:
+        return None
+    seconds = evidence.test.spec.timeouts.queue_seconds
+    return (
+        f"the wait ended (queueSeconds {seconds}): {why_waiting(evidence)}. "
+        "Free nodes, or raise spec.timeouts.queueSeconds"
+    )
+
+
+def gang_timeout(evidence: Evidence) -> str | None:
+    records = evidence.test.records
+    if not _has_queued_too_long(evidence):
+        if queue_timeout(evidence) and records and records[-1]["reason"] == Reason.GANG_TIMEOUT:
+            return f"{attempts.words(records[-1])}; and then the wait ended (queueSeconds)"
+        return None
+    seconds, nodes = evidence.test.spec.timeouts.queue_seconds, evidence.test.spec.nodes
+    running = sum(pod.has_started for pod in evidence.pods)
+    return (
+        f"{running} of {nodes} pods had started when the wait ended (queueSeconds {seconds}): "
+        f"{unbound(evidence) or why_waiting(evidence)}. Free nodes, or raise spec.timeouts.queueSeconds"
+    )
+
+
+def _has_queued_too_long(evidence: Evidence) -> bool:
+    job = evidence.seen.job
+    if evidence.has_whole_gang or job is None or job.is_suspended:
+        return False
+    return evidence.now >= evidence.queue_deadline
+
+
+def _has_leader_given_up(evidence: Evidence) -> bool:
+    """Waiting for a pod that was never started."""
+    found = evidence.report
+    if evidence.has_whole_gang or not isinstance(found, ReportFound):
+        return False
+    return found.report.reason is Reason.RENDEZVOUS_TIMEOUT
+
+
+def _waiting_too_long(evidence: Evidence, reasons: frozenset[str], seconds: int) -> PodView | None:
+    waiting = (pod for pod in not_started(evidence.pods) if pod.waiting_reason in reasons)
+    return next((pod for pod in waiting if evidence.has_passed(pod.waiting_since, seconds)), None)
+
+
+BEFORE_CREATION = (
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=invalid_spec),
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=too_large_plan),
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=bad_quarantine),
+    Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=not_allowed),
+    Rule(reason=Reason.UNKNOWN_SUITE, verdict=Verdict.ERRORED, find=unknown_suite),
+    Rule(reason=Reason.NAME_TAKEN, verdict=Verdict.ERRORED, find=name_taken),
+    Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),
+    Rule(reason=Reason.REFERENCE_MISSING, verdict=Verdict.ERRORED, find=reference_missing),
+    Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=never_enough_gpus),
+)
+WHILE_STARTING = (
+    Rule(
+        reason=Reason.IMAGE_UNAVAILABLE,
+        verdict=Verdict.INFRA_FAILED,
+        find=image_unavailable_on_a_node,
+        retry=Retry.CHARGED,
+        blames=True,
+    ),
+    Rule(reason=Reason.IMAGE_UNAVAILABLE, verdict=Verdict.ERRORED, find=image_unavailable),
+    Rule(reason=Reason.CONTAINER_CONFIG, verdict=Verdict.ERRORED, find=container_config),
+    Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=pods_refused),
+    Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=too_few_gpus),
+    Rule(reason=Reason.GANG_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=gang_timeout),
+    Rule(reason=Reason.QUEUE_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=queue_timeout),
+    Rule(reason=Reason.GANG_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=half_gang, retry=Retry.FREE),
+)

@@ -1,0 +1,165 @@
+"""Whether a report is to be believed, and what it comes to. The cases decide, not what the report says of itself."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from disttest_contract import limits
+from disttest_contract.gang.quarantine import NOTHING, Lists, Matcher
+from disttest_contract.outcomes import BAD, EXIT_CODES, Reason, Verdict
+from disttest_contract.results import thresholds
+from disttest_contract.results.measurement import Measurement
+from disttest_contract.results.report import InvalidReportError, Report, judge_suites
+from disttest_contract.results.thresholds import Standing, Threshold
+from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.observed.evidence import ReportFound
+from disttest_operator.core.observed.objects import Exit
+
+# Verdicts about cases, which can be checked against the cases; the others are about everything else.
+SUITE_NAME_BYTES = 63
+ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG})
+
+
+def read_report(raw: bytes, test: DistTest, leader_exit: Exit | None, quarantine: Lists = NOTHING) -> ReportFound:
+    """The report of a log if it is this run's and whole; raises InvalidReportError with a sentence.
+
+    `quarantine` is what the gang was told of known failures: nothing else is excused.
+    """
+    found = read_stored_report(raw, test)
+    _check_excuses(found.report, quarantine)
+    summary = leader_exit.summary if leader_exit else None
+    if summary and summary.report_sha256 and summary.report_sha256 != found.sha256:
+        raise InvalidReportError(
+            "the report in the leader's log is not the one that the leader's termination message names"
+        )
+    if found.report.verdict is Verdict.PASSED:
+        _check_exit(leader_exit)
+    return found
+
+
+def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
+    """A report that was accepted once, with all that it excuses; how its leader ended is not known any more."""
+    report = Report.loads(raw)
+    if (report.uid, report.attempt) != (test.uid, test.attempt):
+        raise InvalidReportError(
+            f"the report is of run {report.uid!r}, attempt {report.attempt}, "
+            f"not of {test.uid!r}, attempt {test.attempt}"
+        )
+    if report.verdict in ABOUT_CASES:
+        _check_cases(report)
+    if report.verdict is Verdict.PASSED:
+        _check_pass(report, test)
+    return ReportFound(report=report, raw=raw, sha256=hashlib.sha256(raw).hexdigest())
+
+
+def conclusion(report: Report) -> tuple[Verdict, Reason]:
+    """Verdict and reason of an accepted report: of cases as counted here, of all else as told."""
+    if report.verdict in ABOUT_CASES:
+        return judge_suites(report.suites)
+    return report.verdict, report.reason
+
+
+def _check_cases(report: Report) -> None:
+    verdict, reason = conclusion(report)
+    if (verdict is Verdict.PASSED) != (report.verdict is Verdict.PASSED):
+        raise InvalidReportError(f"the report claims {report.verdict}, but its cases come to {verdict} ({reason})")
+
+
+def _check_excuses(report: Report, quarantine: Lists) -> None:
+    """The word of a report is next to the code under test, which would like to be excused."""
+    matchers = {suite: Matcher(patterns) for suite, patterns in quarantine.items()}
+    for suite, case in report.excused:
+        if suite not in matchers or not matchers[suite].has(case.id):
+            raise InvalidReportError(
+                f"the report says that {limits.cut_id(case.id)} of suite {limits.cut(suite, SUITE_NAME_BYTES)!r} is in "
+                "quarantine, but the run's list does not have it"
+            )
+    is_unproven = any(suite.left_out.excused or suite.left_out.flaky for suite in report.suites)
+    if report.verdict is Verdict.PASSED and is_unproven:
+        raise InvalidReportError(
+            "the report claims Passed, but leaves out cases in quarantine, or flaky ones, for its size: whether they "
+            "may be excused cannot be seen; make several runs of it"
+        )
+
+
+def _check_pass(report: Report, test: DistTest) -> None:
+    """Green needs every proof."""
+    expected = [suite.name for suite in test.spec.suites]
+    names = [suite.name for suite in report.suites]
+    if names != expected:
+        raise InvalidReportError(f"the report claims Passed for suites {names}, the run has {expected}")
+    for suite in report.suites:
+        verdict, reason = judge_suites([suite])
+        if suite.verdict is not Verdict.PASSED or verdict is not Verdict.PASSED:
+            raise InvalidReportError(
+                f"the report claims Passed, but suite {suite.name!r} says {suite.verdict} "
+                f"and its cases come to {verdict} ({reason})"
+            )
+    allowed = test.spec.retries.flaky
+    for case in (case for suite in report.suites for case in suite.cases):
+        tries = sum(one.outcome in BAD for one in case.earlier)
+        if tries > allowed:
+            raise InvalidReportError(
+                f"the report claims Passed after {tries} bad tries of {limits.cut_id(case.id)}, "
+                f"the run allows {allowed}"
+            )
+    world = (report.nodes, report.ranks_per_node, report.backend)
+    wanted = (test.spec.nodes, test.spec.ranks_per_node, test.spec.backend.value)
+    if world != wanted:
+        raise InvalidReportError(f"the report is of nodes, ranks per node, backend {world}, the run has {wanted}")
+
+
+def _check_exit(leader_exit: Exit | None) -> None:
+    if leader_exit is None or leader_exit.code != EXIT_CODES[Verdict.PASSED]:
+        end = f"with exit code {leader_exit.code}" if leader_exit else "nobody knows how"
+        raise InvalidReportError(f"the report claims Passed, but the leader ended {end}")
+    if not (leader_exit.summary and leader_exit.summary.report_sha256):
+        raise InvalidReportError("the report claims Passed, but the leader's termination message does not name it")
+
+
+def bandwidth_rows(report: Report, wanted: Sequence[Threshold]) -> list[dict[str, Any]]:
+    """status.bandwidth: first what has a threshold, the worst on top."""
+    return [_row(one) for one in thresholds.standings(_sound(report), wanted)[: limits.BANDWIDTHS]]
+
+
+def missed_thresholds(report: Report, wanted: Sequence[Threshold]) -> str:
+    """A sentence if a report that passes does not meet the thresholds by its own measurements; else nothing.
+
+    Such a report was made by a runner that does not know thresholds, or was forged. A quarantine was checked before.
+    """
+    if not wanted:
+        return ""
+    excused = {case.id for _, case in report.excused}
+    judged = [
+        one for suite in report.suites for case in suite.cases if not case.is_excused for one in case.measurements
+    ]
+    silent = [
+        f"{one.name}: nothing was measured"
+        for one in thresholds.unmeasured(_sound(report), wanted)
+        if one.case_id not in excused
+    ]
+    found = [*thresholds.shortfalls(judged, wanted), *silent]
+    if not found:
+        return ""
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return (
+        f"the cases passed, but not the thresholds: {found[0]}{more}. The runner did not judge them: "
+        "is the operator's --runner-image older than the operator?"
+    )
+
+
+def _sound(report: Report) -> list[Measurement]:
+    measured = (one for suite in report.suites for case in suite.cases for one in case.measurements)
+    return [one for one in measured if thresholds.is_sound(one)]
+
+
+def _row(one: Standing) -> dict[str, Any]:
+    row = {
+        "collective": one.collective,
+        "dtype": one.dtype,
+        "sizeBytes": one.size_bytes,
+        "busBytesPerSecond": one.measured.bus_bytes_per_second if one.measured else None,
+        "threshold": one.threshold.min_bus_bandwidth_bytes_per_second if one.threshold else None,
+        "ok": one.is_met,
+    }
+    return {key: value for key, value in row.items() if value not in ("", None)}

@@ -1,0 +1,230 @@
+"""The pod of one node of a gang."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from disttest_contract.gang import environment
+from disttest_contract.gang.quarantine import NOTHING, Lists
+from disttest_operator.core.api import naming
+from disttest_operator.core.api.model import Backend, DistTest, Manifest, Placement
+from disttest_operator.core.workload import containers, run_plan
+
+ARTIFACTS = "artifacts"  # the volume's name
+TEMPORARY = "/tmp"  # noqa: S108  # a path inside the container, on a volume of the pod's own
+
+
+def volumes(test: DistTest) -> list[Manifest]:
+    claim = test.spec.artifacts.persistent_volume_claim
+    return [
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "dshm", "emptyDir": {"medium": "Memory"}},  # the default of 64 MiB breaks NCCL and data loaders
+        *containers.inject_volumes(test),
+        *(
+            {"name": _suite_volume(index), "configMap": {"name": suite.config_map}}
+            for index, suite in enumerate(test.spec.suites)
+            if suite.config_map
+        ),
+        *([{"name": ARTIFACTS, "persistentVolumeClaim": {"claimName": claim}}] if claim else []),
+        *(dict(volume) for volume in test.spec.template.volumes),
+    ]
+
+
+def mounts(test: DistTest) -> list[Manifest]:
+    return [
+        {"name": "tmp", "mountPath": TEMPORARY},
+        {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108  # a path inside the container
+        *containers.inject_mounts(test),
+        *(
+            {"name": _suite_volume(index), "mountPath": naming.suite_directory(suite.name), "readOnly": True}
+            for index, suite in enumerate(test.spec.suites)
+            if suite.config_map
+        ),
+        *(
+            [{"name": ARTIFACTS, "mountPath": naming.ARTIFACTS_DIRECTORY}]
+            if test.spec.artifacts.persistent_volume_claim
+            else []
+        ),
+        *_asked(test),
+    ]
+
+
+def _asked(test: DistTest) -> list[Manifest]:
+    on_nodes = {volume["name"] for volume in test.spec.template.volumes if "hostPath" in volume}
+    return [
+        _read_only(mount) if mount["name"] in on_nodes else dict(mount) for mount in test.spec.template.volume_mounts
+    ]
+
+
+def _read_only(mount: Mapping[str, Any]) -> Manifest:
+    """What is mounted below it too, where the node's runtime can: a plain readOnly leaves that writable."""
+    return {**mount, "readOnly": True, "recursiveReadOnly": "IfPossible"}
+
+
+def _suite_volume(index: int) -> str:
+    return f"suite-{index}"
+
+
+TERMINATION_GRACE_SECONDS = 30
+NODE_LOST_SECONDS = 60  # a gang that lost a node is lost: five minutes, the default, would only hold the others' GPUs
+HEARTBEAT_MARGIN_SECONDS = 180
+HEARTBEAT_SECONDS = 480  # torch's own
+
+
+def selector(test: DistTest, attempt: int) -> dict[str, str]:
+    """Labels that the pods of this attempt have and no others."""
+    return {naming.LABEL_UID: test.uid, naming.LABEL_ATTEMPT: str(attempt)}
+
+
+def build_template(
+    test: DistTest,
+    attempt: int,
+    nonce: str,
+    *,
+    quarantine: Lists = NOTHING,
+    avoid: tuple[str, ...] = (),
+    shun: tuple[str, ...] = (),
+) -> Manifest:
+    """The pod template of an attempt's Job: PodSecurity `restricted`, read-only root, no API token.
+
+    Nodes to `avoid` are not taken, those to `shun` only where there are no others.
+    """
+    template = test.spec.template
+    metadata: Manifest = {"labels": dict(template.labels) | naming.labels(test, attempt)}
+    if template.annotations:
+        metadata["annotations"] = dict(template.annotations)
+    spec: Manifest = {
+        "subdomain": naming.service(test, attempt),
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
+        "automountServiceAccountToken": False,  # test code gets no key to the API
+        "enableServiceLinks": False,
+        "securityContext": containers.of_pod(test),
+        "tolerations": _tolerations(test),
+        "containers": [_container(test, attempt, nonce, quarantine)],
+        "volumes": volumes(test),
+    }
+    affinity: Manifest = {}
+    if avoid or shun:
+        affinity["nodeAffinity"] = _other_nodes(avoid, shun)
+    if test.spec.placement is Placement.SPREAD and test.spec.nodes > 1:
+        affinity["podAntiAffinity"] = _one_pod_a_node(test, attempt)
+    if affinity:
+        spec["affinity"] = affinity
+    optional: dict[str, Any] = {
+        "initContainers": containers.init_containers(test),
+        "nodeSelector": dict(template.node_selector),
+        "priorityClassName": template.priority_class_name,
+        "runtimeClassName": template.runtime_class_name,
+        "schedulerName": template.scheduler_name,
+        "serviceAccountName": template.service_account_name,
+        "imagePullSecrets": [{"name": name} for name in template.image_pull_secrets],
+        "hostNetwork": template.host_network,
+        # The default would have the node's resolver, which does not know the leader's name.
+        "dnsPolicy": "ClusterFirstWithHostNet" if template.host_network else "",
+        "hostIPC": template.host_ipc,
+        "hostPID": template.host_pid,
+    }
+    return {"metadata": metadata, "spec": spec | {key: value for key, value in optional.items() if value}}
+
+
+def _container(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> Manifest:
+    container: Manifest = {
+        "name": naming.CONTAINER,
+        "image": test.spec.image,
+        "command": containers.inject_command(test),
+        "workingDir": TEMPORARY,
+        "env": _env(test, attempt, nonce, quarantine),
+        # What an agent says last stands in its pod's status; where it could say nothing, the end of its log does.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": containers.of_test_container(test),
+        "volumeMounts": mounts(test),
+    }
+    if test.spec.template.host_network:
+        # The leader listens on its node: where the port is taken the scheduler does not put the pod.
+        port = environment.LEADER_PORT
+        container["ports"] = [{"name": "leader", "containerPort": port, "hostPort": port}]
+    resources = _resources(test)
+    return container | ({"resources": resources} if resources else {})
+
+
+def _resources(test: DistTest) -> Manifest:
+    """GPUs go to limits and requests alike, as extended resources must."""
+    kinds = {kind: dict(amounts) for kind, amounts in test.spec.template.resources.items() if amounts}
+    if test.spec.gpus_per_node:
+        for kind in ("limits", "requests"):
+            kinds[kind] = kinds.get(kind, {}) | {test.spec.gpu_resource: str(test.spec.gpus_per_node)}
+    return kinds
+
+
+def _env(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> list[Manifest]:
+    """Users' values win over our defaults; ours that must hold are reserved names, which users cannot set."""
+    values = _default_env(test) | dict(test.spec.env)
+    values |= {
+        environment.PLAN: run_plan.variable(run_plan.run_plan(test, attempt, quarantine)),
+        environment.NONCE: nonce,
+        environment.LEADER: naming.leader_address(test, attempt),
+    }
+    fields = {
+        environment.NODE_NAME: "spec.nodeName",
+        environment.POD_NAME: "metadata.name",
+        environment.POD_UID: "metadata.uid",
+    }
+    return [
+        *({"name": name, "value": value} for name, value in values.items()),
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()),
+    ]
+
+
+def _default_env(test: DistTest) -> dict[str, str]:
+    """Everything that is written goes to /tmp: the root is read-only, and the user has neither home nor name."""
+    values = {
+        "HOME": TEMPORARY,
+        "TMPDIR": TEMPORARY,
+        "USER": "disttest",  # getpass, which torch's compiler asks, has no entry in passwd to find
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TORCHINDUCTOR_CACHE_DIR": f"{TEMPORARY}/inductor",
+        "TRITON_CACHE_DIR": f"{TEMPORARY}/triton",
+    }
+    if not test.spec.gpus_per_node:
+        values |= environment.WITHOUT_GPUS
+    if test.spec.backend is Backend.NCCL:
+        # The case's deadline must speak before torch's watchdog ends the process.
+        heartbeat_seconds = max(HEARTBEAT_SECONDS, test.spec.timeouts.case_seconds + HEARTBEAT_MARGIN_SECONDS)
+        values |= {
+            "NCCL_DEBUG": "WARN",
+            "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(heartbeat_seconds),
+            "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        }
+    return values
+
+
+def _tolerations(test: DistTest) -> list[Manifest]:
+    own = [dict(toleration) for toleration in test.spec.template.tolerations]
+    keys = {toleration.get("key") for toleration in own}
+    return own + [
+        {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_LOST_SECONDS}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+        if key not in keys
+    ]
+
+
+def _other_nodes(avoid: tuple[str, ...], shun: tuple[str, ...]) -> Manifest:
+    """By the nodes' names: their hostname labels may differ from these."""
+
+    def none_of(names: tuple[str, ...]) -> Manifest:
+        return {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in names]}
+
+    affinity: Manifest = {}
+    if avoid:
+        affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [none_of(avoid)]}
+    if shun:
+        preferred = {"weight": 100, "preference": none_of(shun)}
+        affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [preferred]
+    return affinity
+
+
+def _one_pod_a_node(test: DistTest, attempt: int) -> Manifest:
+    """A gang of two pods on one node would pass a test of two nodes."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector(test, attempt)}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}

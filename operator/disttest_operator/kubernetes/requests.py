@@ -1,0 +1,79 @@
+"""What a request to the API server is, for counting: verb and resource, as RBAC names them."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+
+from disttest_operator.kubernetes.ports import ClusterError, Kind
+
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    verb: str
+    resource: str
+    namespace: str = ""
+
+
+def describe(method: str, path: str, query: Mapping[str, str]) -> Request:
+    """`GET /api/v1/namespaces/n/pods/p/log` is get pods/log."""
+    parts = [part for part in path.split("/") if part]
+    rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    if not rest:
+        return Request(verb="get", resource="discovery")
+    resource = "/".join([rest[0], *rest[2:3]])
+    if method != "GET":
+        return Request(verb=VERBS.get(method, method.lower()), resource=resource, namespace=namespace)
+    if query.get("watch", "").lower() in {"true", "1"}:
+        return Request(verb="watch", resource=resource, namespace=namespace)
+    return Request(verb="get" if len(rest) > 1 else "list", resource=resource, namespace=namespace)
+
+
+# Who may write is said by Leases, and of a review nothing is kept: these are sent by a standby too.
+BY_ALL = frozenset({kind.resource for kind in (Kind.LEASE, Kind.TOKEN_REVIEW, Kind.ACCESS_REVIEW)})
+READING = frozenset({"GET", "HEAD"})
+
+# Told of every request when it is answered: request, code, seconds.
+Observer = Callable[[Request, str, float], None]
+
+
+def trace_requests(observe: Observer, may_write: Callable[[], bool]) -> aiohttp.TraceConfig:
+    """`may_write` is asked at the last moment; what is not sent then ends with a ClusterError."""
+    trace = aiohttp.TraceConfig()
+
+    def count(context: SimpleNamespace, method: str, url: Any, code: str) -> None:
+        observe(describe(method, url.path, url.query), code, time.monotonic() - context.begun)
+
+    async def begun(_: object, context: SimpleNamespace, __: aiohttp.TraceRequestStartParams) -> None:
+        context.begun = time.monotonic()
+
+    async def ended(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestEndParams) -> None:
+        count(context, params.method, params.url, str(params.response.status))
+
+    async def failed(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestExceptionParams) -> None:
+        count(context, params.method, params.url, "error")
+
+    async def about_to_send(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams) -> None:
+        _check_fence(params.method, params.url, may_write)
+
+    trace.on_request_start.append(begun)
+    # Called before the first byte is written, when the connection is there: making one may take its time.
+    trace.on_request_headers_sent.append(about_to_send)
+    trace.on_request_end.append(ended)
+    trace.on_request_exception.append(failed)
+    return trace
+
+
+def _check_fence(method: str, url: Any, may_write: Callable[[], bool]) -> None:
+    if method in READING or describe(method, url.path, url.query).resource in BY_ALL:
+        return
+    if not may_write():
+        raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")

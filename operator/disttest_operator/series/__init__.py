@@ -1,0 +1,1 @@
+"""Ledgers in the cluster: compare-and-swap, retention of reports, expiry."""

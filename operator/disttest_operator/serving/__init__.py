@@ -1,0 +1,1 @@
+"""HTTPS servers of /metrics and /healthz: certificates, authentication, connection limits."""

@@ -1,0 +1,1 @@
+"""What a gang is given: the run plan, environment variables, suites, quarantine."""

@@ -1,0 +1,93 @@
+"""The environment variables through which a pod is told who it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Self
+
+from disttest_contract.gang.plan import InvalidPlanError, RunPlan
+
+PLAN = "DISTTEST_PLAN"  # RunPlan as JSON
+NONCE = (
+    "DISTTEST_NONCE"  # secret of the attempt: shown to the leader, carried by the report's frames; ranks never get it
+)
+NODE_INDEX = "JOB_COMPLETION_INDEX"  # set by the Job controller
+NODE_NAME = "DISTTEST_NODE_NAME"
+POD_NAME = "DISTTEST_POD_NAME"
+POD_UID = "DISTTEST_POD_UID"
+LEADER = "DISTTEST_LEADER"  # host:port of the leader
+TERMINATION_LOG = "DISTTEST_TERMINATION_LOG"  # path of the termination message file
+
+SILENCE_SECONDS = "DISTTEST_SILENCE_SECONDS"  # after which agent or leader count as lost; optional
+
+LOG_IS_KEPT = "DISTTEST_LOG_IS_KEPT"  # "no": somebody reads it as it is written, so nothing in it need last; optional
+
+SILENCE_SECONDS_DEFAULT = 25.0  # as long as the kernel needs for a node that lost power
+TERMINATION_LOG_DEFAULT = "/dev/termination-log"
+LEADER_PORT = 29400
+
+# Of a run with gpusPerNode 0: torch finds no GPU, also where the node has some, which are for others.
+WITHOUT_GPUS = MappingProxyType({"CUDA_VISIBLE_DEVICES": ""})
+
+# Set by the runner for each rank, or by others for themselves: users may not set these.
+RESERVED = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"}
+)
+RESERVED_PREFIXES = ("DISTTEST_", "PET_", "TORCHELASTIC_", "JOB_COMPLETION_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentEnvironment:
+    """Who this agent is."""
+
+    plan: RunPlan
+    nonce: str
+    node_index: int
+    node_name: str
+    pod_name: str
+    pod_uid: str
+    leader_host: str
+    leader_port: int
+    termination_log: str
+    silence_seconds: float = SILENCE_SECONDS_DEFAULT
+    log_is_kept: bool = True
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """Read and check the variables; raises InvalidPlanError naming the one that is wrong."""
+
+        def need(name: str) -> str:
+            if not environ.get(name):
+                raise InvalidPlanError(
+                    f"environment variable {name} is missing: this program is started by a DistTest's pod"
+                )
+            return environ[name]
+
+        plan = RunPlan.from_json(need(PLAN))
+        host, colon, port = need(LEADER).rpartition(":")
+        index = need(NODE_INDEX)
+        if not index.isdecimal() or int(index) >= plan.nodes:
+            raise InvalidPlanError(f"{NODE_INDEX}={index!r} is not a node index below {plan.nodes}")
+        if not colon or not port.isdecimal():
+            raise InvalidPlanError(f"{LEADER}={environ[LEADER]!r} is not host:port")
+        silence = environ.get(SILENCE_SECONDS) or str(SILENCE_SECONDS_DEFAULT)
+        if not silence.replace(".", "", 1).isdecimal() or float(silence) <= 0:
+            raise InvalidPlanError(f"{SILENCE_SECONDS}={silence!r} is not a number of seconds above 0")
+        return cls(
+            plan=plan,
+            nonce=need(NONCE),
+            node_index=int(index),
+            node_name=need(NODE_NAME),
+            pod_name=need(POD_NAME),
+            pod_uid=need(POD_UID),
+            leader_host=host,
+            leader_port=int(port),
+            termination_log=environ.get(TERMINATION_LOG) or TERMINATION_LOG_DEFAULT,
+            silence_seconds=float(silence),
+            log_is_kept=environ.get(LOG_IS_KEPT) != "no",
+        )
+
+
+def is_reserved(name: str) -> bool:
+    """Whether users are refused to set this variable."""
+    return name in RESERVED or name.startswith(RESERVED_PREFIXES)

@@ -1,0 +1,1 @@
+"""The report of an attempt and what it consists of."""

@@ -1,0 +1,176 @@
+"""How fast collectives must be, and what was reached of it. Pure: operator, runner and command line judge alike."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from disttest_contract import limits
+from disttest_contract.results.measurement import COLLECTIVES, DTYPES, Measurement
+from disttest_contract.text.formatting import show_bytes, show_speeds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """The bus bandwidth that a collective must reach at one size; in every type that is measured, unless one is named.
+
+    Where several are about the same measurement the highest one counts.
+    """
+
+    collective: str
+    size_bytes: int
+    min_bus_bandwidth_bytes_per_second: int
+    dtype: str = ""
+
+    @property
+    def name(self) -> str:
+        """all_reduce of 1 GiB float32."""
+        return f"{self.collective} of {show_bytes(self.size_bytes)}{f' {self.dtype}' if self.dtype else ''}"
+
+    @property
+    def case_id(self) -> str:
+        """Of the case that fails where nothing was measured."""
+        kind = f"-{self.dtype}" if self.dtype else ""
+        return f"thresholds::{self.collective}[{self.size_bytes}{kind}]"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "collective": self.collective,
+            "dtype": self.dtype,
+            "sizeBytes": self.size_bytes,
+            "minBusBandwidthBytesPerSecond": self.min_bus_bandwidth_bytes_per_second,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Raises KeyError or ValueError for what is no threshold."""
+        numbers = data["sizeBytes"], data["minBusBandwidthBytesPerSecond"]
+        names = data["collective"], data["dtype"]
+        are_numbers = all(type(number) is int and number > 0 for number in numbers)
+        if not are_numbers or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{data!r:.200} is no threshold")
+        return cls(
+            collective=names[0],
+            size_bytes=numbers[0],
+            min_bus_bandwidth_bytes_per_second=numbers[1],
+            dtype=names[1],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A measurement and its threshold side by side; one of the two may be missing. `dtype` is empty for any type."""
+
+    collective: str
+    dtype: str
+    size_bytes: int
+    measured: Measurement | None
+    threshold: Threshold | None
+
+    @property
+    def is_met(self) -> bool:
+        """Silence is failure: a threshold is not met where nothing was measured."""
+        return self.threshold is None or (self.measured is not None and _reaches(self.measured, self.threshold))
+
+    @property
+    def share(self) -> float:
+        """Of what is asked for, how much was reached."""
+        if self.measured is None or self.threshold is None:
+            return 0.0
+        return self.measured.bus_bytes_per_second / self.threshold.min_bus_bandwidth_bytes_per_second
+
+
+def is_sound(one: Measurement) -> bool:
+    """Whether it says what the suite `collectives` could say: names of closed sets, numbers that are some."""
+    return (
+        one.collective in COLLECTIVES
+        and one.dtype in DTYPES
+        and 0 < one.size_bytes <= limits.SIZE_BYTES
+        and math.isfinite(one.bus_bytes_per_second)
+        and one.bus_bytes_per_second >= 0
+    )
+
+
+def shortfalls(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[str]:
+    """A sentence for each measurement that is below its threshold."""
+    asked = Asked(thresholds)
+    found = ((one, asked.highest(one)) for one in measured)
+    return [_shortfall(one, wanted) for one, wanted in found if wanted and not _reaches(one, wanted)]
+
+
+def unmeasured(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[Threshold]:
+    """Those about which nothing was measured."""
+    asked = Asked(thresholds)
+    known = {wanted for one in measured for wanted in asked.about(one)}
+    return [one for one in thresholds if one not in known]
+
+
+def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[Standing]:
+    """First what has a threshold, the worst on top, then the largest size of each collective and type.
+
+    Of what was measured several times the slowest counts.
+    """
+    slowest, asked = _slowest(measured), Asked(thresholds)
+    found = [_standing(one, asked.highest(one)) for one in slowest]
+    judged = [one for one in found if one.threshold]
+    missing = [
+        Standing(collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=None, threshold=one)
+        for one in unmeasured(slowest, thresholds)
+    ]
+    shown = [one.measured for one in judged]
+    others = [_standing(one, None) for one in _largest(slowest) if one not in shown]
+    return [*sorted([*missing, *judged], key=lambda one: one.share), *others]
+
+
+class Asked:
+    """Thresholds by what they are about: a report may have a hundred thousand measurements."""
+
+    def __init__(self, thresholds: Iterable[Threshold]) -> None:
+        self._known: dict[tuple[str, int], list[Threshold]] = {}
+        for one in thresholds:
+            self._known.setdefault((one.collective, one.size_bytes), []).append(one)
+
+    def about(self, one: Measurement) -> list[Threshold]:
+        known = self._known.get((one.collective, one.size_bytes))
+        if not known or not is_sound(one):
+            return []
+        return [wanted for wanted in known if wanted.dtype in ("", one.dtype)]
+
+    def highest(self, one: Measurement) -> Threshold | None:
+        return max(self.about(one), key=lambda wanted: wanted.min_bus_bandwidth_bytes_per_second, default=None)
+
+
+def _reaches(one: Measurement, wanted: Threshold) -> bool:
+    return one.bus_bytes_per_second >= wanted.min_bus_bandwidth_bytes_per_second
+
+
+def _standing(one: Measurement, wanted: Threshold | None) -> Standing:
+    return Standing(
+        collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=one, threshold=wanted
+    )
+
+
+def _slowest(measured: Iterable[Measurement]) -> list[Measurement]:
+    found: dict[tuple[str, str, int], Measurement] = {}
+    for one in measured:
+        point = one.collective, one.dtype, one.size_bytes
+        known = found.setdefault(point, one)
+        if one.bus_bytes_per_second < known.bus_bytes_per_second:
+            found[point] = one
+    return list(found.values())
+
+
+def _largest(measured: Iterable[Measurement]) -> list[Measurement]:
+    """Of each collective and type, in the order in which they were measured first."""
+    found: dict[tuple[str, str], Measurement] = {}
+    for one in measured:
+        known = found.setdefault((one.collective, one.dtype), one)
+        if one.size_bytes > known.size_bytes:
+            found[one.collective, one.dtype] = one
+    return list(found.values())
+
+
+def _shortfall(one: Measurement, wanted: Threshold) -> str:
+    found, limit = show_speeds(one.bus_bytes_per_second, wanted.min_bus_bandwidth_bytes_per_second)
+    what = f"{one.collective} of {show_bytes(one.size_bytes)} {one.dtype}"
+    return f"{what}: {found} bus bandwidth, below the threshold of {limit}"

@@ -1,0 +1,1 @@
+"""Text and numbers: escaping, limits of size, formatting."""

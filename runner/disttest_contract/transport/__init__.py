@@ -1,0 +1,1 @@
+"""How results leave a pod: log frames, progress lines, the termination message."""

@@ -1,0 +1,1 @@
+"""The agent of one pod: ranks of one node, the connection to the leader, accelerators."""

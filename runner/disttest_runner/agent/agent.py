@@ -1,0 +1,283 @@
+"""The agent of one pod: keeps the ranks, talks to the leader, leaves nothing behind. At node index 0 it leads.
+
+Standard library only: torch and pytest live in the ranks and the zygote.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from disttest_contract import outcomes
+from disttest_contract.gang.environment import AgentEnvironment
+from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_contract.results.report import Report
+from disttest_contract.transport.termination_message import Summary
+from disttest_runner.agent import early_signals
+from disttest_runner.agent.leader_link import LeaderLink, NotJoinedError
+from disttest_runner.agent.local_ranks import LocalRanks
+from disttest_runner.agent.node_facts import inspect
+from disttest_runner.cases.rank_orders import RankOrder
+from disttest_runner.diagnosis.details import Details
+from disttest_runner.leader.leader import Leader
+from disttest_runner.linux import processes
+from disttest_runner.linux.resource_limits import OpenFiles
+from disttest_runner.output import log
+from disttest_runner.output.log import REPORT_BYTES, Log
+from disttest_runner.output.termination import TerminationMessage
+from disttest_runner.process_group import rendezvous
+from disttest_runner.protocol.join_protocol import Hello, Stop
+from disttest_runner.protocol.wire import Message
+from disttest_runner.zygote.zygote_client import Zygote
+
+HANG_UP_SECONDS = 1.0
+CLEAN_UP_SECONDS = 3.0
+LEAVE_SECONDS = 8.0  # after its signal an agent still answers the leader, who asks what ranks are doing for 5 s
+TERMINATED = Stop(Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished")
+STOPS: Mapping[int, Stop] = {
+    signal.SIGTERM: TERMINATED,
+    signal.SIGINT: Stop(Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it was finished"),
+    signal.SIGQUIT: Stop(
+        Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was ended at once (SIGQUIT) before it was finished"
+    ),
+}
+
+
+class Agent:
+    def __init__(self, environment: AgentEnvironment, zygote: Zygote, *, may_open: int) -> None:
+        self.environment, self.plan = environment, environment.plan
+        self._open_files = OpenFiles.of(self.plan, environment.node_index, may_open)
+        self.log = Log(is_kept=environment.log_is_kept)
+        summary = Summary(
+            uid=self.plan.uid, attempt=self.plan.attempt, node_index=environment.node_index, step="starting"
+        )
+        self.termination = TerminationMessage(environment.termination_log, summary, self.log)
+        self.store = rendezvous.StoreListener(environment.leader_host)
+        self.link = LeaderLink(self._on_message, self._on_leader_lost, environment.silence_seconds)
+        details = Details(self.plan, environment.node_index, environment.node_name, self.log)
+        self.ranks = LocalRanks(self.plan, zygote, details, self.log, self.link.send, self._on_broken)
+        self.leader: Leader | None = None
+        self._leaving: Stop | None = None  # why, once it was signalled
+        self._orders: asyncio.Queue[Message] = asyncio.Queue()
+        self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+
+    async def run(self, heard: Sequence[int]) -> ExitCode:
+        """Until the verdict; returns the exit code for it. `heard`: signals that came before."""
+        loop = asyncio.get_running_loop()
+        for number in early_signals.STOPS:
+            loop.add_signal_handler(number, self._on_signal, number)
+        for earlier in heard:
+            self._on_signal(earlier)
+        await self.ranks.attach()
+        if self.environment.node_index == 0:
+            self.leader = Leader(
+                self.environment, self.log, self.termination, self.store.open, max_strangers=self._open_files.strangers
+            )
+            loop.set_exception_handler(self._on_loop_problem)
+        if problem := self._open_files.problem:
+            self._on_broken(problem)
+        tasks = [loop.create_task(self._join_and_obey())]
+        if self.leader is not None:
+            tasks.append(loop.create_task(self._lead(self.leader)))
+        ending = await self._ended
+        self.ranks.end()
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=CLEAN_UP_SECONDS)
+        stuck = processes.kill_all_children(CLEAN_UP_SECONDS)
+        if stuck:
+            self.log.say(f"warning: processes {stuck} did not end within {CLEAN_UP_SECONDS} s")
+        return outcomes.EXIT_CODES[ending.verdict]
+
+    def _end(self, stop: Stop) -> None:
+        if not self._ended.done():
+            self._ended.set_result(stop)
+
+    # --- leading
+
+    async def _lead(self, leader: Leader) -> None:
+        environment = self.environment
+        try:
+            listener = rendezvous.listen(environment.leader_host, environment.leader_port)
+        except OSError as error:
+            message = f"the leader cannot listen on port {environment.leader_port}: {error.strerror}"
+            leader.board.interrupt(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+            server = None
+        else:
+            at_once = self._open_files.accepted_at_once
+            server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener, backlog=at_once)
+            listener.listen(rendezvous.BACKLOG)  # the kernel may keep more waiting than asyncio accepts at once
+        report = await leader.run()
+        ending = Stop(report.verdict, report.reason, report.message)
+        leader.board.tell(end_message(ending))
+        self.ranks.end()
+        if server:
+            server.close()
+        self._publish(report)
+        await leader.board.hang_up(HANG_UP_SECONDS)
+        self._end(ending)
+
+    def _on_loop_problem(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Asyncio accepts no connection for a second when there is no descriptor left."""
+        error = context.get("exception")
+        if self.leader is None or not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+            return
+        self.leader.board.close_strangers()
+        self.log.say(f"warning: {error.strerror}: connections of strangers were closed")
+
+    def _publish(self, report: Report) -> None:
+        """The log first: the termination message vouches for what is in it."""
+        self.log.say_what_was_cut()
+        self.log.say(f"verdict {report.verdict} ({report.reason}): {report.message}")
+        framed = log.frame_report(report, self.environment.nonce, REPORT_BYTES)
+        if framed.trimmed:
+            self.log.say(f"warning: the report was too large; left out: {framed.trimmed}")
+        self.log.report(framed.lines)
+        was_cut_short = report.verdict is Verdict.INFRA_FAILED
+        self.termination.update(
+            step="finished",
+            current=self.termination.summary.current if was_cut_short else "",
+            verdict=report.verdict,
+            reason=report.reason,
+            message=report.message,
+            counts=report.counts,
+            report_sha256=framed.sha256,
+        )
+
+    # --- following
+
+    async def _join_and_obey(self) -> None:
+        environment, plan = self.environment, self.plan
+        hello = Hello(
+            nonce=environment.nonce,
+            node_index=environment.node_index,
+            node_name=environment.node_name,
+            pod_name=environment.pod_name,
+            pod_uid=environment.pod_uid,
+            facts=await asyncio.to_thread(inspect, environment.node_name, uses_gpus=plan.backend == "nccl"),
+        )
+        try:
+            if self.leader is not None:
+                await self.link.connect_inside(self.leader.board.accept, hello, plan.join_seconds)
+            else:
+                self.termination.update(step="joining")
+                await self.link.connect(environment.leader_host, environment.leader_port, hello, plan.join_seconds)
+        except NotJoinedError as refused:
+            self._finish_alone(refused.stop)
+            return
+        try:
+            while True:
+                await self._obey(await self._orders.get())
+        except (OSError, KeyError, ValueError) as error:
+            self._on_broken(f"the agent failed: {error!r}")
+
+    async def _obey(self, message: Message) -> None:
+        match message["op"]:
+            case "start":
+                if self.environment.node_index:
+                    self.termination.update(step="running")
+                await self.ranks.start(self._rank_orders(message), message["suite"], self.store.socket)
+                self.store.close()
+            case "stacks":
+                await self.ranks.stacks()
+            case "details":
+                await self.ranks.details(message)
+            case "ids":
+                self.ranks.ids(message["digest"])
+            case unknown:
+                raise ValueError(f"the leader asks for {unknown!r}, which this agent does not know")
+
+    def _rank_orders(self, message: Message) -> list[RankOrder]:
+        plan, node = self.plan, self.environment.node_index
+        suite = plan.suites[message["suite"]]
+        host, port = message["store"]
+        return [
+            RankOrder(
+                rank=node * plan.ranks_per_node + local,
+                local_rank=local,
+                node_index=node,
+                world_size=plan.world_size,
+                ranks_per_node=plan.ranks_per_node,
+                generation=message["generation"],
+                backend=plan.backend,
+                case_seconds=plan.case_seconds,
+                store_host=host,
+                store_port=port,
+                builtin=suite.builtin,
+                directory=suite.directory,
+                root=suite.root,
+                files=suite.files,
+                select=suite.select,
+                cases=suite.cases,
+                in_repository=suite.in_repository,
+            )
+            for local in range(plan.ranks_per_node)
+        ]
+
+    def _on_message(self, message: Message, raw: bytes) -> None:
+        match message["op"]:
+            case "run":
+                self.ranks.run_case(raw, message["case"])
+            case "end":
+                ending = Stop(Verdict(message["verdict"]), Reason(message["reason"]), message["message"])
+                if self.leader is None:
+                    self._finish_alone(self._leaving or ending, is_news=False)
+            case _:
+                self._orders.put_nowait(message)
+
+    def _on_leader_lost(self, how: str) -> None:
+        if self._leaving:
+            self._finish_alone(self._leaving, is_news=False)
+        elif self.leader is None:
+            message = f"the leader at {self.environment.leader_host} {how}, before it had given a verdict"
+            self._finish_alone(Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
+
+    def _on_broken(self, message: str) -> None:
+        self.log.say(f"error: {message}")
+        self.link.send({"op": "broken", "message": message})
+
+    def _finish_alone(self, stop: Stop, *, is_news: bool = True) -> None:
+        """The end of one agent; that of the run is the leader's to tell."""
+        if self._ended.done():
+            return
+        if is_news:
+            self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
+        self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
+        self._end(stop)
+
+    def _on_signal(self, number: int) -> None:
+        """SIGQUIT ends the agent at once, without a report; the others let the leader ask what ranks are doing."""
+        stop = STOPS[number]
+        if number == signal.SIGQUIT:
+            self._finish_alone(stop)
+        elif self.leader is not None:
+            self.leader.board.interrupt(stop)
+        elif not self.link.is_connected:
+            self._finish_alone(stop)
+        elif self._leaving is None:
+            self._leave(stop)
+
+    def _leave(self, stop: Stop) -> None:
+        self._leaving = stop
+        self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
+        self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
+        with contextlib.suppress(OSError):
+            self.link.send({"op": "leaving", "message": stop.message})
+        asyncio.get_running_loop().call_later(LEAVE_SECONDS, partial(self._finish_alone, stop, is_news=False))
+
+
+def end_message(stop: Stop) -> Message:
+    return {"op": "end", "verdict": stop.verdict, "reason": stop.reason, "message": stop.message[:4096]}
+
+
+async def run(environment: AgentEnvironment, zygote: Zygote, heard: Sequence[int], *, may_open: int) -> ExitCode:
+    """Everything after the zygote was started."""
+    processes.hide_memory()
+    if os.getpid() != 1:  # process 1 of a container adopts orphans anyway
+        processes.adopt_orphans()
+    return await Agent(environment, zygote, may_open=may_open).run(heard)

@@ -1,0 +1,1 @@
+"""Which cases a suite has: sources, collection, selection, repetition."""

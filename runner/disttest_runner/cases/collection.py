@@ -1,0 +1,137 @@
+"""What came of a collection of cases, and what tells one from another. Pure."""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from disttest_contract import limits
+from disttest_contract.gang.plan import FOR_EVER, RunPlan
+from disttest_contract.text import formatting
+
+EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception|Warning)\b")
+SHOWN = 5  # cases named in a sentence
+
+
+def cause(text: str) -> str:
+    """The line of pytest's text on a failure that says most: the exception, or the last line."""
+    marked = formatting.marked(text)
+    lines = marked or [line.strip() for line in text.splitlines() if line.strip()]
+    return next(filter(EXCEPTION.match, lines), lines[0 if marked else -1] if lines else "no reason was given")
+
+
+def prefix(folder: str, root: Path) -> str:
+    """What ids begin with that are relative to `root`, and not to the folder below it."""
+    if not folder or not Path(folder).is_relative_to(root) or Path(folder) == root:
+        return ""
+    return f"{Path(folder).relative_to(root).as_posix()}/"
+
+
+def difference(ids: tuple[str, ...], others: tuple[str, ...]) -> str:
+    """What two collections do not share, or where their order parts."""
+    ours, theirs = set(ids), set(others)
+    lacking = [case_id for case_id in ids if case_id not in theirs]
+    extra = [case_id for case_id in others if case_id not in ours]
+    parts = [f"{word} {_some(cases)}" for word, cases in (("without", lacking), ("with", extra)) if cases]
+    if parts:
+        return "; ".join(parts)
+    pairs = enumerate(zip(ids, others, strict=False))
+    place = next((number for number, (one, other) in pairs if one != other), min(len(ids), len(others)))
+    return f"the same cases in another order, from number {place + 1} on"
+
+
+def _some(cases: list[str]) -> str:
+    more = f" and {len(cases) - SHOWN} more" if len(cases) > SHOWN else ""
+    return ", ".join(cases[:SHOWN]) + more
+
+
+NEAR = 3  # names to choose from
+MISSING = 3  # that are named
+SHOWN_BYTES = 160  # of one id
+
+
+def missing_cases(collected: Sequence[str], wanted: Iterable[str]) -> str:
+    """A sentence, if there is a case that does not exist."""
+    known = set(collected)
+    lost = [case_id for case_id in dict.fromkeys(wanted) if case_id not in known]
+    if not lost:
+        return ""
+    more = [f"and {len(lost) - MISSING} more that do not exist"] if len(lost) > MISSING else []
+    return "; ".join([*(_missing(case_id, collected) for case_id in lost[:MISSING]), *more])
+
+
+def _missing(case_id: str, collected: Sequence[str]) -> str:
+    near = _near(case_id, collected)
+    if near:
+        more = f" ({len(near) - NEAR} more begin like this)" if len(near) > NEAR else ""
+        advice = f"did you mean {' or '.join(map(_show, near[:NEAR]))}?{more}"
+    elif collected:
+        advice = f"it has {len(collected)}, the first is {_show(collected[0])}"
+    else:
+        advice = "it has none"
+    return f"the suite has no case {_show(case_id)}: {advice}"
+
+
+def _near(case_id: str, collected: Sequence[str]) -> Sequence[str]:
+    """Its parametrized cases, else cases that begin like it, in its file or in another, else similar ids."""
+    function = case_id.rpartition("::")[2]
+    for begin in (f"{case_id}[", case_id):
+        if found := [one for one in collected if one.startswith(begin)]:
+            return found
+    for begin in (f"::{function}[", f"::{function}"):
+        if found := [one for one in collected if function and begin in one]:
+            return found
+    return difflib.get_close_matches(case_id, collected, n=NEAR, cutoff=0.5)
+
+
+def _show(case_id: str) -> str:
+    return limits.cut(case_id, SHOWN_BYTES)
+
+
+KEPT_CASES = 10_000  # results of repetitions that were all well, of which nobody reads more
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """How often, and up to what."""
+
+    times: int = 1
+    until_fail: bool = False
+
+    @classmethod
+    def of(cls, plan: RunPlan) -> "Repetition":
+        return cls(plan.repeat, plan.until_fail)
+
+    @property
+    def is_plain(self) -> bool:
+        """Each case has one turn, and those that end badly may have another try."""
+        return self.times == 1 and not self.until_fail
+
+    def goes_on_at(self, number: int, cases: int) -> bool:
+        """Whether there is a turn of that number."""
+        return self.times == FOR_EVER or number < self.times * cases
+
+    def excess(self, cases: int) -> str:
+        """A sentence if a report could not hold the results. Up to the first failure only the newest are kept."""
+        if self.until_fail or self.times * cases <= limits.CASES:
+            return ""
+        if self.times == 1:
+            return too_many(cases)
+        return (
+            f"{cases} cases x {self.times} repetitions are more than the {limits.CASES} that a report holds: "
+            f"repeat them {limits.CASES // cases} times at most, or choose fewer cases"
+        )
+
+
+def too_many(cases: int) -> str:
+    """Said where they are collected, before any of them runs."""
+    return (
+        f"{cases} cases are more than the {limits.CASES} that a report holds: choose fewer with `select` or `files`, "
+        "or make several runs of them"
+    )
+
+
+def turn_id(case_id: str, repetition: int) -> str:
+    """The first repetition has the case's own id."""
+    return f"{case_id}#{repetition + 1}" if repetition else case_id

@@ -1,0 +1,127 @@
+"""A thread in each rank that answers the agent, also while the main thread waits in a collective.
+
+It sleeps in `recv` until it is asked. It is started below `threading`, so that a case which counts threads does not
+meet it, and it gets no signals.
+"""
+
+import _thread
+import ctypes
+import faulthandler
+import json
+import os
+import signal
+import socket
+import struct
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.distributed import distributed_c10d
+
+from disttest_runner.diagnosis import flight_recorder
+from disttest_runner.protocol.wire import Channel, Message
+
+CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
+PR_SET_PTRACER = 0x59616D61
+SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+RECORDER_ENTRIES = "2000"
+DUMP_BYTES = 8 << 20  # of the whole recorder
+
+# The newer one also knows gloo. Each has its own recorder.
+DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
+
+
+class Watcher:
+    def __init__(self, sock: socket.socket) -> None:
+        self._channel = Channel(sock)
+        self._case_started_ns = 0
+
+    @classmethod
+    def start(cls, descriptor: int) -> "Watcher":
+        """From now on; `descriptor` is a socket to the agent."""
+        sock = socket.socket(fileno=descriptor)
+        agent, _, _ = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+        _let_trace(agent)
+        _keep_recorder_on()
+        watcher = cls(sock)
+        _thread.start_new_thread(watcher._serve, ())
+        return watcher
+
+    def enter_case(self) -> None:
+        """What was called from now on belongs to the case."""
+        self._case_started_ns = time.time_ns()
+
+    def _serve(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            self._channel.send({"op": "hello", "thread": threading.get_native_id()})
+            while (message := self._channel.receive()) is not None:
+                self._answer(message)
+        except (OSError, ValueError):  # the agent is gone, and ends us
+            return
+
+    def _answer(self, message: Message) -> None:
+        match message["op"]:
+            case "look":
+                self._channel.send({"op": "stack", "text": stack() if message["stack"] else ""})
+                self._channel.send({"op": "trace", **self._trace()})
+            case "dump":
+                text = json.dumps(dumps())
+                if len(text) > DUMP_BYTES:
+                    problem = f"a flight recorder of {len(text)} bytes is not kept: set TORCH_FR_BUFFER_SIZE lower"
+                    self._channel.send({"op": "dump", "text": "", "problem": problem})
+                else:
+                    self._channel.send({"op": "dump", "text": text, "problem": ""})
+            case _:  # of a later version
+                pass
+
+    def _trace(self) -> dict[str, Any]:
+        try:
+            trace = flight_recorder.read(dumps(), case_started_ns=self._case_started_ns, members=members())
+        except Exception as error:  # noqa: BLE001 - torch's format changes between versions; the hang is reported all the same
+            return {"trace": None, "problem": f"the flight recorder could not be read: {error!r}"[:500]}
+        return {"trace": trace.to_json() if has_recorder() else None, "problem": ""}
+
+
+def _let_trace(pid: int) -> None:
+    """Where only ancestors may look into a process (Yama), that process and what it starts may look into this one."""
+    ctypes.CDLL(None).prctl(
+        PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0
+    )  # refused by a kernel without Yama: not needed
+
+
+def _keep_recorder_on() -> None:
+    """Before the first collective; what the user has set stays. Newer versions of torch complain about the old name."""
+    newest = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to know which name is read
+    if not any(name in os.environ for name in SIZE_VARIABLES):
+        os.environ[SIZE_VARIABLES[0 if newest else 1]] = RECORDER_ENTRIES
+    os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "1")  # for groups whose own timeout is shorter than a case's
+
+
+def has_recorder() -> bool:
+    return any(hasattr(torch._C._distributed_c10d, name) for name in DUMPS)  # noqa: SLF001 - the only access
+
+
+def dumps() -> list[Mapping[str, Any]]:
+    """Without the frames of the callers: resolving them takes seconds."""
+    module = torch._C._distributed_c10d  # noqa: SLF001 - the only access
+    return [json.loads(getattr(module, name)()) for name in DUMPS if hasattr(module, name)]
+
+
+def members() -> dict[str, tuple[int, ...]]:
+    """The groups of this process by name: the recorder knows the ranks of NCCL's groups only."""
+    world = distributed_c10d._world  # noqa: SLF001 - there is no public list of groups
+    ranks = dict(world.pg_group_ranks)
+    return {str(name): tuple(sorted(ranks[group])) for group, name in dict(world.pg_names).items() if group in ranks}
+
+
+def stack() -> str:
+    """Of all threads; complete, unlike what a signal handler is still writing."""
+    descriptor = os.memfd_create("stack")
+    try:
+        faulthandler.dump_traceback(descriptor, all_threads=True)
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0).decode(errors="replace")
+    finally:
+        os.close(descriptor)

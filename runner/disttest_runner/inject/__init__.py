@@ -1,0 +1,1 @@
+"""Runs the runner in an image that has only torch."""

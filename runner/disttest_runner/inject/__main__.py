@@ -1,0 +1,92 @@
+"""`python -m disttest_runner.inject DIR`: what the runner needs beyond torch, for `python3 DIR` in another image.
+
+Source only: the other Python may be of another version, and the other machine code.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import disttest_contract
+from disttest_contract.outcomes import ExitCode
+
+OWN = (Path(disttest_contract.__file__).parent, Path(__file__).parents[1])
+# pytest and what it imports; expecttest is what torch's own test files import. py-spy is a program, linked statically.
+DISTRIBUTIONS = ("pytest", "iniconfig", "packaging", "pluggy", "pygments", "expecttest", "py-spy")
+PROGRAMS = frozenset({"py-spy"})
+PROGRAM_DIRECTORY = "bin"
+START = "injected.py"  # becomes the directory's __main__.py
+READABLE = 0o022  # a umask: the other container's user is another
+
+
+class UnfitError(Exception):
+    """Something here cannot be taken to another image."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="disttest_runner.inject", description=__doc__)
+    parser.add_argument(
+        "directory", type=Path, help="is made where it is missing; what an earlier try left is replaced"
+    )
+    directory: Path = parser.parse_args().directory
+    os.umask(READABLE)
+    try:
+        number, size_bytes = copy(directory)
+    except (metadata.PackageNotFoundError, UnfitError) as error:
+        print(f"the runner cannot be copied from this image: {error}; use an image of the runner")
+        return ExitCode.CONFIGURATION
+    except OSError as error:
+        print(f"the runner cannot be copied to {directory}: {error.strerror}")
+        return ExitCode.INFRASTRUCTURE
+    print(f"copied the runner to {directory}: {number} files, {size_bytes >> 20} MiB")
+    return ExitCode.PASSED
+
+
+def copy(directory: Path) -> tuple[int, int]:
+    """How many files and bytes were copied. Half a copy is made whole by another."""
+    sizes = []
+    for source, place in found():
+        target = directory / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        if place.parent == Path(PROGRAM_DIRECTORY):
+            target.chmod(0o755)
+        sizes.append(target.stat().st_size)
+    return len(sizes), sum(sizes)
+
+
+def found() -> Iterator[tuple[Path, Path]]:
+    """Every file and its place below the directory."""
+    for package in OWN:
+        files = sorted(path for path in package.rglob("*") if path.is_file())
+        yield from ((path, path.relative_to(package.parent)) for path in files if not is_byte_code(path))
+    for name in DISTRIBUTIONS:
+        yield from of_distribution(metadata.distribution(name))
+    yield Path(__file__).with_name(START), Path("__main__.py")
+
+
+def of_distribution(distribution: metadata.Distribution) -> Iterator[tuple[Path, Path]]:
+    """With its licence and version, as an image of its own would have it; without scripts that name an interpreter."""
+    if not distribution.files:
+        raise UnfitError(f"{distribution.name} does not tell which files are its own")
+    for file in distribution.files:
+        source = Path(str(file.locate()))
+        if source.name in PROGRAMS and ".." in file.parts:
+            yield source, Path(PROGRAM_DIRECTORY, source.name)
+        elif source.name.endswith(tuple(EXTENSION_SUFFIXES)):
+            raise UnfitError(f"{distribution.name} has machine code for this Python only ({source.name})")
+        elif ".." not in file.parts and not is_byte_code(source):
+            yield source, Path(file)
+
+
+def is_byte_code(path: Path) -> bool:
+    return path.suffix == ".pyc"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""What Linux offers to keep a family of processes together and to leave nothing of it behind."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from disttest_runner.linux import kernel_states
+
+PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
+PR_SET_CHILD_SUBREAPER = 36
+POLL_SECONDS = 0.005
+BROKE = 70  # exit code of a process whose main function raised (EX_SOFTWARE)
+EXEC_SECONDS = 0.1  # no exec is in the middle of it for longer
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl({option}, {value}): {os.strerror(number)}")
+
+
+def die_with_parent(parent_pid: int, signal_number: signal.Signals = signal.SIGKILL) -> None:
+    """Have the kernel send `signal_number` when the parent ends, also if it has ended already."""
+    _prctl(PR_SET_PDEATHSIG, signal_number)
+    if os.getppid() != parent_pid:
+        os.kill(os.getpid(), signal_number)
+
+
+def exit_with(main: Callable[[], int]) -> NoReturn:
+    """End this process with what `main` returns, without what interpreters do at their end: native threads may run."""
+    code = BROKE
+    try:
+        code = main()
+    except BaseException:  # noqa: BLE001 - the caller must never go on
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends, as process 1 of a container is by nature."""
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def hide_memory() -> None:
+    """Keep other processes of the same user from reading memory and environment, hence the nonce."""
+    _prctl(PR_SET_DUMPABLE, 0)
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL a process group; one that is gone is fine."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def kill_rank(pid: int) -> None:
+    """SIGKILL an unreaped process and its group, which it may have left."""
+    kill_group(pid)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def children() -> list[int]:
+    """The living and the unreaped children of this process."""
+    found: list[int] = []
+    for listing in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in listing.read_text().split()]
+    return found
+
+
+def command(pid: int, proc: Path = kernel_states.PROC) -> str:
+    """The command line of a living process; empty for one that has ended or only waits to be reaped.
+
+    In the middle of an exec there is none for a moment, although whoever started the process may go on already.
+    """
+    deadline = time.monotonic() + EXEC_SECONDS
+    while kernel_states.read(pid, proc=proc).letter not in kernel_states.ENDED:
+        with contextlib.suppress(OSError):
+            if text := (proc / f"{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip():
+                return text
+        if time.monotonic() > deadline:
+            return "(no command line)"
+        time.sleep(EXEC_SECONDS / 100)
+    return ""
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL a process and what it had started; one that is gone is fine."""
+    found = _descendants(pid)
+    for one in (pid, *found):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(one, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for word in listing.read_text().split():
+                found += [int(word), *_descendants(int(word))]
+    return found
+
+
+def kill_orphans() -> list[str]:
+    """End what ranks had started and left to us when they ended; returns the command lines.
+
+    What this process started itself is in its own process group, what comes from a rank is not.
+    """
+    found, mine = [], os.getpgrp()
+    for pid in children():
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            if os.getpgid(pid) == mine:
+                continue
+            if text := command(pid):
+                found.append(text)
+                kill_tree(pid)
+            os.waitpid(pid, os.WNOHANG)  # or the next time
+    return found
+
+
+def kill_all_children(deadline_seconds: float) -> list[int]:
+    """SIGKILL every child and every orphan that comes to us by it; returns those that outlived the deadline."""
+    deadline = time.monotonic() + deadline_seconds
+    while True:
+        remaining = children()
+        for pid in remaining:
+            kill_group(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        while _reap_one():
+            pass
+        if not remaining or time.monotonic() > deadline:
+            return remaining
+        time.sleep(POLL_SECONDS)
+
+
+def _reap_one() -> bool:
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return False

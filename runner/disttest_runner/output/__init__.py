@@ -1,0 +1,1 @@
+"""What the container writes: its log and its termination message."""

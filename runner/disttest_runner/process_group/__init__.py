@@ -1,0 +1,1 @@
+"""The process group of one generation of ranks: store, network interface, environment."""

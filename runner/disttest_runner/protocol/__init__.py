@@ -1,0 +1,1 @@
+"""JSON lines between the processes of a gang, joining, and heartbeats."""

@@ -1,0 +1,118 @@
+"""Who may join the gang: the rules for an agent's first line. No I/O."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from disttest_contract.gang.plan import RunPlan
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.results.preflight import NodeFacts
+from disttest_runner.protocol.wire import PROTOCOL, Message
+
+
+class RefusedError(Exception):
+    """The message goes to whoever knocked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why a run ends before its last case."""
+
+    verdict: Verdict
+    reason: Reason
+    message: str
+    at_fault: tuple[int, ...] = ()  # node indexes, where they can be told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What an agent says of itself."""
+
+    nonce: str = field(repr=False)
+    node_index: int
+    node_name: str
+    pod_name: str
+    pod_uid: str
+    facts: NodeFacts
+
+    def to_message(self) -> Message:
+        return {
+            "op": "hello",
+            "protocol": PROTOCOL,
+            "nonce": self.nonce,
+            "nodeIndex": self.node_index,
+            "nodeName": self.node_name,
+            "podName": self.pod_name,
+            "podUid": self.pod_uid,
+            "facts": self.facts.to_json(),
+        }
+
+
+def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[int, Hello]) -> Hello:
+    """Raises RefusedError. The nonce comes first: a stranger learns nothing else."""
+    if message.get("op") != "hello" or not _is_it(message.get("nonce"), nonce):
+        raise RefusedError("refused: this is the leader of another gang, or you are no agent")
+    if message.get("protocol") != PROTOCOL:
+        raise RefusedError(
+            f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: "
+            "use one image for all pods"
+        )
+    index = message.get("nodeIndex")
+    if not isinstance(index, int) or not 0 <= index < plan.nodes:
+        raise RefusedError(f"refused: node index {index!r} is not below {plan.nodes}")
+    if index in joined:
+        first = joined[index]
+        raise RefusedError(
+            f"refused: node index {index} has joined already, "
+            f"as pod {first.pod_name} ({first.pod_uid}) on {first.node_name}"
+        )
+    return Hello(
+        nonce=nonce,
+        node_index=index,
+        node_name=str(message.get("nodeName")),
+        pod_name=str(message.get("podName")),
+        pod_uid=str(message.get("podUid")),
+        facts=_facts(message.get("facts")),
+    )
+
+
+def _is_it(said: object, nonce: str) -> bool:
+    """Of a stranger's JSON anything may come: half of a surrogate pair, lists in lists."""
+    return isinstance(said, str) and hmac.compare_digest(said.encode(errors="replace"), nonce.encode())
+
+
+def _facts(data: object) -> NodeFacts:
+    try:
+        return NodeFacts.from_json(data if isinstance(data, dict) else {})
+    except (TypeError, ValueError, AttributeError) as error:
+        raise RefusedError(f"refused: what the agent says of its node cannot be read: {error}") from error
+
+
+def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
+    """Whether this gang can test what the plan asks for; called when waiting for agents is over."""
+    missing = [index for index in range(plan.nodes) if index not in joined]
+    if missing:
+        return Stop(
+            Verdict.INFRA_FAILED,
+            Reason.RENDEZVOUS_TIMEOUT,
+            f"node {_indexes(missing)} of {plan.nodes} did not join within {plan.join_seconds} s: "
+            "see whether these pods run, and whether they can reach the pod of node index 0",
+            at_fault=tuple(missing),
+        )
+    names: dict[str, list[int]] = {}
+    for index in range(plan.nodes):
+        names.setdefault(joined[index].node_name, []).append(index)
+    shared = {name: indexes for name, indexes in names.items() if len(indexes) > 1}
+    if plan.spread and shared:
+        name, indexes = next(iter(shared.items()))
+        return Stop(
+            Verdict.INFRA_FAILED,
+            Reason.SHARED_NODE,
+            f"node {_indexes(indexes)} all run on {name}, but `placement: Spread` asks for one pod a node",
+        )
+    return None
+
+
+def _indexes(indexes: Sequence[int], shown: int = 16) -> str:
+    words = ", ".join(map(str, indexes[:shown])) + (" …" if len(indexes) > shown else "")
+    return f"{'indexes' if len(indexes) > 1 else 'index'} {words}"

@@ -1,0 +1,1 @@
+"""One rank: a pytest session that takes its cases from the agent."""

@@ -1,0 +1,1 @@
+"""From what ranks report to outcomes, verdicts and measurements. Pure."""

@@ -1,0 +1,237 @@
+"""From what ranks said, and how they ended, to one result for a case. No I/O, no clock."""
+
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Self
+
+from disttest_contract.outcomes import BAD, Outcome, worst
+from disttest_contract.results.case_result import Diagnosis
+from disttest_contract.results.report import CaseResult
+from disttest_runner.diagnosis.observation import Seen
+from disttest_runner.diagnosis.wording import diagnose
+
+MAX_STACKS = 64  # of one case in the report
+NAMED_RANKS = 16  # in a sentence
+
+ABORTED = -signal.SIGABRT
+
+# What torch tells a rank whose peer died, failed or went away: a consequence, not a cause.
+VICTIM_WORDS = (
+    "Connection closed by peer",  # gloo, a peer's process ended
+    "Connection reset by peer",  # the kernel
+    "Broken pipe",  # same
+    "Socket closed",  # gloo
+    "Read error [",  # gloo, with the address of the peer
+    "Write error [",  # same
+    "Read timeout [",  # same
+    "Application timeout caused pair closure",  # gloo, a peer did not come within the timeout of the group
+    "Connection was likely closed",  # the store's client: its server, in rank 0, is gone
+    "Did the remote server shutdown or crash",  # same
+    "Socket unexpectedly closed",  # same
+    "sendBytes failed on SocketImpl",  # same
+    "recvValue failed on SocketImpl",  # same
+    "ncclRemoteError",  # NCCL
+    "remote process exiting prematurely",  # NCCL, in the explanation of it
+    "This is typically caused by a remote worker",  # RPC
+    "NCCL communicator was aborted on rank",  # torch, of a communicator that was given up under way
+)
+
+
+class End(StrEnum):
+    """Why waiting for the ranks ended."""
+
+    ALL = "all"  # everybody has answered
+    DIED = "died"  # a rank's process ended
+    GRACE = "grace"  # a rank failed, and the others did not finish soon after
+    DEADLINE = "deadline"
+    INTERRUPTED = "interrupted"  # the run ended
+
+
+IDLE: Final = "idle"  # on the wire, in the place of an outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    outcome: Outcome | None  # None: the rank has no part in this case and does not vote
+    message: str
+    log: str = ""  # records and warnings, of one that failed
+
+    @classmethod
+    def read(cls, words: Sequence[str]) -> Self:
+        """From the wire: outcome, message and log, if there is one; raises ValueError for what is no outcome."""
+        outcome, *texts = words
+        return cls(None if outcome == IDLE else Outcome(outcome), *texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    end: End
+    seconds: float
+    said: Mapping[int, Said]
+    exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code or negative signal, first one first
+    exit_causes: Mapping[int, str] = field(default_factory=dict)  # where their agent knows
+    failed_first: frozenset[int] = frozenset()  # ranks that had failed before any process ended
+    seen: Mapping[int, Seen] = field(default_factory=dict)  # what ranks did when waiting ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    node_names: tuple[str, ...]
+    ranks_per_node: int
+
+    @property
+    def size(self) -> int:
+        return len(self.node_names) * self.ranks_per_node
+
+    def node(self, rank: int) -> str:
+        return self.node_names[rank // self.ranks_per_node]
+
+    def nodes(self, ranks: Iterable[int]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.node(rank) for rank in ranks))
+
+
+def judge_case(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+    """A crash outweighs a failure, a failure the silence of those who wait for it, and silence alone is a hang."""
+    causes = {rank for rank in evidence.failed_first if not is_victim(evidence.said[rank].message)}
+    if causes and all(status == ABORTED for status in evidence.exits.values()):
+        return _failed(case_id, evidence, world, tuple(sorted(causes)))
+    if evidence.exits:
+        return _crashed(case_id, evidence, world)
+    failed = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome in BAD))
+    if failed:
+        return _failed(case_id, evidence, world, failed)
+    if len(evidence.said) < world.size:
+        return _hung(case_id, evidence, world)
+    votes = [said.outcome for said in evidence.said.values() if said.outcome is not None]
+    outcome = worst(votes, len(votes))
+    message = next((said.message for said in evidence.said.values() if said.outcome is outcome and said.message), "")
+    if not votes:
+        message = "no rank has a part in this case"
+    odd = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome is outcome))
+    all_agree = len(odd) == len(votes)
+    return CaseResult(
+        id=case_id,
+        outcome=outcome,
+        seconds=evidence.seconds,
+        message=message,
+        ranks=() if all_agree or outcome is Outcome.PASSED else odd,
+    )
+
+
+def needs_new_gang(result: CaseResult) -> bool:
+    """After a bad end collectives of different ranks may no longer match: what follows would be blamed for it."""
+    return result.outcome in BAD
+
+
+def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+    """Those that aborted after another one had died otherwise are its victims."""
+    first_status = next(iter(evidence.exits.values()))
+    causes = {rank: status for rank, status in evidence.exits.items() if status != ABORTED or first_status == ABORTED}
+    ranks = tuple(sorted(causes))
+    endings = {how_it_ended(causes[rank]): rank for rank in reversed(ranks)}
+    status = causes[ranks[0]]
+    how = " or ".join(reversed(endings))
+    if len(ranks) > 1:
+        how = how.replace("was killed", "were killed")
+    why = "".join(f": {cause}" for cause in dict.fromkeys(evidence.exit_causes.values()))
+    return CaseResult(
+        id=case_id,
+        outcome=Outcome.CRASHED,
+        seconds=evidence.seconds,
+        message=f"{name_ranks(ranks, world)} {how} in mid-case{why}{_aborted(evidence, world, ranks)}",
+        ranks=ranks,
+        nodes=world.nodes(ranks),
+        signal=signal_name(status) if status < 0 else "",
+        exit_code=status if status >= 0 else None,
+    )
+
+
+def _aborted(evidence: Evidence, world: World, causes: Iterable[int]) -> str:
+    """Torch ends a process whose peer is gone by an abort."""
+    victims = sorted(evidence.exits.keys() - set(causes))
+    return f"\n({name_ranks(victims, world)} aborted because of it)" if victims else ""
+
+
+def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, ...]) -> CaseResult:
+    culprits = tuple(rank for rank in failed if not is_victim(evidence.said[rank].message)) or failed
+    outcome = worst((bad for rank in culprits if (bad := evidence.said[rank].outcome) is not None), len(culprits))
+    culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
+    message = f"{name_ranks(culprits, world)}:\n{evidence.said[culprits[0]].message}"
+    waiting = [rank for rank in unfinished(evidence, world) if rank not in evidence.exits]
+    if waiting:
+        message = f"{message}\n({name_ranks(waiting, world)} had not finished when this rank failed, and were stopped)"
+    message += _aborted(evidence, world, ())
+    return CaseResult(
+        id=case_id,
+        outcome=outcome,
+        seconds=evidence.seconds,
+        message=message,
+        ranks=culprits,
+        nodes=world.nodes(culprits),
+        diagnosis=diagnosed(evidence, world)[1] if waiting and evidence.seen else None,
+    )
+
+
+def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+    """Ranks that wait for others are victims; where nothing tells them apart all that had not finished are named."""
+    waiting = unfinished(evidence, world)
+    proven, diagnosis = diagnosed(evidence, world)
+    late = f"{name_ranks(waiting, world)} had not finished after {evidence.seconds:.0f} s"
+    culprits = proven or waiting
+    return CaseResult(
+        id=case_id,
+        outcome=Outcome.HUNG,
+        seconds=evidence.seconds,
+        message=f"{diagnosis.summary}\n({late})" if diagnosis.summary else late,
+        ranks=culprits,
+        nodes=world.nodes(culprits),
+        stacks=stacks_of([*culprits, *waiting], evidence),
+        diagnosis=diagnosis if evidence.seen else None,
+    )
+
+
+def stacks_of(ranks: Iterable[int], evidence: Evidence) -> dict[int, str]:
+    """As many as a report may have, of the first ones."""
+    stacks = {rank: one.stack for rank in dict.fromkeys(ranks) if (one := evidence.seen.get(rank)) and one.stack}
+    return dict(list(stacks.items())[:MAX_STACKS])
+
+
+def unfinished(evidence: Evidence, world: World) -> tuple[int, ...]:
+    return tuple(rank for rank in range(world.size) if rank not in evidence.said)
+
+
+def diagnosed(evidence: Evidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
+    """The ranks that the others wait for, as far as that is proven, and what each rank was doing."""
+    finished = {rank: said.outcome.value for rank, said in evidence.said.items() if said.outcome is not None}
+    return diagnose(
+        evidence.seen,
+        unfinished=unfinished(evidence, world),
+        finished=finished,
+        name=lambda ranks: name_ranks(ranks, world),
+    )
+
+
+def is_victim(message: str) -> bool:
+    return any(words in message for words in VICTIM_WORDS)
+
+
+def name_ranks(ranks: Iterable[int], world: World) -> str:
+    """`rank 3 on node-b`, `ranks 0, 1 on node-a, node-b`."""
+    ranks = list(ranks)
+    shown = ", ".join(map(str, ranks[:NAMED_RANKS])) + (" …" if len(ranks) > NAMED_RANKS else "")
+    nodes = world.nodes(ranks)
+    names = ", ".join(nodes[:NAMED_RANKS]) + (" …" if len(nodes) > NAMED_RANKS else "")
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown} on {names}"
+
+
+def how_it_ended(status: int) -> str:
+    return f"was killed by {signal_name(status)}" if status < 0 else f"left with exit code {status}"
+
+
+def signal_name(status: int) -> str:
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

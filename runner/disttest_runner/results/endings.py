@@ -1,0 +1,180 @@
+"""How a case ended for each rank, where that differs or is bad. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from disttest_contract import limits
+from disttest_contract.outcomes import BAD, Outcome, Reason
+from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
+from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.results import blame
+from disttest_runner.results.blame import End, Evidence, Said, World
+
+NUMBERS = re.compile(r"\d+")
+ADDRESSES = re.compile(r"0x[0-9a-f]+")  # of objects: another one in each process
+COMPARED = 8  # texts of one shape with which a text is compared: ranks that fail in hundreds of ways are no group
+
+# What a single rank can say, however it comes to say so: test code shares the process that speaks.
+ENDINGS = {
+    Outcome.PASSED: RankEnding.PASSED,
+    Outcome.FAILED: RankEnding.FAILED,
+    Outcome.ERRORED: RankEnding.ERRORED,
+    Outcome.CRASHED: RankEnding.CRASHED,
+    Outcome.HUNG: RankEnding.UNFINISHED,
+    Outcome.SKIPPED: RankEnding.SKIPPED,
+    Outcome.XFAILED: RankEnding.XFAILED,
+    Outcome.XPASSED: RankEnding.XPASSED,
+    Outcome.NOT_RUN: RankEnding.SKIPPED,  # with its reason as the message
+}
+BAD_ENDINGS = frozenset({RankEnding.FAILED, RankEnding.ERRORED, RankEnding.CRASHED, RankEnding.UNFINISHED})
+
+
+@dataclass(frozen=True, slots=True)
+class RankEnd:
+    """Of one rank."""
+
+    ending: RankEnding
+    message: str = ""
+
+
+def judge_case(case_id: str, evidence: Evidence, world: World, at: float | None = None) -> CaseResult:
+    """Who is to blame, how it ended for each, and when it had begun."""
+    result = blame.judge_case(case_id, evidence, world)
+    result = replace(result, logs=_logs(result, evidence))
+    at = None if result.outcome is Outcome.NOT_RUN else at
+    return replace(result, by_rank=by_rank(result, evidence, world), at=at)
+
+
+def by_rank(result: CaseResult, evidence: Evidence, world: World) -> tuple[RankGroup, ...]:
+    return groups(_each(result, evidence, world), world, blamed=result.ranks)
+
+
+def _logs(result: CaseResult, evidence: Evidence) -> dict[int, str]:
+    """Of ranks to blame first, then of the others that have some."""
+    first = dict.fromkeys([*result.ranks, *sorted(evidence.said)])
+    found = {rank: said.log for rank in first if (said := evidence.said.get(rank)) and said.log}
+    return dict(list(found.items())[: limits.RANK_GROUPS])
+
+
+def judge_late_exits(before: CaseResult, exits: Mapping[int, int], world: World) -> CaseResult:
+    """A case after which ranks ended that had reported it: for the others it ended as they had said."""
+    evidence = Evidence(end=blame.End.DIED, seconds=before.seconds, said={}, exits=exits)
+    result = blame.judge_case(before.id, evidence, world)
+    own = before.by_rank or (RankGroup(ranks=tuple(range(world.size)), ending=ENDINGS[before.outcome]),)
+    ends = {rank: RankEnd(group.ending, group.message) for group in own for rank in group.ranks}
+    ends |= {rank: RankEnd(RankEnding.CRASHED, blame.how_it_ended(status)) for rank, status in exits.items()}
+    return replace(result, by_rank=groups(ends, world, blamed=result.ranks), at=before.at)
+
+
+def groups(ends: Mapping[int, RankEnd], world: World, *, blamed: Iterable[int]) -> tuple[RankGroup, ...]:
+    """Empty if all ended alike and well. Those to blame first, then the largest; the last ones say less."""
+    if len({end.ending for end in ends.values()}) == 1 and not BAD_ENDINGS & {end.ending for end in ends.values()}:
+        return ()
+    guilty = frozenset(blamed)
+    together = [
+        RankGroup(
+            ranks=tuple(ranks), ending=end.ending, message=limits.cut_middle(end.message, limits.RANK_MESSAGE_BYTES)
+        )
+        for ranks, end in _alike(ends, world)
+    ]
+    together.sort(key=lambda group: (guilty.isdisjoint(group.ranks), -len(group.ranks), group.ranks))
+    return _few(together)
+
+
+def _each(result: CaseResult, evidence: Evidence, world: World) -> dict[int, RankEnd]:
+    """How a process ended outweighs what it had said, unless its end is the consequence of that."""
+    ends = {}
+    for rank in range(world.size):
+        said, status = evidence.said.get(rank), evidence.exits.get(rank)
+        is_consequence = said is not None and result.outcome is not Outcome.CRASHED and rank in result.ranks
+        if status is not None and not is_consequence:
+            how = blame.how_it_ended(status)
+            cause = evidence.exit_causes.get(rank, "")
+            ends[rank] = RankEnd(RankEnding.CRASHED, f"{how}: {cause}" if cause else how)
+        else:
+            ends[rank] = _of_said(said) if said else RankEnd(RankEnding.UNFINISHED)
+    return ends
+
+
+def _of_said(said: Said) -> RankEnd:
+    return RankEnd(RankEnding.IDLE if said.outcome is None else ENDINGS[said.outcome], said.message)
+
+
+def _alike(ends: Mapping[int, RankEnd], world: World) -> list[tuple[list[int], RankEnd]]:
+    """Ranks that say the same, each its own numbers in it: `rank 3 is odd` and `rank 5 is odd` are one group."""
+    same: dict[RankEnd, list[int]] = {}
+    for rank in sorted(ends):
+        same.setdefault(ends[rank], []).append(rank)
+    shapes: dict[tuple[RankEnding, str], list[tuple[list[int], RankEnd, Sequence[str]]]] = {}
+    for end, ranks in same.items():
+        text = ADDRESSES.sub("0x", end.message)
+        numbers = NUMBERS.findall(text) if len(ranks) == 1 else []
+        known = shapes.setdefault((end.ending, NUMBERS.sub("#", text)), [])
+        for first, _, others in known[:COMPARED] if numbers else ():
+            if others and _differ_by_rank(others, numbers, _own_numbers(first[0], ranks[0], world)):
+                first.extend(ranks)
+                break
+        else:
+            known.append((ranks, end, numbers))
+    return [(ranks, end) for found in shapes.values() for ranks, end, _ in found]
+
+
+def _own_numbers(one: int, other: int, world: World) -> set[tuple[str, str]]:
+    """What two ranks are called: by rank, local rank and node index."""
+    (node, local), (other_node, other_local) = (divmod(rank, world.ranks_per_node) for rank in (one, other))
+    return {(str(a), str(b)) for a, b in ((one, other), (node, other_node), (local, other_local))}
+
+
+def _differ_by_rank(one: Sequence[str], other: Sequence[str], own: set[tuple[str, str]]) -> bool:
+    return all(a == b or (a, b) in own for a, b in zip(one, other, strict=True))
+
+
+def _few(together: Sequence[RankGroup]) -> tuple[RankGroup, ...]:
+    """The first ones as they are; of the others one for each ending, without what they said."""
+    most = limits.RANK_GROUPS
+    if len(together) <= most:
+        return tuple(together)
+    kept = next(
+        count for count in range(most, -1, -1) if count + len({group.ending for group in together[count:]}) <= most
+    )
+    rest: dict[RankEnding, list[int]] = {}
+    for group in together[kept:]:
+        rest.setdefault(group.ending, []).extend(group.ranks)
+    return (*together[:kept], *(RankGroup(ranks=tuple(sorted(ranks)), ending=end) for end, ranks in rest.items()))
+
+
+# `still running after 12 s when …`; another reason is named as it is.
+CAUSES: Mapping[Reason, str] = {
+    Reason.RUN_DEADLINE: "the run timed out",
+    Reason.TERMINATED: "the run was terminated",
+    Reason.CANCELLED: "the run was interrupted",
+    Reason.GANG_LOST: "an agent was lost",
+}
+
+
+def judge_interrupted(case_id: str, evidence: Evidence, world: World, at: float, *, stop: Stop) -> CaseResult:
+    """The case's own result, if what ranks reported before the run ended proves one; else it was interrupted."""
+    if _is_proven(evidence, world):
+        return judge_case(case_id, evidence, world, at)
+    waiting = blame.unfinished(evidence, world)
+    culprits, diagnosis = blame.diagnosed(evidence, world)
+    cause = CAUSES.get(stop.reason, f"the run ended ({stop.reason.value})")
+    late = f"still running after {evidence.seconds:.0f} s when {cause}"
+    result = CaseResult(
+        id=case_id,
+        outcome=Outcome.NOT_RUN,
+        seconds=evidence.seconds,
+        at=at,
+        message=f"{late}; {diagnosis.summary}" if diagnosis.summary else late,
+        stacks=blame.stacks_of([*culprits, *waiting], evidence),
+        diagnosis=diagnosis if evidence.seen else None,
+    )
+    return replace(result, by_rank=by_rank(result, evidence, world))
+
+
+def _is_proven(evidence: Evidence, world: World) -> bool:
+    """A rank whose error is the consequence of another one's end, as the end of the run may be, proves nothing."""
+    if evidence.end is not End.INTERRUPTED or len(evidence.said) == world.size:
+        return True
+    return any(said.outcome in BAD and not blame.is_victim(said.message) for said in evidence.said.values())

@@ -1,0 +1,144 @@
+"""Cuts a model into stages and hands each rank its own: by torch's tracer, or by hand."""
+
+import csv
+import itertools
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import HashStore  # type: ignore[attr-defined]  # exported when run
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe, SplitPoint, pipeline, schedules
+from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+
+from disttest_runner.suites.pipeline import models, plans
+from disttest_runner.suites.pipeline.training import ROWS, Line, Part, draw, loss_of
+
+
+def expect_messages_to_oneself(schedule: Any, line: Line, rank_of: Sequence[int]) -> None:
+    """Torch's older runtime sends between two stages of one rank as well, and gloo has no connection to oneself."""
+    neighbours = any(one == other for one, other in itertools.pairwise(rank_of))
+    if line.backend != "gloo" or isinstance(schedule, _PipelineScheduleRuntime) or not neighbours:
+        return
+    group: Any = dist.ProcessGroupGloo(HashStore(), 0, 1, timedelta(seconds=30))
+    try:
+        works = [group.send([torch.ones(1)], 0, 0), group.recv([torch.zeros(1)], 0, 0)]
+        for work in works:
+            work.wait()
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        pytest.xfail(f"{type(schedule).__name__} sends to its own rank, which gloo refuses: {reason}")
+
+
+def expect_unheard_messages(schedule: Any, line: Line, *, are_several: bool = False) -> None:
+    """Older schedules wait for the last of several messages only. Gloo gives up what nobody waits for: ranks hang."""
+    is_alone = isinstance(schedule, (ScheduleGPipe, _PipelineScheduleRuntime)) and not are_several
+    if line.backend != "gloo" or is_alone:
+        return
+    works = ["one", "two"]
+    messages: Any = [SimpleNamespace(op=work) for work in works]
+    with mock.patch.object(dist, "batch_isend_irecv", return_value=list(works)):
+        waited_for: object = schedules._batch_p2p(messages)  # noqa: SLF001 - where torch decides it
+    if waited_for != works:
+        pytest.xfail(
+            f"of several messages {type(schedule).__name__} of torch {torch.__version__} waits for the last one only, "
+            "and gloo gives up the others"
+        )
+
+
+def traced(
+    build: Callable[[int], nn.Module],
+    layers: Sequence[int],
+    schedule_class: type[Any],
+    line: Line,
+    *,
+    weighs: bool = False,
+) -> Part:
+    """Torch finds out what each stage needs; one stage on each rank."""
+    model, reference = models.twice(lambda: build(sum(layers)), line.device)
+    batch, _, weight = (tensor[:ROWS] for tensor in draw(0, line))
+    pipe = pipeline(
+        model,
+        mb_args=(batch,),
+        mb_kwargs={"weight": weight} if weighs else None,
+        split_spec=dict.fromkeys(models.cuts(layers), SplitPoint.BEGINNING),
+    )
+    assert pipe.num_stages == line.size
+    module = pipe.get_stage_module(line.rank)
+    schedule = scheduled(schedule_class, pipe.build_stage(line.rank, line.device, line.group), line)
+    expect_unheard_messages(schedule, line, are_several=isinstance(reference, models.Skipping))
+    return Part(
+        schedule=schedule,
+        stages={line.rank: module},
+        last_stage=line.size - 1,
+        names={parameter: name for name, parameter in module.named_parameters()},
+        reference=reference,
+    )
+
+
+def by_hand(
+    rank_of: Sequence[int],
+    line: Line,
+    make_schedule: Callable[[list[Any]], Any],
+    block: Callable[[], nn.Module] = models.Block,
+    *,
+    tells_shapes: bool = True,
+) -> Part:
+    """One layer in each stage, stage s on rank `rank_of[s]`. Torch finds shapes out by messages, unless it is told."""
+
+    def build() -> nn.Module:
+        chain = models.Chain(0)
+        chain.layers.extend(block() for _ in rank_of)
+        return chain
+
+    model, reference = models.twice(build, line.device)
+    modules = {stage: model.get_submodule(f"layers.{stage}") for stage, rank in enumerate(rank_of) if rank == line.rank}
+    stages = []
+    for stage, module in modules.items():
+        finish = None
+        if isinstance(module, models.LateBlock):
+            module.is_late, finish = True, module.take_up
+        told: dict[str, Any] = {}
+        if tells_shapes:
+            told = {"input_args": _like_a_microbatch(line, trains=stage > 0), "output_args": _like_a_microbatch(line)}
+        stages.append(
+            PipelineStage(module, stage, len(rank_of), line.device, group=line.group, dw_builder=finish, **told)
+        )
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    schedule = make_schedule(stages)
+    expect_messages_to_oneself(schedule, line, rank_of)
+    expect_unheard_messages(schedule, line)
+    return Part(
+        schedule=schedule,
+        stages=modules,
+        last_stage=len(rank_of) - 1,
+        names={parameter: names[parameter] for module in modules.values() for parameter in module.parameters()},
+        reference=reference,
+    )
+
+
+def _like_a_microbatch(line: Line, *, trains: bool = True) -> torch.Tensor:
+    shape = (ROWS, models.DIM)
+    return torch.empty(shape, dtype=torch.float64, device=line.device, requires_grad=trains)
+
+
+def scheduled(schedule_class: type[Any], stages: Any, line: Line) -> Any:
+    return schedule_class(stages, line.microbatches, loss_fn=loss_of, scale_grads=False)
+
+
+def planned(schedule_class: type[Any], plan: plans.Plan, stages: list[Any], line: Line) -> Any:
+    """A schedule that follows a plan of our own. A file is the way in that all versions of torch have."""
+    schedule = scheduled(schedule_class, stages, line)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "plan.csv"
+        with file.open("w", newline="") as stream:
+            csv.writer(stream).writerows(plans.write(plan))
+        schedule._load_csv(str(file))  # noqa: SLF001 - there is no public way to run a plan of one's own
+    return schedule

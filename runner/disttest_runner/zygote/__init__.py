@@ -1,0 +1,1 @@
+"""The zygote, which imports torch once and forks ranks, and its client in the agent."""

@@ -1,0 +1,1 @@
+"""Development only: setup, demos, generated documentation and dashboards, releases."""

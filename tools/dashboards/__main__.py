@@ -1,0 +1,26 @@
+"""Writes what is generated into manifests/monitoring; a test compares it with what is committed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.dashboards import boards, prometheus_objects
+
+MANIFESTS = Path(__file__).parents[2] / "manifests" / "monitoring"
+# Each part by the folder that it writes into.
+WRITERS: tuple[tuple[str, Callable[[Path], None]], ...] = (
+    ("prometheus-rule", prometheus_objects.write),
+    ("service-monitor", prometheus_objects.write_service_monitor),
+    ("dashboards", boards.write),
+    ("scrape-config", prometheus_objects.write_scrape_config),
+)
+
+
+def write_all(directory: Path) -> None:
+    for name, write in WRITERS:
+        folder = directory / name
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder)
+
+
+if __name__ == "__main__":
+    write_all(MANIFESTS)

@@ -1,0 +1,194 @@
+"""The kinds of panels that the dashboards use."""
+
+from dataclasses import KW_ONLY, dataclass
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    prometheus,
+    stat,
+    statetimeline,
+    statushistory,
+    text,
+    timeseries,
+    trend,
+)
+from grafana_foundation_sdk.models import common as kinds
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import prometheus as prometheus_model
+from grafana_foundation_sdk.models import text as text_model
+
+from tools.dashboards.boards import promql, styles
+from tools.dashboards.boards.board import Item, Need
+from tools.dashboards.boards.styles import Look
+
+SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+REPEATED_IN_A_LINE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What every panel has. `step` is the least time between two values."""
+
+    title: str
+    about: str
+    _: KW_ONLY
+    width: int = 12
+    height: int = 8
+    step: str | None = None
+    link: tuple[str, str] | None = None
+    repeat: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A query and the name of what it answers, in which {{label}} stands for a label."""
+
+    expr: str
+    name: str = ""
+    _: KW_ONLY
+    dashed: bool = False
+    at_least: int = 1
+    or_empty: str = ""
+
+    @property
+    def need(self) -> Need:
+        return Need(at_least=self.at_least, or_empty=self.or_empty)
+
+
+def stat_of(head: Head, ask: Ask, look: Look) -> Item:
+    """One number for the end of the time range."""
+    options = common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
+    made = stat.Panel().graph_mode(kinds.BigValueGraphMode.NONE).color_mode(kinds.BigValueColorMode.VALUE)
+    made = made.reduce_options(options).text_mode(kinds.BigValueTextMode.AUTO).no_value("-")
+    return _item(head, made.build(), (ask,), look, instant=True)
+
+
+def ranking(head: Head, ask: Ask, look: Look) -> Item:
+    """Bars for the end of the time range, one for each series."""
+    options = common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
+    made = bargauge.Panel().orientation(kinds.VizOrientation.HORIZONTAL).reduce_options(options)
+    made = made.display_mode(kinds.BarGaugeDisplayMode.BASIC).value_mode(kinds.BarGaugeValueMode.TEXT)
+    return _item(head, made.build(), (ask,), look, instant=True)
+
+
+def cells(head: Head, ask: Ask, look: Look) -> Item:
+    """One cell for each series and night. The text of a cell is cut to its width, so its sign comes first."""
+    made = statushistory.Panel().show_value(kinds.VisibilityMode.ALWAYS).row_height(0.9).col_width(0.9)
+    made = made.fill_opacity(80).line_width(0).legend(_legend()).tooltip(_tooltip(kinds.TooltipDisplayMode.SINGLE))
+    return _item(head, made.build(), (ask,), look, step=promql.NIGHT)
+
+
+def timeline(head: Head, ask: Ask, look: Look) -> Item:
+    """A bar for as long as a value stays, for what comes and goes."""
+    made = statetimeline.Panel().show_value(kinds.VisibilityMode.AUTO).merge_values(merge_values=True)
+    made = made.row_height(0.8).fill_opacity(80).legend(_legend()).tooltip(_tooltip(kinds.TooltipDisplayMode.SINGLE))
+    return _item(head, made.build(), (ask,), look)
+
+
+def lines(head: Head, asks: tuple[Ask, ...], look: Look) -> Item:
+    """Steps with a point for each value. What an ask calls dashed is a bound, not a measurement."""
+    made = timeseries.Panel().line_interpolation(kinds.LineInterpolation.STEP_AFTER).line_width(1)
+    made = made.show_points(kinds.VisibilityMode.ALWAYS if head.step else kinds.VisibilityMode.AUTO).point_size(5)
+    made = made.legend(_legend()).tooltip(_tooltip()).fill_opacity(0)
+    if look.log:
+        made = made.scale_distribution(_log(look.log))
+    if look.dashed:
+        style = common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED)
+        made = made.thresholds_style(style)
+    for index, ask in enumerate(asks):
+        if ask.dashed:
+            style_value = {"fill": "dash", "dash": [8, 8]}
+            made = made.override_by_query(
+                _ref(index),
+                [
+                    model.DynamicConfigValue(id_val="custom.lineStyle", value=style_value),
+                    model.DynamicConfigValue(id_val="custom.showPoints", value=kinds.VisibilityMode.NEVER),
+                ],
+            )
+    return _item(head, made.build(), asks, look)
+
+
+def bars(head: Head, ask: Ask, look: Look) -> Item:
+    """Stacked, one bar a step."""
+    made = timeseries.Panel().draw_style(kinds.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
+    made = made.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A")).bar_width_factor(0.8)
+    made = made.bar_alignment(kinds.BarAlignment.CENTER).show_points(kinds.VisibilityMode.NEVER)
+    made = made.legend(_legend()).tooltip(_tooltip())
+    return _item(head, made.build(), (ask,), look)
+
+
+def curve(head: Head, expr: str, look: Look) -> Item:
+    """Values over the label size_bytes, a line for each `point`, both logarithmic."""
+    made = trend.Panel().x_field(styles.X_FIELD).draw_style(kinds.GraphDrawStyle.LINE).line_width(2)
+    made = made.show_points(kinds.VisibilityMode.ALWAYS).point_size(7).scale_distribution(_log(10))
+    made = made.legend(_legend()).tooltip(_tooltip()).override_by_name(styles.X_FIELD, styles.AXIS)
+    item = asked_as_table(head, made.build(), (Ask(expr),))
+    styles.apply(look, item.panel)
+    item.panel.transformations = styles.curves()
+    return item
+
+
+def words(head: Head, content: str) -> Item:
+    made = text.Panel().mode(text_model.TextMode.MARKDOWN).content(content).build()
+    made.title, made.description = head.title, head.about
+    return Item(panel=made, width=head.width, height=head.height)
+
+
+def asked_as_table(head: Head, panel: model.Panel, asks: tuple[Ask, ...]) -> Item:
+    """Rows with the labels as columns, for the end of the time range."""
+    return _finish(head, panel, asks, [_query(i, ask, instant=True, table=True) for i, ask in enumerate(asks)])
+
+
+def _finish(head: Head, panel: model.Panel, asks: tuple[Ask, ...], queries: list[prometheus_model.Dataquery]) -> Item:
+    """Put what every panel has into it."""
+    panel.title, panel.description = head.title, head.about
+    panel.datasource, panel.targets, panel.interval = SOURCE, list(queries), head.step
+    if head.repeat:
+        panel.repeat, panel.repeat_direction, panel.max_per_row = head.repeat, "h", REPEATED_IN_A_LINE
+    if head.link and panel.field_config:
+        title, url = head.link
+        panel.field_config.defaults.links = [model.DashboardLink(title=title, url=url)]
+    return Item(panel=panel, width=head.width, height=head.height, needs=tuple(ask.need for ask in asks))
+
+
+def _item(
+    head: Head,
+    panel: model.Panel,
+    asks: tuple[Ask, ...],
+    look: Look,
+    *,
+    instant: bool = False,
+    step: str | None = None,
+) -> Item:
+    styles.apply(look, panel)
+    item = _finish(head, panel, asks, [_query(i, ask, instant=instant) for i, ask in enumerate(asks)])
+    if step:
+        panel.interval = step
+    return item
+
+
+def _query(index: int, ask: Ask, *, instant: bool = False, table: bool = False) -> prometheus_model.Dataquery:
+    made = prometheus.Dataquery().ref_id(_ref(index)).expr(ask.expr).datasource(SOURCE)
+    made = made.editor_mode(prometheus_model.QueryEditorMode.CODE)
+    made = made.instant() if instant else made.range()
+    if table:
+        return made.format(prometheus_model.PromQueryFormat.TABLE).build()
+    return made.format(prometheus_model.PromQueryFormat.TIME_SERIES).legend_format(ask.name or "__auto").build()
+
+
+def _ref(index: int) -> str:
+    return chr(ord("A") + index)
+
+
+def _log(base: float) -> common.ScaleDistributionConfig:
+    return common.ScaleDistributionConfig().type(kinds.ScaleDistribution.LOG).log(base)
+
+
+def _legend() -> common.VizLegendOptions:
+    made = common.VizLegendOptions().display_mode(kinds.LegendDisplayMode.LIST).show_legend(show_legend=True)
+    return made.placement(kinds.LegendPlacement.BOTTOM).calcs([])
+
+
+def _tooltip(mode: kinds.TooltipDisplayMode = kinds.TooltipDisplayMode.MULTI) -> common.VizTooltipOptions:
+    return common.VizTooltipOptions().mode(mode).sort(kinds.SortOrder.DESCENDING)

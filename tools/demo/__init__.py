@@ -1,0 +1,1 @@
+"""Demos: `make demo` and `make demo-monitoring`."""

@@ -1,0 +1,265 @@
+"""The main job, seen by a user: a cluster, the operator, one DistTest, from apply to verdict. `make demo` runs it.
+
+The cluster lives below one process in its own namespaces and ends with this one. What is worth keeping, the report and
+a scrape of the metrics, is copied into the cache.
+"""
+
+import argparse
+import contextlib
+import functools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import yaml
+
+from devcluster import command_line
+from devcluster.controlplane.lifecycle import Cluster
+from devcluster.machine import cache
+from devcluster.machine.errors import ClusterError
+from devcluster.machine.settings import Settings
+from devcluster.programs import kubernetes
+from disttest_contract.gang.suites import BUILTIN
+from disttest_runner.compat import override
+from tools.demo import current_cluster
+from tools.demo.session import ROOT, SYSTEM, DemoError, Session, complain, say, step
+
+SAMPLE = ROOT / "manifests" / "samples" / "cpu-all.yaml"
+OVERLAY = ROOT / "manifests" / "overlays" / "dev"
+IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "disttest-operator")]
+NAME = "demo"  # of the DistTest
+FIRST_SUITES = ("collectives", "fully-shard-autograd", "pipeline-schedules", "fsdp-exec-order")  # about a minute
+READER, READER_ROLE = "metrics-reader", "disttest-metrics-reader"
+# Not by the API server's proxy, which passes no token on. The operator signed its certificate itself.
+SCRAPE = """
+import os, ssl, sys, urllib.request
+asked = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["TOKEN"]})
+print(urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_context()).read().decode())
+"""
+NO_VERDICT = 1
+HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
+
+
+class Demo(Session):
+    """On a cluster that the demo starts."""
+
+    def __init__(self, cluster: Cluster, results: Path) -> None:
+        super().__init__(command_line.kubectl(say), {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, results)
+        self.cluster = cluster
+
+    @override
+    def install(self) -> None:
+        self.kubectl("apply", "-k", str(OVERLAY))
+        self.wait_for_operator()
+
+    @functools.cached_property
+    def token(self) -> str:
+        """Of a ServiceAccount with the right to scrape, as for a Prometheus. Made when asked for: after the verdict."""
+        self.kubectl("-n", SYSTEM, "create", "serviceaccount", READER)
+        bound = (f"--clusterrole={READER_ROLE}", f"--serviceaccount={SYSTEM}:{READER}")
+        self.kubectl("create", "clusterrolebinding", READER, *bound)
+        return self.kubectl("-n", SYSTEM, "create", "token", READER).strip()
+
+    def metrics_url(self) -> str:
+        found = self.kubectl(
+            "-n", SYSTEM, "get", "pods", "-l", "app.kubernetes.io/name=disttest-operator", "-o", "json"
+        )
+        return f"https://{json.loads(found)['items'][0]['status']['podIP']}:8443/metrics"
+
+    def scrape(self) -> str:
+        """As a Prometheus in the cluster would."""
+        command = self.cluster.command_inside([sys.executable, "-c", SCRAPE, self.metrics_url()])
+        environment = {**self.environment, "TOKEN": self.token}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+        if done.returncode:
+            raise DemoError(f"the metrics cannot be read: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+    @override
+    def show_metrics(self) -> None:
+        metrics = self.scrape()
+        (self.results / "metrics.txt").write_text(metrics)
+        say(f"metrics   {self.metrics_url()} with a token; a copy is {self.results / 'metrics.txt'}. Some of them:")
+        for line in metrics.splitlines():
+            if line.startswith(("disttest_runs_total", "disttest_cases_total")) and not line.endswith(" 0.0"):
+                say(f"          {line}")
+
+    @override
+    def hints(self) -> list[str]:
+        path, *others = super().hints()
+        if shutil.which("kubectl") is None:
+            path = path.replace("PATH=", f"PATH={self.offer_kubectl().parent}:", 1) + "   # with this cluster's kubectl"
+        inside = f".venv/bin/python -m devcluster --state {self.cluster.state} exec"
+        return [
+            f"  export KUBECONFIG={self.cluster.kubeconfig}",
+            path,
+            *others,
+            f"  TOKEN=$(kubectl -n {SYSTEM} create token {READER})",
+            f'  {inside} curl -k -H "Authorization: Bearer $TOKEN" {self.metrics_url()}',
+        ]
+
+    def offer_kubectl(self) -> Path:
+        """By the name of a link the binary of all programs is kubectl; it goes with the cluster's state."""
+        link = self.cluster.state / "bin" / "kubectl"
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.program[0])
+        return link
+
+
+def suites(asked: str) -> tuple[str, ...]:
+    """`all` is what the sample has; else names with commas between them, or the first few."""
+    if asked == "all":
+        return tuple(suite["name"] for suite in yaml.safe_load(SAMPLE.read_text())["spec"]["suites"])
+    names = tuple(filter(None, (name.strip() for name in asked.split(",")))) or FIRST_SUITES
+    if unknown := [name for name in names if name not in BUILTIN]:
+        raise DemoError(f"unknown suites: {', '.join(unknown)}. Known: all, {', '.join(sorted(BUILTIN))}")
+    return names
+
+
+def disttest_of(names: Sequence[str]) -> dict[str, Any]:
+    """The sample with these suites."""
+    test: dict[str, Any] = yaml.safe_load(SAMPLE.read_text())
+    test["metadata"]["name"] = NAME
+    test["spec"]["suites"] = [{"name": name} for name in names]
+    return test
+
+
+def hold(session: Session) -> None:
+    """Leave the cluster to the user until Ctrl-C."""
+    say("")
+    say("The cluster stays until Ctrl-C. In a second terminal:")
+    try:
+        for line in session.hints():
+            say(line)
+    except DemoError as error:
+        complain(str(error))
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        say("ending the demo")
+
+
+@contextlib.contextmanager
+def started(cluster: Cluster) -> Iterator[Demo]:
+    """A new cluster, which ends with the block."""
+    done = step("starting a Kubernetes control plane and two process nodes")
+    programs = kubernetes.programs(say, on_path=True)
+    cluster.start(Settings(programs=programs, nodes=2, gpus=0, images=command_line.parse_image(IMAGES, [])), owned=True)
+    try:
+        done()
+        say(f"   to follow it from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
+        yield Demo(cluster, results())
+    finally:
+        cluster.remove()
+
+
+def results() -> Path:
+    directory = cache.root() / "demo"
+    directory.mkdir(parents=True, exist_ok=True)
+    for old in ("report.html", "report.json", "metrics.txt"):
+        (directory / old).unlink(missing_ok=True)
+    return directory
+
+
+def install(session: Session) -> None:
+    done = step("installing CRDs, rights, policies and the operator: kubectl apply -k manifests/overlays/dev")
+    session.install()
+    done()
+
+
+def is_to_hold() -> bool:
+    """Whether a user looks on, or asked for it."""
+    return bool(os.environ.get(HOLD_VARIABLE)) or (sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def present(session: Session, names: Sequence[str]) -> int:
+    """Install, run, show what there is; then hold, also after a failure. Returns the exit code."""
+    try:
+        code = from_apply_to_verdict(session, names)
+    except DemoError as error:
+        complain(str(error))
+        code = NO_VERDICT
+    if is_to_hold():
+        hold(session)
+    return code
+
+
+def from_apply_to_verdict(session: Session, names: Sequence[str]) -> int:
+    install(session)
+    file = session.results / f"{NAME}.yaml"
+    file.write_text(yaml.safe_dump(disttest_of(names), sort_keys=False))
+    done = step(f"a DistTest of 2 pods x 2 ranks: {', '.join(names)}")
+    try:
+        code = session.run(file)
+    except DemoError as error:
+        complain(str(error))
+        code = NO_VERDICT
+    done()
+    return code if session.show(NAME, code) else code or NO_VERDICT
+
+
+def on_own_cluster(names: Sequence[str]) -> int:
+    with started(own_cluster()) as session:
+        return present(session, names)
+
+
+def on_current_cluster(names: Sequence[str], images: current_cluster.Images) -> int:
+    program = (found,) if (found := shutil.which("kubectl")) else command_line.kubectl(say)
+    with current_cluster.borrowed(program, results(), images, OVERLAY) as session:
+        return present(session, names)
+
+
+def own_cluster() -> Cluster:
+    return Cluster(cache.cluster(f"demo-{os.getpid()}"))
+
+
+def interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main(show: Callable[[], int]) -> int:
+    """Return the exit code of what is shown; print an error in one line."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
+    try:
+        return show()
+    except (DemoError, ClusterError) as error:
+        complain(str(error))
+        return 1
+    except KeyboardInterrupt:
+        complain("interrupted; what it started has ended")
+        return 130
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.demo.demo")
+    parser.add_argument("--suites", default="", help="all, or names with commas between them")
+    parser.add_argument("--cluster", default="own", help="current: that of kubectl's current context")
+    parser.add_argument("--operator-image", default="disttest-operator:dev", help="for --cluster=current")
+    parser.add_argument("--runner-image", default="disttest-runner:dev", help="for --cluster=current")
+    return parser.parse_args(arguments)
+
+
+def demo(arguments: Sequence[str]) -> int:
+    options = parsed(arguments)
+    names = suites(options.suites)
+    match options.cluster:
+        case "own":
+            return on_own_cluster(names)
+        case "current":
+            chosen = current_cluster.Images(operator=options.operator_image, runner=options.runner_image)
+            return on_current_cluster(names, chosen)
+        case other:
+            raise DemoError(f"--cluster={other} is unknown; known: own, current")
+
+
+if __name__ == "__main__":
+    sys.exit(main(lambda: demo(sys.argv[1:])))

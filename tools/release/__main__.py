@@ -1,0 +1,95 @@
+"""python -m tools.release {version,notes,build,audit,rehearse}: --help says what they do."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.release import audit, build, commit, rehearsal, version
+from tools.release.commit import ReleaseError
+from tools.release.version import Images
+
+
+def main() -> int:
+    """Exit code 1 and one line for what speaks against it."""
+    asked = _parser().parse_args()
+    try:
+        match asked.command:
+            case "version":
+                _version(asked.new)
+            case "notes":
+                print(version.notes_of((commit.ROOT / "CHANGELOG.md").read_text(), asked.version), end="")
+            case "build":
+                _build(asked)
+            case "audit":
+                return audit.audit(_say, asked.osv_url)
+            case _:
+                rehearsal.rehearse(_say)
+    except ReleaseError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _version(new: str | None) -> None:
+    files = build.places(commit.ROOT)
+    if new is None:
+        print(version.of(files["pyproject.toml"]))
+        return
+    for name, text in version.changed(files, new).items():
+        (commit.ROOT / name).write_text(text)
+        _say(f"{name} names {new}")
+
+
+def _build(asked: argparse.Namespace) -> None:
+    made_of = commit.current()
+    with tempfile.TemporaryDirectory() as name:
+        source = commit.export(made_of, Path(name) / "source")
+        named = version.of((source / "pyproject.toml").read_text())
+        images = Images(
+            version=named,
+            registry=asked.registry,
+            operator_digest=asked.operator_digest,
+            runner_digest=asked.runner_digest,
+        )
+        text = build.checked(source, made_of, images)
+        made = Path(name) / "made"
+        made.mkdir()
+        build.build(source, made_of, images, text, made)
+        place = commit.ROOT / "dist" / named
+        build.put(made, place)
+    _say(f"{place.relative_to(commit.ROOT)} is {named} of {made_of.name}:")
+    for file in sorted(place.iterdir()):
+        print(f"  {file.stat().st_size:9,} {file.name}")
+    if not asked.registry:
+        _say("its manifests name images without a registry: nodes must hold them, or give REGISTRY=…")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.release", description="Versions, and the files of a release."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    named = commands.add_parser("version", help="print the version, or write NEW wherever it is named")
+    named.add_argument("new", nargs="?")
+    told = commands.add_parser("notes", help="what CHANGELOG.md says of a version")
+    told.add_argument("version")
+    built = commands.add_parser("build", help="the files of a release of this commit, into dist/VERSION")
+    built.add_argument("--registry", default="", help="where the images are, without their names")
+    built.add_argument("--operator-digest", default="", help="of the operator's image: sha256:…")
+    built.add_argument("--runner-digest", default="", help="of the runner's image: sha256:…")
+    audited = commands.add_parser(
+        "audit",
+        help="known vulnerabilities of what is pinned; exit code 1: there are some, 3: not all was checked",
+    )
+    audited.add_argument("--osv-url", default="", help="ask only this database, that speaks as OSV's does")
+    commands.add_parser("rehearse", help="build twice, compare, and try the wheel where nothing else is")
+    return parser
+
+
+def _say(text: str) -> None:
+    print(f"release: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

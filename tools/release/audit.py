@@ -1,0 +1,244 @@
+"""Asks databases about known vulnerabilities of what is pinned."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from devcluster.machine import cache
+from devcluster.machine.errors import ClusterError
+from devcluster.programs import gobuild
+from tools.release import installed
+from tools.release.commit import ROOT
+from tools.release.installed import Pin
+
+NOTHING_KNOWN, FOUND, NOT_CHECKED = 0, 1, 3  # exit codes; 2 is that of wrong arguments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`names` are the identifiers of one vulnerability in several databases."""
+
+    package: str
+    version: str
+    names: tuple[str, ...]
+    fixed: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        mended = f"mended in {', '.join(self.fixed)}" if self.fixed else "no version mends it"
+        return f"{self.package} {self.version}: {', '.join(self.names)}; {mended}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Of one database: what it looked at, what not and why, what it knows."""
+
+    checked: tuple[str, ...] = ()
+    unchecked: Mapping[str, str]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A finding that cannot be mended yet: why it does no harm here, and until when that is believed."""
+
+    package: str
+    name: str
+    reason: str
+    until: date
+
+
+def of_python(report: str, asked: Sequence[str], trouble: str) -> Answer:
+    """Of pip-audit's JSON; without one, nothing of what was asked was checked."""
+    try:
+        found: Sequence[Mapping[str, Any]] = json.loads(report)["dependencies"]
+    except (ValueError, KeyError, TypeError):
+        return Answer(unchecked=dict.fromkeys(asked, trouble or "pip-audit gave no answer"))
+    keys = {f"{one['name']} {one['version']}" for one in found if "vulns" in one}
+    skipped = {one["name"]: str(one["skip_reason"]) for one in found if "skip_reason" in one}
+    return Answer(
+        checked=tuple(key for key in asked if key in keys),
+        unchecked={
+            key: skipped.get(key.split()[0], "pip-audit says nothing of it") for key in asked if key not in keys
+        },
+        findings=tuple(_of_python(one) for one in found for one in _each(one)),
+    )
+
+
+def _each(package: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from ({**one, "package": package["name"], "of": package["version"]} for one in package.get("vulns", ()))
+
+
+def _of_python(one: Mapping[str, Any]) -> Finding:
+    names = dict.fromkeys((one["id"], *one.get("aliases", ())))
+    return Finding(
+        package=one["package"], version=one["of"], names=tuple(names), fixed=tuple(one.get("fix_versions", ()))
+    )
+
+
+def of_go(stream: str, module: str, trouble: str) -> Answer:
+    """Of govulncheck's JSON, one message after another; it is checked if it ended well."""
+    if trouble:
+        return Answer(unchecked={module: trouble})
+    messages = list(_messages(stream))
+    names = {one["osv"]["id"]: tuple(one["osv"].get("aliases", ())) for one in messages if "osv" in one}
+    found = dict.fromkeys(
+        Finding(
+            package=f"{module}: {finding['trace'][0]['module']}",
+            version=finding["trace"][0].get("version", ""),
+            names=(finding["osv"], *names.get(finding["osv"], ())),
+            fixed=tuple(filter(None, [finding.get("fixed_version", "")])),
+        )
+        for finding in (one["finding"] for one in messages if "finding" in one)
+    )
+    return Answer(checked=(module,), unchecked={}, findings=tuple(found))
+
+
+def _messages(stream: str) -> Iterator[Mapping[str, Any]]:
+    decoder, place = json.JSONDecoder(), 0
+    while (place := _next(stream, place)) < len(stream):
+        message, place = decoder.raw_decode(stream, place)
+        yield message
+
+
+def _next(stream: str, place: int) -> int:
+    while place < len(stream) and stream[place].isspace():
+        place += 1
+    return place
+
+
+def accepted_risks(data: Mapping[str, Any]) -> tuple[Acceptance, ...]:
+    return tuple(Acceptance(**one) for one in data.get("accepted", ()))
+
+
+def judged(answers: Iterable[Answer], accepted: Sequence[Acceptance], today: date) -> tuple[list[str], int]:
+    """What to say, and the exit code: what was not checked is never called safe."""
+    answers = tuple(answers)
+    checked = {key for answer in answers for key in answer.checked}
+    unchecked = {key: why for answer in answers for key, why in answer.unchecked.items() if key not in checked}
+    findings = tuple(dict.fromkeys(one for answer in answers for one in answer.findings))
+    lines, open_ones = [], 0
+    for finding in findings:
+        match = next((one for one in accepted if _covers(one, finding)), None)
+        if match and match.until >= today:
+            lines.append(f"accepted until {match.until}: {finding.words}: {match.reason}")
+            continue
+        open_ones += 1
+        lines.append(f"VULNERABLE {finding.words}" + (f" (accepted only until {match.until})" if match else ""))
+    if checked:
+        known = f"{open_ones} known vulnerabilities" if open_ones else "no known vulnerabilities that were not accepted"
+        lines.append(f"{len(checked)} checked: {known}")
+    if unchecked:
+        lines.append(f"NOT CHECKED: {_reasons(unchecked)}. Of these nothing is known: neither good nor bad")
+    code = FOUND if open_ones else NOT_CHECKED if unchecked or not checked else NOTHING_KNOWN
+    return lines, code
+
+
+def _covers(one: Acceptance, finding: Finding) -> bool:
+    return one.package == finding.package and one.name in finding.names
+
+
+def _reasons(unchecked: Mapping[str, str]) -> str:
+    """Packages by reason; many share one."""
+    groups: dict[str, list[str]] = {}
+    for key, why in unchecked.items():
+        groups.setdefault(why.replace(key.split()[0], "…"), []).append(key)
+    return "; ".join(f"{_some(keys)} ({why})" for why, keys in groups.items())
+
+
+def _some(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+
+
+ACCEPTED = ROOT / "tools/release/accepted.toml"
+SCANNER = gobuild.GoProgram(
+    title="govulncheck",
+    source=ROOT / "tools/release/govulncheck",
+    inputs=("go.mod", "go.sum"),
+    linker="-s -w",
+    package="golang.org/x/vuln/cmd/govulncheck",
+    home=cache.root() / "govulncheck",
+    name="govulncheck",
+    minutes=1,
+)
+SHOWN = 120  # characters of an error: its cause stands at its end
+# What is compiled, by the module that pins it.
+PROGRAMS = {"devcluster/kubedev": ".", "tests/support/kueue_module": "sigs.k8s.io/kueue/cmd/kueue"}
+
+
+def audit(say: gobuild.Say, osv_url: str = "") -> int:
+    """The exit code. Each database is asked about what the one before did not know."""
+    answers = [*_python(_pinned(), osv_url), *(_go(module, program, say) for module, program in PROGRAMS.items())]
+    accepted = accepted_risks(tomllib.loads(ACCEPTED.read_text()))
+    lines, code = judged(answers, accepted, datetime.now(tz=UTC).date())
+    for line in lines:
+        say(line)
+    return code
+
+
+def _pinned() -> list[Pin]:
+    """For whatever machine, and the installer."""
+    found = (*installed.pinned(), *installed.read_pins((ROOT / "installer.txt").read_text(), "installer.txt"))
+    return list({pin.key: pin for pin in found}.values())
+
+
+def _python(wanted: Sequence[Pin], osv_url: str) -> Iterator[Answer]:
+    """PyPI's own database, then OSV's, or only the one that is named."""
+    services = [("-s", "osv", "--osv-url", osv_url)] if osv_url else [("-s", "pypi"), ("-s", "osv")]
+    for service in services:
+        unknown: list[Pin] = []
+        # All pins are of the index: one that a database has not heard of means that there is none to ask.
+        if why := _asked(wanted[:1], service).unchecked.get(wanted[0].key):
+            yield Answer(unchecked={pin.key: why for pin in wanted})
+            continue
+        for part in _alone(wanted):
+            answer = _asked(part, service)
+            unknown += [pin for pin in part if pin.key in answer.unchecked]
+            yield answer
+        if not (wanted := unknown):
+            return
+
+
+def _alone(wanted: Sequence[Pin]) -> Iterator[list[Pin]]:
+    """No list has two versions of a package."""
+    rest = list(wanted)
+    while rest:
+        first = list({pin.name: pin for pin in reversed(rest)}.values())
+        yield first
+        rest = [pin for pin in rest if pin not in first]
+
+
+def _asked(wanted: Sequence[Pin], service: Sequence[str]) -> Answer:
+    with tempfile.TemporaryDirectory() as folder:
+        listed = Path(folder, "requirements.txt")
+        listed.write_text("".join(pin.exactly for pin in wanted))
+        command = [sys.executable, "-m", "pip_audit", "-r", str(listed), "--disable-pip", "--require-hashes"]
+        command += ["-f", "json", "--progress-spinner", "off", *service]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return of_python(done.stdout, [pin.key for pin in wanted], _last(done.stderr))
+
+
+def _go(module: str, program: str, say: gobuild.Say) -> Answer:
+    """By packages, not by calls: whatever is compiled into the program counts."""
+    try:
+        scanner = gobuild.build(SCANNER, say)
+    except ClusterError as error:
+        return Answer(unchecked={module: _last(str(error))})
+    command = [str(scanner), "-C", str(ROOT / module), "-scan", "package", "-format", "json", program]
+    environment = {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return of_go(done.stdout, module, _last(done.stderr) if done.returncode else "")
+
+
+def _last(text: str) -> str:
+    """The end of what a program said when it gave up."""
+    line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    return line if len(line) <= SHOWN else f"… {line[-SHOWN:]}"

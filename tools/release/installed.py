@@ -1,0 +1,175 @@
+"""What the packages of this environment say of themselves, and the record that is kept of it."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from email.message import Message
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from tools import bootstrap
+from tools.release import package_licences
+from tools.release.commit import ReleaseError
+from tools.release.package_licences import Entry, Record, Role
+
+HASH = re.compile(r"\s--hash=(\S+)")
+SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """One version of a package; `marker` says on which machines, `hashes` which files it may be."""
+
+    name: str
+    version: str
+    marker: str
+    hashes: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.name} {self.version}"
+
+    @property
+    def exactly(self) -> str:
+        """For whatever machine, as an installer wants it."""
+        return self._lines(f"{self.name}=={self.version}")
+
+    @property
+    def lines(self) -> str:
+        """As they are in constraints.txt."""
+        marker = f" ; {self.marker}" if self.marker else ""
+        return self._lines(f"{self.name}=={self.version}{marker}")
+
+    def _lines(self, requirement: str) -> str:
+        return " \\\n".join([requirement, *(f"    --hash={one}" for one in self.hashes)]) + "\n"
+
+
+def read_pins(text: str, file: str = "constraints.txt") -> tuple[Pin, ...]:
+    """All of a file. What is not pinned to one version and to sha256 sums is an error."""
+    return tuple(_pin(line, file) for line in _requirements(text))
+
+
+def chosen_pins(pins: tuple[Pin, ...], wanted: Callable[[Pin], bool]) -> str:
+    """A part of them, for `--require-hashes -r`."""
+    return "".join(pin.lines for pin in pins if wanted(pin))
+
+
+def _requirements(text: str) -> Iterator[str]:
+    """With their continued lines, without comments."""
+    whole = re.sub(r"\\\n", " ", text)
+    yield from (line for line in whole.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+
+
+def _pin(line: str, file: str) -> Pin:
+    words = HASH.sub("", line).strip()
+    try:
+        requirement = Requirement(words)
+    except InvalidRequirement as error:
+        raise ReleaseError(
+            f"{file}: {words!r} is no pinned requirement: write NAME==VERSION with its hashes"
+        ) from error
+    versions = [one.version for one in requirement.specifier if one.operator == "=="]
+    if requirement.url or len(requirement.specifier) != 1 or not versions or "*" in versions[0]:
+        raise ReleaseError(f"{file}: {words!r} is not pinned to one version: write {requirement.name}==VERSION")
+    hashes = tuple(HASH.findall(line))
+    if not hashes or not all(map(SHA256.fullmatch, hashes)):
+        raise ReleaseError(f"{file}: {words!r} has no sha256 sums: renew it as CONTRIBUTING.md says")
+    return Pin(
+        name=canonicalize_name(requirement.name),
+        version=str(Version(versions[0])),
+        marker=str(requirement.marker or ""),
+        hashes=hashes,
+    )
+
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = ROOT / "tools/release/licences.json"
+NEWEST_PYTHON = "3.13"  # for packages that are pinned for newer ones than this environment's
+
+
+def pinned() -> tuple[Pin, ...]:
+    return read_pins((ROOT / "constraints.txt").read_text())
+
+
+def record(root: Path = ROOT) -> Record:
+    return package_licences.read(json.loads((root / "tools/release/licences.json").read_text()))
+
+
+def lacking(pinned: Iterable[Pin], record: Record) -> list[str]:
+    """Pure. Where they differ."""
+    return sorted({pin.key for pin in pinned} ^ set(record))
+
+
+def renewed(known: Record, wanted: Sequence[Pin], found: Mapping[str, Message]) -> Record:
+    """Pure. Of what is neither installed here nor known, nothing can be said."""
+    if missing := [pin.key for pin in wanted if pin.key not in found and pin.key not in known]:
+        raise ReleaseError(f"nothing is known of {', '.join(missing)}: run `python -m tools.docs`, which looks at them")
+    requires = {
+        key.split()[0]: tuple(map(Requirement, one.get_all("Requires-Dist") or ())) for key, one in found.items()
+    }
+    asked = package_licences.role_roots(extras())
+    reached = {role: package_licences.role_names(requirements, requires) for role, requirements in asked.items()}
+    return {pin.key: _entry(pin, known, found, reached) for pin in wanted}
+
+
+def renew() -> bool:
+    """Write the record anew; whether anything changed."""
+    wanted, known = pinned(), record() if RECORD.exists() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        found = metadata(distributions())
+        absent = [pin for pin in wanted if pin.key not in found and pin.key not in known]
+        found |= _fetched(absent, Path(folder))
+        made = renewed(known, wanted, found)
+    RECORD.write_text(json.dumps(package_licences.written(made), indent=1) + "\n")
+    return made != known
+
+
+def metadata(installed: Iterable[Distribution]) -> dict[str, Message]:
+    """By the keys of pins."""
+    return {f"{canonicalize_name(one.metadata['Name'])} {one.version}": _message(one) for one in installed}
+
+
+def _message(one: Distribution) -> Message:
+    """importlib.metadata types it as something of its own, which it is not."""
+    found: Any = one.metadata
+    message: Message = found
+    return message
+
+
+def _entry(pin: Pin, known: Record, found: Mapping[str, Message], reached: Mapping[Role, frozenset[str]]) -> Entry:
+    has = tuple(role for role, names in reached.items() if pin.name in names) or (Role.DEVELOPMENT,)
+    if pin.key in found:
+        return Entry(licence=package_licences.licence(pin.name, found[pin.key]), roles=has)
+    return Entry(licence=package_licences.READ.get(pin.name, known[pin.key].licence), roles=has)
+
+
+def extras() -> Mapping[str, Sequence[str]]:
+    project: Mapping[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: Mapping[str, Sequence[str]] = project["optional-dependencies"]
+    return found
+
+
+def _fetched(absent: Sequence[Pin], folder: Path) -> dict[str, Message]:
+    """Those for other machines, each alone: two versions of a package do not go into one place."""
+    found: dict[str, Message] = {}
+    for number, pin in enumerate(absent):
+        asked, place = folder / f"{number}.txt", folder / str(number)
+        asked.write_text(pin.exactly)
+        install = (bootstrap.uv(), "pip", "install", "-q", "--no-deps", "--require-hashes")
+        subprocess.run(
+            [*map(str, install), "--python-version", NEWEST_PYTHON, "--target", str(place), "-r", str(asked)],
+            check=True,
+            env=os.environ | bootstrap.uv_environment(),
+        )
+        found |= metadata(distributions(path=[str(place)]))
+    return found

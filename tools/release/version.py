@@ -1,0 +1,114 @@
+"""The one version, in pyproject.toml, and every place that names it. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from packaging.version import Version
+
+from tools.release.commit import ReleaseError
+
+PROJECT = re.compile(r'(?m)^(version = ")(.+)(?=")')
+# Each with what stands before it. `dev` and `1.0` are no versions of ours.
+OURS = r"(\d+\.\d+\.\d+(?:\.?[a-z]+\d+)*)"
+NAMED = (
+    re.compile(rf"(\bdisttest-(?:operator|runner):){OURS}"),
+    re.compile(rf'(\bnewTag: "?){OURS}'),
+    re.compile(rf"(?m)^(ARG VERSION=){OURS}$"),
+)
+# Files that users copy from, or that are installed.
+PLACES = ("pyproject.toml", "Dockerfile", "README.md", "docs/*.md", "manifests/**/*.yaml")
+
+
+def of(project: str) -> str:
+    """Of pyproject.toml."""
+    if found := PROJECT.search(project):
+        return found[2]
+    raise ReleaseError("pyproject.toml has no version")
+
+
+def strays(files: Mapping[str, str], version: str) -> list[str]:
+    """Where another version is named."""
+    found = {name: dict.fromkeys(_named(text)) for name, text in files.items()}
+    return [f"{name} names {other}" for name, others in found.items() for other in others if other != version]
+
+
+def changed(files: Mapping[str, str], version: str) -> dict[str, str]:
+    """The files that differ then, by their names."""
+    if not re.fullmatch(OURS, version) or str(Version(version)) != version:
+        raise ReleaseError(f"{version!r} is no version: write 1.2.3, or 1.2.3.dev0 for what comes before it")
+    made = {name: _replaced(name, text, version) for name, text in files.items()}
+    return {name: text for name, text in made.items() if text != files[name]}
+
+
+def _named(text: str) -> Iterator[str]:
+    yield from (match[2] for pattern in NAMED for match in pattern.finditer(text))
+
+
+def _replaced(name: str, text: str, version: str) -> str:
+    for pattern in (PROJECT,) if name == "pyproject.toml" else NAMED:
+        text = pattern.sub(rf"\g<1>{version}", text)
+    return text
+
+
+UNRELEASED = "Unreleased"
+HEADING = re.compile(r"(?m)^## (?P<name>\S+)(?: \((?P<date>\d{4}-\d\d-\d\d)\))?$")
+
+
+def notes_of(changelog: str, version: str) -> str:
+    """Its chapter without the heading. A version that was released has a date."""
+    headings = list(HEADING.finditer(changelog))
+    for number, heading in enumerate(headings):
+        if heading["name"] != version:
+            continue
+        if version != UNRELEASED and not heading["date"]:
+            raise ReleaseError(f"CHANGELOG.md does not say when {version} is released: `## {version} (YYYY-MM-DD)`")
+        end = headings[number + 1].start() if number + 1 < len(headings) else len(changelog)
+        if text := changelog[heading.end() : end].strip():
+            return text + "\n"
+        raise ReleaseError(f"CHANGELOG.md says nothing under {version}")
+    known = ", ".join(heading["name"] for heading in headings) or "nothing"
+    raise ReleaseError(f"CHANGELOG.md has no chapter {version}, it has {known}: write `## {version} (YYYY-MM-DD)`")
+
+
+OPERATOR = "disttest-operator"
+RUNNER = "disttest-runner"
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+REGISTRY = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """Where they are, and, where that is known, their digests: a tag may be moved, a digest cannot."""
+
+    version: str
+    registry: str = ""
+    operator_digest: str = ""
+    runner_digest: str = ""
+
+    def problems(self) -> list[str]:
+        found = [
+            f"{name}={digest} is no digest: write sha256: and 64 hexadecimal digits, as the registry says after a push"
+            for name, digest in (("OPERATOR_DIGEST", self.operator_digest), ("RUNNER_DIGEST", self.runner_digest))
+            if digest and not DIGEST.fullmatch(digest)
+        ]
+        if self.registry and not REGISTRY.fullmatch(self.registry):
+            found.append(f"REGISTRY={self.registry} is no place of images: write it without https:// and final slash")
+        return found
+
+    def named(self, manifests: str) -> str:
+        """Manifests with these instead of the bare names."""
+        for name, digest in ((OPERATOR, self.operator_digest), (RUNNER, self.runner_digest)):
+            place = f"{self.registry}/{name}" if self.registry else name
+            image = f"{place}:{self.version}" + (f"@{digest}" if digest else "")
+            manifests = _bare(name, self.version).sub(image, manifests)
+        return manifests
+
+    def lacking(self, manifests: str) -> list[str]:
+        """Of manifests as they are in the clone: images that they should name."""
+        wanted = (OPERATOR, RUNNER)
+        return [f"{name}:{self.version}" for name in wanted if not _bare(name, self.version).search(manifests)]
+
+
+def _bare(name: str, version: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w/.-]){name}:{re.escape(version)}(?![\w.@-])")
