@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bench.figure import Figure
 from devcluster.programs import kubernetes
-from tests.support.canned import Server, serving
-from tests.support.runs import a_report
+from tests.support.builders.runs import a_report
+from tests.support.fakes.canned import Server, serving
 from tools.demo.session import say
 
 TIMES = 10

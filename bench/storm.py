@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.figure import Figure
 from disttest_contract.results.report import CaseResult, Report
 from disttest_runner.compat import override
-from tests.integration.runner.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import Gang, make_plan, suite_of
 
 CASES = 1000
 BATCH = 100  # cases of one attempt; the last of them kills an agent, which ends it

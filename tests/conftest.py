@@ -5,8 +5,8 @@ import os
 import hypothesis
 import pytest
 
-from tests.support.cluster import cluster, namespace
-from tests.support.stub_nodes import stub_nodes
+from tests.support.clusters.cluster import cluster, namespace
+from tests.support.clusters.stub_nodes import stub_nodes
 
 __all__ = ["cluster", "namespace", "stub_nodes"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from bench.operator.place import NAMESPACE
 from devcluster.controlplane.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
 from devcluster.stubnode import behaviour
-from tests.support.operator import disttest
+from tests.support.operators.operator import disttest
 
 TESTS = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttests"
 SERIES = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttestseries"

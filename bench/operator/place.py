@@ -12,8 +12,9 @@ from typing import Any
 from devcluster.controlplane.lifecycle import Cluster as DevCluster
 from devcluster.machine.settings import Settings
 from devcluster.programs import kubernetes
-from tests.support import audit, operator
-from tests.support.cluster import Cluster
+from tests.support.clusters import audit
+from tests.support.clusters.cluster import Cluster
+from tests.support.operators import operator
 from tools.demo.session import say
 
 OPERATOR_NAMESPACE = operator.NAMESPACE

@@ -13,7 +13,7 @@ from bench.figure import Figure
 from bench.operator import apply_to_job, load, place, subject, templates
 from bench.operator.place import NAMESPACE, Place
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
-from tests.support.operator import OperatorProcess
+from tests.support.operators.operator import OperatorProcess
 
 RUNS = 5000
 STATUS_BYTES = 4096

@@ -20,11 +20,11 @@ from disttest_operator.cache.cache import Caches
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.kubernetes.ports import Kind
 from disttest_operator.metrics import Metrics, series_collectors
-from tests.support.measured import a_measurement
-from tests.support.nights import a_night, ledger_body
-from tests.support.runs import at
-from tests.support.series import Nights
-from tests.support.world import run_body
+from tests.support.builders.measured import a_measurement
+from tests.support.builders.nights import a_night, ledger_body
+from tests.support.builders.runs import at
+from tests.support.builders.series import Nights
+from tests.support.fakes.world import run_body
 
 RUNS, SERIES, ROUNDS = 5000, 10, 15
 SUITES = ("collectives", "fully-shard-autograd", "pipeline-schedules", "fsdp-exec-order", "replicate-compile", "ddp")

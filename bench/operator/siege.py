@@ -17,7 +17,7 @@ from bench.operator.proxy import Proxy
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from devcluster.machine.settings import stub_names
 from devcluster.stubnode import behaviour
-from tests.support.operator import OperatorProcess
+from tests.support.operators.operator import OperatorProcess
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.operator.place import OPERATOR_NAMESPACE, WRITES
-from tests.support.operator import OperatorProcess
+from tests.support.operators.operator import OperatorProcess
 
 REQUEST = re.compile(r'^disttest_api_requests_total\{code="(\w+)",resource="([^"]+)",verb="(\w+)"\}$')
 READY_SECONDS = 120.0

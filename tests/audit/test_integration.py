@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import audit
-from tests.support.audit import Request
+from tests.support.clusters import audit
+from tests.support.clusters.audit import Request
 from tools.docs import rights
 from tools.docs.__main__ import ROOT, SECURITY
 from tools.docs.rights import REASONS

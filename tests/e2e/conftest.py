@@ -10,9 +10,9 @@ from devcluster import real_node_setup
 from devcluster.imaging import build_images
 from devcluster.imaging.choice import Choice
 from devcluster.programs.kubernetes import Say
-from tests.support import real_nodes
-from tests.support.cluster import Cluster
-from tests.support.traces import traces
+from tests.support.clusters import real_nodes
+from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.traces import traces
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

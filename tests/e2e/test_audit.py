@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import audit, every_right
-from tests.support.audit import Granted, Request
-from tests.support.cluster import Cluster
-from tests.support.operator import config_map, disttest, finished
-from tests.support.real_nodes import NAMESPACE, SYSTEM
+from tests.support.clusters import audit
+from tests.support.clusters.audit import Granted, Request
+from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.real_nodes import NAMESPACE, SYSTEM
+from tests.support.operators import every_right
+from tests.support.operators.operator import config_map, disttest, finished
 from tools.docs import rights
 from tools.docs.__main__ import ROOT, SECURITY
 from tools.docs.rights import REASONS

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from disttest_contract import limits
-from tests.support import evidence, real_nodes
-from tests.support.cluster import Cluster
-from tests.support.evidence import Watch
-from tests.support.operator import Status, config_map, disttest, finished, reaches_phase
-from tests.support.real_nodes import NAMESPACE
+from tests.support.clusters import evidence, real_nodes
+from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.evidence import Watch
+from tests.support.clusters.real_nodes import NAMESPACE
+from tests.support.operators.operator import Status, config_map, disttest, finished, reaches_phase
 
 TIMEOUTS = {"queueSeconds": 120, "joinSeconds": 60, "caseSeconds": 300, "runSeconds": 400}
 START_SECONDS = 60

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.images import Image, all_images, constraint
+from tests.support.gangs.images import Image, all_images, constraint
 
 OPERATOR_BYTES = 300_000_000
 CODE_BYTES = 5_000_000

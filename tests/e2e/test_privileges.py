@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.support import real_nodes
-from tests.support.cluster import Cluster, Manifest
-from tests.support.operator import Status, config_map, disttest, finished
-from tests.support.real_nodes import SYSTEM
+from tests.support.clusters import real_nodes
+from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.real_nodes import SYSTEM
+from tests.support.operators.operator import Status, config_map, disttest, finished
 
 RUN_SECONDS = 180
 REFUSED_SECONDS = 60

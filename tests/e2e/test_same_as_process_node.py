@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support import evidence
-from tests.support.cluster import Cluster, Manifest
-from tests.support.real_nodes import PROCESS_NODE, PROCESS_TAINT
-from tests.support.same_pods import BY_THEMSELVES, DELETED, STUCK, differences, essence, waiting_reasons
+from tests.support.clusters import evidence
+from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.real_nodes import PROCESS_NODE, PROCESS_TAINT
+from tests.support.clusters.same_pods import BY_THEMSELVES, DELETED, STUCK, differences, essence, waiting_reasons
 
 REAL_NODE = "real1"
 NAMESPACE = "same"

@@ -6,10 +6,10 @@ import json
 import pytest
 import yaml
 
-from tests.support import real_nodes
-from tests.support.cluster import Cluster, KubectlError, Manifest
-from tests.support.operator import finished, ledger
-from tests.support.real_nodes import MANIFESTS, NAMESPACE, SYSTEM
+from tests.support.clusters import real_nodes
+from tests.support.clusters.cluster import Cluster, KubectlError, Manifest
+from tests.support.clusters.real_nodes import MANIFESTS, NAMESPACE, SYSTEM
+from tests.support.operators.operator import finished, ledger
 
 RUN_SECONDS = 300
 PRIVILEGED = {

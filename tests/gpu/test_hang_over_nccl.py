@@ -6,7 +6,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome
 from tests.gpu.test_suites_over_nccl import over_nccl
-from tests.integration.runner.gang import Gang, case, suite_of
+from tests.support.gangs.gang import Gang, case, suite_of
 
 pytestmark = pytest.mark.gpu
 

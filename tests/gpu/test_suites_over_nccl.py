@@ -8,7 +8,7 @@ import pytest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from tests.integration.runner.gang import Gang, builtin, case, make_plan, suite_of
+from tests.support.gangs.gang import Gang, builtin, case, make_plan, suite_of
 
 pytestmark = pytest.mark.gpu
 

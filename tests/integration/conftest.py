@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import operator as support
-from tests.support.cluster import Cluster
-from tests.support.operator import OperatorProcess, StartOperator
+from tests.support.clusters.cluster import Cluster
+from tests.support.operators import operator as support
+from tests.support.operators.operator import OperatorProcess, StartOperator
 
 
 @pytest.fixture(scope="session")

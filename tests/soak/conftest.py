@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
 from tools import bootstrap
 
-ROOT = Path(__file__).parents[2]
 OLDEST = "2.7.0"
 PACKAGES = Path(__file__).with_name("oldest_torch.txt")  # and what the runner needs beside it, with their sums
 

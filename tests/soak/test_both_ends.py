@@ -6,10 +6,11 @@ import pytest
 
 from disttest_contract.gang import suites
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
-from tests.integration.runner import c10d_table, upstream_table
-from tests.integration.runner.gang import Gang, builtin, make_plan, only_suite
-from tests.integration.runner.test_upstream import FILES, upstream
+from tests.integration.runner.suites import c10d_table
+from tests.integration.runner.upstream import upstream_table
+from tests.integration.runner.upstream.test_upstream import FILES, upstream
 from tests.soak.conftest import Torch
+from tests.support.gangs.gang import Gang, builtin, make_plan, only_suite
 
 # What is golden beyond two ranks of the newest torch, which every test run checks.
 TABLES = {("oldest", 2): "c10d_spawn_gloo_oldest.json", ("newest", 4): "c10d_spawn_gloo_4_ranks.json"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.support import kueue as support
-from tests.support import operator
-from tests.support.cluster import Cluster, Manifest, fresh_cluster, say_aloud
-from tests.support.kueue import Kueue
-from tests.support.operator import OperatorProcess, Status, config_map, disttest, finished, reaches_phase
+from tests.support.clusters import kueue as support
+from tests.support.clusters.cluster import Cluster, Manifest, fresh_cluster, say_aloud
+from tests.support.clusters.kueue import Kueue
+from tests.support.operators import operator
+from tests.support.operators.operator import OperatorProcess, Status, config_map, disttest, finished, reaches_phase
 
 CPU_OF_A_POD = 4
 ONE_RUN = 2 * CPU_OF_A_POD

@@ -1,14 +1,14 @@
 """Each overlay as a user installs it: one `kubectl apply -k` on an empty cluster, another, and `kubectl delete -k`."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, Manifest, fresh_cluster, say_aloud
-from tests.support.operator import disttest
+from tests.support.clusters.cluster import Cluster, Manifest, fresh_cluster, say_aloud
+from tests.support.operators.operator import disttest
+from tests.support.paths import ROOT
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
+MANIFESTS = ROOT / "manifests"
 FOLDERS = ("base", *(f"overlays/{path.name}" for path in sorted((MANIFESTS / "overlays").iterdir())))
 OTHERS = (  # of operators that such an installation asks for: group, kind, scope
     ("monitoring.coreos.com/v1", "ServiceMonitor", "Namespaced"),

@@ -9,7 +9,7 @@ import pytest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from tests.integration.runner.gang import Gang, builtin, make_plan, suite_of
+from tests.support.gangs.gang import Gang, builtin, make_plan, suite_of
 from tools import bootstrap
 
 PACKAGES = Path(__file__).with_name("oldest_pytest.txt")

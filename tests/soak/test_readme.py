@@ -13,8 +13,8 @@ import pytest
 
 from tests.support import patience
 from tests.support.account import Account, ordinary_account
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 STRICT = "[pytest]\nfilterwarnings = error\n"  # of the folder that the clone is in; not meant for the clone
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)

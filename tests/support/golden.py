@@ -1,9 +1,10 @@
 """Text that people have read, beside what code makes."""
 
 import difflib
-from pathlib import Path
 
-GOLDEN = Path(__file__).parents[1] / "data" / "cli"
+from tests.support.paths import TESTS
+
+GOLDEN = TESTS / "data" / "cli"
 
 
 def check(made: str, name: str, *, updates: bool) -> None:

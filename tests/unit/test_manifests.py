@@ -1,13 +1,14 @@
 """What auditors look for in manifests, in all of them: rights, pods, namespaces, policies."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-MANIFESTS = Path(__file__).parents[2] / "manifests"
+from tests.support.paths import ROOT
+
+MANIFESTS = ROOT / "manifests"
 LEAVES_RESTRICTED = {"disttest-rdma"}
 # Rights that are as good as more rights, or as a way into pods.
 GRAVE_RESOURCES = {

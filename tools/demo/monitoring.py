@@ -22,8 +22,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from devcluster.controlplane.lifecycle import Cluster
-from tests.support.simulation import history
-from tests.support.simulation.site import NAMESPACE, Site
+from tests.support.monitoring.simulation import history
+from tests.support.monitoring.simulation.site import NAMESPACE, Site
 from tools.dashboards.prometheus_objects import plain_files, state_pattern
 from tools.demo import demo
 from tools.demo.demo import Demo

@@ -171,7 +171,7 @@ SCANNER = gobuild.GoProgram(
 )
 SHOWN = 120  # characters of an error: its cause stands at its end
 # What is compiled, by the module that pins it.
-PROGRAMS = {"devcluster/kubedev": ".", "tests/support/kueue_module": "sigs.k8s.io/kueue/cmd/kueue"}
+PROGRAMS = {"devcluster/kubedev": ".", "tests/support/clusters/kueue_module": "sigs.k8s.io/kueue/cmd/kueue"}
 
 
 def audit(say: gobuild.Say, osv_url: str = "") -> int:

@@ -9,9 +9,9 @@ import pytest
 from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD
 from tests.support import patience
-from tests.support.api import MANIFESTS, Api
-from tests.support.cluster import Cluster
-from tests.support.operator_token import Answer, Token, a_test
+from tests.support.clusters.api import MANIFESTS, Api
+from tests.support.clusters.cluster import Cluster
+from tests.support.operators.operator_token import Answer, Token, a_test
 
 
 @pytest.fixture(scope="session")

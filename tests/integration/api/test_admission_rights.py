@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from disttest_operator.core.workload import job
-from tests.support.api import Api
-from tests.support.cluster import Cluster, KubectlError
-from tests.support.runs import a_test
+from tests.support.builders.runs import a_test
+from tests.support.clusters.api import Api
+from tests.support.clusters.cluster import Cluster, KubectlError
 from tools.docs.__main__ import roles
 from tools.docs.rights import ASKED_BY_ADMISSION, resource
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.api import Api
-from tests.support.cluster import Manifest
+from tests.support.clusters.api import Api
+from tests.support.clusters.cluster import Manifest
 
 ROLES = "rbac.authorization.k8s.io"
 PLAIN, TRUSTED, EDITOR, READER = "plain", "trusted", "editor", "reader"

@@ -11,8 +11,8 @@ from disttest_operator.core.api.model import Defaults, DistTest, Manifest
 from disttest_operator.core.api.parse import parse
 from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD, ON_ITS_NODE
-from tests.support.api import Api
-from tests.support.cluster import Cluster
+from tests.support.clusters.api import Api
+from tests.support.clusters.cluster import Cluster
 
 CPU = {"suites": [{"name": "collectives"}], "nodes": 512, "gpusPerNode": 0}
 PRIVILEGED = {"securityContext": {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.data.good_manifest import GOOD
-from tests.support.api import Api
+from tests.support.clusters.api import Api
 
 FROZEN = "a run cannot be changed once created; create another DistTest"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from tests.support.api import MANIFESTS, Api
-from tests.support.cluster import Cluster
+from tests.support.clusters.api import MANIFESTS, Api
+from tests.support.clusters.cluster import Cluster
 from tools.docs import rights as documented
 from tools.docs.__main__ import ROOT, SECURITY
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from disttest_cli.input import applying
-from tests.support import nightly, operator, patience
-from tests.support.api import Api
-from tests.support.cluster import Cluster, Manifest
+from tests.support import patience
+from tests.support.clusters.api import Api
+from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.operators import nightly, operator
 
 PATIENCE_SECONDS = 60
 RUN_SECONDS = 120

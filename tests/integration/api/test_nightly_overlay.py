@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.api import MANIFESTS
-from tests.support.cluster import Cluster, Manifest
+from tests.support.clusters.api import MANIFESTS
+from tests.support.clusters.cluster import Cluster, Manifest
 
 OVERLAY = MANIFESTS / "overlays/nightly"
 DIGEST = "sha256:" + "0" * 64

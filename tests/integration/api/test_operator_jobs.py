@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from disttest_operator.core.workload.job import run_owner
-from tests.support.cluster import Cluster, Manifest
-from tests.support.operator_token import UID, Token, a_job
+from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.operators.operator_token import UID, Token, a_job
 
 ELSEWHERE = "system:serviceaccount:kube-system:disttest-operator"
 ALLOWED = {"disttest.dev/allow": "privileged"}

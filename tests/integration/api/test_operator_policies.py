@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from disttest_operator.core.workload.job import build_report_config_map, build_service, run_owner
-from tests.support.api import MANIFESTS
-from tests.support.cluster import Manifest
-from tests.support.operator_token import UID, Token, a_job, a_test
+from tests.support.clusters.api import MANIFESTS
+from tests.support.clusters.cluster import Manifest
+from tests.support.operators.operator_token import UID, Token, a_job, a_test
 
 SERVICES: dict[str, Manifest | None] = {
     "as it is": None,

@@ -5,7 +5,7 @@ import pytest
 from tests.data.right_manifests import RIGHT, Right
 from tests.data.wrong import Wrong
 from tests.data.wrong_manifests import WRONG
-from tests.support.api import Api
+from tests.support.clusters.api import Api
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.id)

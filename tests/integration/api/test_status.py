@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.data.good_manifest import GOOD
-from tests.support.api import Api
+from tests.support.clusters.api import Api
 
 COUNTS = dict.fromkeys(
     (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.runner.gang import Gang
+from tests.support.gangs.gang import Gang
 
 
 @pytest.fixture(autouse=True)

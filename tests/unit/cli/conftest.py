@@ -5,7 +5,7 @@ import pytest
 
 from disttest_cli.kube import client
 from disttest_cli.kube.client import Cluster
-from tests.support.canned import FakeTime, Server, serving
+from tests.support.fakes.canned import FakeTime, Server, serving
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from disttest_cli.main import COMMANDS, main
 from tests.support import patience
-from tests.support.runs import a_report
+from tests.support.builders.runs import a_report
 
 LARGE = {"asyncio", "disttest_runner", "jinja2", "kubernetes", "rich.console", "torch", "urllib3", "yaml"}
 PROGRAM = """

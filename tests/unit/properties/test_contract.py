@@ -21,9 +21,9 @@ from disttest_contract.transport import frames
 from disttest_contract.transport.frames import GZIP, squeeze
 from disttest_contract.transport.progress import Failure, Progress
 from disttest_contract.transport.termination_message import Summary
-from tests.support import strategies as some
-from tests.support.report_samples import each
-from tests.unit.contract.test_plan import PLAN
+from tests.support.builders import strategies as some
+from tests.support.reports.report_samples import each
+from tests.unit.contract.gang.test_plan import PLAN
 
 NONCE = "00ff00ff"
 HEAD = f"{frames.MARK} {NONCE}"

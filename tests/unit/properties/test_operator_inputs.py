@@ -21,8 +21,8 @@ from disttest_operator.core.observed import decoding
 from disttest_operator.core.schedule import cron
 from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD
-from tests.support import strategies as some
-from tests.support.runs import UID, a_test, at
+from tests.support.builders import strategies as some
+from tests.support.builders.runs import UID, a_test, at
 
 DEFAULTS = Defaults(image="runner:1")
 GOOD_JSON = json.loads(json.dumps(GOOD))

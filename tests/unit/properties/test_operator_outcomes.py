@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,11 +19,12 @@ from disttest_operator.core.status import size_limits, status
 from disttest_operator.core.verdict import classify
 from disttest_operator.core.verdict.report_check import conclusion, read_report
 from disttest_operator.core.verdict.rule import Ending
-from tests.support import openapi
-from tests.support import strategies as some
-from tests.support.runs import UID, a_job, a_pod, a_report, a_summary, a_test, an_ended_pod, evidence, found
+from tests.support.builders import strategies as some
+from tests.support.builders.runs import UID, a_job, a_pod, a_report, a_summary, a_test, an_ended_pod, evidence, found
+from tests.support.fakes import openapi
+from tests.support.paths import ROOT
 
-CRDS = Path(__file__).parents[3] / "manifests/crd"
+CRDS = ROOT / "manifests/crd"
 
 
 def schema_of(name: str) -> dict[str, Any]:

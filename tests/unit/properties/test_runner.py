@@ -16,8 +16,8 @@ from disttest_runner.output.log import LINE_BYTES
 from disttest_runner.protocol.join_protocol import RefusedError, check_hello
 from disttest_runner.protocol.wire import Lines, WireError, pack, unpack
 from disttest_runner.results.blame import IDLE, End
-from tests.support import strategies as some
-from tests.unit.runner.test_door import PLAN, agent
+from tests.support.builders import strategies as some
+from tests.unit.runner.protocol.test_join_protocol import PLAN, agent
 
 
 @given(st.binary(max_size=200) | some.json_values.map(some.as_bytes))

@@ -5,7 +5,7 @@ from pathlib import Path
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.report import SuiteResult
 from tests.integration.runner.faults.fault import After, Fault, Found, of_case
-from tests.integration.runner.gang import suite_of
+from tests.support.gangs.gang import suite_of
 
 CASE_SECONDS = 4
 QUICK = 3.5  # a crash is told within 0.2 s; this machine may have other things to do

@@ -5,7 +5,7 @@ from pathlib import Path
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.report import Report
 from tests.integration.runner.faults.fault import After, Fault, Found, word
-from tests.integration.runner.gang import suite_of
+from tests.support.gangs.gang import suite_of
 
 SECONDS = 15.0  # imports included
 

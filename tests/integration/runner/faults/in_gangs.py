@@ -12,8 +12,8 @@ from disttest_contract.results.report import Report
 from tests.integration.runner.faults.fault import After, Fault, Found, word
 from tests.integration.runner.faults.proxy import Proxy
 from tests.integration.runner.faults.trial import Trial
-from tests.integration.runner.gang import Gang, make_plan, suite_of, wait_for
 from tests.support import patience
+from tests.support.gangs.gang import Gang, make_plan, suite_of, wait_for
 
 SILENCE_SECONDS = 3
 JOIN_SECONDS = 20

@@ -12,7 +12,7 @@ from disttest_contract.results.report import CaseResult
 from tests.integration.runner.faults.cgroup import Cgroup
 from tests.integration.runner.faults.fault import After, Fault, Found, of_case
 from tests.integration.runner.faults.trial import Trial
-from tests.integration.runner.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import Gang, make_plan, suite_of
 
 MEMORY_BYTES = 3 << 29  # agent, zygote and two ranks need a quarter of it
 QUICK = 4.0

@@ -11,8 +11,8 @@ from tests.integration.runner.faults.in_cases import CASE_SECONDS, CRASHES, FAIL
 from tests.integration.runner.faults.in_files import FILES
 from tests.integration.runner.faults.trial import Trial
 from tests.integration.runner.faults.untidy import UNTIDY
-from tests.integration.runner.gang import Gang, make_plan
 from tests.support import patience
+from tests.support.gangs.gang import Gang, make_plan
 
 SUITES = {"crashes": CRASHES, "failures": FAILURES, "hangs": HANGS, "untidy": UNTIDY}
 

@@ -2,11 +2,12 @@
 
 import difflib
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parents[3] / "data" / "reports"
+from tests.support.paths import TESTS
+
+GOLDEN = TESTS / "data" / "reports"
 
 Matches = Callable[[str, str], None]
 

@@ -15,8 +15,8 @@ from disttest_cli.formats import case_text, gfm, markdown
 from disttest_cli.formats.subject import Subject
 from disttest_cli.views import outputs
 from disttest_contract.results.report import Report
-from tests.support import report_strategies as made
-from tests.support.hostile import forbidden
+from tests.support.reports import report_strategies as made
+from tests.support.reports.hostile import forbidden
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "col"}
 CODE = re.compile(r"(?s)(`+)(?!`).+?(?<!`)\1(?!`)")

@@ -9,9 +9,9 @@ import pytest
 from disttest_cli.formats import ctrf, junit, markdown, table
 from disttest_cli.formats.html import page
 from disttest_cli.formats.subject import Subject
-from tests.support import report_samples as samples
-from tests.support.report_cases import FAILED
-from tests.support.reports import a_report, a_suite
+from tests.support.reports import report_samples as samples
+from tests.support.reports.report_cases import FAILED
+from tests.support.reports.reports import a_report, a_suite
 
 RECORD = "WARNING  mine:test_it.py:12 it looks odd"
 FORMATS: dict[str, Callable[[Subject], str]] = {

@@ -12,9 +12,9 @@ from disttest_cli.formats import ctrf
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.left_out import LeftOut
 from disttest_contract.results.report import Report
-from tests.support import report_samples as samples
-from tests.support.report_cases import CRASHED, FLAKY, HUNG
-from tests.support.reports import a_good_night, a_night, a_report, a_suite
+from tests.support.reports import report_samples as samples
+from tests.support.reports.report_cases import CRASHED, FLAKY, HUNG
+from tests.support.reports.reports import a_good_night, a_night, a_report, a_suite
 from tests.unit.cli.formats.conftest import Matches
 
 INTEGER = {"type": "integer"}

@@ -13,7 +13,7 @@ from disttest_cli.formats.subject import Subject
 from disttest_cli.views import outputs
 from disttest_contract import limits
 from disttest_contract.results.report import InvalidReportError, Report
-from tests.support import report_samples as samples
+from tests.support.reports import report_samples as samples
 
 NUMBERS = (-1, -(10**6), 0, 1, -limits.NUMBER, limits.NUMBER, 1e18, -1e18, 5e-324, 0.1)
 TEXTS = (*samples.NASTY, "Passed", "0-3", "9-1", "float32", "all_reduce")

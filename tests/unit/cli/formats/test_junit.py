@@ -11,9 +11,9 @@ from junitparser import xunit2
 from disttest_cli.formats import junit
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report
-from tests.support import report_samples as samples
-from tests.support.report_cases import FAILED, FLAKY, HUNG
-from tests.support.reports import a_good_night, a_night, a_report, a_suite
+from tests.support.reports import report_samples as samples
+from tests.support.reports.report_cases import FAILED, FLAKY, HUNG
+from tests.support.reports.reports import a_good_night, a_night, a_report, a_suite
 from tests.unit.cli.formats.conftest import Matches
 
 RESULTS = {"failure", "error", "skipped"}

@@ -11,8 +11,8 @@ from disttest_cli.formats import gfm, markdown
 from disttest_cli.formats.subject import Subject
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
-from tests.support import report_samples as samples
-from tests.support.reports import a_good_night, a_night, a_report, a_suite
+from tests.support.reports import report_samples as samples
+from tests.support.reports.reports import a_good_night, a_night, a_report, a_suite
 from tests.unit.cli.formats.conftest import Matches
 
 FENCE = re.compile(r"^(`{3,})text$")

@@ -3,13 +3,14 @@
 import copy
 import difflib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-GOLDEN = Path(__file__).parents[3] / "data" / "golden"
+from tests.support.paths import TESTS
+
+GOLDEN = TESTS / "data" / "golden"
 
 Matches = Callable[[Mapping[str, Any], str], None]
 

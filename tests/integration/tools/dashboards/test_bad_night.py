@@ -1,0 +1,85 @@
+"""The alerts that nine days of the story end with: all that should fire, and no other."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.integration.tools.dashboards.conftest import LAST_MIDNIGHT
+from tests.support.monitoring.prometheus import promtool
+from tests.support.monitoring.simulation import input_series
+from tests.support.monitoring.simulation.history import RULES, every
+from tests.support.monitoring.simulation.site import Site
+
+LENGTH = timedelta(days=9)  # medians are of a week, a day ago
+STEP = timedelta(minutes=5)
+MORNING = LAST_MIDNIGHT + timedelta(hours=11)
+FIRING = 'count by (alertname, series, node) (ALERTS{alertstate="firing"})'
+Alerts = Mapping[tuple[str, str], int]  # name, and the label that says where; how many
+
+FLAKY = {
+    ("DistTestFlakyCase", 'series="nightly-1x8"'): 1,
+    ("DistTestFlakyCase", 'series="nightly-2x8"'): 1,
+}
+BAD_NIGHT = FLAKY | {
+    ("DistTestNightRed", 'series="nightly-1x8"'): 1,
+    ("DistTestNightRed", 'series="nightly-2x8"'): 1,
+    ("DistTestNewlyFailingCase", 'series="nightly-1x8"'): 1,
+    ("DistTestNewlyFailingCase", 'series="nightly-2x8"'): 2,  # what broke, and what was too slow
+    ("DistTestBandwidthBelowReference", 'series="nightly-2x8"'): 1,
+    ("DistTestBandwidthRegression", 'series="nightly-2x8"'): 4,
+    ("DistTestCorruption", 'series="nightly-1x8"'): 1,
+    ("DistTestNightMissed", 'series="nightly-4x8"'): 1,
+    ("DistTestPassRatioLow", 'series="nightly-1x8"'): 1,  # two red nights of seven
+    ("DistTestSuspectNode", 'node="gpu-03"'): 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("has_bad_end", "alerts"),
+    [pytest.param(True, BAD_NIGHT, id="bad"), pytest.param(False, FLAKY, id="good", marks=pytest.mark.soak)],
+)
+def test_a_night_fires_exactly_the_alerts_that_it_should(tmp_path: Path, *, has_bad_end: bool, alerts: Alerts) -> None:
+    site = Site(LAST_MIDNIGHT, has_bad_end=has_bad_end)
+    site.advance(MORNING - LENGTH)
+    files, order = _rule_files(tmp_path)
+    times, mentioned = every(STEP, MORNING - LENGTH, MORNING), "".join(file.read_text() for file in files)
+    expected = [
+        {"labels": f'{{alertname="{name}", {where}}}', "value": count} for (name, where), count in alerts.items()
+    ]
+    document = {
+        "rule_files": [str(file) for file in files],
+        "evaluation_interval": "1h",
+        "group_eval_order": order,
+        "tests": [
+            {
+                "interval": "5m",
+                "input_series": list(input_series.of(site, times, mentioned=mentioned)),
+                "promql_expr_test": [{"expr": FIRING, "eval_time": "9d", "exp_samples": expected}],
+            }
+        ],
+    }
+    file = tmp_path / "story.yaml"  # rules of nights are in nights.yaml
+    file.write_text(yaml.safe_dump(document))
+    promtool("test", "rules", file)
+
+
+def _rule_files(directory: Path) -> tuple[list[Path], list[str]]:
+    """As shipped, but all at the test's pace: a median of a week every five minutes for nine days takes long.
+
+    At that pace a record is stale before it is made anew, so who records has to come first.
+    """
+    made: list[Path] = []
+    records: list[str] = []
+    alerts: list[str] = []
+    for source in sorted(RULES.glob("*.yaml")):
+        document = yaml.safe_load(source.read_text())
+        for group in document.get("groups", ()):
+            group.pop("interval", None)
+            (records if "record" in group["rules"][0] else alerts).append(group["name"])
+        if "groups" in document:
+            made.append(directory / source.name)
+            made[-1].write_text(yaml.safe_dump(document))
+    return made, [*records, *alerts]

@@ -1,0 +1,223 @@
+"""A fresh cluster for a test session, and what tests ask of it.
+
+`cluster` is shared by all tests of a session, `namespace` is one test's own. A machine that gives no namespaces skips
+with the way to get them; everything else that goes wrong, such as a failed build, fails.
+"""
+
+import contextlib
+import dataclasses
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from devcluster import command_line
+from devcluster.controlplane.lifecycle import Cluster as DevCluster
+from devcluster.machine.errors import NoNamespaces
+from devcluster.machine.settings import Image, Settings
+from devcluster.programs import kubernetes
+from tests.support import patience
+from tests.support.clusters import audit, proxy
+from tests.support.clusters.proxy import Proxy, UnknownKindError
+from tests.support.gangs import foreign_images
+
+Manifest = dict[str, Any]
+T = TypeVar("T")
+
+RUNNER_IMAGE = "disttest-runner:dev"
+OPERATOR_IMAGE = "disttest-operator:dev"
+KUBECTL_SECONDS = 120
+POLL_SECONDS = 0.05
+NAMESPACES = "/api/v1/namespaces"
+TOKEN_DURATION = "24h"
+GONE_SECONDS = 60
+
+
+class KubectlError(Exception):
+    """What kubectl wrote to its standard error is the message."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # each is one of its own
+class Cluster:
+    kubeconfig: Path
+    """Of the administrator, for programs on the host."""
+    directory: Path
+    """For files of tests that belong to this cluster."""
+    program: tuple[str, ...]
+    dev: DevCluster | None = None
+    """None if the user chose a cluster that is not ours."""
+    proxy: Proxy | None = None
+    """Where there is none, kubectl is asked each time."""
+
+    def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
+        return [*self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
+
+    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess.run calls it
+        """Standard output; without `check`, standard output and error of a failure too."""
+        done = subprocess.run(
+            self.command(*arguments),
+            input=input,
+            text=True,
+            capture_output=True,
+            timeout=patience.stretched(KUBECTL_SECONDS),
+            check=False,
+        )
+        if done.returncode == 0:
+            return done.stdout
+        if check:
+            raise KubectlError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout + done.stderr
+
+    def apply(self, manifests: Manifest | Sequence[Manifest], namespace: str | None = None) -> str:
+        items = [manifests] if isinstance(manifests, dict) else list(manifests)
+        where = ["--namespace", namespace] if namespace else []
+        return self.kubectl(
+            "apply", *where, "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        )
+
+    def apply_server_side(self, manifests: Sequence[Manifest]) -> str:
+        """For what is too large to be remembered in an annotation."""
+        items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
+        return self.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(items))
+
+    def get(self, kind: str, name: str, namespace: str = "default") -> Manifest | None:
+        """The object; None if there is none of that name."""
+        if self.proxy:
+            with contextlib.suppress(UnknownKindError):  # kubectl says it better
+                body: Manifest | None = self._found(f"{kind} {name}", self.proxy.get(kind, name, namespace))
+                return body
+        found = self.kubectl("get", kind, name, "--namespace", namespace, "-o", "json", "--ignore-not-found")
+        return json.loads(found) if found.strip() else None
+
+    def find(self, kind: str, namespace: str = "default", selector: str = "") -> list[Manifest]:
+        """All of a kind, or of several, with commas between them."""
+        if self.proxy:
+            with contextlib.suppress(UnknownKindError):
+                answers = [(one, self.proxy.find(one, namespace, selector)) for one in kind.split(",")]
+                return [item for one, answer in answers for item in self._found(one, answer) or ()]
+        chosen = ["--selector", selector] if selector else []
+        found = json.loads(self.kubectl("get", kind, "--namespace", namespace, *chosen, "-o", "json"))
+        items: list[Manifest] = found["items"]
+        return items
+
+    @staticmethod
+    def _found(what: str, answer: tuple[int, Any]) -> Any:
+        status, body = answer
+        if status not in (200, 404):
+            raise KubectlError(f"get {what}: {status}: {body}")
+        return body if status == 200 else None
+
+    def wait_until(self, description: str, probe: Callable[[], T | None], timeout_seconds: float = 30) -> T:
+        """The first value of `probe` that is true; fails with the description and the last value."""
+        return patience.wait_until(description, probe, timeout_seconds, poll_seconds=POLL_SECONDS)
+
+    def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
+        """For a program on the host that is to have exactly the rights of a ServiceAccount."""
+        duration = f"--duration={TOKEN_DURATION}"
+        token = self.kubectl("create", "token", service_account, "--namespace", namespace, duration).strip()
+        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
+        config["users"][0]["user"] = {"token": token}
+        config["contexts"][0]["context"]["namespace"] = namespace
+        file = self.directory / f"{namespace}.{service_account}.kubeconfig"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(config))
+        return file
+
+    @contextlib.contextmanager
+    def tainted(self, node: str, taint: str) -> Iterator[None]:
+        """Until the end of the block."""
+        self.kubectl("taint", "node", node, taint)
+        try:
+            yield
+        finally:
+            self.kubectl("taint", "node", node, f"{taint}-")
+
+    @contextlib.contextmanager
+    def namespace(self, labels: dict[str, str] | None = None) -> Iterator[str]:
+        """A namespace of its own, deleted at the end (without waiting for that)."""
+        name = f"test-{secrets.token_hex(4)}"
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
+        if self.proxy:
+            status, answer = self.proxy.request("POST", NAMESPACES, body)
+            assert status == 201, answer
+        else:
+            self.apply(body)
+        try:
+            # The controllers make it a moment later; until then pods are refused.
+            self.wait_until(f"default ServiceAccount in {name}", lambda: self.get("serviceaccount", "default", name))
+            yield name
+        finally:
+            if self.proxy:
+                self.proxy.request("DELETE", f"{NAMESPACES}/{name}")
+            else:
+                self.kubectl("delete", "namespace", name, "--wait=false", check=False)
+
+
+def running_venv(*names: str) -> tuple[Image, ...]:
+    """Images whose programs are those of the interpreter that runs the tests."""
+    return tuple(Image(name=name, directory=sys.prefix, env={}) for name in names)
+
+
+@contextlib.contextmanager
+def proxied(cluster: Cluster) -> Iterator[Cluster]:
+    """The same, asked through a proxy until the end of the block."""
+    with proxy.running(cluster.command()) as running:
+        yield dataclasses.replace(cluster, proxy=running)
+
+
+@contextlib.contextmanager
+def fresh_cluster(
+    directory: Path, say: kubernetes.Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
+) -> Iterator[Cluster]:
+    """A cluster of our own; it ends with this process, however that ends."""
+    programs = kubernetes.programs(say)
+    dev = DevCluster(directory / "state")
+    images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
+    policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
+    settings = Settings(programs=programs, nodes=nodes, images=images, audit_policy=policy)
+    try:
+        dev.start(settings, owned=True, rootless=rootless)
+    except NoNamespaces as error:
+        pytest.skip(str(error))
+    try:
+        with proxied(Cluster(dev.kubeconfig, directory, programs["kubectl"], dev)) as cluster:
+            yield cluster
+    finally:
+        dev.stop()
+
+
+def say_aloud(config: pytest.Config) -> kubernetes.Say:
+    """Past pytest's capture: a first build takes minutes, and silence looks like a hang."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def say(text: str) -> None:
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            print(text, file=sys.stderr, flush=True)
+
+    return say
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    say = say_aloud(request.config)
+    directory = tmp_path_factory.mktemp("cluster")
+    if foreign := command_line.foreign_kubeconfig():
+        with proxied(Cluster(foreign, directory, command_line.kubectl(say))) as cluster:
+            yield cluster
+        return
+    with fresh_cluster(directory, say) as fresh:
+        yield fresh
+        audit.keep(directory / "state")
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A namespace of one test."""
+    with cluster.namespace() as name:
+        yield name

@@ -1,0 +1,192 @@
+"""Endings that pods, their containers and last words tell."""
+
+from disttest_contract.outcomes import Reason, Verdict
+from disttest_operator.core.verdict.rule import Retry
+from tests.support.builders.runs import (
+    a_bad_report,
+    a_job,
+    a_pod,
+    a_summary,
+    a_waiting_pod,
+    an_ended_pod,
+    an_unscheduled_pod,
+    at,
+    evidence,
+    found,
+)
+from tests.support.endings.ending_row import (
+    ALONE,
+    ENDED,
+    GANG_LOST,
+    GPUS,
+    INVALID,
+    LOST,
+    OWN_IMAGE,
+    REFUSAL,
+    SMALL_NODES,
+    Row,
+)
+
+OF_PODS = {
+    "node refused the pod": Row(
+        evidence=evidence(
+            a_pod(0), a_pod(1, phase="Failed", reason="UnexpectedAdmissionError", started=None, ending_since=at(6)),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_REFUSED_POD, words="UnexpectedAdmissionError",
+        retry=Retry.CHARGED, blamed=("node1",),
+    ),
+    "out of a resource": Row(
+        evidence=evidence(a_pod(0, phase="Failed", reason="OutOfnvidia.com/gpu", started=None, ending_since=at(6))),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_REFUSED_POD, words="OutOfnvidia.com/gpu",
+        retry=Retry.CHARGED, blamed=("node0",),
+    ),
+    "out of memory in a case": Row(
+        evidence=evidence(
+            an_ended_pod(0, 137, reason="OOMKilled", summary=a_summary(step="running", current="t.py::test_big")),
+            an_ended_pod(1, 20), report=LOST,
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.OUT_OF_MEMORY, words="during t.py::test_big",
+    ),
+    "out of memory, no case": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, reason="OOMKilled"), report=found(GANG_LOST)),
+        verdict=Verdict.ERRORED, reason=Reason.OUT_OF_MEMORY, words="resources.limits.memory",
+    ),
+    "image away on one node": Row(
+        evidence=evidence(a_pod(0), a_waiting_pod(1, "ImagePullBackOff"), seconds=36),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.IMAGE_UNAVAILABLE, words="and by others it can",
+        retry=Retry.CHARGED, blamed=("node1",),
+    ),
+    "image away": Row(
+        evidence=evidence(*(a_waiting_pod(index, "ImagePullBackOff") for index in (1, 0)), seconds=36),
+        verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE,
+        words="image 'runner:1' cannot be had by pod nightly-a1-0",
+    ),
+    "image name wrong": Row(
+        evidence=evidence(a_waiting_pod(0, "InvalidImageName", image="mine:1"), test=OWN_IMAGE, seconds=10),
+        verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE, words="correct spec.image",
+    ),
+    "container configuration": Row(
+        evidence=evidence(a_waiting_pod(0, "CreateContainerConfigError"), a_pod(1), seconds=10),
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_CONFIG, words="CreateContainerConfigError: no such thing",
+    ),
+    "pods refused": Row(
+        evidence=evidence(a_pod(0), events=(REFUSAL,)),
+        verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="exceeded quota",
+    ),
+    "too few GPUs at the end of the wait": Row(
+        evidence=evidence(an_unscheduled_pod(0), an_unscheduled_pod(1), test=GPUS, nodes=SMALL_NODES, seconds=601),
+        verdict=Verdict.ERRORED, reason=Reason.TOO_FEW_GPUS, words="within queueSeconds (600 s) nothing changed",
+    ),
+    "waited too long": Row(
+        evidence=evidence(a_pod(0), an_unscheduled_pod(1), seconds=601),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_TIMEOUT,
+        words="1 of 2 pods have no node (index 1): 0/2 nodes are available",
+    ),
+    "leader gave up on a pod that never started": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_unscheduled_pod(1), report=found(ALONE), seconds=30),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_TIMEOUT, words="the nodes of half a gang are given back",
+        retry=Retry.FREE,
+    ),
+    "half a gang for too long": Row(
+        evidence=evidence(a_pod(0), an_unscheduled_pod(1), seconds=34, has_older_rival=True),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_TIMEOUT, words="1 of 2 pods have no node (index 1)",
+        retry=Retry.FREE,
+    ),
+    "too long in its queue": Row(
+        evidence=evidence(job=a_job(is_suspended=True, started=None), seconds=601),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="the Job is suspended",
+    ),
+    "too long behind an older run": Row(
+        evidence=evidence(seconds=601, has_job=False, older_run="nightly-0"),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.QUEUE_TIMEOUT, words="run 'nightly-0' of the series goes on",
+    ),
+    "killed from outside": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 137, seconds=19), report=found(GANG_LOST)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.POD_KILLED, words="nightly-a1-1-abcde on node node1 was killed",
+        retry=Retry.CHARGED, blamed=("node1",),
+    ),
+    "leader in trouble": Row(
+        evidence=evidence(an_ended_pod(0, 20), an_ended_pod(1, 20), report=found(GANG_LOST)),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_LOST, words="agent 1 went away",
+        retry=Retry.CHARGED,
+    ),
+    "pod vanished": Row(
+        evidence=evidence(a_pod(0), a_pod(1, is_gone=True, ending_since=at(20)), seconds=36),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.POD_MISSING, words="went away without a word",
+        retry=Retry.CHARGED,
+    ),
+    "nodes differ": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), an_ended_pod(1, 20),
+            report=found(a_bad_report(Verdict.INFRA_FAILED, Reason.NODES_DIFFER, "node1 has NCCL 2.29")),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODES_DIFFER, words="node1 has NCCL 2.29",
+    ),
+    "a GPU is broken": Row(
+        evidence=evidence(
+            an_ended_pod(0, 20), an_ended_pod(1, 20),
+            report=found(a_bad_report(Verdict.INFRA_FAILED, Reason.GPU_BROKEN, "CUDA error 802 on node1")),
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="CUDA error 802",
+        retry=Retry.CHARGED,
+    ),
+    "a GPU is broken, by the termination message": Row(
+        evidence=evidence(
+            an_ended_pod(
+                1, 20, summary=a_summary(node_index=1, verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN)
+            ),
+            an_ended_pod(0, 20), report=LOST,
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="pod nightly-a1-1-abcde on node node1 said",
+        retry=Retry.CHARGED,
+    ),
+    "report invalid": Row(
+        evidence=evidence(*ENDED, report=INVALID),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_INVALID,
+        words="claims Passed, but: look at the leader's log",
+    ),
+    "report lost, red by the termination message": Row(
+        evidence=evidence(
+            an_ended_pod(
+                0, 10, summary=a_summary(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message="2 failed")
+            ),
+            an_ended_pod(1, 10), report=LOST,
+        ),
+        verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED,
+        words="report is lost; pod nightly-a1-0-abcde",
+    ),
+    "plan invalid by the termination message": Row(
+        evidence=evidence(
+            an_ended_pod(
+                0, 30, summary=a_summary(verdict=Verdict.ERRORED, reason=Reason.RUNNER_ERROR, message="no plan")
+            ),
+            an_ended_pod(1, 30), report=LOST,
+        ),
+        verdict=Verdict.ERRORED, reason=Reason.RUNNER_ERROR, words="no plan",
+    ),
+    "succeeded without a report": Row(
+        evidence=evidence(*ENDED, report=LOST),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING,
+        words="exit code 0, but the leader's log",
+        retry=Retry.CHARGED,
+    ),
+    "passed by the termination message only": Row(
+        evidence=evidence(
+            an_ended_pod(0, 0, summary=a_summary(verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED)),
+            an_ended_pod(1, 0), report=LOST,
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.REPORT_MISSING, words="holds no report",
+        retry=Retry.CHARGED,
+    ),
+    "agent crashed": Row(
+        evidence=evidence(
+            an_ended_pod(0, 139, summary=a_summary(step="running", message="in mid-run")), an_ended_pod(1, 20),
+            report=LOST,
+        ),
+        verdict=Verdict.INFRA_FAILED, reason=Reason.RUNNER_ERROR, words="exit code 139, in mid-run",
+    ),
+    "runner silent beyond its deadlines": Row(
+        evidence=evidence(a_pod(0), a_pod(1), seconds=5 + 60 + 300 + 60),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="the leader did not end it",
+    ),
+}  # fmt: skip  # a row reads as a sentence

@@ -1,0 +1,89 @@
+"""The images of `make images`: what their configuration says, and programs run in them as a strict pod runs them."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from devcluster.imaging import buildah, image_registry, namespaced, storage
+from devcluster.imaging.storage import Places
+from devcluster.machine import cache
+from devcluster.programs import packages
+from tests.support.paths import ROOT
+
+# A read-only root, a /tmp of its own, a user without a name or rights, an empty network.
+STRICT = r"""
+set -eu
+store=$1 image=$2
+shift 2
+container=$(buildah $store from --pull-never "$image")
+trap '{ buildah $store umount "$container"; buildah $store rm "$container"; } > /dev/null' EXIT
+root=$(buildah $store mount "$container")
+mount --bind "$root" "$root"
+mount -t tmpfs tmpfs "$root/tmp"
+mount -t proc proc "$root/proc"
+mount -t tmpfs tmpfs "$root/dev"
+for device in null urandom; do touch "$root/dev/$device"; mount --bind "/dev/$device" "$root/dev/$device"; done
+mount -o remount,bind,ro "$root"
+if chroot --userspec=65532:65532 "$root" "$@"; then :; else echo "exit code $?"; fi
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    name: str
+    where: Places
+
+    def manifest(self) -> dict[str, Any]:
+        result = json.loads(self.where.result.read_text())
+        return image_registry.manifest(self.where.registry, result[self.name]["digest"])
+
+    def configuration(self) -> dict[str, Any]:
+        """What a runtime starts it with."""
+        blob = image_registry.blob_path(self.where.registry, self.manifest()["config"]["digest"])
+        found: dict[str, Any] = json.loads(blob.read_text())["config"]
+        return found
+
+    def size_bytes(self) -> int:
+        return sum(self.layer_bytes())
+
+    def layer_bytes(self) -> list[int]:
+        return [layer["size"] for layer in self.manifest()["layers"]]
+
+    def files_of_last_layer(self) -> list[str]:
+        last = image_registry.blob_path(self.where.registry, self.manifest()["layers"][-1]["digest"])
+        listed = subprocess.run(["tar", "-tf", last], capture_output=True, text=True, check=True)
+        return [name for name in listed.stdout.splitlines() if not name.endswith("/")]
+
+    def run(self, *command: str) -> str:
+        """All that it says; a last line tells an exit code that is not 0. Its environment is the image's alone."""
+        variables = self.configuration()["Env"]
+        inside = ("/usr/bin/env", "-i", *variables, *command)
+        with storage.locked(self.where, lambda _: None) as lock:
+            surroundings = namespaced.Surroundings(
+                places=self.where,
+                programs=packages.unpacked(lambda _: None),
+                lock=lock,
+                variables=buildah.environment(self.where),
+            )
+            surroundings.prepare()
+            buildah.Buildah(surroundings).repair()
+            store = " ".join(buildah.command(self.where, "")[1:-1])
+            shell = ("sh", "-c", STRICT, "sh", store, buildah.local(self.name), *inside)
+            done, said = namespaced.follow(surroundings.start(shell, own_network=True), lambda _: None, lambda: None)
+        assert done == 0, said
+        return said
+
+
+def all_images() -> Iterator[Image]:
+    """Those that are there."""
+    where = Places(cache.images())
+    for name in json.loads(where.result.read_text()):
+        yield Image(name, where)
+
+
+def constraint(package: str) -> str:
+    """The version that constraints.txt pins."""
+    lines = ROOT.joinpath("constraints.txt").read_text().splitlines()
+    return next(line.split()[0].partition("==")[2] for line in lines if line.startswith(f"{package}=="))

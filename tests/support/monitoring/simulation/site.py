@@ -1,0 +1,166 @@
+"""A site whose operator counts the nights of the story: real ledgers, folded as the operator does, real metrics."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from disttest_contract.outcomes import Counts, judge
+from disttest_operator.cache.cache import Caches
+from disttest_operator.core.api import conditions, naming
+from disttest_operator.core.api.model import Backend, Defaults, Suite
+from disttest_operator.core.series import ledger, run_results
+from disttest_operator.core.status import status
+from disttest_operator.core.verdict.rule import Ending
+from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
+from disttest_operator.kubernetes.requests import Request
+from disttest_operator.metrics import Metrics
+from tests.support.builders.nights import ledger_body
+from tests.support.builders.runs import a_pod, a_spec, a_test, evidence, found
+from tests.support.monitoring.simulation.run import Run, report_of
+from tests.support.monitoring.simulation.story import NIGHTS, OUTAGE, PLANS, SUITES, Plan, play
+
+NAMESPACE = "gpu-ci"
+PREFIX = "disttest_"
+VERSION = "0.1.0"
+
+
+class Site:
+    """Time goes forward only: `advance` counts what has ended until then."""
+
+    def __init__(self, last_midnight: datetime, *, has_bad_end: bool) -> None:
+        """The last night is that which follows this midnight, which may be noon elsewhere. UTC, whole minutes."""
+        self.begin = last_midnight - timedelta(days=NIGHTS - 1)
+        self.now = self.begin
+        self.caches = Caches(Defaults(image="runner:1"))
+        self.metrics = Metrics(self.caches, version=VERSION, speaks=lambda: True, clock=lambda: self.now)
+        self._ledgers: dict[str, ledger.Status] = {plan.series: {} for plan in PLANS}
+        self._versions = 0
+        self._phases: dict[str, str] = {}
+        for plan in PLANS:
+            self.caches.put(Kind.CRON_JOB, _cron_job(plan, self.begin), self.begin)
+        self._coming = sorted(_runs(self.begin, has_bad_end=has_bad_end), key=lambda run: run.ended)
+
+    @property
+    def is_down(self) -> bool:
+        """In the outage nobody answers a scrape."""
+        first, last = (self.begin + timedelta(days=OUTAGE[index]) for index in (0, -1))
+        return first <= self.now < last + timedelta(hours=20)
+
+    @property
+    def changes(self) -> int:
+        """Grows with everything that was written."""
+        return self._versions
+
+    def advance(self, now: datetime) -> None:
+        self.now = now
+        while self._coming and self._coming[0].ended <= now:
+            self._count(self._coming.pop(0))
+        for run in self._coming:
+            if run.created <= now:
+                self._put_active(run)
+        self._work()
+
+    def text(self) -> str:
+        """One scrape."""
+        return self.metrics.render("")[0].decode()
+
+    def _count(self, run: Run) -> None:
+        report = report_of(run) if run.night.has_results else None
+        spec = a_spec(
+            suites=tuple(Suite(name=name, builtin=name) for name, _, _ in SUITES),
+            nodes=run.plan.nodes,
+            gpus_per_node=8,
+            ranks_per_node=8,
+            backend=Backend.NCCL,
+            thresholds=(run.plan.threshold,),
+        )
+        look = evidence(
+            *(a_pod(index, node=node) for index, node in enumerate(run.night.nodes)),
+            test=a_test(spec=spec, name=run.name, uid=run.name, created=run.created),
+            report=found(report) if report else None,
+        )
+        verdict, reason = run.night.ending or judge(report.counts if report else Counts())
+        last = status.finished(
+            replace(look, now=run.ended), Ending(verdict=verdict, reason=reason, message="so it was")
+        )
+        last |= {
+            "durationSeconds": (run.ended - run.started).total_seconds(),
+            "stepSeconds": run.steps,
+            "suspectNodes": [
+                {"name": node, "reason": "NodeLost", "evidence": "", "confirmed": is_sure}
+                for node, is_sure in run.night.suspects.items()
+            ],
+            "retries": [{"reason": "NodeLost", "count": run.night.retries}] if run.night.retries else [],
+            "attempts": [{"number": 1, "nodes": list(run.night.nodes)}],
+        }
+        entry = ledger.make_entry(uid=run.name, name=run.name, status=last)
+        known = ledger.fold(self._ledgers[run.plan.series], entry, run_results.of(look, last), nodes=run.plan.nodes)
+        known = self._ledgers[run.plan.series] = ledger.settle(known, [run.name])
+        self._versions += 1
+        body = ledger_body(run.plan.series, known, version=self._versions, namespace=NAMESPACE)
+        self.caches.put(Kind.SERIES, body, self.now)
+        self._put(run, phase="Finished", verdict=verdict.value, completionTime=conditions.stamp(run.ended))
+        self.metrics.count_ledger_write(LedgerWrite.SUCCESS)
+        self.metrics.count_report(Transport.LOG, "found" if report else "missing")
+
+    def _put_active(self, run: Run) -> None:
+        phase = "Queued" if self.now < run.started else "Running"
+        if self._phases.get(run.name) == phase:
+            return
+        self._phases[run.name] = phase
+        started = {"startTime": conditions.stamp(run.started)} if phase == "Running" else {}
+        self._put(run, phase=phase, **started)
+
+    def _put(self, run: Run, **status_: Any) -> None:
+        self._versions += 1
+        meta = {
+            "name": run.name,
+            "namespace": NAMESPACE,
+            "uid": run.name,
+            "generation": 1,
+            "resourceVersion": str(self._versions),
+            "creationTimestamp": conditions.stamp(run.created),
+        }
+        spec = {"series": run.plan.series, "suites": [{"name": "collectives"}], "nodes": run.plan.nodes}
+        body = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": meta}
+        self.caches.put(Kind.RUN, body | {"spec": spec, "status": status_}, self.now)
+
+    def _work(self) -> None:
+        """What an idle operator does between two scrapes, more or less."""
+        for kind in (Kind.RUN, Kind.SERIES):
+            self.metrics.count_reconcile(kind, result="success", seconds=0.004)
+            self.metrics.note_event(kind)
+        for verb, resource, seconds in (("get", "leases", 0.003), ("update", "leases", 0.006), ("list", "pods", 0.02)):
+            self.metrics.count_request(Request(verb=verb, resource=resource), "200", seconds)
+        self.metrics.note_wait(0.001)
+        self.metrics.count_scrape(200)
+        begun = {kind.resource: self.now.timestamp() - 120 for kind in (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)}
+        self.metrics.note_state(is_active=True, queue_depth=0, watches_begun=begun)
+
+
+def _cron_job(plan: Plan, created: datetime) -> dict[str, Any]:
+    first = created + timedelta(minutes=plan.minute)
+    meta = {
+        "name": plan.series,
+        "namespace": NAMESPACE,
+        "uid": f"cron-{plan.series}",
+        "resourceVersion": "1",
+        "creationTimestamp": conditions.stamp(created),
+        "labels": {naming.LABEL_SERIES: plan.series},
+    }
+    spec = {
+        "schedule": f"{first.minute} {first.hour} * * *",
+        "timeZone": "Etc/UTC",
+        "startingDeadlineSeconds": 3600,
+        "jobTemplate": {"spec": {"activeDeadlineSeconds": 16200}},
+    }
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
+
+
+def _runs(begin: datetime, *, has_bad_end: bool) -> Iterator[Run]:
+    for number in range(NIGHTS):
+        for plan in PLANS:
+            if night := play(plan, number, has_bad_end=has_bad_end):
+                created = begin + timedelta(days=number, minutes=plan.minute)
+                yield Run(plan=plan, number=number, night=night, created=created)

@@ -1,0 +1,79 @@
+"""Texts, numbers and names of a report on their way into other formats."""
+
+import math
+
+import pytest
+
+from disttest_cli.formats import case_names, case_text, plain
+from disttest_cli.formats.case_names import CaseName
+from disttest_contract.outcomes import Outcome
+from disttest_contract.results.case_result import CaseResult
+from tests.support.reports import report_samples as samples
+from tests.support.reports.report_cases import CRASHED, FAILED
+
+
+def test_one_line_is_one_line_and_not_too_long() -> None:
+    assert plain.one_line(" a\n b\r\tc ") == "a b c"
+    assert plain.one_line("x" * 10_000, 100) == "x" * 97 + "…"
+    assert plain.block("x" * 10_000, 100) == "x" * 97 + "…"
+    assert plain.block("x" * 100, 100) == "x" * 100
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, None])
+def test_what_is_no_duration_is_none(value: float | None) -> None:
+    assert plain.seconds(value) == 0
+    assert plain.milliseconds(value) == 0
+    assert plain.moment(value) is None
+
+
+def test_a_time_that_no_calendar_has_is_the_last_one_that_it_has() -> None:
+    assert plain.moment(1e300) == plain.moment(plain.MOST_SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("case_id", "expected"),
+    [
+        ("a/b.py::test_c", CaseName(file="a/b.py", classes=(), name="test_c")),
+        ("a.py::TestB::test_c[d::e[f]]", CaseName(file="a.py", classes=("TestB",), name="test_c[d::e[f]]")),
+        ("thresholds::all_reduce[1024]", CaseName(file="", classes=("thresholds",), name="all_reduce[1024]")),
+        ("nothing of the kind", CaseName(file="", classes=(), name="nothing of the kind")),
+        ("", CaseName(file="", classes=(), name="(without a name)")),
+        ("[x]", CaseName(file="", classes=(), name="[x]")),
+        ("a.py", CaseName(file="", classes=(), name="a.py")),
+    ],
+)
+def test_a_case_id_has_a_file_classes_and_a_name(case_id: str, expected: CaseName) -> None:
+    assert case_names.split(case_id) == expected
+
+
+def test_a_title_says_who_and_what() -> None:
+    assert case_text.case_title(FAILED) == "rank 11 on gpu-node-23: AssertionError: Tensor-likes are not close!"
+    assert case_text.case_title(CRASHED) == "rank 13 on gpu-node-23 was killed by SIGSEGV"
+    assert case_text.title("rank 3:\nsomething\nlast line", "") == "rank 3: last line"
+    assert case_text.title("\n \n", "otherwise") == "otherwise"
+
+
+def test_a_case_without_a_word_is_described_by_how_it_ended() -> None:
+    left = CaseResult(id="x", outcome=Outcome.CRASHED, seconds=2, ranks=(0, 1, 5), nodes=("a", "b"), exit_code=3)
+    assert case_text.case_title(left) == "crashed after 2.00 s: ranks 0-1,5 on a, b, exit code 3"
+    assert case_text.case_body(left, 1000) == case_text.case_title(left)
+
+
+def test_a_body_is_cut_where_there_is_no_room() -> None:
+    body = case_text.case_body(FAILED, 300)
+    assert len(body.encode()) <= 300
+    assert body.endswith("…")
+    assert body.startswith("rank 11 on gpu-node-23:")
+
+
+@pytest.mark.parametrize(("count", "limit"), [(0, 64 << 10), (1, 64 << 10), (20_000, 629), (100_000, 512)])
+def test_the_more_cases_the_less_each_may_say(count: int, limit: int) -> None:
+    assert case_text.body_limit(count) == limit
+
+
+@pytest.mark.parametrize("text", samples.NASTY)
+def test_any_text_is_a_title_and_a_name(text: str) -> None:
+    assert case_text.title(text, "otherwise").isprintable()
+    found = case_names.split(text)
+    assert case_names.class_name(text, found)
+    assert found.name.isprintable()

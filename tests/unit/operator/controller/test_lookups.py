@@ -1,0 +1,44 @@
+import asyncio
+import logging
+
+import pytest
+
+from disttest_operator.controller.lookups import Inquiries
+from disttest_operator.core.verdict import capacity
+from disttest_operator.kubernetes.ports import Kind
+from tests.support.builders.runs import a_spec, a_test
+from tests.support.fakes.fake_cluster import FakeCluster
+
+NEEDS_GPUS = a_test(spec=a_spec(gpus_per_node=8, ranks_per_node=8))
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    """With a node that has no GPU."""
+    made = FakeCluster()
+    made.put(Kind.NODE, {"metadata": {"name": "n"}, "status": {}})
+    return made
+
+
+def test_nodes_are_read_once_for_many_looks(cluster: FakeCluster) -> None:
+    inquiries = Inquiries(cluster)
+    assert [node.name for node in asyncio.run(inquiries.nodes())] == ["n"]
+    asyncio.run(inquiries.nodes())
+    assert cluster.reads == ["list nodes"]
+
+
+def test_without_a_right_to_nodes_nothing_is_claimed_of_them_and_that_is_said_once(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.refuses_lists.add(Kind.NODE)
+    monkeypatch.setattr("disttest_operator.controller.lookups.NODES_FRESH_SECONDS", -1)
+    inquiries = Inquiries(cluster)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            nodes = asyncio.run(inquiries.nodes())
+            assert capacity.shortage(NEEDS_GPUS, nodes) == ""
+    assert len(cluster.reads) == 3, "the right may be given later"
+    [said] = caplog.messages
+    assert said.startswith("nodes cannot be looked at, so too few GPUs")
+    cluster.refuses_lists.clear()
+    assert "needs 2 x 8 nvidia.com/gpu; of 1 nodes" in capacity.shortage(NEEDS_GPUS, asyncio.run(inquiries.nodes()))

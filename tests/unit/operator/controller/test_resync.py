@@ -1,0 +1,180 @@
+import asyncio
+
+import pytest
+
+from disttest_operator.cache.cache import WATCHED, Key
+from disttest_operator.controller import resync
+from disttest_operator.controller.health import STALLED_SECONDS, Health
+from disttest_operator.kubernetes.ports import ClusterError, Kind
+from disttest_operator.kubernetes.requests import Request
+from disttest_operator.metrics import Metrics
+from tests.support.fakes.world import World
+
+KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
+
+
+class Setting:
+    """A cluster with one run, and caches that no watch fills."""
+
+    def __init__(self, *namespaces: str, kinds: tuple[Kind, ...] = WATCHED) -> None:
+        self.world = World()
+        self.added: list[Key] = []
+        self.clock_seconds = 0.0
+        self.health = Health(namespaces, monotonic=lambda: self.clock_seconds)
+        self.resync = resync.Resync(
+            self.world.cluster,
+            self.world.caches,
+            namespaces=namespaces,
+            add=self.added.append,
+            clock=self.world.clock,
+            health=self.health,
+            metrics=Metrics(self.world.caches, version="1", speaks=lambda: False),
+            kinds=kinds,
+            catch_up_seconds=0.0,
+        )
+
+    def once(self) -> None:
+        asyncio.run(self.resync._once())
+
+
+@pytest.fixture
+def setting() -> Setting:
+    return Setting()
+
+
+def test_the_first_list_fills_the_caches_and_makes_ready(setting: Setting) -> None:
+    assert not setting.health.synced.is_set()
+    setting.once()
+    assert setting.health.synced.is_set()
+    assert setting.added[-1] == KEY
+    assert setting.world.caches.run("gpu-ci", "nightly") is not None
+    assert setting.health.problems() == []
+
+
+def test_an_object_that_cannot_be_read_is_left_out_and_the_others_are_not(setting: Setting) -> None:
+    setting.world.cluster.put(Kind.JOB, {"metadata": {"name": "no-job", "namespace": "gpu-ci"}})
+    setting.once()
+    assert setting.health.synced.is_set()
+    assert setting.added[-1] == KEY
+
+
+def test_a_lost_deletion_is_healed(setting: Setting) -> None:
+    setting.once()
+    del setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    setting.once()
+    assert setting.world.caches.run("gpu-ci", "nightly") is None
+
+
+def test_a_watch_that_does_not_tell_what_a_list_shows_is_reported_until_it_tells_something(setting: Setting) -> None:
+    setting.once()
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    setting.world.cluster.put(Kind.RUN, body | {"status": {"phase": "Running"}})
+    setting.once()
+    run = setting.world.caches.run("gpu-ci", "nightly")
+    assert run is not None
+    assert run.test.status["phase"] == "Running", "healed from the list"
+    assert setting.health.problems() == ["watch of disttests does not tell what lists show"]
+    setting.health.note_event(Kind.RUN, "gpu-ci")
+    assert setting.health.problems() == []
+
+
+def test_what_happened_in_the_gap_of_a_watch_that_began_anew_is_taken_from_a_list(setting: Setting) -> None:
+    setting.once()
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    setting.world.cluster.put(Kind.RUN, body | {"status": {"phase": "Running"}})
+    setting.world.cluster.gap.set()
+    setting.once()
+    run = setting.world.caches.run("gpu-ci", "nightly")
+    assert run is not None
+    assert run.test.status["phase"] == "Running"
+    assert setting.health.problems() == [], "the watch could not know it"
+    assert not setting.world.cluster.gap.is_set()
+
+
+def test_a_comparison_looks_again_at_what_is_not_finished_only(setting: Setting) -> None:
+    setting.once()
+    setting.added.clear()
+    setting.once()
+    assert setting.added == [KEY]
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    done = setting.world.cluster.put(Kind.RUN, body | {"status": {"verdict": "Passed"}})
+    setting.world.caches.put(Kind.RUN, done, setting.world.now)
+    setting.added.clear()
+    setting.once()
+    assert setting.added == []
+    setting.world.cluster.gap.set()
+    setting.once()
+    assert set(setting.added) == {KEY}, "after a gap everything is looked at"
+
+
+def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting.world.cluster.gap.set()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ClusterError("no answer")
+
+    monkeypatch.setattr(setting.world.cluster, "list", fail)
+    with pytest.raises(ClusterError):
+        setting.once()
+    assert setting.world.cluster.gap.is_set()
+    assert not setting.health.synced.is_set()
+
+
+def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
+    for kind in WATCHED:
+        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
+    assert setting.health.all_begun.is_set()
+    setting.clock_seconds = STALLED_SECONDS + 1
+    for kind in set(WATCHED) - {Kind.RUN}:
+        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
+    setting.health.note_request(Request(verb="watch", resource="disttests"), "429")
+    assert setting.health.problems() == [f"watch of disttests was begun {STALLED_SECONDS + 1:.0f} s ago"]
+
+
+def test_of_several_namespaces_each_is_listed_and_no_other() -> None:
+    setting = Setting("gpu-ci", "empty")
+    body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    foreign = body | {"metadata": body["metadata"] | {"namespace": "foreign", "uid": "another"}}
+    setting.world.cluster.put(Kind.RUN, foreign)
+    setting.once()
+    assert setting.world.caches.run("gpu-ci", "nightly") is not None
+    assert setting.world.caches.run("foreign", "nightly") is None
+    del setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
+    setting.once()
+    assert setting.world.caches.run("gpu-ci", "nightly") is None, "pruned"
+
+
+def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> None:
+    setting = Setting("a", "b")
+
+    def begin(*namespaces: str) -> None:
+        for kind in WATCHED:
+            for namespace in namespaces:
+                request = Request(verb="watch", resource=kind.resource, namespace=namespace)
+                setting.health.note_request(request, "200")
+
+    begin("a")
+    assert not setting.health.all_begun.is_set()
+    begin("b")
+    assert setting.health.all_begun.is_set()
+    setting.clock_seconds = STALLED_SECONDS + 1
+    begin("a")
+    assert setting.health.problems()[0] == f"watch of disttests in b was begun {STALLED_SECONDS + 1:.0f} s ago"
+    begin("b")
+    setting.health.note_behind(Kind.RUN, "a")
+    setting.health.note_event(Kind.RUN, "b")
+    assert setting.health.problems() == ["watch of disttests in a does not tell what lists show"]
+
+
+def test_a_kind_that_may_not_be_read_is_neither_listed_nor_waited_for() -> None:
+    setting = Setting(kinds=tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB))
+    setting.world.cluster.refuses_lists = {Kind.CRON_JOB}
+    setting.health.leave_out(Kind.CRON_JOB)
+    for kind in set(WATCHED) - {Kind.CRON_JOB}:
+        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
+    assert setting.health.all_begun.is_set()
+    setting.once()
+    setting.once()
+    assert setting.health.synced.is_set()
+    setting.clock_seconds = STALLED_SECONDS + 1
+    assert len(setting.health.problems()) == len(WATCHED) - 1
