@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.figure import Figure
 from tests.integration.runner.faults import table
-from tests.integration.runner.faults.fault import Fault, Found, problems
+from tests.integration.runner.faults.fault import Fault, FaultResult, problems
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "faults.md"
 BEGIN, END = "<!-- faults: written by make bench-faults -->", "<!-- end of faults -->"
@@ -14,9 +14,9 @@ HEAD = "| fault | outcome | blamed | seconds | at most | what follows | as expec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class FaultRow:
     fault: Fault
-    found: Found | None = None
+    found: FaultResult | None = None
     lacks: str = ""  # why it could not be shown here
 
     @property
@@ -37,12 +37,12 @@ class Row:
         return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
 
 
-def rows() -> Iterable[Row]:
+def rows() -> Iterable[FaultRow]:
     for trial in table.TRIALS:
         lacks = trial.lacks()
         found = {} if lacks else table.found(trial)
         for fault in trial.faults:
-            yield Row(fault=fault, found=found.get(fault.name), lacks=lacks)
+            yield FaultRow(fault=fault, found=found.get(fault.name), lacks=lacks)
 
 
 def measure() -> list[Figure]:

@@ -53,7 +53,7 @@ def after_deadline(absent: str) -> float:
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as folder:
         (Path(folder) / "test_it.py").write_text(SUITE.format(absent=absent))
         environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
-        done = asyncio.run(agents.run(plan(folder), agents.Reader(line=lambda _: None), environ=environ))
+        done = asyncio.run(agents.run(plan(folder), agents.AgentReader(line=lambda _: None), environ=environ))
     report = done.report
     if report is None or report.first_case is None or report.last_case is None:
         raise SystemExit(f"bench: the hang left no report: {done.problem}")

@@ -15,9 +15,9 @@ import yaml
 
 from bench.figure import Figure
 from devcluster import command_line
-from devcluster.controlplane.lifecycle import Cluster
+from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.machine import cache
-from devcluster.machine.settings import Settings
+from devcluster.machine.settings import ClusterSettings
 from devcluster.programs import kubernetes
 from disttest_contract.results.report import Report
 from tools.demo.demo import IMAGES, SAMPLE, Demo
@@ -32,8 +32,10 @@ REQUEST = re.compile(r"^disttest_api_requests_total\{(.*)\} ([0-9.e+]+)$", re.MU
 
 def measure() -> list[Figure]:
     """Medians of a few runs, each beside one plain `import torch`."""
-    cluster = Cluster(cache.cluster("bench"))
-    wanted = Settings(programs=kubernetes.programs(say), nodes=2, gpus=0, images=command_line.parse_image(IMAGES, []))
+    cluster = DevCluster(cache.cluster("bench"))
+    wanted = ClusterSettings(
+        programs=kubernetes.programs(say), nodes=2, gpus=0, images=command_line.parse_image(IMAGES, [])
+    )
     cluster.start(wanted, owned=True)
     try:
         results = cache.root() / "bench"

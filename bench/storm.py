@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.figure import Figure
 from disttest_contract.results.report import CaseResult, Report
 from disttest_runner.compat import override
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 CASES = 1000
 BATCH = 100  # cases of one attempt; the last of them kills an agent, which ends it
@@ -23,7 +23,7 @@ BAD = frozenset({"failed", "errored", "crashed", "hung"})
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class StormFault:
     """What `strike` does on one rank, and what must come of it."""
 
     name: str
@@ -36,18 +36,18 @@ class Kind:
 
 
 KINDS = (
-    Kind("nothing", 240, "passed", "pass"),
-    Kind("segfault", 140, "crashed", "ctypes.string_at(0)", "SIGSEGV"),
-    Kind("kill", 140, "crashed", "os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    Kind("abort", 120, "crashed", "os.abort()", "SIGABRT"),
-    Kind("exit 0", 110, "crashed", "os._exit(0)", "exit code 0"),
-    Kind("exit 2", 90, "crashed", "os._exit(2)", "exit code 2"),
-    Kind("orphan", 30, "crashed", "os.system('setsid sleep 1000.5 &'), os._exit(3)", "exit code 3"),
-    Kind("assert", 70, "failed", "pytest.fail('the storm')", "the storm", after_the_collective=True),
-    Kind("raise", 10, "failed", "pytest.fail('the storm')", "the storm"),
-    Kind("hang", 30, "hung", "time.sleep(1000)", "has not joined"),
-    Kind("stop", 15, "hung", "os.kill(os.getpid(), signal.SIGSTOP)", "stopped"),
-    Kind("zygote", 5, "crashed", "os.kill(os.getppid(), signal.SIGKILL)", "SIGKILL", whole_node=True),
+    StormFault("nothing", 240, "passed", "pass"),
+    StormFault("segfault", 140, "crashed", "ctypes.string_at(0)", "SIGSEGV"),
+    StormFault("kill", 140, "crashed", "os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    StormFault("abort", 120, "crashed", "os.abort()", "SIGABRT"),
+    StormFault("exit 0", 110, "crashed", "os._exit(0)", "exit code 0"),
+    StormFault("exit 2", 90, "crashed", "os._exit(2)", "exit code 2"),
+    StormFault("orphan", 30, "crashed", "os.system('setsid sleep 1000.5 &'), os._exit(3)", "exit code 3"),
+    StormFault("assert", 70, "failed", "pytest.fail('the storm')", "the storm", after_the_collective=True),
+    StormFault("raise", 10, "failed", "pytest.fail('the storm')", "the storm"),
+    StormFault("hang", 30, "hung", "time.sleep(1000)", "has not joined"),
+    StormFault("stop", 15, "hung", "os.kill(os.getpid(), signal.SIGSTOP)", "stopped"),
+    StormFault("zygote", 5, "crashed", "os.kill(os.getppid(), signal.SIGKILL)", "SIGKILL", whole_node=True),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -82,11 +82,11 @@ def test_storm(number, gang, process_group):
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    kind: Kind
+    kind: StormFault
     rank: int
 
 
-def strikes(count: int, seed: int, kinds: tuple[Kind, ...] = KINDS) -> list[Strike]:
+def strikes(count: int, seed: int, kinds: tuple[StormFault, ...] = KINDS) -> list[Strike]:
     """The same for the same seed."""
     chance = random.Random(seed)  # noqa: S311 - a storm, no secret
     chosen = chance.choices(kinds, weights=[kind.weight for kind in kinds], k=count)
@@ -94,7 +94,7 @@ def strikes(count: int, seed: int, kinds: tuple[Kind, ...] = KINDS) -> list[Stri
 
 
 @dataclass(slots=True)
-class Outcome:
+class StormOutcome:
     """What a storm came to."""
 
     cases: int = 0
@@ -104,7 +104,7 @@ class Outcome:
     lost_agents: int = 0
 
 
-class TimedGang(Gang):
+class TimedGang(AgentGang):
     """Knows when each line of the leader's log came."""
 
     @override
@@ -121,7 +121,7 @@ class TimedGang(Gang):
             self.log.append(line.rstrip("\n"))
 
 
-def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent: bool) -> Outcome:
+def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent: bool) -> StormOutcome:
     """One attempt. Its last case may kill the agent of node index 1."""
     rows = [(one.kind.strike, one.rank, one.kind.after_the_collective, one.kind.whole_node) for one in planned]
     if loses_agent:
@@ -135,7 +135,7 @@ def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent
     finally:
         gang.end()
     cases = report.suites[0].cases
-    found = Outcome(cases=len(rows), faulty=sum(one.kind.outcome in BAD for one in planned) + loses_agent)
+    found = StormOutcome(cases=len(rows), faulty=sum(one.kind.outcome in BAD for one in planned) + loses_agent)
     for one, result in zip(planned, cases, strict=False):
         found.wrong += [f"{one.kind.name} on rank {one.rank}: {what}" for what in wrong(one, result)]
     found.wrong += lost(report) if loses_agent else []
@@ -180,8 +180,8 @@ def restarts(cases: tuple[CaseResult, ...], ended: dict[int, float]) -> Iterator
             yield ended[number + 1] - following.seconds - ended[number]
 
 
-def storm(count: int, *, batch_size: int, case_seconds: int, seed: int = SEED) -> Outcome:
-    planned, total = strikes(count, seed), Outcome()
+def storm(count: int, *, batch_size: int, case_seconds: int, seed: int = SEED) -> StormOutcome:
+    planned, total = strikes(count, seed), StormOutcome()
     while planned:
         now, planned = planned[: batch_size - 1], planned[batch_size - 1 :]
         with tempfile.TemporaryDirectory(prefix="storm-") as folder:

@@ -12,11 +12,11 @@ from types import FrameType
 
 from devcluster import real_node_setup
 from devcluster.controlplane import kubeconfig
-from devcluster.controlplane.lifecycle import Cluster
+from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.imaging import build_images as imaging
 from devcluster.imaging import choice
 from devcluster.machine import cache, processes, settings
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import Image
 from devcluster.programs import kubernetes
 
@@ -29,12 +29,12 @@ def foreign_kubeconfig(given: Path | None = None) -> Path | None:
         chosen = given
     elif os.environ.get(OPT_IN) == "1":
         if not os.environ.get("KUBECONFIG"):
-            raise ClusterError(f"{OPT_IN}=1 asks for the cluster of KUBECONFIG, which is not set")
+            raise DevClusterError(f"{OPT_IN}=1 asks for the cluster of KUBECONFIG, which is not set")
         chosen = Path(os.environ["KUBECONFIG"])
     else:
         return None
     if not chosen.is_file():
-        raise ClusterError(f"{chosen} is no kubeconfig file")
+        raise DevClusterError(f"{chosen} is no kubeconfig file")
     return chosen.resolve()
 
 
@@ -57,14 +57,14 @@ def parse_image(places: Sequence[str], variables: Sequence[str]) -> tuple[Image,
     for place in places:
         name, equals, directory = place.partition("=")
         if not (name and equals and Path(directory).is_dir()):
-            raise ClusterError(f"--image {place}: write NAME=DIR, where DIR is a directory")
+            raise DevClusterError(f"--image {place}: write NAME=DIR, where DIR is a directory")
         directories[name] = str(Path(directory).absolute())  # not resolved: a venv is where its symlink says
         environments[name] = {}
     for variable in variables:
         image, assignment = _image_of(variable, directories)
         key, equals, value = assignment.partition("=")
         if not (key and equals):
-            raise ClusterError(f"--image-env {variable}: write NAME:KEY=VALUE")
+            raise DevClusterError(f"--image-env {variable}: write NAME:KEY=VALUE")
         environments[image][key] = value
     return tuple(Image(name=name, directory=place, env=environments[name]) for name, place in directories.items())
 
@@ -74,7 +74,7 @@ def _image_of(variable: str, known: dict[str, str]) -> tuple[str, str]:
     for name in known:
         if variable.startswith(f"{name}:"):
             return name, variable.removeprefix(f"{name}:")
-    raise ClusterError(f"--image-env {variable}: no --image of that name; given: {', '.join(known) or 'none'}")
+    raise DevClusterError(f"--image-env {variable}: no --image of that name; given: {', '.join(known) or 'none'}")
 
 
 PASSED_ON = ("kubectl", "exec")  # their further arguments belong to another program
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, _end)  # like Ctrl-C: by an exception, so that what was started is ended
     try:
         return _run(options, passed_on)
-    except ClusterError as error:
+    except DevClusterError as error:
         print(f"devcluster: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -172,7 +172,7 @@ def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
     return _run_own(options, _cluster(options), passed_on)
 
 
-def _run_own(options: argparse.Namespace, cluster: Cluster, passed_on: list[str]) -> int:
+def _run_own(options: argparse.Namespace, cluster: DevCluster, passed_on: list[str]) -> int:
     match options.command:
         case "up":
             return _up(options, cluster)
@@ -186,26 +186,26 @@ def _run_own(options: argparse.Namespace, cluster: Cluster, passed_on: list[str]
             return _exec(cluster, passed_on)
 
 
-def _cluster(options: argparse.Namespace) -> Cluster:
+def _cluster(options: argparse.Namespace) -> DevCluster:
     state: Path | None = getattr(options, "state", None)
-    return Cluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
+    return DevCluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
 
 
 def _run_foreign(command: str, foreign: Path, passed_on: list[str]) -> int:
     if command == "kubectl":
         return _become_kubectl(foreign, passed_on)
     if command == "exec":
-        raise ClusterError(f"the network of {foreign} is not ours to enter; use kubectl port-forward or exec there")
+        raise DevClusterError(f"the network of {foreign} is not ours to enter; use kubectl port-forward or exec there")
     say(f"{command}: nothing to do, the cluster of {foreign} is used as it is")
     return 0
 
 
-def _up(options: argparse.Namespace, cluster: Cluster) -> int:
+def _up(options: argparse.Namespace, cluster: DevCluster) -> int:
     if options.foreground:
         processes.end_with_parent()
     if note := note_on_ignored_kubeconfig():
         say(note)
-    wanted = settings.Settings(
+    wanted = settings.ClusterSettings(
         real=real_node_setup.real_nodes(options.real_nodes, cluster.state, say) if options.real_nodes else None,
         programs=kubernetes.programs(say),
         nodes=options.nodes,
@@ -218,7 +218,7 @@ def _up(options: argparse.Namespace, cluster: Cluster) -> int:
         _greet(cluster, seconds)
         while options.foreground:
             if not cluster.is_running():
-                raise ClusterError(f"the cluster ended; the reason is in {cluster.state / 'cluster.log'}")
+                raise DevClusterError(f"the cluster ended; the reason is in {cluster.state / 'cluster.log'}")
             time.sleep(WATCH_SECONDS)
     finally:
         if options.foreground:
@@ -226,18 +226,18 @@ def _up(options: argparse.Namespace, cluster: Cluster) -> int:
     return 0
 
 
-def _greet(cluster: Cluster, seconds: dict[str, float]) -> None:
+def _greet(cluster: DevCluster, seconds: dict[str, float]) -> None:
     steps = ", ".join(f"{step} {taken} s" for step, taken in seconds.items())
     say(f"{cluster.state.name} is ready ({steps}); logs are in {cluster.state / 'logs'}")
     say(f"export KUBECONFIG={cluster.kubeconfig}")
 
 
-def _down(cluster: Cluster) -> int:
+def _down(cluster: DevCluster) -> int:
     say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
     return 0
 
 
-def _status(cluster: Cluster) -> int:
+def _status(cluster: DevCluster) -> int:
     if not cluster.is_running():
         say(f"{cluster.state.name} does not run")
         return 3  # as init scripts and systemctl answer for "not running"
@@ -245,9 +245,9 @@ def _status(cluster: Cluster) -> int:
     return _become_kubectl(cluster.kubeconfig, ["get", "nodes"])
 
 
-def _kubectl(cluster: Cluster, arguments: list[str]) -> int:
+def _kubectl(cluster: DevCluster, arguments: list[str]) -> int:
     if arguments[:1] != [WITHOUT_CLUSTER] and not cluster.is_running():
-        raise ClusterError(f"{cluster.state.name} does not run; start it with: python -m devcluster up")
+        raise DevClusterError(f"{cluster.state.name} does not run; start it with: python -m devcluster up")
     return _become_kubectl(cluster.kubeconfig, arguments)
 
 
@@ -256,9 +256,9 @@ def _become_kubectl(config: Path, arguments: list[str]) -> int:
     os.execvpe(command[0], command, {**os.environ, "KUBECONFIG": str(config)})  # noqa: S606 - no shell is wanted
 
 
-def _exec(cluster: Cluster, arguments: list[str]) -> int:
+def _exec(cluster: DevCluster, arguments: list[str]) -> int:
     if not arguments:
-        raise ClusterError("exec: name the program to run in the cluster's network")
+        raise DevClusterError("exec: name the program to run in the cluster's network")
     command = cluster.command_inside(arguments)
     environment = {**os.environ, "KUBECONFIG": str(cluster.state / kubeconfig.INSIDE)}
     os.execvpe(command[0], command, environment)  # noqa: S606 - no shell is wanted

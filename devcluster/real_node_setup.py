@@ -7,11 +7,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from devcluster.controlplane.lifecycle import Cluster
+from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.imaging import storage
 from devcluster.imaging.storage import Places
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import RealNodes
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
@@ -79,7 +79,7 @@ def _states() -> list[Path]:
 
 
 def _is_left(state: Path) -> bool:
-    return any((state / "nodes").glob("real*")) and not Cluster(state).is_running()
+    return any((state / "nodes").glob("real*")) and not DevCluster(state).is_running()
 
 
 def _cgroups_in_use() -> set[str]:
@@ -91,13 +91,13 @@ def real_nodes(count: int, state: Path, say: Say) -> RealNodes:
     """For a cluster with this state directory; raises ClusterError with all that is missing."""
     where = Places(cache.images())
     if problems := [*reasons_why_not(), *shortages(unpacks=not containerd_store.is_complete(where.unpacked))]:
-        raise ClusterError("; ".join(problems))
+        raise DevClusterError("; ".join(problems))
     if not where.result.exists():
-        raise ClusterError("there are no images yet; make them with: make images")
+        raise DevClusterError("there are no images yet; make them with: make images")
     digests = {name: image["digest"] for name, image in json.loads(where.result.read_text()).items()}
     programs = packages.unpacked(say)
     if storage.existing(state).stat().st_dev != storage.existing(where.root).stat().st_dev:
-        raise ClusterError(f"{state} and {where.root} must be on one file system, since nodes link to images")
+        raise DevClusterError(f"{state} and {where.root} must be on one file system, since nodes link to images")
     containerd_store.update(where.unpacked, where.registry, digests, programs=programs, say=say)
     return RealNodes(
         count=count,

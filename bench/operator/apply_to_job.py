@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.figure import Figure
 from bench.operator import load, place, subject
-from bench.operator.place import NAMESPACE, Place
+from bench.operator.place import NAMESPACE, BenchCluster
 from devcluster.controlplane.kubeapi import Json, KubeApi
 
 RATE = 10  # runs a second, of all namespaces together
@@ -32,7 +32,7 @@ def measure() -> list[Figure]:
     ]
 
 
-def by_minimal_client(where: Place) -> float:
+def by_minimal_client(where: BenchCluster) -> float:
     """The median of all rounds. Each has a namespace, so that whatever the machine does meets both."""
     cluster, ratios = where.cluster, []
     with (

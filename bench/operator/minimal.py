@@ -43,7 +43,7 @@ LINE_BYTES = 1 << 22
 
 
 @dataclass(slots=True)
-class Run:
+class MinimalRun:
     body: Json
     pods: dict[str, Json] = field(default_factory=dict)  # by index
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -63,7 +63,7 @@ class Client:
         self._session = session
         self._scope = f"/namespaces/{namespace}" if namespace else ""
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._runs: dict[str, Run] = {}  # by uid
+        self._runs: dict[str, MinimalRun] = {}  # by uid
         self._known: dict[str, Json] = {}  # Jobs and ledgers by uid
         self._ledgers: dict[tuple[str, str], Ledger] = defaultdict(Ledger)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -98,7 +98,7 @@ class Client:
             if run is None:
                 if item.get("status"):  # finished, or begun by another
                     return
-                run = self._runs[meta["uid"]] = Run(item)
+                run = self._runs[meta["uid"]] = MinimalRun(item)
                 task = asyncio.create_task(self._live(run))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -113,7 +113,7 @@ class Client:
 
     # A run
 
-    async def _live(self, run: Run) -> None:
+    async def _live(self, run: MinimalRun) -> None:
         namespace, name = (run.body["metadata"][key] for key in ("namespace", "name"))
         nonce = secrets.token_hex(16)
         await self._create("services", namespace, templates.service(run.body))
@@ -137,7 +137,7 @@ class Client:
         await self._create("events", namespace, templates.event(run.body, "GangReady", "2 of 2 pods run"))
         await self._create("events", namespace, templates.event(run.body, status["verdict"], status["message"]))
 
-    async def _write_status(self, run: Run, status: Json) -> None:
+    async def _write_status(self, run: MinimalRun, status: Json) -> None:
         meta = run.body["metadata"]
         guard = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
         path = f"{ROOTS['disttests']}/namespaces/{meta['namespace']}/disttests/{meta['name']}/status"
@@ -145,13 +145,13 @@ class Client:
 
     # A ledger: one writer, who takes all that wait
 
-    async def _fold(self, book: Ledger, run: Run, entry: ledger.Entry) -> None:
+    async def _fold(self, book: Ledger, run: MinimalRun, entry: ledger.Entry) -> None:
         done = asyncio.Event()
         book.waiting.append((entry, done))
         self._wake(book, run, 0)
         await done.wait()
 
-    def _wake(self, book: Ledger, run: Run, seconds: float) -> None:
+    def _wake(self, book: Ledger, run: MinimalRun, seconds: float) -> None:
         if book.worker is None:
             meta, series = run.body["metadata"], run.body["spec"]["series"]
             book.worker = asyncio.create_task(self._keep(book, meta["namespace"], series, seconds))
@@ -213,7 +213,7 @@ class Client:
         return answer
 
 
-def _has_ended(run: Run) -> bool:
+def _has_ended(run: MinimalRun) -> bool:
     """All containers have."""
     ends = [
         status["state"].get("terminated")

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devcluster.controlplane.lifecycle import Cluster as DevCluster
-from devcluster.machine.settings import Settings
+from devcluster.controlplane.lifecycle import DevCluster
+from devcluster.machine.settings import ClusterSettings
 from devcluster.programs import kubernetes
 from tests.support.clusters import audit
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators import operator
 from tools.demo.session import say
 
@@ -36,8 +36,8 @@ class Writes:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    cluster: Cluster
+class BenchCluster:
+    cluster: SessionCluster
     dev: DevCluster
     kubeconfig: Path
     """Of the operator's ServiceAccount."""
@@ -72,25 +72,25 @@ def _version(event: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def fresh(*, stubs: int = STUBS, writes_down: bool = True) -> Iterator[Place]:
+def fresh(*, stubs: int = STUBS, writes_down: bool = True) -> Iterator[BenchCluster]:
     """It ends with this process."""
     programs = kubernetes.programs(say)
     folder = Path(tempfile.mkdtemp(prefix="bench-operator-"))
     policy = audit.write_policy(folder / "audit-policy.json", POLICY)
     dev = DevCluster(folder / "state")
     dev.start(
-        Settings(programs=programs, nodes=0, stubs=stubs, gpus=8, audit_policy=policy if writes_down else ""),
+        ClusterSettings(programs=programs, nodes=0, stubs=stubs, gpus=8, audit_policy=policy if writes_down else ""),
         owned=True,
     )
     try:
-        yield _install(Cluster(dev.kubeconfig, folder, programs["kubectl"], dev), dev)
+        yield _install(SessionCluster(dev.kubeconfig, folder, programs["kubectl"], dev), dev)
     finally:
         dev.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _install(cluster: Cluster, dev: DevCluster) -> Place:
+def _install(cluster: SessionCluster, dev: DevCluster) -> BenchCluster:
     cluster.kubectl("create", "namespace", NAMESPACE)
     kubeconfig = operator.install(cluster)
     cluster.wait_until("default ServiceAccount", lambda: cluster.get("serviceaccount", "default", NAMESPACE))
-    return Place(cluster, dev, kubeconfig)
+    return BenchCluster(cluster, dev, kubeconfig)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.figure import Figure
 from bench.operator import apply_to_job, load, place, subject, templates
-from bench.operator.place import NAMESPACE, Place
+from bench.operator.place import NAMESPACE, BenchCluster
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from tests.support.operators.operator import OperatorProcess
 
@@ -76,7 +76,7 @@ def _ended_job(run: Json) -> Json:
     return job
 
 
-def restart_seconds(where: Place, log: Path) -> tuple[float, float, OperatorProcess]:
+def restart_seconds(where: BenchCluster, log: Path) -> tuple[float, float, OperatorProcess]:
     """Of an operator that was told to end and started anew: until it is ready, until it acts."""
     first = OperatorProcess(where.kubeconfig, log, subject.FLAGS)
     subject.wait_until_active(first)
@@ -133,7 +133,7 @@ def measure(count: int = RUNS, idle_seconds: float = IDLE_SECONDS) -> list[Figur
 
 
 def _one(
-    where: Place, count: int, idle_seconds: float, note: Callable[[str, float, str, float], None], *, jobs: bool
+    where: BenchCluster, count: int, idle_seconds: float, note: Callable[[str, float, str, float], None], *, jobs: bool
 ) -> None:
     """With the Jobs of all runs still there, or with the runs alone."""
 

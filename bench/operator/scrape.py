@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from bench.figure import Figure
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult
-from disttest_operator.cache.cache import Caches
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.kubernetes.ports import Kind
 from disttest_operator.metrics import Metrics, series_collectors
@@ -36,7 +36,7 @@ GOAL_SECONDS = 0.05
 class _Ledgers(Collector):
     """What the library would collect if nothing were kept."""
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self, caches: Cache) -> None:
         self._caches = caches
 
     def collect(self) -> Iterator[Metric]:  # type: ignore[explicit-override]  # typing.override came with 3.12
@@ -67,9 +67,9 @@ def measure() -> list[Figure]:
     return figures
 
 
-def _world() -> tuple[Caches, list[Nights]]:
+def _world() -> tuple[Cache, list[Nights]]:
     """Full ledgers, and finished runs in the caches."""
-    caches, series = Caches(Defaults(image="runner:1")), []
+    caches, series = Cache(Defaults(image="runner:1")), []
     points = tuple(
         a_measurement(collective=collective, size_bytes=1 << (20 + power))
         for collective in COLLECTIVES
@@ -91,12 +91,12 @@ def _world() -> tuple[Caches, list[Nights]]:
     return caches, series
 
 
-def _count_one_more(caches: Caches, series: Nights) -> None:
+def _count_one_more(caches: Cache, series: Nights) -> None:
     series.report(a_night(series.count, SUITES))
     caches.put(Kind.SERIES, ledger_body("s0", series.ledger, version=series.count), at(0))
 
 
-def _fresh(caches: Caches) -> Metrics:
+def _fresh(caches: Cache) -> Metrics:
     return Metrics(caches, version="1", speaks=lambda: True, clock=lambda: at(0))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from bench.figure import Figure
 from bench.operator import load, place, subject
 from bench.operator.load import Expected
-from bench.operator.place import NAMESPACE, OPERATOR_NAMESPACE, STUBS, Place
+from bench.operator.place import NAMESPACE, OPERATOR_NAMESPACE, STUBS, BenchCluster
 from bench.operator.proxy import Proxy
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from devcluster.machine.settings import stub_names
@@ -21,7 +21,7 @@ from tests.support.operators.operator import OperatorProcess
 
 
 @dataclass(slots=True)
-class Watcher:
+class CounterWatcher:
     """Scrapes the active operator as Prometheus would: no counter may ever fall, over all operators."""
 
     highest: Counter[str] = field(default_factory=Counter)
@@ -35,10 +35,10 @@ class Watcher:
                 self.highest[name] = max(self.highest[name], int(value))
 
 
-class Pair:
+class OperatorPair:
     """Two operators behind the proxy; one that ends is started anew, as a Deployment would."""
 
-    def __init__(self, where: Place, proxy: Proxy) -> None:
+    def __init__(self, where: BenchCluster, proxy: Proxy) -> None:
         self._log = where.directory / "operator.log"
         self._proxy = proxy
         self._operators = [self._start(), self._start()]
@@ -105,11 +105,11 @@ def _one(number: int, chance: random.Random) -> Expected:
 
 @dataclass(slots=True)
 class Siege:
-    where: Place
+    where: BenchCluster
     api: KubeApi
     proxy: Proxy
-    pair: Pair
-    watcher: Watcher = field(default_factory=Watcher)
+    pair: OperatorPair
+    watcher: CounterWatcher = field(default_factory=CounterWatcher)
     kills: int = 0
     restarts: int = 0
 
@@ -213,14 +213,14 @@ def _owner(item: Json) -> str:
     return next((owner["uid"] for owner in owners if owner["kind"] == "DistTest"), "")
 
 
-async def _besiege(where: Place) -> tuple[Siege, list[str], int]:
+async def _besiege(where: BenchCluster) -> tuple[Siege, list[str], int]:
     planned = expected()
     async with load.kube_api(where.cluster.kubeconfig) as api, Proxy(where.kubeconfig) as proxy:
         for name in stub_names(STUBS - 1):
             await api.request(
                 "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": {POOL: "well"}}}, content_type=MERGE
             )
-        pair = Pair(where, proxy)
+        pair = OperatorPair(where, proxy)
         siege = Siege(where, api, proxy, pair)
         aside = asyncio.gather(siege.scrape_for_ever(), siege.tell_for_ever())
         try:

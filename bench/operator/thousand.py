@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from bench.figure import Figure
 from bench.operator import load, place, subject
 from bench.operator.load import Expected
-from bench.operator.place import Place
+from bench.operator.place import BenchCluster
 
 RUNS = 1000
 SERIES = 20
@@ -48,7 +48,7 @@ def with_minimal(count: int = RUNS) -> Measured:
         return found
 
 
-def _measure(where: Place, pid: int, count: int) -> Measured:
+def _measure(where: BenchCluster, pid: int, count: int) -> Measured:
     planned = expected(count)
     before = subject.cpu_seconds(pid)
 
@@ -67,7 +67,7 @@ def _measure(where: Place, pid: int, count: int) -> Measured:
     return found
 
 
-def _note_writes(found: Measured, where: Place) -> None:
+def _note_writes(found: Measured, where: BenchCluster) -> None:
     written = where.writes()
     found.seen, found.refused, found.idle = written.by_kind, written.refused, written.idle
 

@@ -4,13 +4,13 @@ import os
 import sys
 
 from bench.runner.gangs import ZYGOTE
-from bench.runner.watch import Watch
+from bench.runner.watch import QuestionTimer
 from disttest_runner import __main__ as product
 from disttest_runner.zygote import zygote_client
 
 
 def main() -> int:
-    watch = Watch()
+    watch = QuestionTimer()
     zygote_client.PROGRAM = os.environ.get(ZYGOTE, zygote_client.PROGRAM)
     code = product.main()
     watch.write()

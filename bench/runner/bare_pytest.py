@@ -9,7 +9,7 @@ import pytest
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler", "-c", "/dev/null")
 
 
-class Watch:
+class CaseTimer:
     def __init__(self) -> None:
         self.times: list[float] = []
 
@@ -21,7 +21,7 @@ class Watch:
 
 
 def main(folder: str) -> None:
-    watch = Watch()
+    watch = CaseTimer()
     code = pytest.main([*OPTIONS, f"--rootdir={folder}", folder], plugins=[watch])
     if code:
         raise SystemExit(f"bench: pytest alone ended with {code}")

@@ -90,7 +90,7 @@ async def _play(agents: int, port: int, nonce: str) -> None:
     loop = asyncio.get_running_loop()
     players = []
     for index in range(agents):
-        player = Player(index, nonce)
+        player = PlayedAgent(index, nonce)
         while True:
             try:
                 await loop.create_connection(lambda player=player: player, "127.0.0.1", port)  # type: ignore[misc]  # a default binds it
@@ -103,7 +103,7 @@ async def _play(agents: int, port: int, nonce: str) -> None:
         await player.has_ended
 
 
-class Player(asyncio.Protocol):
+class PlayedAgent(asyncio.Protocol):
     """One agent, whose ranks pass every case at once."""
 
     replies: dict[bytes, bytes] = {}  # noqa: RUF012 - shared: a case's line is the same for all

@@ -4,7 +4,7 @@ import asyncio
 import io
 import os
 
-from bench.runner.watch import Watch
+from bench.runner.watch import QuestionTimer
 from disttest_contract.gang.environment import AgentEnvironment
 from disttest_contract.transport.termination_message import Summary
 from disttest_runner.agent import agent
@@ -12,7 +12,7 @@ from disttest_runner.leader.leader import Leader
 from disttest_runner.output.log import REPORT_BYTES, Log, frame_report
 from disttest_runner.output.termination import TerminationMessage
 from disttest_runner.process_group import rendezvous
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.protocol.join_protocol import RunEnd
 
 
 async def lead(environment: AgentEnvironment) -> None:
@@ -23,14 +23,14 @@ async def lead(environment: AgentEnvironment) -> None:
     listener = rendezvous.listen(environment.leader_host, environment.leader_port)
     server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener)
     report = await leader.run()
-    leader.board.tell(agent.end_message(Stop(report.verdict, report.reason, report.message)))
+    leader.board.tell(agent.end_message(RunEnd(report.verdict, report.reason, report.message)))
     server.close()
     await leader.board.hang_up(5)
     print("\n".join(frame_report(report, environment.nonce, REPORT_BYTES).lines))
 
 
 def main() -> None:
-    watch = Watch()
+    watch = QuestionTimer()
     asyncio.run(lead(AgentEnvironment.read(os.environ)))
     watch.write()
 

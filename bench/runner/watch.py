@@ -9,21 +9,21 @@ from typing import Any
 
 from bench.runner.gangs import FOLDER
 from disttest_contract.gang import environment
-from disttest_runner.leader.agent_connections import Switchboard
-from disttest_runner.leader.answers import Answers
+from disttest_runner.leader.agent_connections import AgentConnections
+from disttest_runner.leader.replies import Replies
 from disttest_runner.protocol.wire import Message
 
 
-class Watch:
+class QuestionTimer:
     """Of the process that it is made in."""
 
     def __init__(self) -> None:
         self.starts: list[float] = []  # seconds that each generation took
         self.cases = 0
         self._cpu_before = self._cpu_after = 0.0
-        ask = Switchboard.ask
+        ask = AgentConnections.ask
 
-        async def watched(board: Switchboard, message: Message, **options: Any) -> Answers:
+        async def watched(board: AgentConnections, message: Message, **options: Any) -> Replies:
             before = time.monotonic()
             if message["op"] == "run" and not self.cases:
                 self._cpu_before = time.process_time()
@@ -35,7 +35,7 @@ class Watch:
                 self._cpu_after = time.process_time()
             return answers
 
-        Switchboard.ask = watched  # type: ignore[method-assign, assignment]  # watched from outside
+        AgentConnections.ask = watched  # type: ignore[method-assign, assignment]  # watched from outside
 
     def write(self) -> None:
         """For whoever started this process."""

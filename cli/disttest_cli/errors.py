@@ -12,7 +12,7 @@ INTERRUPTED = SIGNALLED + 2  # SIGINT
 PIPE_CLOSED = SIGNALLED + 13  # SIGPIPE: who read the output has gone
 
 
-class Exit(IntEnum):
+class ExitStatus(IntEnum):
     USAGE = 2  # as argparse has it; also what the API server refuses
     DELETED = 40  # the run was deleted before its verdict
     GOES_ON = 41  # no verdict within the time; the run goes on
@@ -27,13 +27,15 @@ def of_verdict(verdict: str) -> int:
 # For people: every code that `disttest` ends with, but for other signals.
 MEANINGS: dict[int, str] = {
     ExitCode.PASSED: "done; of a run: passed",
-    Exit.USAGE: "the command, the file or the name is wrong, no API server is there, or it refuses",
+    ExitStatus.USAGE: "the command, the file or the name is wrong, no API server is there, or it refuses",
     ExitCode.TESTS_FAILED: "tests failed, hung or took too long; of `compare`: something got worse",
     ExitCode.INFRASTRUCTURE: "the infrastructure did not let the run come to a result, or it was cancelled",
     ExitCode.CONFIGURATION: "the run could not be done as it is written",
-    Exit.DELETED: "the run was deleted before it had a verdict",
-    Exit.GOES_ON: "no verdict within the time; the run goes on",
-    Exit.UNREACHABLE: "the API server has no time; of `apply`: it took nothing for two minutes. Worth trying again",
+    ExitStatus.DELETED: "the run was deleted before it had a verdict",
+    ExitStatus.GOES_ON: "no verdict within the time; the run goes on",
+    ExitStatus.UNREACHABLE: (
+        "the API server has no time; of `apply`: it took nothing for two minutes. Worth trying again"
+    ),
     INTERRUPTED: "ended by SIGINT (Ctrl-C); a run on a cluster goes on",
     PIPE_CLOSED: "who read the output has gone",
     SIGNALLED + 15: "ended by SIGTERM; a run on a cluster goes on",
@@ -60,7 +62,7 @@ class UsageError(CommandError):
     """The user must change the command, the file or the cluster's rules: to try again would end the same."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, Exit.USAGE)
+        super().__init__(message, ExitStatus.USAGE)
 
 
 class NotInstalledError(UsageError):

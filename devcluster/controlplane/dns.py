@@ -27,7 +27,7 @@ LARGEST_QUERY_BYTES = 512
 Key = tuple[str, str]
 
 
-class Records:
+class DnsRecords:
     """What the API says, and the addresses of a name in it."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ def _key(item: Json) -> Key:
     return item["metadata"]["namespace"], item["metadata"]["name"]
 
 
-def answer(query: bytes, records: Records) -> bytes:
+def answer(query: bytes, records: DnsRecords) -> bytes:
     """The response to one query packet. A malformed one raises IndexError, struct.error or UnicodeDecodeError."""
     labels, at = [], HEADER_BYTES
     while length := query[at]:
@@ -94,7 +94,7 @@ def answer(query: bytes, records: Records) -> bytes:
     return head + question + b"".join(rows)
 
 
-async def serve(records: Records) -> None:
+async def serve(records: DnsRecords) -> None:
     loop = asyncio.get_running_loop()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
         door.setblocking(False)
@@ -108,7 +108,7 @@ async def serve(records: Records) -> None:
 
 
 async def main(kubeconfig: Path) -> None:
-    records = Records()
+    records = DnsRecords()
     async with KubeApi(kubeconfig) as api:
         await asyncio.gather(
             serve(records),

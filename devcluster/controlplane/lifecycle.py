@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from devcluster.controlplane import kubeconfig
-from devcluster.controlplane.inside import AGAIN, READY_FILE, READY_SECONDS, SETTINGS_FILE
+from devcluster.controlplane.supervisor import AGAIN, READY_FILE, READY_SECONDS, SETTINGS_FILE
 from devcluster.machine import processes, settings
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import API_SERVICE, GATEWAY
 from devcluster.realnode import cgroups
 
@@ -64,7 +64,7 @@ def _certificate(directory: Path, name: str, subject: str, extensions: tuple[str
 def _openssl(directory: Path, *arguments: str) -> None:
     done = subprocess.run(["openssl", *arguments], cwd=directory, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ClusterError(f"openssl {arguments[0]} failed; OpenSSL 3 or newer is needed: {done.stderr.strip()}")
+        raise DevClusterError(f"openssl {arguments[0]} failed; OpenSSL 3 or newer is needed: {done.stderr.strip()}")
 
 
 PID_FILE = "cluster.pid"
@@ -75,7 +75,7 @@ DIE_WITH_OWNER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class DevCluster:
     state: Path
 
     @property
@@ -90,10 +90,10 @@ class Cluster:
         unshare = processes.recall(self.state / PID_FILE)
         below = processes.children(unshare) if unshare is not None else []
         if not below:
-            raise ClusterError(f"no cluster runs in {self.state}; start one with: python -m devcluster up")
+            raise DevClusterError(f"no cluster runs in {self.state}; start one with: python -m devcluster up")
         return below[0]
 
-    def start(self, wanted: settings.Settings, *, owned: bool, rootless: bool = False) -> dict[str, float]:
+    def start(self, wanted: settings.ClusterSettings, *, owned: bool, rootless: bool = False) -> dict[str, float]:
         """Starts it and waits until its nodes are Ready; returns the seconds that each step took.
 
         An owned cluster dies with the calling thread, even if that is killed. Whatever interrupts the start ends it.
@@ -101,27 +101,27 @@ class Cluster:
         processes.check_programs()
         names = (*wanted.node_names, *wanted.real_node_names)
         if len(names) + wanted.stubs < 1 or len(names) > settings.MOST_NODES:
-            raise ClusterError(f"{len(names)} nodes: between 1 and {settings.MOST_NODES} are possible")
+            raise DevClusterError(f"{len(names)} nodes: between 1 and {settings.MOST_NODES} are possible")
         if wanted.real and "kubelet" not in wanted.programs:
-            raise ClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
+            raise DevClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
         unshare = ("unshare", *processes.unshare_options(rootless=rootless))
         self.state.parent.mkdir(parents=True, exist_ok=True)
         with self._locked():
             if self.is_running():
-                raise ClusterError(f"a cluster already runs in {self.state}; end it with: python -m devcluster down")
+                raise DevClusterError(f"a cluster already runs in {self.state}; end it with: python -m devcluster down")
             self._clear()
             shutil.rmtree(self.state, ignore_errors=True)
             self.state.mkdir(mode=0o700)
             create_certificates(self.state / "pki")
             return self._launch([*(DIE_WITH_OWNER if owned else ()), *unshare], wanted)
 
-    def _launch(self, prefix: Sequence[str], wanted: settings.Settings) -> dict[str, float]:
+    def _launch(self, prefix: Sequence[str], wanted: settings.ClusterSettings) -> dict[str, float]:
         with socket.create_server(("127.0.0.1", 0)) as listener, (self.state / LOG_FILE).open("wb") as log:
             names = (*wanted.node_names, *wanted.real_node_names)
             kubeconfig.write_all(self.state, names, listener.getsockname()[1])
             replace(wanted, listener_descriptor=listener.fileno()).save(self.state / SETTINGS_FILE)
             process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "devcluster.controlplane.inside", str(self.state)],
+                [*prefix, sys.executable, "-m", "devcluster.controlplane.supervisor", str(self.state)],
                 env={**os.environ, "PYTHONPATH": str(settings.REPOSITORY)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -144,7 +144,7 @@ class Cluster:
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > deadline:
                 told = (self.state / LOG_FILE).read_text(errors="replace").strip()
-                raise ClusterError(f"the cluster did not start; its logs are in {self.state / 'logs'}\n{told}")
+                raise DevClusterError(f"the cluster did not start; its logs are in {self.state / 'logs'}\n{told}")
             time.sleep(POLL_SECONDS)
         seconds: dict[str, float] = json.loads(ready.read_text())
         return seconds
@@ -156,7 +156,9 @@ class Cluster:
             self._clear()  # its owner may have been killed
             return False
         if not processes.kill_namespace(unshare, self.state / PID_FILE):
-            raise ClusterError(f"process {unshare} of {self.state} did not end after SIGKILL; see its state in /proc")
+            raise DevClusterError(
+                f"process {unshare} of {self.state} did not end after SIGKILL; see its state in /proc"
+            )
         self._clear()
         return True
 
@@ -173,7 +175,7 @@ class Cluster:
         command = ["nsenter", "--target", str(self.first_process()), "--pid", "--mount", "kill", f"-{number}", pid]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise ClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
+            raise DevClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
 
     def restart(self, program: str) -> None:
         """Kills a program, which comes back at once; its end would end the cluster otherwise."""

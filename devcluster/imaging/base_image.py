@@ -10,7 +10,7 @@ from pathlib import Path
 
 from devcluster.imaging import namespaced
 from devcluster.imaging.buildah import Buildah, local
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs.kubernetes import Say
 
 PACKAGES = "ca-certificates,python3,python3-pip"
@@ -59,7 +59,7 @@ def image(buildah: Buildah, say: Say) -> str:
     )
     lines = sources(listed, codename)
     if not lines:
-        raise ClusterError(f"apt knows no packages of {codename}: apt-get update, then run this again")
+        raise DevClusterError(f"apt knows no packages of {codename}: apt-get update, then run this again")
     name = f"{NAME}:{codename}-{key((PACKAGES, HOOK, DOCKERFILE, *WITHOUT, *lines))}"
     if not buildah.has(name):
         _make(name, codename, lines, buildah=buildah, say=say)
@@ -70,7 +70,7 @@ def image(buildah: Buildah, say: Say) -> str:
 def _codename() -> str:
     found = re.search(r'^VERSION_CODENAME="?([a-z]+)', Path("/etc/os-release").read_text(), re.MULTILINE)
     if not found:
-        raise ClusterError("/etc/os-release names no release of Debian: name a base with PYTHON_IMAGE=...")
+        raise DevClusterError("/etc/os-release names no release of Debian: name a base with PYTHON_IMAGE=...")
     return found[1]
 
 
@@ -83,11 +83,11 @@ def _make(name: str, codename: str, lines: tuple[str, ...], *, buildah: Buildah,
     (folder / "Dockerfile").write_text(DOCKERFILE)
     options = ["--mode=root", "--variant=minbase", f"--include={PACKAGES}", f"--customize-hook={hook}"]
     options += [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT]
-    progress = namespaced.Progress(f"{name}: packages of {codename}", say)
+    progress = namespaced.BuildProgress(f"{name}: packages of {codename}", say)
     process = buildah.surroundings.start(("mmdebstrap", *options, codename, str(folder / "base.tar"), *lines))
     done, told = namespaced.follow(process, lambda _: None, progress.beat)
     if done:
-        raise ClusterError(f"mmdebstrap failed:\n{told}")
+        raise DevClusterError(f"mmdebstrap failed:\n{told}")
     buildah.build(name, (), folder, say)
 
 

@@ -16,7 +16,7 @@ from devcluster.imaging.choice import Choice
 from devcluster.imaging.namespaced import Surroundings
 from devcluster.imaging.storage import FIRST_GIB, Places, free_bytes, locked, shortage
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import REPOSITORY
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
@@ -28,7 +28,7 @@ PROGRAMS = {"unshare": "util-linux", "setpriv": "util-linux", "mount": "mount", 
 def images(wanted: Choice, say: Say) -> None:
     """Afterwards the result names exactly what the registry holds; nothing of ours runs or is mounted."""
     if problems := [*_problems()]:
-        raise ClusterError("; ".join(problems))
+        raise DevClusterError("; ".join(problems))
     begun = time.monotonic()
     where = Places(cache.images())
     programs = packages.unpacked(say)
@@ -62,7 +62,7 @@ def _build(wanted: Choice, builder: Buildah, say: Say) -> None:
     where = builder.surroundings.places
     is_first = not builder.has(buildah.local(choice.RUNNER))
     if problem := shortage(free_bytes(where.root), where.root, is_first=is_first):
-        raise ClusterError(problem)
+        raise DevClusterError(problem)
     if is_first:
         say(f"building images into {where.root}: about 6 minutes the first time, {FIRST_GIB} GiB meanwhile")
     python_image = wanted.python_image or base_image.image(builder, say)
@@ -93,12 +93,12 @@ def _revision() -> str:
         git = ("git", "-C", str(REPOSITORY), "--no-optional-locks")
         changed = namespaced.output(*git, "status", "--porcelain")
         return namespaced.output(*git, "rev-parse", "HEAD").strip() + ("-changed" if changed else "")
-    except ClusterError:
+    except DevClusterError:
         return "unknown"
 
 
 def _push(names: Iterable[str], surroundings: Surroundings, say: Say) -> None:
-    progress = namespaced.Progress("starting a registry", say)
+    progress = namespaced.BuildProgress("starting a registry", say)
     module = (sys.executable, "-m", push.__name__, str(surroundings.places.root), *names)
 
     def read(line: str) -> None:
@@ -106,7 +106,7 @@ def _push(names: Iterable[str], surroundings: Surroundings, say: Say) -> None:
 
     done, told = namespaced.follow(surroundings.start(module, own_network=True), read, progress.beat)
     if done:
-        raise ClusterError(f"the images could not be put into the registry's storage:\n{told}")
+        raise DevClusterError(f"the images could not be put into the registry's storage:\n{told}")
 
 
 def _result(storage: Path, names: Iterable[str]) -> dict[str, Image]:

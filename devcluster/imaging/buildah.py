@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from devcluster.imaging import image_registry, namespaced
-from devcluster.imaging.namespaced import Progress, Surroundings
+from devcluster.imaging.namespaced import BuildProgress, Surroundings
 from devcluster.imaging.storage import Places, empty
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs.kubernetes import Say
 
 SETTINGS = {
@@ -72,7 +72,7 @@ class Buildah:
         return image in self.run("images", "--format", "{{.Name}}:{{.Tag}}").split()
 
     def build(self, tag: str, arguments: Sequence[str], context: Path, say: Say) -> None:
-        progress = Progress(f"{tag}: beginning", say)
+        progress = BuildProgress(f"{tag}: beginning", say)
 
         def read(line: str) -> None:
             if made := MADE.match(line):
@@ -84,7 +84,7 @@ class Buildah:
         process = self.surroundings.start(command(self.surroundings.places, "build", *whole))
         done, told = namespaced.follow(process, read, progress.beat)
         if done:
-            raise ClusterError(f"building {tag} failed:\n{told}")
+            raise DevClusterError(f"building {tag} failed:\n{told}")
 
     def prune(self) -> None:
         """Removes what the builds of this process neither made nor used: layers of code that is no more."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 
 OPERATOR, TORCH, RUNNER = "disttest-operator", "disttest-torch", "disttest-runner"
 TORCH_STAGE = "torch"  # of the Dockerfile: plain Python with torch from PyPI
@@ -35,12 +35,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def parse(options: argparse.Namespace) -> Choice:
     for argument in options.build_arg:
         if not re.match(r"[A-Z_]+=", argument):
-            raise ClusterError(f"--build-arg {argument}: write NAME=VALUE")
+            raise DevClusterError(f"--build-arg {argument}: write NAME=VALUE")
     upstream = options.upstream
     if upstream not in ("", "git"):
         upstream = str(Path(upstream).absolute())
         if missing := [name for name in ("test", "version.txt", ".git/HEAD") if not Path(upstream, name).exists()]:
-            raise ClusterError(f"{upstream} has no {', '.join(missing)}: give a clone of torch, `git` or nothing")
+            raise DevClusterError(f"{upstream} has no {', '.join(missing)}: give a clone of torch, `git` or nothing")
     return Choice(
         python_image=options.python_image,
         runner_base=options.runner_base or TORCH_STAGE,

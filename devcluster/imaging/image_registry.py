@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 
 TAG = "dev"
 START_SECONDS = 20
@@ -45,7 +45,7 @@ def serve(storage: Path, address: str, port: int, *, environment: Mapping[str, s
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
             process.wait()
-            raise ClusterError(f"the registry of {storage} does not start: {told.strip()[-500:]}")
+            raise DevClusterError(f"the registry of {storage} does not start: {told.strip()[-500:]}")
         time.sleep(POLL_SECONDS)
     return process
 
@@ -57,7 +57,7 @@ def collect_garbage(storage: Path, names: Sequence[str], environment: Mapping[st
     command = ["docker-registry", "garbage-collect", "--delete-untagged", str(_write(storage, "127.0.0.1:0"))]
     done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ClusterError(f"collecting garbage in {storage} failed: {done.stderr.strip()[-500:]}")
+        raise DevClusterError(f"collecting garbage in {storage} failed: {done.stderr.strip()[-500:]}")
 
 
 def _write(storage: Path, address: str) -> Path:

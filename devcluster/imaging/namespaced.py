@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from devcluster.imaging.storage import Places
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import REPOSITORY
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
@@ -85,7 +85,7 @@ class Surroundings:
         """For what takes no time."""
         done, text = follow(self.start(command), lambda _: None, lambda: None)
         if done:
-            raise ClusterError(f"{' '.join(command[:2])} failed: {text}")
+            raise DevClusterError(f"{' '.join(command[:2])} failed: {text}")
         return text
 
 
@@ -115,7 +115,7 @@ def follow(process: subprocess.Popen[str], read: Callable[[str], None], beat: Ca
 
 
 @dataclass(slots=True)
-class Progress:
+class BuildProgress:
     """What is going on, and for how long."""
 
     what: str
@@ -134,7 +134,7 @@ def output(*command: str) -> str:
             command, env={**os.environ, "PATH": search, "LC_ALL": "C"}, capture_output=True, text=True, check=False
         )
     except FileNotFoundError as error:
-        raise ClusterError(f"{command[0]} is missing: install it, then run this again") from error
+        raise DevClusterError(f"{command[0]} is missing: install it, then run this again") from error
     if done.returncode:
-        raise ClusterError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+        raise DevClusterError(f"{' '.join(command)} failed: {done.stderr.strip()}")
     return done.stdout

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from devcluster.imaging import buildah, image_registry
 from devcluster.imaging.storage import Places
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 
 ADDRESS, PORT = "127.0.0.1", 5000
 
@@ -35,5 +35,5 @@ def main(root: Path, names: Sequence[str]) -> None:
 if __name__ == "__main__":
     try:
         main(Path(sys.argv[1]), sys.argv[2:])
-    except (ClusterError, subprocess.CalledProcessError) as error:
+    except (DevClusterError, subprocess.CalledProcessError) as error:
         sys.exit(str(error))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,40}[a-z0-9])?")
 
@@ -34,7 +34,9 @@ def clusters() -> Path:
 
 def cluster(name: str) -> Path:
     if not NAME.fullmatch(name):
-        raise ClusterError(f"{name!r} cannot name a cluster: use up to 42 lower-case letters, digits, dots and dashes")
+        raise DevClusterError(
+            f"{name!r} cannot name a cluster: use up to 42 lower-case letters, digits, dots and dashes"
+        )
     return clusters() / name
 
 

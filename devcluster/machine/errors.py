@@ -5,9 +5,9 @@ ClusterError          anything that the message explains
 """
 
 
-class ClusterError(Exception):
+class DevClusterError(Exception):
     pass
 
 
-class NoNamespaces(ClusterError):  # noqa: N818 - names the state of the machine; a suffix would not say more
+class NoNamespaces(DevClusterError):  # noqa: N818 - names the state of the machine; a suffix would not say more
     pass

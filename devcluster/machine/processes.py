@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from devcluster.machine.errors import ClusterError, NoNamespaces
+from devcluster.machine.errors import DevClusterError, NoNamespaces
 
 END_SECONDS = 20
 POLL_SECONDS = 0.01
@@ -93,7 +93,7 @@ def check_programs() -> None:
     missing = [name for name in DEBIAN_PACKAGES if shutil.which(name) is None]
     if missing:
         packages = sorted({DEBIAN_PACKAGES[name] for name in missing})
-        raise ClusterError(
+        raise DevClusterError(
             f"missing programs: {', '.join(missing)}; Debian and Ubuntu: apt install {' '.join(packages)}"
         )
 
@@ -120,6 +120,6 @@ def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
     """Asks the kernel for a signal when the thread that started this process ends."""
     parent = os.getppid()
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
-        raise ClusterError(f"prctl: {os.strerror(ctypes.get_errno())}")
+        raise DevClusterError(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:  # it ended a moment ago, before the kernel knew of our wish
         os.kill(os.getpid(), number)

@@ -43,7 +43,7 @@ class RealNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ClusterSettings:
     programs: Mapping[str, tuple[str, ...]]
     nodes: int = 2
     gpus: int = 0
@@ -80,10 +80,10 @@ def stub_names(count: int) -> tuple[str, ...]:
     return tuple(f"stub{number}" for number in range(1, count + 1))
 
 
-def load(file: Path) -> Settings:
+def load(file: Path) -> ClusterSettings:
     """What `save` wrote, perhaps an older one: an interrupted cluster may be found by a newer program."""
     raw: dict[str, Any] = json.loads(file.read_text())
-    return Settings(
+    return ClusterSettings(
         programs={name: tuple(command) for name, command in raw["programs"].items()},
         nodes=raw["nodes"],
         gpus=raw["gpus"],

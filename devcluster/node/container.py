@@ -29,7 +29,7 @@ LAUNCH = (
 KILL_AGAIN_SECONDS = 0.2
 
 
-class Observer(Protocol):
+class ContainerObserver(Protocol):
     """Who wants to know: the pod."""
 
     async def report(self) -> None: ...
@@ -37,7 +37,7 @@ class Observer(Protocol):
 
 
 @dataclass(slots=True)
-class Run:
+class ContainerRun:
     """One life of the container's process."""
 
     log: Path
@@ -45,7 +45,7 @@ class Run:
 
 
 class Container:
-    def __init__(self, spec: Json, uid: str, directory: Path, grace_seconds: float, pod: Observer) -> None:
+    def __init__(self, spec: Json, uid: str, directory: Path, grace_seconds: float, pod: ContainerObserver) -> None:
         self.spec = spec
         self.name: str = spec["name"]
         self._uid = uid
@@ -54,7 +54,7 @@ class Container:
         self._directory = directory / "containers" / self.name
         self._directory.mkdir(parents=True)
         self.message = self._directory / "termination-log"
-        self.runs: list[Run] = []
+        self.runs: list[ContainerRun] = []
         self.state: Json = {"waiting": {"reason": "ContainerCreating"}}
         self.last_state: Json = {}
         self.restarts = 0
@@ -101,7 +101,7 @@ class Container:
 
     async def run(self, launch: Launch, address: str) -> None:
         """Runs the command once, to its end: then self.state is terminated."""
-        run = Run(self._directory / f"log-{self.restarts}")
+        run = ContainerRun(self._directory / f"log-{self.restarts}")
         self.runs.append(run)
         self._last_signal = None
         try:
@@ -111,7 +111,7 @@ class Container:
             self._ready = self._started = False
             run.ended.set()
 
-    async def _run(self, launch: Launch, address: str, run: Run) -> None:
+    async def _run(self, launch: Launch, address: str, run: ContainerRun) -> None:
         self.message.write_bytes(b"")
         self._out_of_memory = False
         launch_file = self._directory / "launch.json"

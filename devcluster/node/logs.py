@@ -10,7 +10,7 @@ from typing import BinaryIO
 from aiohttp import web
 
 from devcluster.machine.settings import KUBELET_PORT
-from devcluster.node.container import Container, Run
+from devcluster.node.container import Container, ContainerRun
 
 POLL_SECONDS = 0.05
 CHUNK_BYTES = 1 << 16
@@ -73,7 +73,7 @@ class _Sending:
         return self.limit_bytes == 0
 
 
-async def _send(sending: _Sending, log: BinaryIO, run: Run, *, follow: bool) -> None:
+async def _send(sending: _Sending, log: BinaryIO, run: ContainerRun, *, follow: bool) -> None:
     while True:
         last_look = not follow or run.ended.is_set()  # asked before reading: what comes later is read once more
         while not sending.is_full and (chunk := log.read(CHUNK_BYTES)):

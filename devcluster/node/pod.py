@@ -13,7 +13,7 @@ from devcluster.node import security, starting, status
 from devcluster.node.container import Container
 from devcluster.node.launch import Launch
 from devcluster.node.restarting import Restarting
-from devcluster.node.volumes import Objects, Volumes
+from devcluster.node.volumes import PodObjects, Volumes
 
 HOLD = ("setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--ipc", "--")
 NAME_AND_WAIT = ("sh", "-c", 'hostname "$1" && echo ready && exec sleep infinity', "pause")
@@ -203,7 +203,7 @@ class Pod:
     async def _run_containers(self) -> None:
         known = {"status.podIP": self._address, "status.podIPs": self._address}
         known |= {"status.hostIP": self._node.address, "status.hostIPs": self._node.address}
-        objects = Objects(self._node.api, self._manifest)
+        objects = PodObjects(self._node.api, self._manifest)
         volumes = Volumes(self._manifest, self.directory / "volumes", known, objects)
         place = self._place()
 
@@ -229,10 +229,10 @@ class Pod:
         finally:
             volumes.remove()
 
-    def _place(self) -> starting.Place:
+    def _place(self) -> starting.PodPlace:
         if self._sandbox is None:
             raise SandboxError("the pod's namespaces are gone")
-        return starting.Place(
+        return starting.PodPlace(
             namespace=self.namespace,
             hostname=self._hostname,
             subdomain=self._spec.get("subdomain") or "",

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 
-from devcluster.node.container import Container, Observer
+from devcluster.node.container import Container, ContainerObserver
 from devcluster.node.launch import Launch
-from devcluster.node.volumes import MissingError
+from devcluster.node.volumes import MissingObjectError
 
 RESTART_SECONDS = (0, 10, 20, 40, 80, 160, 300)
 LOOK_AGAIN_SECONDS = 1  # for a ConfigMap or Secret that is not there
@@ -23,7 +23,7 @@ MakeLaunch = Callable[[Container], Awaitable[Launch]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarting:
-    pod: Observer
+    pod: ContainerObserver
     stopping: asyncio.Event
     images: Collection[str]
     make_launch: MakeLaunch  # anew for each life: a ConfigMap may have come or changed
@@ -35,7 +35,7 @@ class Restarting:
         while not self.stopping.is_set():
             try:
                 return await use()
-            except MissingError as error:
+            except MissingObjectError as error:
                 if str(error) != told:
                     told = str(error)
                     await tell(told)

@@ -8,7 +8,7 @@ from devcluster.controlplane.kubeapi import Json
 from devcluster.machine.settings import API_PORT, API_SERVICE, GATEWAY, Image
 from devcluster.node import downward_api, security
 from devcluster.node.launch import Launch, Mount
-from devcluster.node.volumes import CONFIG_MAPS, SECRETS, MissingError, Objects
+from devcluster.node.volumes import CONFIG_MAPS, SECRETS, MissingObjectError, PodObjects
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOSTNAME_CHARACTERS = 63  # a DNS label
@@ -16,7 +16,7 @@ DOMAIN = "cluster.local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PodPlace:
     """Where the containers of a pod run."""
 
     namespace: str
@@ -32,7 +32,7 @@ def hostname(name: str, spec: Json) -> str:
     return str(spec.get("hostname") or name)[:HOSTNAME_CHARACTERS].rstrip("-.")
 
 
-def files(place: Place) -> dict[str, str]:
+def files(place: PodPlace) -> dict[str, str]:
     names = place.hostname
     if place.subdomain:
         names = f"{place.hostname}.{place.subdomain}.{place.namespace}.svc.{DOMAIN} {place.hostname}"
@@ -44,7 +44,7 @@ def files(place: Place) -> dict[str, str]:
     }
 
 
-def base_environment(place: Place, image: Image) -> dict[str, str]:
+def base_environment(place: PodPlace, image: Image) -> dict[str, str]:
     env = {
         "PATH": f"{image.directory}/bin:{SYSTEM_PATH}",
         "HOME": "/tmp",  # noqa: S108 - the container's own; the one place where it may write
@@ -60,7 +60,7 @@ def base_environment(place: Place, image: Image) -> dict[str, str]:
 
 
 def launch(
-    place: Place, spec: Json, env: dict[str, str], mounts: Sequence[Mount], *, root: Path, message_file: Path
+    place: PodPlace, spec: Json, env: dict[str, str], mounts: Sequence[Mount], *, root: Path, message_file: Path
 ) -> Launch:
     words = [*(spec.get("command") or []), *(spec.get("args") or [])]
     message_path = spec.get("terminationMessagePath", "/dev/termination-log")
@@ -86,7 +86,7 @@ KEYS = (("configMapKeyRef", CONFIG_MAPS), ("secretKeyRef", SECRETS))
 
 
 async def build_environment(
-    pod: Json, container: Json, base: Mapping[str, str], known_by_node: Mapping[str, str], objects: Objects
+    pod: Json, container: Json, base: Mapping[str, str], known_by_node: Mapping[str, str], objects: PodObjects
 ) -> dict[str, str]:
     """Raises MissingError where a ConfigMap, Secret or key does not exist."""
     env = dict(base)
@@ -105,7 +105,7 @@ async def build_environment(
     return env
 
 
-async def _all_keys(source: Json, objects: Objects) -> dict[str, str]:
+async def _all_keys(source: Json, objects: PodObjects) -> dict[str, str]:
     prefix = source.get("prefix", "")
     for field, kind in FROM:
         if ref := source.get(field):
@@ -114,7 +114,7 @@ async def _all_keys(source: Json, objects: Objects) -> dict[str, str]:
     return {}
 
 
-async def _one_key(source: Json, objects: Objects) -> str | None:
+async def _one_key(source: Json, objects: PodObjects) -> str | None:
     for field, kind in KEYS:
         if ref := source.get(field):
             optional = ref.get("optional", False)
@@ -122,5 +122,5 @@ async def _one_key(source: Json, objects: Objects) -> str | None:
             if ref["key"] in data:
                 return data[ref["key"]].decode()
             if not optional:
-                raise MissingError(f"couldn't find key {ref['key']} in {kind} {ref['name']!r}")
+                raise MissingObjectError(f"couldn't find key {ref['key']} in {kind} {ref['name']!r}")
     return None

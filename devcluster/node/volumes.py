@@ -14,11 +14,11 @@ CONFIG_MAPS, SECRETS = "configmaps", "secrets"
 TOKEN_SECONDS = 3600
 
 
-class MissingError(Exception):
+class MissingObjectError(Exception):
     """Something that the pod names does not exist (yet)."""
 
 
-class Objects:
+class PodObjects:
     def __init__(self, api: KubeApi, pod: Json) -> None:
         self._api = api
         self._meta = pod["metadata"]
@@ -29,17 +29,17 @@ class Objects:
         try:
             return await self._api.request(method, path, body)
         except UNREACHABLE as error:  # it will come back; the pod waits as for an object
-            raise MissingError(f"the API server cannot be reached: {error!r}") from error
+            raise MissingObjectError(f"the API server cannot be reached: {error!r}") from error
 
     async def data(self, kind: str, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
         try:
             found = await self._request("GET", f"{self._namespace}/{kind}/{name}")
         except ApiError as error:
             if error.status not in (403, 404):  # the node authorizer forbids what does not exist for the pod
-                raise MissingError(str(error)) from error
+                raise MissingObjectError(str(error)) from error
             if optional:
                 return {}
-            raise MissingError(f'{kind.removesuffix("s")} "{name}" not found') from error
+            raise MissingObjectError(f'{kind.removesuffix("s")} "{name}" not found') from error
         plain = {key: value.encode() for key, value in (found.get("data") or {}).items()}
         if kind == SECRETS:
             return {key: base64.b64decode(value) for key, value in plain.items()}
@@ -55,7 +55,7 @@ class Objects:
         try:
             answer = await self._request("POST", f"{self._namespace}/serviceaccounts/{self._account}/token", body)
         except ApiError as error:
-            raise MissingError(f"no token of ServiceAccount {self._account!r}: {error}") from error
+            raise MissingObjectError(f"no token of ServiceAccount {self._account!r}: {error}") from error
         token: str = answer["status"]["token"]
         return token
 
@@ -65,16 +65,16 @@ class Objects:
             found = await self._request("GET", f"{self._namespace}/persistentvolumeclaims/{claim}")
             volume = await self._request("GET", f"/api/v1/persistentvolumes/{found['spec'].get('volumeName', '')}")
         except ApiError as error:
-            raise MissingError(f"persistentvolumeclaim {claim!r} is not there or not bound") from error
+            raise MissingObjectError(f"persistentvolumeclaim {claim!r} is not there or not bound") from error
         source = volume["spec"].get("hostPath") or volume["spec"].get("local")
         if not source:
-            raise MissingError(f"the volume of persistentvolumeclaim {claim!r} is neither hostPath nor local")
+            raise MissingObjectError(f"the volume of persistentvolumeclaim {claim!r} is neither hostPath nor local")
         path: str = source["path"]
         return path
 
 
 class Volumes:
-    def __init__(self, pod: Json, directory: Path, known_by_node: Mapping[str, str], objects: Objects) -> None:
+    def __init__(self, pod: Json, directory: Path, known_by_node: Mapping[str, str], objects: PodObjects) -> None:
         self._pod = pod
         self._directory = directory
         self._known_by_node = known_by_node
@@ -129,7 +129,7 @@ class Volumes:
             return data
         missing = [item["key"] for item in ref["items"] if item["key"] not in data]
         if missing and not optional:
-            raise MissingError(f"{kind} {name!r} has no key {', '.join(missing)}")
+            raise MissingObjectError(f"{kind} {name!r} has no key {', '.join(missing)}")
         return {item["path"]: data[item["key"]] for item in ref["items"] if item["key"] in data}
 
     def mounts(self, container: Json) -> list[Mount]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
 
@@ -79,7 +79,7 @@ def _libraries(place: Path) -> list[str]:
 def main() -> int:
     try:
         get(lambda text: print(text, flush=True))
-    except ClusterError as error:
+    except DevClusterError as error:
         print(f"no browser: {error}", file=sys.stderr)
         return 1
     return 0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import estimate
 
 GO_SERIES = "go1.26"
@@ -72,14 +72,14 @@ def cached(program: GoProgram) -> Path | None:
 def check(program: GoProgram) -> str:
     """The Go version in use, if it is one that works; else an error that says what to do."""
     if _go() is None:
-        raise ClusterError(
+        raise DevClusterError(
             f"Go is not installed; {program.title} is built with {GO_SERIES}: install it from https://go.dev/dl"
             + (f", or {program.otherwise}" if program.otherwise else "")
         )
     asked = program.go("env", "GOVERSION")
     version = asked.stdout.strip()
     if asked.returncode or not re.match(re.escape(GO_SERIES) + r"\b", version):
-        raise ClusterError(
+        raise DevClusterError(
             f"Go {version or asked.stderr.strip()} cannot build {program.title}: {GO_SERIES} is needed (older "
             "ones lack what the modules use, a server built with 1.27 serves a broken OpenAPI document). "
             f"Install it, or let Go fetch it: export GOTOOLCHAIN={GO_SERIES}.0"
@@ -160,7 +160,7 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
             cpu_seconds = _cpu_seconds(process.pid)
             say(f"  {seconds:4.0f} s: {progress.text(seconds, cpu_seconds, program.minutes * 60 * CORES)}")
         if process.wait():
-            raise ClusterError("go build failed:\n" + "\n".join(progress.other))
+            raise DevClusterError("go build failed:\n" + "\n".join(progress.other))
         partial.rename(place)
     finally:
         if process.poll() is None:  # interrupted

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import PACKAGE, PROGRAMS, REAL_NODE_PROGRAMS
 from devcluster.programs import gobuild
 from devcluster.programs.gobuild import Say
@@ -99,6 +99,6 @@ def _version(program: str) -> tuple[int, int]:
             [program, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClusterError(f"{program} --version: {error}") from error
+        raise DevClusterError(f"{program} --version: {error}") from error
     said = VERSION.search(asked.stdout)
     return (int(said[1]), int(said[2])) if said else (0, 0)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs.kubernetes import Say
 
 PACKAGES = ("buildah", "containerd", "containernetworking-plugins", "docker-registry", "mmdebstrap", "runc")
@@ -23,7 +23,7 @@ COMPLETE = "complete"
 def unpacked(say: Say, packages: Sequence[str] = PACKAGES, needed_by: str = "real nodes and images") -> Path:
     """The directory that holds them, laid out as a root file system; made at the first call (50 MB of downloads)."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise ClusterError(f"{needed_by} need Debian or Ubuntu, for the packages {', '.join(packages)}")
+        raise DevClusterError(f"{needed_by} need Debian or Ubuntu, for the packages {', '.join(packages)}")
     place = home(packages)
     with cache.hold_lock(place.with_suffix(".lock"), "is unpacking these packages", say):
         if not is_complete(place):
@@ -83,5 +83,5 @@ def _apt(*arguments: str, directory: str = "/") -> str:
         check=False,
     )
     if done.returncode:
-        raise ClusterError(f"apt-get {' '.join(arguments)} failed: {done.stderr.strip()}")
+        raise DevClusterError(f"apt-get {' '.join(arguments)} failed: {done.stderr.strip()}")
     return done.stdout

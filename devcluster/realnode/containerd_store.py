@@ -15,9 +15,9 @@ from pathlib import Path
 
 from devcluster.imaging import image_registry
 from devcluster.imaging.image_registry import TAG
-from devcluster.imaging.namespaced import OWN_NAMESPACES, OWN_NETWORK, Progress, follow
+from devcluster.imaging.namespaced import OWN_NAMESPACES, OWN_NETWORK, BuildProgress, follow
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import REPOSITORY
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
@@ -82,9 +82,9 @@ def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, p
             text=True,
             start_new_session=True,  # Ctrl-C is for us; we end it
         )
-        done, told = follow(process, lambda _: None, Progress("unpacking images", say).beat)
+        done, told = follow(process, lambda _: None, BuildProgress("unpacking images", say).beat)
         if done:
-            raise ClusterError(f"the images could not be unpacked:\n{told.strip()}")
+            raise DevClusterError(f"the images could not be unpacked:\n{told.strip()}")
         content.write_text(json.dumps(wanted))
 
 

@@ -25,7 +25,7 @@ SILENT = f"{PREFIX}/silent"  # on a Node, "true": it says nothing more, as one t
 NODE = f"{PREFIX}/node"  # label and taint of stub nodes, value "true"
 
 
-class End(StrEnum):
+class StubEnd(StrEnum):
     """How the container ends."""
 
     PASS = "pass"  # noqa: S105 - no password
@@ -38,7 +38,7 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    end: End = End.PASS
+    end: StubEnd = StubEnd.PASS
     seconds: float = 0.0
     stop_seconds: float = 0.0
     cases: int = 2
@@ -47,7 +47,7 @@ class Behaviour:
     def read(cls, annotations: Mapping[str, str]) -> Self:
         """A word that is not known is an error of the test that wrote it: ValueError."""
         return cls(
-            end=End(annotations.get(END, End.PASS)),
+            end=StubEnd(annotations.get(END, StubEnd.PASS)),
             seconds=float(annotations.get(SECONDS, "0")),
             stop_seconds=float(annotations.get(STOP_SECONDS, "0")),
             cases=int(annotations.get(CASES, "2")),
@@ -76,11 +76,11 @@ class Last:
 def agent_end(manifest: Json, behaviour: Behaviour, started: float) -> Last:
     """The container ended by itself."""
     plan, index = _who(manifest)
-    if behaviour.end is End.CRASH:
+    if behaviour.end is StubEnd.CRASH:
         return Last(code=KILLED)
-    if plan is None or behaviour.end is End.MUTE:
+    if plan is None or behaviour.end is StubEnd.MUTE:
         return Last(code=0, log="a stub pod has ended\n")
-    is_bad = behaviour.end is End.FAIL
+    is_bad = behaviour.end is StubEnd.FAIL
     verdict = Verdict.TESTS_FAILED if is_bad else Verdict.PASSED
     if index:
         return _told(plan, index, verdict)

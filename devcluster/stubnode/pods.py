@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from devcluster.controlplane.kubeapi import MERGE, UNREACHABLE, ApiError, Json, KubeApi
 from devcluster.node.status import now
-from devcluster.stubnode.behaviour import Behaviour, End, Last, agent_end, agent_stopped
+from devcluster.stubnode.behaviour import Behaviour, Last, StubEnd, agent_end, agent_stopped
 
 TRUE, FALSE = "True", "False"
 
@@ -144,9 +144,9 @@ class Pods:
         status = manifest.get("status") or {}
         if status.get("phase") != "Running":
             await self._patch(manifest, running_status(manifest, self._address), voice)
-        if behaviour.end is End.LOSE:
+        if behaviour.end is StubEnd.LOSE:
             voice.clear()
-        if behaviour.end in {End.LOSE, End.HANG}:
+        if behaviour.end in {StubEnd.LOSE, StubEnd.HANG}:
             return
         await asyncio.sleep(behaviour.seconds)
         last = agent_end(manifest, behaviour, begun)
@@ -197,7 +197,7 @@ def _behaviour(manifest: Json) -> Behaviour:
         return Behaviour.read(manifest["metadata"].get("annotations") or {})
     except ValueError as error:
         print(f"pod {manifest['metadata']['name']}: {error}; it crashes", flush=True)
-        return Behaviour(end=End.CRASH)
+        return Behaviour(end=StubEnd.CRASH)
 
 
 def _path(manifest: Json) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 
 from aiohttp import web
 
-from disttest_operator.cache.cache import WATCHED, Caches, Key
+from disttest_operator.cache.cache import WATCHED, Cache, Key
 from disttest_operator.config.options import Options
 from disttest_operator.controller import cron_job_access, handlers, health
-from disttest_operator.controller.reconcile import Reconciler, Settings
+from disttest_operator.controller.reconcile import Reconciler, ReconcileSettings
 from disttest_operator.controller.resync import Resync
 from disttest_operator.controller.workqueue import WorkQueue
 from disttest_operator.core.api.model import Defaults
@@ -45,7 +45,7 @@ class Operator:
     def __init__(self, options: Options) -> None:
         self._options = options
         defaults = Defaults(image=options.runner_image, gpu_resource=options.gpu_resource, timeouts=options.timeouts)
-        self._caches = Caches(defaults)
+        self._caches = Cache(defaults)
         self._health = health.Health(options.namespaces)
         version = metadata.version("disttest")
         self._metrics = Metrics(self._caches, version=version, speaks=self._speaks, clock=_now)
@@ -133,7 +133,7 @@ class Operator:
             gang_patience_seconds=self._options.gang_patience_seconds,
         )
         rules = (*self._options.rules, *known_signs.KNOWN)
-        settings = Settings(
+        settings = ReconcileSettings(
             policy=policy,
             rules=rules,
             label_suspect_nodes=self._options.label_suspect_nodes,
@@ -229,7 +229,7 @@ class Operator:
         )
         return self._metrics.render(accept)
 
-    def _note_request(self, request: requests.Request, code: str, seconds: float) -> None:
+    def _note_request(self, request: requests.ApiRequest, code: str, seconds: float) -> None:
         self._metrics.count_request(request, code, seconds)
         self._health.note_request(request, code)
 

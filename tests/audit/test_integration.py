@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.clusters import audit
-from tests.support.clusters.audit import Request
-from tools.docs import rights
+from tests.support.clusters.audit import AuditedRequest
+from tools.docs import permissions
 from tools.docs.__main__ import ROOT, SECURITY
-from tools.docs.rights import REASONS
+from tools.docs.permissions import REASONS
 
 NAMESPACED = f"{audit.ACCOUNT}disttest-namespaced:disttest-operator"
 BEFORE = f"{audit.ACCOUNT}disttest-before:disttest-operator"
@@ -34,7 +34,7 @@ IN_PASSING = "because it is being terminated"  # of a test that has ended, with 
 
 
 @pytest.fixture(scope="module")
-def asked() -> list[Request]:
+def asked() -> list[AuditedRequest]:
     """By ServiceAccounts and by nobody, in all clusters."""
     folder = os.environ.get(audit.FOLDER)
     if not folder:
@@ -45,24 +45,24 @@ def asked() -> list[Request]:
     return [request for request in found if not is_of_a_test(request)]
 
 
-def is_of_a_night_without_its_right(request: Request) -> bool:
+def is_of_a_night_without_its_right(request: AuditedRequest) -> bool:
     return request.user.endswith(":disttest-nightly") and WITHOUT_ITS_RIGHT in request.message
 
 
-def is_of_a_test(request: Request) -> bool:
+def is_of_a_test(request: AuditedRequest) -> bool:
     """Sent by a test itself, as somebody else."""
     account = request.user.rpartition(":")[2]
     by_default = request.role in audit.OF_EVERYBODY or request.right.resource in DEFAULT_ASKS
     return account in PEOPLE or (account == "default" and by_default)
 
 
-def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[Request]) -> None:
-    rows = [row for row in rights.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
+def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
+    rows = [row for row in permissions.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
     never = audit.unused({(row.role, row.right) for row in rows}, audit.used(asked))
     assert audit.told(never) == audit.told((row.role, row.right) for row in rows if row.is_asked_by_admission)
 
 
-def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(asked: list[Request]) -> None:
+def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(asked: list[AuditedRequest]) -> None:
     refused = [one for one in audit.refused(asked) if not (one.is_allowed and IN_PASSING in one.message)]
     by_policy = [one for one in refused if one.is_allowed and is_of_a_night_without_its_right(one)]
     assert by_policy, "what is expected here has to happen"
@@ -73,10 +73,10 @@ def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(aske
     assert TAKEN_AWAY.keys() == met, "what is expected here has to happen"
 
 
-def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[Request]) -> None:
+def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[AuditedRequest]) -> None:
     assert audit.told(audit.by_other_roles(asked, {*REASONS, COPIED, *audit.OF_EVERYBODY})) == ""
 
 
-def test_nobody_asked_but_operators_and_nightly_pods(asked: list[Request]) -> None:
+def test_nobody_asked_but_operators_and_nightly_pods(asked: list[AuditedRequest]) -> None:
     others = [one for one in asked if one.user.rpartition(":")[2] not in ACCOUNTS]
     assert audit.told(others) == ""

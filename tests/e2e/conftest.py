@@ -11,7 +11,7 @@ from devcluster.imaging import build_images
 from devcluster.imaging.choice import Choice
 from devcluster.programs.kubernetes import Say
 from tests.support.clusters import real_nodes
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.traces import traces
 
 
@@ -56,13 +56,13 @@ def images(machine: None, say: Say) -> None:
 
 
 @pytest.fixture(scope="session")
-def cluster(images: None, say: Say, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(images: None, say: Say, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionCluster]:
     with real_nodes.fresh(tmp_path_factory.mktemp("e2e"), say) as fresh:
         yield fresh
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Cluster) -> Cluster:
+def installed(cluster: SessionCluster) -> SessionCluster:
     """The cluster with the operator in its pod."""
     real_nodes.install(cluster)
     return cluster

@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 from tests.support.clusters import audit
-from tests.support.clusters.audit import Granted, Request
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.audit import AuditedRequest, Granted
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.real_nodes import NAMESPACE, SYSTEM
 from tests.support.operators import every_right
 from tests.support.operators.operator import config_map, disttest, finished
-from tools.docs import rights
+from tools.docs import permissions
 from tools.docs.__main__ import ROOT, SECURITY
-from tools.docs.rights import REASONS
+from tools.docs.permissions import REASONS
 
 OPERATOR = f"{audit.ACCOUNT}{SYSTEM}:disttest-operator"
 NIGHTLY = f"{audit.ACCOUNT}{every_right.NIGHTS}:disttest-nightly"
 # The administrator is no ServiceAccount.
 OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
 OF_SCRAPERS = "disttest-metrics-reader"
-DOCUMENTED = rights.read(Path(ROOT / SECURITY).read_text())
+DOCUMENTED = permissions.read(Path(ROOT / SECURITY).read_text())
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
 
 # Seen from inside a pod of a run: no token anywhere, and no address of a Service but the one of the API server itself,
@@ -45,27 +45,29 @@ def test_no_address_of_a_service_is_told():
 
 
 @pytest.fixture(scope="module")
-def all_are_used(installed: Cluster, stub_nodes: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> None:
+def all_are_used(
+    installed: SessionCluster, stub_nodes: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     installed.apply(config_map(NAMESPACE, "keyless", KEYLESS))
     suites = [{"name": "own", "configMap": {"name": "keyless"}}]
     installed.apply(disttest(NAMESPACE, "keyless", suites=suites, nodes=1, ranksPerNode=1))
     every_right.use(installed, tmp_path_factory.mktemp("nightly"))
 
 
-def test_a_pod_of_a_run_finds_no_token(installed: Cluster, all_are_used: None) -> None:
+def test_a_pod_of_a_run_finds_no_token(installed: SessionCluster, all_are_used: None) -> None:
     status = finished(installed, NAMESPACE, "keyless", 120)
     assert (status["verdict"], status["cases"]["passed"]) == ("Passed", 2), status.get("failures")
 
 
 @pytest.fixture(scope="module")
-def asked(installed: Cluster, all_are_used: None) -> list[Request]:
+def asked(installed: SessionCluster, all_are_used: None) -> list[AuditedRequest]:
     """By ServiceAccounts and by nobody, since the cluster began."""
     assert installed.dev is not None
     return audit.requests(installed.dev.state)
 
 
 @pytest.fixture(scope="module")
-def granted(installed: Cluster, asked: list[Request]) -> set[Granted]:
+def granted(installed: SessionCluster, asked: list[AuditedRequest]) -> set[Granted]:
     """By the roles and bindings that are there, whoever made them."""
     found = json.loads(installed.kubectl("get", KINDS, "--all-namespaces", "-o", "json"))["items"]
     return audit.granted(found, OPERATOR, NIGHTLY)
@@ -76,20 +78,20 @@ def test_the_rights_that_are_there_are_those_of_the_documentation(granted: set[G
     assert audit.told(granted) == audit.told(told)
 
 
-def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[Request]) -> None:
+def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
     ours = [row for row in DOCUMENTED if row.role not in OF_PEOPLE]
     never = audit.unused({(row.role, row.right) for row in ours}, audit.used(asked))
     assert audit.told(never) == audit.told((row.role, row.right) for row in ours if row.is_asked_by_admission)
 
 
-def test_no_request_was_refused(asked: list[Request]) -> None:
+def test_no_request_was_refused(asked: list[AuditedRequest]) -> None:
     assert audit.told(audit.refused(asked)) == ""
 
 
-def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[Request]) -> None:
+def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[AuditedRequest]) -> None:
     assert audit.told(audit.by_other_roles(asked, {*REASONS, *audit.OF_EVERYBODY})) == ""
 
 
-def test_nobody_asked_but_the_operator_and_nightly_pods(asked: list[Request]) -> None:
+def test_nobody_asked_but_the_operator_and_nightly_pods(asked: list[AuditedRequest]) -> None:
     assert audit.told(audit.strangers(asked, {OPERATOR, NIGHTLY})) == ""
     assert {request.user for request in asked} == {OPERATOR, NIGHTLY}

@@ -7,8 +7,8 @@ import pytest
 
 from disttest_contract import limits
 from tests.support.clusters import evidence, real_nodes
-from tests.support.clusters.cluster import Cluster
-from tests.support.clusters.evidence import Watch
+from tests.support.clusters.cluster import SessionCluster
+from tests.support.clusters.evidence import NamespaceWatch
 from tests.support.clusters.real_nodes import NAMESPACE
 from tests.support.operators.operator import Status, config_map, disttest, finished, reaches_phase
 
@@ -39,19 +39,19 @@ def test_loud():
 
 
 @pytest.fixture
-def watch(installed: Cluster) -> Iterator[Watch]:
+def watch(installed: SessionCluster) -> Iterator[NamespaceWatch]:
     with evidence.watching(installed, NAMESPACE) as running:
         yield running
 
 
-def start(cluster: Cluster, name: str, text: str, **spec: object) -> None:
+def start(cluster: SessionCluster, name: str, text: str, **spec: object) -> None:
     """A run of one suite from a ConfigMap."""
     cluster.apply(config_map(NAMESPACE, name, text))
     suites = [{"name": "own", "configMap": {"name": name}}]
     cluster.apply(disttest(NAMESPACE, name, suites=suites, timeouts=TIMEOUTS, **spec))
 
 
-def start_sleepy(cluster: Cluster, name: str, seconds: float = 250) -> None:
+def start_sleepy(cluster: SessionCluster, name: str, seconds: float = 250) -> None:
     """Back when its case is in flight."""
     start(cluster, name, SLEEPY.format(seconds=seconds))
     reaches_phase(cluster, NAMESPACE, name, "Running", START_SECONDS)
@@ -61,7 +61,7 @@ def start_sleepy(cluster: Cluster, name: str, seconds: float = 250) -> None:
     cluster.wait_until("the case is in flight", lambda: "test_sleepy" in cluster.kubectl(*told, check=False), 60)
 
 
-def verdict(cluster: Cluster, watch: Watch, name: str, timeout_seconds: float = END_SECONDS) -> Status:
+def verdict(cluster: SessionCluster, watch: NamespaceWatch, name: str, timeout_seconds: float = END_SECONDS) -> Status:
     """The status at the end; what was seen until then is written down."""
     status = finished(cluster, NAMESPACE, name, timeout_seconds)
     run = cluster.get("disttest", name, NAMESPACE)
@@ -70,7 +70,7 @@ def verdict(cluster: Cluster, watch: Watch, name: str, timeout_seconds: float = 
     return status
 
 
-def disruptions(watch: Watch, name: str) -> set[str]:
+def disruptions(watch: NamespaceWatch, name: str) -> set[str]:
     return {
         condition["reason"]
         for one in watch.of("pods")
@@ -80,7 +80,7 @@ def disruptions(watch: Watch, name: str) -> set[str]:
     }
 
 
-def test_a_case_that_takes_too_much_memory_is_told_so(installed: Cluster, watch: Watch) -> None:
+def test_a_case_that_takes_too_much_memory_is_told_so(installed: SessionCluster, watch: NamespaceWatch) -> None:
     """The kernel kills the rank, by the container's cgroup; the agent lives and says whose case it was."""
     limits = {"limits": {"memory": "3Gi"}, "requests": {"memory": "1Gi"}}
     start(installed, "hungry", HUNGRY, template={"spec": {"resources": limits}})
@@ -89,7 +89,7 @@ def test_a_case_that_takes_too_much_memory_is_told_so(installed: Cluster, watch:
     assert "memory" in status["failures"][0]["message"], status["failures"]
 
 
-def test_a_flood_of_output_does_not_wash_the_report_away(installed: Cluster) -> None:
+def test_a_flood_of_output_does_not_wash_the_report_away(installed: SessionCluster) -> None:
     """Four ranks write 20 MiB each. Of a log that grows beyond 10 MiB a kubelet gives the newest file only."""
     start(installed, "loud", LOUD)
     status = finished(installed, NAMESPACE, "loud", 120)
@@ -100,19 +100,21 @@ def test_a_flood_of_output_does_not_wash_the_report_away(installed: Cluster) -> 
         assert len(log) <= limits.LOG_BYTES
 
 
-def test_a_pod_that_gets_too_little_memory_to_start_is_told_so(installed: Cluster, watch: Watch) -> None:
+def test_a_pod_that_gets_too_little_memory_to_start_is_told_so(
+    installed: SessionCluster, watch: NamespaceWatch
+) -> None:
     start(installed, "starved", HUNGRY, template={"spec": {"resources": {"limits": {"memory": "64Mi"}}}})
     status = verdict(installed, watch, "starved", 120)
     assert (status["verdict"], status["reason"]) == ("Errored", "OutOfMemory"), status["message"]
 
 
 @pytest.fixture
-def victim(installed: Cluster) -> str:
+def victim(installed: SessionCluster) -> str:
     """The node on which the operator does not run."""
     return next(node for node in real_nodes.REAL_NODES if node != real_nodes.node_of_operator(installed))
 
 
-def test_a_drained_node_is_no_test_failure(installed: Cluster, watch: Watch, victim: str) -> None:
+def test_a_drained_node_is_no_test_failure(installed: SessionCluster, watch: NamespaceWatch, victim: str) -> None:
     start_sleepy(installed, "drained")
     selector = "--pod-selector=disttest.dev/name=drained"
     try:
@@ -124,7 +126,7 @@ def test_a_drained_node_is_no_test_failure(installed: Cluster, watch: Watch, vic
     assert disruptions(watch, "drained") == {"EvictionByEvictionAPI"}
 
 
-def test_an_image_that_cannot_be_pulled_is_named(installed: Cluster, watch: Watch) -> None:
+def test_an_image_that_cannot_be_pulled_is_named(installed: SessionCluster, watch: NamespaceWatch) -> None:
     image = "registry.devcluster/disttest-runner:none"
     installed.apply(disttest(NAMESPACE, "no-image", image=image, timeouts=TIMEOUTS))
     status = verdict(installed, watch, "no-image", 90)
@@ -132,7 +134,9 @@ def test_an_image_that_cannot_be_pulled_is_named(installed: Cluster, watch: Watc
     assert image in status["message"]
 
 
-def test_a_kubelet_that_is_restarted_disturbs_nobody(installed: Cluster, watch: Watch, victim: str) -> None:
+def test_a_kubelet_that_is_restarted_disturbs_nobody(
+    installed: SessionCluster, watch: NamespaceWatch, victim: str
+) -> None:
     start_sleepy(installed, "restarted", seconds=15)
     signal_kubelet(installed, victim, signal.SIGKILL)
     status = verdict(installed, watch, "restarted", 90)
@@ -140,7 +144,9 @@ def test_a_kubelet_that_is_restarted_disturbs_nobody(installed: Cluster, watch: 
     real_nodes.wait_until_ready(installed, victim)
 
 
-def test_a_node_whose_kubelet_falls_silent_is_blamed(installed: Cluster, watch: Watch, victim: str) -> None:
+def test_a_node_whose_kubelet_falls_silent_is_blamed(
+    installed: SessionCluster, watch: NamespaceWatch, victim: str
+) -> None:
     start_sleepy(installed, "silent")
     signal_kubelet(installed, victim, signal.SIGSTOP)
     try:
@@ -153,7 +159,7 @@ def test_a_node_whose_kubelet_falls_silent_is_blamed(installed: Cluster, watch: 
     real_nodes.wait_until_ready(installed, victim)
 
 
-def test_a_node_that_is_deleted_is_blamed(installed: Cluster, watch: Watch, victim: str) -> None:
+def test_a_node_that_is_deleted_is_blamed(installed: SessionCluster, watch: NamespaceWatch, victim: str) -> None:
     start_sleepy(installed, "deleted")
     status = delete_node(installed, watch, victim, "deleted")
     assert (status["verdict"], status["reason"]) == ("InfraFailed", "NodeLost"), status["message"]
@@ -161,7 +167,9 @@ def test_a_node_that_is_deleted_is_blamed(installed: Cluster, watch: Watch, vict
     assert disruptions(watch, "deleted") == {"DeletionByPodGC"}
 
 
-def test_the_operators_own_node_may_be_the_one_that_is_deleted(installed: Cluster, watch: Watch) -> None:
+def test_the_operators_own_node_may_be_the_one_that_is_deleted(
+    installed: SessionCluster, watch: NamespaceWatch
+) -> None:
     """Its successor has not seen the pod go. The Job has, but does not say of what the pod died."""
     start_sleepy(installed, "deleted-with-operator")
     status = delete_node(installed, watch, real_nodes.node_of_operator(installed), "deleted-with-operator")
@@ -169,7 +177,7 @@ def test_the_operators_own_node_may_be_the_one_that_is_deleted(installed: Cluste
     assert status["reason"] in ("NodeLost", "Disrupted"), status["message"]
 
 
-def delete_node(cluster: Cluster, watch: Watch, node: str, name: str) -> Status:
+def delete_node(cluster: SessionCluster, watch: NamespaceWatch, node: str, name: str) -> Status:
     cluster.kubectl("delete", "node", node)
     try:
         return verdict(cluster, watch, name, LOST_SECONDS)
@@ -178,6 +186,6 @@ def delete_node(cluster: Cluster, watch: Watch, node: str, name: str) -> Status:
         real_nodes.wait_until_ready(cluster, node)
 
 
-def signal_kubelet(cluster: Cluster, node: str, number: signal.Signals) -> None:
+def signal_kubelet(cluster: SessionCluster, node: str, number: signal.Signals) -> None:
     assert cluster.dev is not None
     cluster.dev.signal(f"{node}.kubelet", number)

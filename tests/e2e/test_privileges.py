@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.clusters import real_nodes
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.clusters.real_nodes import SYSTEM
 from tests.support.operators.operator import Status, config_map, disttest, finished
 
@@ -111,7 +111,7 @@ def test_a_volume_of_its_own_can_be_written_to():
 class Site:
     """A cluster whose operator allows the same things in two namespaces, of which one lets such pods in."""
 
-    cluster: Cluster
+    cluster: SessionCluster
     privileged: str
     restricted: str
 
@@ -132,7 +132,7 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(installed: Cluster) -> Iterator[Site]:
+def site(installed: SessionCluster) -> Iterator[Site]:
     with installed.namespace(PRIVILEGED) as privileged, installed.namespace(RESTRICTED) as restricted:
         items = [f"{privileged}/{item}" for item in ALLOWED] + [f"{restricted}/capability:IPC_LOCK"]
         deployment = installed.get("deployment", "disttest-operator", SYSTEM)
@@ -145,7 +145,7 @@ def site(installed: Cluster) -> Iterator[Site]:
             roll_out(installed, before)
 
 
-def roll_out(cluster: Cluster, args: list[str]) -> None:
+def roll_out(cluster: SessionCluster, args: list[str]) -> None:
     """Back when only operators with these arguments are left."""
     change = [{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": args}]
     cluster.kubectl("-n", SYSTEM, "patch", DEPLOYMENT, "--type=json", f"--patch={json.dumps(change)}")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.clusters import evidence
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.clusters.real_nodes import PROCESS_NODE, PROCESS_TAINT
 from tests.support.clusters.same_pods import BY_THEMSELVES, DELETED, STUCK, differences, essence, waiting_reasons
 
@@ -21,7 +21,7 @@ TOLERATION = {"key": PROCESS_TAINT, "operator": "Exists"}
 
 
 @pytest.fixture(scope="module")
-def namespace(cluster: Cluster) -> str:
+def namespace(cluster: SessionCluster) -> str:
     cluster.kubectl("create", "namespace", NAMESPACE)
     cluster.wait_until("default ServiceAccount", lambda: cluster.get("serviceaccount", "default", NAMESPACE))
     return NAMESPACE
@@ -34,7 +34,9 @@ def on(node: str, pod: Manifest) -> Manifest:
     return placed
 
 
-def both(cluster: Cluster, namespace: str, pod: Manifest, is_settled: Callable[[Manifest], bool]) -> list[Manifest]:
+def both(
+    cluster: SessionCluster, namespace: str, pod: Manifest, is_settled: Callable[[Manifest], bool]
+) -> list[Manifest]:
     """The pod's status on a process node and on a real one, once it is settled."""
     placed = [on(node, pod) for node in (PROCESS_NODE, REAL_NODE)]
     cluster.apply(placed, namespace)
@@ -54,7 +56,9 @@ def assert_alike(pod: Manifest, process: Manifest, real: Manifest) -> None:
         pytest.fail("\n".join(found))
 
 
-def settled_pod(cluster: Cluster, name: str, namespace: str, is_settled: Callable[[Manifest], bool]) -> Manifest | None:
+def settled_pod(
+    cluster: SessionCluster, name: str, namespace: str, is_settled: Callable[[Manifest], bool]
+) -> Manifest | None:
     pod = cluster.get("pod", name, namespace)
     return pod if pod and is_settled(pod) else None
 
@@ -64,13 +68,13 @@ def has_ended(pod: Manifest) -> bool:
 
 
 @pytest.mark.parametrize("pod", BY_THEMSELVES.values(), ids=BY_THEMSELVES.keys())
-def test_a_pod_ends_alike(pod: Manifest, cluster: Cluster, namespace: str) -> None:
+def test_a_pod_ends_alike(pod: Manifest, cluster: SessionCluster, namespace: str) -> None:
     process, real = both(cluster, namespace, pod, has_ended)
     assert_alike(pod, process, real)
 
 
 @pytest.mark.parametrize("pod", DELETED.values(), ids=DELETED.keys())
-def test_a_deleted_pod_ends_alike(pod: Manifest, cluster: Cluster, namespace: str) -> None:
+def test_a_deleted_pod_ends_alike(pod: Manifest, cluster: SessionCluster, namespace: str) -> None:
     """What the watch says of it last."""
     placed = [on(node, pod) for node in (PROCESS_NODE, REAL_NODE)]
     names = [one["metadata"]["name"] for one in placed]
@@ -84,18 +88,18 @@ def test_a_deleted_pod_ends_alike(pod: Manifest, cluster: Cluster, namespace: st
     assert_alike(pod, process, real)
 
 
-def has_spoken(cluster: Cluster, name: str, namespace: str) -> bool:
+def has_spoken(cluster: SessionCluster, name: str, namespace: str) -> bool:
     said = cluster.kubectl("logs", "-n", namespace, name, check=False)
     return said.strip() in ("deaf", "ready")
 
 
-def gone(watch: evidence.Watch, names: list[str]) -> list[Manifest] | None:
+def gone(watch: evidence.NamespaceWatch, names: list[str]) -> list[Manifest] | None:
     last = {one.object["metadata"]["name"]: one.object for one in watch.of("pods") if one.type == "DELETED"}
     return [last[name] for name in names] if last.keys() >= set(names) else None
 
 
 @pytest.mark.parametrize(("pod", "reason"), STUCK.values(), ids=STUCK.keys())
-def test_a_pod_waits_alike(pod: Manifest, reason: str, cluster: Cluster, namespace: str) -> None:
+def test_a_pod_waits_alike(pod: Manifest, reason: str, cluster: SessionCluster, namespace: str) -> None:
     process, real = both(cluster, namespace, pod, lambda one: reason in waiting_reasons(one))
     cluster.kubectl("delete", "pod", "-n", namespace, "--all", "--wait=false")
     assert_alike(pod, process, real)

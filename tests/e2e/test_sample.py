@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.clusters import real_nodes
-from tests.support.clusters.cluster import Cluster, KubectlError, Manifest
+from tests.support.clusters.cluster import KubectlError, Manifest, SessionCluster
 from tests.support.clusters.real_nodes import MANIFESTS, NAMESPACE, SYSTEM
 from tests.support.operators.operator import finished, ledger
 
@@ -42,7 +42,7 @@ def sample(name: str, **changes: object) -> Manifest:
 
 
 @pytest.fixture(scope="module")
-def passed(installed: Cluster) -> Manifest:
+def passed(installed: SessionCluster) -> Manifest:
     installed.apply(sample("smoke"))
     finished(installed, NAMESPACE, "smoke", RUN_SECONDS)
     run = installed.get("disttest", "smoke", NAMESPACE)
@@ -50,7 +50,7 @@ def passed(installed: Cluster) -> Manifest:
     return run
 
 
-def test_the_cpu_sample_passes_over_two_real_nodes(installed: Cluster, passed: Manifest) -> None:
+def test_the_cpu_sample_passes_over_two_real_nodes(installed: SessionCluster, passed: Manifest) -> None:
     status = passed["status"]
     assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status["message"]
     # The verdict does not wait for the second pod to be told as ended.
@@ -61,12 +61,12 @@ def test_the_cpu_sample_passes_over_two_real_nodes(installed: Cluster, passed: M
     assert all(state["imageID"].startswith("registry.devcluster/disttest-runner@sha256:") for state in states)
 
 
-def ended_pods(cluster: Cluster) -> list[Manifest] | None:
+def ended_pods(cluster: SessionCluster) -> list[Manifest] | None:
     pods = real_nodes.pods_of(cluster, "smoke")
     return pods if all(pod["status"]["phase"] in ("Succeeded", "Failed") for pod in pods) else None
 
 
-def test_its_report_and_its_ledger_came_through_a_real_kubelet(installed: Cluster, passed: Manifest) -> None:
+def test_its_report_and_its_ledger_came_through_a_real_kubelet(installed: SessionCluster, passed: Manifest) -> None:
     report = real_nodes.report_of(installed, "smoke")
     assert report is not None
     counts = passed["status"]["cases"]
@@ -76,7 +76,7 @@ def test_its_report_and_its_ledger_came_through_a_real_kubelet(installed: Cluste
     installed.wait_until("the ledger counts it", lambda: ledger(installed, NAMESPACE, "smoke").get("runCount"), 10)
 
 
-def test_its_pods_ran_restricted_and_without_a_key_to_the_api(installed: Cluster, passed: Manifest) -> None:
+def test_its_pods_ran_restricted_and_without_a_key_to_the_api(installed: SessionCluster, passed: Manifest) -> None:
     for pod in real_nodes.pods_of(installed, "smoke"):
         assert not [volume for volume in pod["spec"]["volumes"] if "projected" in volume]
     namespace = installed.get("namespace", NAMESPACE)
@@ -85,19 +85,19 @@ def test_its_pods_ran_restricted_and_without_a_key_to_the_api(installed: Cluster
 
 
 @pytest.mark.parametrize("namespace", [NAMESPACE, SYSTEM])
-def test_both_namespaces_refuse_a_pod_that_is_not_restricted(namespace: str, installed: Cluster) -> None:
+def test_both_namespaces_refuse_a_pod_that_is_not_restricted(namespace: str, installed: SessionCluster) -> None:
     with pytest.raises(KubectlError, match="violates PodSecurity"):
         installed.apply(PRIVILEGED, namespace)
 
 
 @pytest.fixture(scope="module")
-def operator_pod(installed: Cluster) -> str:
+def operator_pod(installed: SessionCluster) -> str:
     (pod,) = installed.find("pods", SYSTEM, "app.kubernetes.io/name=disttest-operator")
     name: str = pod["metadata"]["name"]
     return name
 
 
-def test_the_operator_is_one_process_without_root(installed: Cluster, operator_pod: str) -> None:
+def test_the_operator_is_one_process_without_root(installed: SessionCluster, operator_pod: str) -> None:
     execute = functools.partial(real_nodes.execute, installed, SYSTEM, operator_pod)
     assert execute("id", "-u").strip() == "65532"
     running = json.loads(execute("python", "-c", PROCESSES))
@@ -105,13 +105,13 @@ def test_the_operator_is_one_process_without_root(installed: Cluster, operator_p
     assert len(running) == 2, "the operator, and this look at it"
 
 
-def test_the_operator_cannot_write_to_its_root(installed: Cluster, operator_pod: str) -> None:
+def test_the_operator_cannot_write_to_its_root(installed: SessionCluster, operator_pod: str) -> None:
     with pytest.raises(KubectlError, match="Read-only file system"):
         real_nodes.execute(installed, SYSTEM, operator_pod, "touch", "/opt/disttest/new")
 
 
 def test_the_operator_asks_who_scrapes_and_signs_its_certificate_on_a_root_that_it_cannot_write_to(
-    installed: Cluster, operator_pod: str
+    installed: SessionCluster, operator_pod: str
 ) -> None:
     """Its own ServiceAccount is known and may not read metrics: with the rights of the manifests it can tell."""
     said = real_nodes.execute(installed, SYSTEM, operator_pod, "python", "-c", SCRAPES)
@@ -119,7 +119,7 @@ def test_the_operator_asks_who_scrapes_and_signs_its_certificate_on_a_root_that_
 
 
 def test_network_policies_are_accepted_and_select_the_pods(
-    installed: Cluster, passed: Manifest, operator_pod: str
+    installed: SessionCluster, passed: Manifest, operator_pod: str
 ) -> None:
     """Accepted only: a bridge does not enforce them."""
     policies = {
@@ -132,7 +132,7 @@ def test_network_policies_are_accepted_and_select_the_pods(
     assert installed.find("pods", SYSTEM, "app.kubernetes.io/name=disttest-operator")
 
 
-def test_a_real_kubelet_pulled_the_operator_image(installed: Cluster, operator_pod: str) -> None:
+def test_a_real_kubelet_pulled_the_operator_image(installed: SessionCluster, operator_pod: str) -> None:
     events = installed.find("events", SYSTEM)
     pulled = [
         one["message"] for one in events if one["reason"] == "Pulled" and one["involvedObject"]["name"] == operator_pod
@@ -140,7 +140,7 @@ def test_a_real_kubelet_pulled_the_operator_image(installed: Cluster, operator_p
     assert any("Successfully pulled image" in message for message in pulled), pulled
 
 
-def test_a_run_passes_in_somebodys_own_torch_image(installed: Cluster) -> None:
+def test_a_run_passes_in_somebodys_own_torch_image(installed: SessionCluster) -> None:
     """That image has torch and nothing of ours, not even pytest: the runner is injected."""
     image = "registry.devcluster/disttest-torch:dev"
     installed.apply(sample("own-image", image=image, suites=[{"name": "fully-shard-autograd"}]))
@@ -152,7 +152,7 @@ def test_a_run_passes_in_somebodys_own_torch_image(installed: Cluster) -> None:
         assert injected["state"]["terminated"]["exitCode"] == 0
 
 
-def test_an_image_without_torch_is_told_so(installed: Cluster) -> None:
+def test_an_image_without_torch_is_told_so(installed: SessionCluster) -> None:
     """Python is all it has."""
     installed.apply(sample("no-torch", image="registry.devcluster/pause:dev"))
     status = finished(installed, NAMESPACE, "no-torch", 60)

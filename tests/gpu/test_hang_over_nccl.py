@@ -6,7 +6,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome
 from tests.gpu.test_suites_over_nccl import over_nccl
-from tests.support.gangs.gang import Gang, case, suite_of
+from tests.support.gangs.gang import AgentGang, case, suite_of
 
 pytestmark = pytest.mark.gpu
 
@@ -39,7 +39,7 @@ def test_a_hang_in_nccl_names_the_collective_and_who_never_joined_it(
     if world_size < 2:
         pytest.skip("a fault that has victims needs two ranks")
     plan = over_nccl(suite_of(tmp_path / "suite", SUITE), ranks=world_size, case_seconds=30)
-    gang = Gang(plan, tmp_path, environ=environ)
+    gang = AgentGang(plan, tmp_path, environ=environ)
     report = gang.run(seconds=600)
     absent = case(report, "test_a_rank_never_comes")
     assert (absent.outcome, absent.ranks) == (Outcome.HUNG, (0,)), gang.text

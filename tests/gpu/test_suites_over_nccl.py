@@ -8,7 +8,7 @@ import pytest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from tests.support.gangs.gang import Gang, builtin, case, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, builtin, case, make_plan, suite_of
 
 pytestmark = pytest.mark.gpu
 
@@ -20,7 +20,7 @@ def over_nccl(*chosen: SuitePlan, ranks: int, case_seconds: int = 120) -> RunPla
 
 @pytest.mark.parametrize("name", sorted(suites.BUILTIN))
 def test_a_suite_is_green_over_nccl(name: str, world_size: int, environ: dict[str, str], tmp_path: Path) -> None:
-    gang = Gang(over_nccl(builtin(name), ranks=world_size), tmp_path, environ=environ)
+    gang = AgentGang(over_nccl(builtin(name), ranks=world_size), tmp_path, environ=environ)
     report = gang.run(seconds=1800)
     assert report.verdict is Verdict.PASSED, gang.text
     assert report.versions["nccl"]
@@ -62,7 +62,7 @@ def test_crashes_and_hangs_in_nccl_are_survived_and_blamed(
 ) -> None:
     if world_size < 2:
         pytest.skip("a fault that has victims needs two ranks")
-    gang = Gang(
+    gang = AgentGang(
         over_nccl(suite_of(tmp_path / "suite", FAULTS), ranks=world_size, case_seconds=30), tmp_path, environ=environ
     )
     report = gang.run(seconds=600)
@@ -80,7 +80,9 @@ def test_crashes_and_hangs_in_nccl_are_survived_and_blamed(
 
 def test_the_preflight_knows_the_gpus(world_size: int, environ: dict[str, str], tmp_path: Path) -> None:
     source = "def test_it(gang, process_group): assert gang.device.type == 'cuda'\n"
-    report = Gang(over_nccl(suite_of(tmp_path / "suite", source), ranks=world_size), tmp_path, environ=environ).run()
+    report = AgentGang(
+        over_nccl(suite_of(tmp_path / "suite", source), ranks=world_size), tmp_path, environ=environ
+    ).run()
     assert report.verdict is Verdict.PASSED
     (facts,) = report.preflight
     assert facts.gpus

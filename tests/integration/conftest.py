@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators import operator as support
 from tests.support.operators.operator import OperatorProcess, StartOperator
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Cluster) -> Path:
+def installed(cluster: SessionCluster) -> Path:
     """CRDs, rights and policies; gives the kubeconfig of the operator's ServiceAccount."""
     return support.install(cluster)
 
 
 @pytest.fixture(scope="session")
-def start_operator(cluster: Cluster, installed: Path, tmp_path_factory: pytest.TempPathFactory) -> StartOperator:
+def start_operator(cluster: SessionCluster, installed: Path, tmp_path_factory: pytest.TempPathFactory) -> StartOperator:
     """A context manager that starts an operator with these flags, waits until it is ready, and ends it."""
     directory = tmp_path_factory.mktemp("operators")
 

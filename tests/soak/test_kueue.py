@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.clusters import kueue as support
-from tests.support.clusters.cluster import Cluster, Manifest, fresh_cluster, say_aloud
+from tests.support.clusters.cluster import Manifest, SessionCluster, fresh_cluster, say_aloud
 from tests.support.clusters.kueue import Kueue
 from tests.support.operators import operator
 from tests.support.operators.operator import OperatorProcess, Status, config_map, disttest, finished, reaches_phase
@@ -29,7 +29,7 @@ def test_own():
 
 
 @pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionCluster]:
     """Not the one of other tests: while Kueue's webhooks are there and Kueue is not, no Job can be created."""
     with fresh_cluster(tmp_path_factory.mktemp("kueue"), say_aloud(request.config)) as fresh:
         fresh.kubectl("label", "nodes", "--all", *(f"{key}={value}" for key, value in NODE_LABEL.items()))
@@ -42,24 +42,24 @@ def built(request: pytest.FixtureRequest) -> support.Built:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kueue(built: support.Built, cluster: Cluster) -> Iterator[Kueue]:
+def kueue(built: support.Built, cluster: SessionCluster) -> Iterator[Kueue]:
     with support.running(cluster, built) as process:
         yield process
 
 
 @pytest.fixture(scope="module")
-def installed(cluster: Cluster) -> Path:
+def installed(cluster: SessionCluster) -> Path:
     return operator.install(cluster)
 
 
 @pytest.fixture(autouse=True)
-def running(cluster: Cluster, kueue: Kueue, installed: Path) -> Iterator[OperatorProcess]:
+def running(cluster: SessionCluster, kueue: Kueue, installed: Path) -> Iterator[OperatorProcess]:
     """It may do what manifests/rbac allow."""
     with operator.running(cluster, installed, cluster.directory / "operator.log") as process:
         yield process
 
 
-def run(cluster: Cluster, namespace: str, name: str, *, lasts_seconds: int = 0, **spec: Any) -> None:
+def run(cluster: SessionCluster, namespace: str, name: str, *, lasts_seconds: int = 0, **spec: Any) -> None:
     """Two pods that take all of a queue for one run."""
     cluster.apply(config_map(namespace, name, SUITE.format(seconds=lasts_seconds)))
     usual: dict[str, Any] = {
@@ -71,7 +71,7 @@ def run(cluster: Cluster, namespace: str, name: str, *, lasts_seconds: int = 0, 
     cluster.apply(disttest(namespace, name, **usual | spec))
 
 
-def quota(cluster: Cluster, namespace: str, *, cpu: int = ONE_RUN) -> None:
+def quota(cluster: SessionCluster, namespace: str, *, cpu: int = ONE_RUN) -> None:
     cluster.apply(support.queue(namespace, QUEUE, cpu=cpu, node_labels=NODE_LABEL))
 
 
@@ -85,19 +85,19 @@ def suspended(status: Status) -> tuple[str, str]:
     return (found["status"], found["reason"]) if found else ("", "")
 
 
-def workload(cluster: Cluster, namespace: str, job: str) -> Manifest | None:
+def workload(cluster: SessionCluster, namespace: str, job: str) -> Manifest | None:
     of_job = (
         one for one in cluster.find("workloads", namespace) if one["metadata"]["ownerReferences"][0]["name"] == job
     )
     return next(of_job, None)
 
 
-def pods(cluster: Cluster, namespace: str) -> set[str]:
+def pods(cluster: SessionCluster, namespace: str) -> set[str]:
     """Of runs, by uid."""
     return {pod["metadata"]["uid"] for pod in cluster.find("pods", namespace, "disttest.dev/attempt")}
 
 
-def says(cluster: Cluster, namespace: str, name: str, words: str, timeout_seconds: float = 30) -> Status:
+def says(cluster: SessionCluster, namespace: str, name: str, words: str, timeout_seconds: float = 30) -> Status:
     """The status, once its message has these words."""
 
     def probe() -> Status | None:
@@ -107,7 +107,7 @@ def says(cluster: Cluster, namespace: str, name: str, words: str, timeout_second
     return cluster.wait_until(f"{name} says {words!r}", probe, timeout_seconds)
 
 
-def patch(cluster: Cluster, kind: str, name: str, **spec: Any) -> None:
+def patch(cluster: SessionCluster, kind: str, name: str, **spec: Any) -> None:
     cluster.kubectl("patch", kind, name, "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
@@ -132,7 +132,7 @@ def urgent_job(namespace: str, seconds: int) -> list[Manifest]:
     return [priority | {"value": 1000}, job]
 
 
-def test_a_run_is_created_suspended_and_begins_when_kueue_admits_it(cluster: Cluster, namespace: str) -> None:
+def test_a_run_is_created_suspended_and_begins_when_kueue_admits_it(cluster: SessionCluster, namespace: str) -> None:
     quota(cluster, namespace)
     patch(cluster, "clusterqueue", f"{namespace}-{QUEUE}", stopPolicy="Hold")
     run(cluster, namespace, "queued")
@@ -154,7 +154,7 @@ def test_a_run_is_created_suspended_and_begins_when_kueue_admits_it(cluster: Clu
     )
 
 
-def test_of_two_runs_for_one_quota_the_second_waits_for_the_first(cluster: Cluster, namespace: str) -> None:
+def test_of_two_runs_for_one_quota_the_second_waits_for_the_first(cluster: SessionCluster, namespace: str) -> None:
     quota(cluster, namespace)
     run(cluster, namespace, "first", lasts_seconds=5)
     reaches_phase(cluster, namespace, "first", "Running")
@@ -172,7 +172,7 @@ def test_of_two_runs_for_one_quota_the_second_waits_for_the_first(cluster: Clust
 
 
 def test_a_run_that_kueue_preempts_is_not_charged_and_passes_when_it_is_admitted_again(
-    cluster: Cluster, namespace: str
+    cluster: SessionCluster, namespace: str
 ) -> None:
     quota(cluster, namespace)
     run(cluster, namespace, "preempted", lasts_seconds=120, retries={"infrastructure": 0})
@@ -194,7 +194,9 @@ def test_a_run_that_kueue_preempts_is_not_charged_and_passes_when_it_is_admitted
     assert [job["metadata"]["name"] for job in cluster.find("jobs", namespace)] == ["preempted-a2", "urgent"]
 
 
-def test_a_run_that_is_never_admitted_ends_with_advice_and_leaves_the_queue(cluster: Cluster, namespace: str) -> None:
+def test_a_run_that_is_never_admitted_ends_with_advice_and_leaves_the_queue(
+    cluster: SessionCluster, namespace: str
+) -> None:
     quota(cluster, namespace, cpu=ONE_RUN - 1)
     timeouts = {"queueSeconds": 5, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120}
     run(cluster, namespace, "too-large", timeouts=timeouts)
@@ -206,7 +208,7 @@ def test_a_run_that_is_never_admitted_ends_with_advice_and_leaves_the_queue(clus
     cluster.wait_until("Kueue has forgotten it", lambda: not cluster.find("workloads", namespace))
 
 
-def test_a_run_waits_for_a_kueue_that_is_away(cluster: Cluster, namespace: str, kueue: Kueue) -> None:
+def test_a_run_waits_for_a_kueue_that_is_away(cluster: SessionCluster, namespace: str, kueue: Kueue) -> None:
     """Its webhook fails closed: without it no Job can be created, and nobody is to blame for that."""
     quota(cluster, namespace)
     kueue.stop()
@@ -224,7 +226,7 @@ def test_a_run_waits_for_a_kueue_that_is_away(cluster: Cluster, namespace: str, 
 
 
 def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job(
-    cluster: Cluster, namespace: str, running: OperatorProcess, installed: Path
+    cluster: SessionCluster, namespace: str, running: OperatorProcess, installed: Path
 ) -> None:
     """Nobody replaces the Job: Kueue resumes it, and nothing of its first pods counts."""
     quota(cluster, namespace)
@@ -240,7 +242,7 @@ def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job
     assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
 
 
-def test_the_overlay_makes_a_queue_by_which_a_run_is_admitted_and_counted(cluster: Cluster) -> None:
+def test_the_overlay_makes_a_queue_by_which_a_run_is_admitted_and_counted(cluster: SessionCluster) -> None:
     """The operator's own pod has no image here; the one that tests run has its rights."""
     overlay = str(operator.MANIFESTS / "overlays/kueue")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", overlay)

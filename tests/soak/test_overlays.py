@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster, Manifest, fresh_cluster, say_aloud
+from tests.support.clusters.cluster import Manifest, SessionCluster, fresh_cluster, say_aloud
 from tests.support.operators.operator import disttest
 from tests.support.paths import ROOT
 
@@ -21,7 +21,7 @@ ALWAYS = "poddisruptionbudget"  # whose selector kubectl sends whether it has ch
 
 
 @pytest.fixture(scope="module")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionCluster]:
     """An empty one, but for what other people's operators bring."""
     with fresh_cluster(tmp_path_factory.mktemp("overlays"), say_aloud(request.config)) as fresh:
         fresh.apply([a_crd(*other) for other in OTHERS])
@@ -54,7 +54,7 @@ def a_crd(version: str, kind: str, scope: str) -> Manifest:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_an_overlay_installs_in_one_go_again_without_a_change_and_goes_without_a_trace(
-    folder: str, cluster: Cluster
+    folder: str, cluster: SessionCluster
 ) -> None:
     path = str(MANIFESTS / folder)
     before = everything(cluster)
@@ -74,14 +74,14 @@ def test_an_overlay_installs_in_one_go_again_without_a_change_and_goes_without_a
     cluster.wait_until("nothing is left", lambda: everything(cluster) == before, 60)
 
 
-def everything(cluster: Cluster) -> set[str]:
+def everything(cluster: SessionCluster) -> set[str]:
     """What belongs to no namespace, where the rest goes with its namespace."""
     kinds = "crd,namespace,clusterrole,clusterrolebinding,validatingadmissionpolicy,validatingadmissionpolicybinding"
     listed = set(cluster.kubectl("get", kinds, "-o", "name").split())
     return listed | set(cluster.kubectl("get", "configmaps", "-n", "monitoring", "-o", "name").split())
 
 
-def test_who_removes_runs_first_leaves_no_pod(cluster: Cluster) -> None:
+def test_who_removes_runs_first_leaves_no_pod(cluster: SessionCluster) -> None:
     """As docs/installing.md says; the garbage collector needs the kind of an owner that has gone."""
     overlay = str(MANIFESTS / "overlays/dev")
     cluster.kubectl("apply", "-k", overlay)

@@ -9,7 +9,7 @@ import pytest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from tests.support.gangs.gang import Gang, builtin, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, builtin, make_plan, suite_of
 from tools import bootstrap
 
 PACKAGES = Path(__file__).with_name("oldest_pytest.txt")
@@ -52,7 +52,7 @@ def environ(version: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 def test_own_files_run_where_warnings_are_errors(version: str, environ: dict[str, str], tmp_path: Path) -> None:
     suite = suite_of(tmp_path / "suite", CASES)
     (tmp_path / "suite" / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    gang = Gang(make_plan(suite), tmp_path, environ=environ)
+    gang = AgentGang(make_plan(suite), tmp_path, environ=environ)
     report = gang.run()
     assert report.versions["pytest"] == version, gang.text
     found = {case.id.partition("::")[2]: case for case in report.suites[0].cases}
@@ -67,7 +67,7 @@ def test_own_files_run_where_warnings_are_errors(version: str, environ: dict[str
 
 @pytest.mark.parametrize("name", ["collectives", "c10d-spawn"])
 def test_a_builtin_suite_runs(name: str, version: str, environ: dict[str, str], tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin(name), nodes=1, case_seconds=120, run_seconds=900), tmp_path, environ=environ)
+    gang = AgentGang(make_plan(builtin(name), nodes=1, case_seconds=120, run_seconds=900), tmp_path, environ=environ)
     report = gang.run(950)
     assert report.versions["pytest"] == version, gang.text
     assert report.verdict is Verdict.PASSED, gang.text
@@ -76,7 +76,9 @@ def test_a_builtin_suite_runs(name: str, version: str, environ: dict[str, str], 
 def test_no_builtin_suite_raises_a_warning_when_it_is_collected(tmp_path: Path) -> None:
     """What pytest only warns of, its next version refuses."""
     plans = [SuitePlan(name=name, builtin=name, select="no_such_case") for name in sorted(suites.BUILTIN)]
-    gang = Gang(make_plan(*plans, nodes=1, ranks=1, run_seconds=900), tmp_path, environ={"PYTEST_ADDOPTS": "-W error"})
+    gang = AgentGang(
+        make_plan(*plans, nodes=1, ranks=1, run_seconds=900), tmp_path, environ={"PYTEST_ADDOPTS": "-W error"}
+    )
     report = gang.run(950)
     assert [(suite.name, suite.reason) for suite in report.suites] == [
         (plan.name, Reason.NOTHING_COLLECTED) for plan in plans

@@ -36,7 +36,7 @@ SETTING = re.compile(r"^  (export (?:KUBECONFIG|PATH)=.*)$", re.MULTILINE)  # fo
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CodeBlock:
     """A fenced block of README and the heading that it is under."""
 
     title: str
@@ -48,11 +48,11 @@ class Block:
         return "" if self.language else self.text
 
 
-def blocks(readme: str) -> list[Block]:
+def blocks(readme: str) -> list[CodeBlock]:
     """All fenced blocks, in order."""
     titles = [(found.start(), found["title"]) for found in HEADING.finditer(readme)]
     return [
-        Block(
+        CodeBlock(
             title=next((title for start, title in reversed(titles) if start < found.start()), ""),
             language=found["language"],
             text=found["text"],
@@ -69,7 +69,7 @@ def scripts(title: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class ReaderAccount:
     """An account that has cloned the project below a folder with a strict pytest.ini."""
 
     account: Account
@@ -100,7 +100,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 
 @pytest.fixture(scope="module", params=["first on PATH", "last on PATH"])
-def reader(account: Account, request: pytest.FixtureRequest) -> Iterator[Reader]:
+def reader(account: Account, request: pytest.FixtureRequest) -> Iterator[ReaderAccount]:
     folder = account.home / "projects"
     account.make_folder(folder)
     account.write(folder / "pytest.ini", STRICT)
@@ -109,11 +109,11 @@ def reader(account: Account, request: pytest.FixtureRequest) -> Iterator[Reader]
     account.take(clone)
     own = f"{clone}/.venv/bin"
     path = f"export PATH={own}:$PATH" if request.param == "first on PATH" else f"export PATH=$PATH:{own}"
-    yield Reader(account=account, clone=clone, path=path)
+    yield ReaderAccount(account=account, clone=clone, path=path)
     account.run(f"rm -rf {folder}")
 
 
-def test_suites_and_test_files_run_without_a_cluster(reader: Reader) -> None:
+def test_suites_and_test_files_run_without_a_cluster(reader: ReaderAccount) -> None:
     example = next(block for block in blocks((ROOT / "README.md").read_text()) if block.language == "python")
     reader.account.write(reader.clone / "test_mine.py", example.text)
     outs = [reader.runs(script) for script in scripts(SETTING_UP)]
@@ -139,7 +139,7 @@ class HeldDemo:
 
 
 @pytest.fixture
-def demo(reader: Reader) -> Iterator[HeldDemo]:
+def demo(reader: ReaderAccount) -> Iterator[HeldDemo]:
     """README's demo up to the line that says that the cluster stays; ended by Ctrl-C, as README says."""
     process = subprocess.Popen(
         reader.command(scripts(DEMO)[0]),
@@ -177,7 +177,7 @@ def demo(reader: Reader) -> Iterator[HeldDemo]:
             process.stdout.close()
 
 
-def test_results_of_the_demo_are_read_in_a_second_terminal(reader: Reader, demo: HeldDemo) -> None:
+def test_results_of_the_demo_are_read_in_a_second_terminal(reader: ReaderAccount, demo: HeldDemo) -> None:
     setting = "\n".join(demo.settings)
     for script in (*scripts(DEMO)[1:], *scripts(READING)):
         out = reader.runs(f"{setting}\n{named(script)}")
@@ -191,7 +191,7 @@ def named(script: str) -> str:
     return script
 
 
-def test_checks_and_tests_pass(reader: Reader) -> None:
+def test_checks_and_tests_pass(reader: ReaderAccount) -> None:
     for script in scripts(DEVELOP):
         reader.runs(script, seconds=TEST_SECONDS)
 
@@ -201,7 +201,7 @@ def test_every_command_of_readme_is_run_or_has_a_reason() -> None:
     assert titles == {SETTING_UP, DEMO, READING, DEVELOP, *NOT_HERE}
 
 
-def test_no_process_is_left(reader: Reader) -> None:
+def test_no_process_is_left(reader: ReaderAccount) -> None:
     if not reader.account.name:
         pytest.skip("processes of this account are also those of the tests: only root can create another one")
     left = reader.account.processes

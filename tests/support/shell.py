@@ -16,7 +16,7 @@ PLUGINS = Path(sys.executable).parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedCommand:
     code: int
     out: str
     error: str
@@ -30,16 +30,16 @@ class Shell:
     namespace: str
     directory: Path
 
-    def __call__(self, *words: str) -> Ended:
+    def __call__(self, *words: str) -> EndedCommand:
         """In this process: most of a command's second is the import of the Kubernetes client."""
         raw, error = io.BytesIO(), io.StringIO()
         out = io.TextIOWrapper(raw, "utf-8")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
             code = main([*words, "--kubeconfig", str(self.kubeconfig)])
             out.flush()
-        return Ended(code=code, out=raw.getvalue().decode(), error=error.getvalue())
+        return EndedCommand(code=code, out=raw.getvalue().decode(), error=error.getvalue())
 
-    def start(self, *words: str, program: tuple[str, ...] = ("disttest",), stdin: str = "") -> Ended:
+    def start(self, *words: str, program: tuple[str, ...] = ("disttest",), stdin: str = "") -> EndedCommand:
         """As a program of its own."""
         done = subprocess.run(
             [*program, *words],
@@ -52,7 +52,7 @@ class Shell:
             cwd=self.directory,
         )
         assert "Traceback" not in done.stderr, done.stderr
-        return Ended(code=done.returncode, out=done.stdout, error=done.stderr)
+        return EndedCommand(code=done.returncode, out=done.stdout, error=done.stderr)
 
     @property
     def environ(self) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ Both drop the target's labels from what is told of runs, so that a series goes o
 import textwrap
 from pathlib import Path
 
-from disttest_operator.metrics.families import FAMILIES, LEDGER_PENDING, Family, Group, Type
+from disttest_operator.metrics.families import FAMILIES, LEDGER_PENDING, Family, FamilyType, Group
 
 # What only the active operator tells. In the other groups each replica speaks for itself.
 STATE_GROUPS = (Group.RUNS, Group.LAST, Group.ACTIVE, Group.FABRIC, Group.NODES, Group.SCHEDULE)
@@ -77,7 +77,7 @@ def state_families() -> list[Family]:
 def state_pattern() -> str:
     """Names as they are scraped; a histogram has three. No capturing group: see the ServiceMonitor's comment."""
     return "|".join(
-        family.full_name + "_(?:bucket|count|sum)" if family.type is Type.HISTOGRAM else family.shown_name
+        family.full_name + "_(?:bucket|count|sum)" if family.type is FamilyType.HISTOGRAM else family.shown_name
         for family in state_families()
     )
 

@@ -21,10 +21,10 @@ from typing import Any
 import yaml
 
 from devcluster import command_line
-from devcluster.controlplane.lifecycle import Cluster
+from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
-from devcluster.machine.settings import Settings
+from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import ClusterSettings
 from devcluster.programs import kubernetes
 from disttest_contract.gang.suites import BUILTIN
 from disttest_runner.compat import override
@@ -50,7 +50,7 @@ HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
 class Demo(Session):
     """On a cluster that the demo starts."""
 
-    def __init__(self, cluster: Cluster, results: Path) -> None:
+    def __init__(self, cluster: DevCluster, results: Path) -> None:
         super().__init__(command_line.kubectl(say), {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, results)
         self.cluster = cluster
 
@@ -148,11 +148,13 @@ def hold(session: Session) -> None:
 
 
 @contextlib.contextmanager
-def started(cluster: Cluster) -> Iterator[Demo]:
+def started(cluster: DevCluster) -> Iterator[Demo]:
     """A new cluster, which ends with the block."""
     done = step("starting a Kubernetes control plane and two process nodes")
     programs = kubernetes.programs(say, on_path=True)
-    cluster.start(Settings(programs=programs, nodes=2, gpus=0, images=command_line.parse_image(IMAGES, [])), owned=True)
+    cluster.start(
+        ClusterSettings(programs=programs, nodes=2, gpus=0, images=command_line.parse_image(IMAGES, [])), owned=True
+    )
     try:
         done()
         say(f"   to follow it from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
@@ -217,8 +219,8 @@ def on_current_cluster(names: Sequence[str], images: current_cluster.Images) -> 
         return present(session, names)
 
 
-def own_cluster() -> Cluster:
-    return Cluster(cache.cluster(f"demo-{os.getpid()}"))
+def own_cluster() -> DevCluster:
+    return DevCluster(cache.cluster(f"demo-{os.getpid()}"))
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -231,7 +233,7 @@ def main(show: Callable[[], int]) -> int:
         signal.signal(number, interrupt)
     try:
         return show()
-    except (DemoError, ClusterError) as error:
+    except (DemoError, DevClusterError) as error:
         complain(str(error))
         return 1
     except KeyboardInterrupt:

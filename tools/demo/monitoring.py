@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from devcluster.controlplane.lifecycle import Cluster
+from devcluster.controlplane.lifecycle import DevCluster
 from tests.support.monitoring.simulation import history
 from tests.support.monitoring.simulation.site import NAMESPACE, Site
 from tools.dashboards.prometheus_objects import plain_files, state_pattern
@@ -40,7 +40,7 @@ SCRAPE_SECONDS = 5
 STOP_SECONDS = 10
 
 
-class Service:
+class LocalService:
     """A program that serves on this machine."""
 
     def __init__(self, name: str, directory: Path, *flags: str) -> None:
@@ -154,13 +154,13 @@ RUNS = 'disttest_runs_total{series="adhoc",verdict="Passed",reason="AllCasesPass
 
 
 @contextlib.contextmanager
-def alerting(directory: Path) -> Iterator[Service]:
+def alerting(directory: Path) -> Iterator[LocalService]:
     config = directory / "alertmanager.yml"
     route = {"receiver": "nobody", "group_by": ["namespace", "series"], "group_wait": "1s"}
     config.write_text(json.dumps({"route": route, "receivers": [{"name": "nobody"}]}))
     storage = f"--storage.path={directory / 'alertmanager'}"
     # Alone: without the empty address it would look for others of its kind.
-    service = Service(
+    service = LocalService(
         "prometheus-alertmanager", directory, f"--config.file={config}", storage, "--cluster.listen-address="
     )
     try:
@@ -171,7 +171,7 @@ def alerting(directory: Path) -> Iterator[Service]:
 
 
 @contextlib.contextmanager
-def scraping(shown: Demo, directory: Path, storage: Path, alertmanager: Service) -> Iterator[Service]:
+def scraping(shown: Demo, directory: Path, storage: Path, alertmanager: LocalService) -> Iterator[LocalService]:
     """A Prometheus that scrapes the operator's pod, through a port of this machine."""
     token, config = directory / "token", directory / "prometheus.yml"
     token.touch(mode=0o600)
@@ -180,7 +180,7 @@ def scraping(shown: Demo, directory: Path, storage: Path, alertmanager: Service)
     with forwarded(shown.cluster, host, port) as here:
         config.write_text(json.dumps(configuration(here, token, alertmanager)))
         where = (f"--config.file={config}", f"--storage.tsdb.path={storage}")
-        service = Service("prometheus", directory, *where, *history.flags(STEP))
+        service = LocalService("prometheus", directory, *where, *history.flags(STEP))
         try:
             service.wait()
             yield service
@@ -188,7 +188,7 @@ def scraping(shown: Demo, directory: Path, storage: Path, alertmanager: Service)
             service.stop()
 
 
-def configuration(port: int, token: Path, alertmanager: Service) -> dict[str, Any]:
+def configuration(port: int, token: Path, alertmanager: LocalService) -> dict[str, Any]:
     return {
         "global": {"scrape_interval": f"{SCRAPE_SECONDS}s", "evaluation_interval": "15s"},
         "rule_files": [str(path) for path in plain_files()],
@@ -207,7 +207,7 @@ def configuration(port: int, token: Path, alertmanager: Service) -> dict[str, An
 
 
 @contextlib.contextmanager
-def forwarded(cluster: Cluster, host: str, port: str) -> Iterator[int]:
+def forwarded(cluster: DevCluster, host: str, port: str) -> Iterator[int]:
     """A port of this machine that leads to one in the cluster's network."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number = listener.fileno()
@@ -219,7 +219,7 @@ def forwarded(cluster: Cluster, host: str, port: str) -> Iterator[int]:
             end(process)
 
 
-def tell(prometheus: Service, alertmanager: Service) -> None:
+def tell(prometheus: LocalService, alertmanager: LocalService) -> None:
     """What fires, and where to look."""
     say("\nalerts")
     for labels in sorted((one["metric"] for one in asked(prometheus, ALERTS)), key=lambda one: one["alertname"]):
@@ -239,14 +239,14 @@ def tell(prometheus: Service, alertmanager: Service) -> None:
     say(f"  or in your Grafana: import manifests/monitoring/dashboards/*.json, with {prometheus.url} as data source")
 
 
-def is_told(prometheus: Service, alertmanager: Service) -> bool:
+def is_told(prometheus: LocalService, alertmanager: LocalService) -> bool:
     """Prometheus sends alerts as of their first evaluation, and tells of them itself as of the second."""
     sent = {alert["labels"]["alertname"] for alert in alertmanager.get("/api/v2/alerts")}
     told = {alert["metric"]["alertname"] for alert in asked(prometheus, ALERTS)}
     return "DistTestCorruption" in sent and told >= {"DistTestCorruption", "DistTestNightMissed"}
 
 
-def asked(prometheus: Service, expression: str) -> list[dict[str, Any]]:
+def asked(prometheus: LocalService, expression: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = prometheus.get("/api/v1/query", query=expression)["data"]["result"]
     return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tools.docs import api, command_line, licences, rights
+from tools.docs import api, command_line, licences, permissions
 from tools.release import installed
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +31,11 @@ def roles() -> list[dict[str, Any]]:
     """Of everybody: operator, nightly pods, scrapers, people."""
     files = [*sorted((ROOT / "manifests/rbac").rglob("*.yaml")), ROOT / "manifests/nightly/rbac.yaml"]
     found = [entry for file in files for entry in yaml.safe_load_all(file.read_text())]
-    return [entry for entry in found if entry["kind"] in rights.KINDS]
+    return [entry for entry in found if entry["kind"] in permissions.KINDS]
 
 
 def _security() -> str:
-    return rights.page((ROOT / SECURITY).read_text(), roles())
+    return permissions.page((ROOT / SECURITY).read_text(), roles())
 
 
 def _licences() -> str:
@@ -62,7 +62,7 @@ def main() -> int:
         return 1
     try:
         stale = [name for name, page in PAGES.items() if not _is(name, page())]
-    except rights.RightsError as error:
+    except permissions.RightsError as error:
         print(error, file=sys.stderr)
         return 1
     if "--check" in sys.argv[1:]:

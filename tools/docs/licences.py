@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from tools.release import package_licences
-from tools.release.package_licences import Entry, Record, Role
+from tools.release.package_licences import PackageEntry, Record, Role
 
 HEAD = """# Licences
 
@@ -87,6 +87,6 @@ def _plain(record: Record) -> Iterable[str]:
     yield from (_row(key, entry) for key, entry in record.items())
 
 
-def _row(key: str, entry: Entry) -> str:
+def _row(key: str, entry: PackageEntry) -> str:
     name, version = key.split()
     return f"| {name} | {version} | {entry.licence} |"

@@ -5,9 +5,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tools.release import audit, build, commit, rehearsal, version
+from tools.release import audit, build, commit, dry_run, version
 from tools.release.commit import ReleaseError
-from tools.release.version import Images
+from tools.release.version import ReleaseImages
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
             case "audit":
                 return audit.audit(_say, asked.osv_url)
             case _:
-                rehearsal.rehearse(_say)
+                dry_run.rehearse(_say)
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
@@ -46,7 +46,7 @@ def _build(asked: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name:
         source = commit.export(made_of, Path(name) / "source")
         named = version.of((source / "pyproject.toml").read_text())
-        images = Images(
+        images = ReleaseImages(
             version=named,
             registry=asked.registry,
             operator_digest=asked.operator_digest,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import gobuild
 from tools.release import installed
 from tools.release.commit import ROOT
@@ -23,7 +23,7 @@ NOTHING_KNOWN, FOUND, NOT_CHECKED = 0, 1, 3  # exit codes; 2 is that of wrong ar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Vulnerability:
     """`names` are the identifiers of one vulnerability in several databases."""
 
     package: str
@@ -38,12 +38,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class DatabaseAnswer:
     """Of one database: what it looked at, what not and why, what it knows."""
 
     checked: tuple[str, ...] = ()
     unchecked: Mapping[str, str]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Vulnerability, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +56,15 @@ class Acceptance:
     until: date
 
 
-def of_python(report: str, asked: Sequence[str], trouble: str) -> Answer:
+def of_python(report: str, asked: Sequence[str], trouble: str) -> DatabaseAnswer:
     """Of pip-audit's JSON; without one, nothing of what was asked was checked."""
     try:
         found: Sequence[Mapping[str, Any]] = json.loads(report)["dependencies"]
     except (ValueError, KeyError, TypeError):
-        return Answer(unchecked=dict.fromkeys(asked, trouble or "pip-audit gave no answer"))
+        return DatabaseAnswer(unchecked=dict.fromkeys(asked, trouble or "pip-audit gave no answer"))
     keys = {f"{one['name']} {one['version']}" for one in found if "vulns" in one}
     skipped = {one["name"]: str(one["skip_reason"]) for one in found if "skip_reason" in one}
-    return Answer(
+    return DatabaseAnswer(
         checked=tuple(key for key in asked if key in keys),
         unchecked={
             key: skipped.get(key.split()[0], "pip-audit says nothing of it") for key in asked if key not in keys
@@ -77,21 +77,21 @@ def _each(package: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from ({**one, "package": package["name"], "of": package["version"]} for one in package.get("vulns", ()))
 
 
-def _of_python(one: Mapping[str, Any]) -> Finding:
+def _of_python(one: Mapping[str, Any]) -> Vulnerability:
     names = dict.fromkeys((one["id"], *one.get("aliases", ())))
-    return Finding(
+    return Vulnerability(
         package=one["package"], version=one["of"], names=tuple(names), fixed=tuple(one.get("fix_versions", ()))
     )
 
 
-def of_go(stream: str, module: str, trouble: str) -> Answer:
+def of_go(stream: str, module: str, trouble: str) -> DatabaseAnswer:
     """Of govulncheck's JSON, one message after another; it is checked if it ended well."""
     if trouble:
-        return Answer(unchecked={module: trouble})
+        return DatabaseAnswer(unchecked={module: trouble})
     messages = list(_messages(stream))
     names = {one["osv"]["id"]: tuple(one["osv"].get("aliases", ())) for one in messages if "osv" in one}
     found = dict.fromkeys(
-        Finding(
+        Vulnerability(
             package=f"{module}: {finding['trace'][0]['module']}",
             version=finding["trace"][0].get("version", ""),
             names=(finding["osv"], *names.get(finding["osv"], ())),
@@ -99,7 +99,7 @@ def of_go(stream: str, module: str, trouble: str) -> Answer:
         )
         for finding in (one["finding"] for one in messages if "finding" in one)
     )
-    return Answer(checked=(module,), unchecked={}, findings=tuple(found))
+    return DatabaseAnswer(checked=(module,), unchecked={}, findings=tuple(found))
 
 
 def _messages(stream: str) -> Iterator[Mapping[str, Any]]:
@@ -119,7 +119,7 @@ def accepted_risks(data: Mapping[str, Any]) -> tuple[Acceptance, ...]:
     return tuple(Acceptance(**one) for one in data.get("accepted", ()))
 
 
-def judged(answers: Iterable[Answer], accepted: Sequence[Acceptance], today: date) -> tuple[list[str], int]:
+def judged(answers: Iterable[DatabaseAnswer], accepted: Sequence[Acceptance], today: date) -> tuple[list[str], int]:
     """What to say, and the exit code: what was not checked is never called safe."""
     answers = tuple(answers)
     checked = {key for answer in answers for key in answer.checked}
@@ -142,7 +142,7 @@ def judged(answers: Iterable[Answer], accepted: Sequence[Acceptance], today: dat
     return lines, code
 
 
-def _covers(one: Acceptance, finding: Finding) -> bool:
+def _covers(one: Acceptance, finding: Vulnerability) -> bool:
     return one.package == finding.package and one.name in finding.names
 
 
@@ -190,14 +190,14 @@ def _pinned() -> list[Pin]:
     return list({pin.key: pin for pin in found}.values())
 
 
-def _python(wanted: Sequence[Pin], osv_url: str) -> Iterator[Answer]:
+def _python(wanted: Sequence[Pin], osv_url: str) -> Iterator[DatabaseAnswer]:
     """PyPI's own database, then OSV's, or only the one that is named."""
     services = [("-s", "osv", "--osv-url", osv_url)] if osv_url else [("-s", "pypi"), ("-s", "osv")]
     for service in services:
         unknown: list[Pin] = []
         # All pins are of the index: one that a database has not heard of means that there is none to ask.
         if why := _asked(wanted[:1], service).unchecked.get(wanted[0].key):
-            yield Answer(unchecked={pin.key: why for pin in wanted})
+            yield DatabaseAnswer(unchecked={pin.key: why for pin in wanted})
             continue
         for part in _alone(wanted):
             answer = _asked(part, service)
@@ -216,7 +216,7 @@ def _alone(wanted: Sequence[Pin]) -> Iterator[list[Pin]]:
         rest = [pin for pin in rest if pin not in first]
 
 
-def _asked(wanted: Sequence[Pin], service: Sequence[str]) -> Answer:
+def _asked(wanted: Sequence[Pin], service: Sequence[str]) -> DatabaseAnswer:
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder, "requirements.txt")
         listed.write_text("".join(pin.exactly for pin in wanted))
@@ -226,12 +226,12 @@ def _asked(wanted: Sequence[Pin], service: Sequence[str]) -> Answer:
     return of_python(done.stdout, [pin.key for pin in wanted], _last(done.stderr))
 
 
-def _go(module: str, program: str, say: gobuild.Say) -> Answer:
+def _go(module: str, program: str, say: gobuild.Say) -> DatabaseAnswer:
     """By packages, not by calls: whatever is compiled into the program counts."""
     try:
         scanner = gobuild.build(SCANNER, say)
-    except ClusterError as error:
-        return Answer(unchecked={module: _last(str(error))})
+    except DevClusterError as error:
+        return DatabaseAnswer(unchecked={module: _last(str(error))})
     command = [str(scanner), "-C", str(ROOT / module), "-scan", "package", "-format", "json", program]
     environment = {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

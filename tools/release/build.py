@@ -23,8 +23,8 @@ from packageurl import PackageURL
 from tools.release import commit, installed, package_licences, version
 from tools.release.commit import Commit, ReleaseError
 from tools.release.installed import Pin
-from tools.release.package_licences import Entry, Record, Role
-from tools.release.version import Images
+from tools.release.package_licences import PackageEntry, Record, Role
+from tools.release.version import ReleaseImages
 
 
 def packed(files: Mapping[str, bytes], *, folder: str, time: int) -> bytes:
@@ -58,7 +58,7 @@ def bom_document(version: str, commit: str, time: int, pins: Sequence[Pin], reco
     return JsonV1Dot6(bom).output_as_string(indent=1) + "\n"
 
 
-def _component(pin: Pin, entry: Entry) -> Component:
+def _component(pin: Pin, entry: PackageEntry) -> Component:
     known = entry.licence != package_licences.UNKNOWN
     return Component(
         type=ComponentType.LIBRARY,
@@ -76,7 +76,7 @@ NOT_RELEASED = frozenset({"dev", "e2e", "nightly"})
 SUMS = "SHA256SUMS"
 
 
-def checked(source: Path, made_of: Commit, images: Images) -> str:
+def checked(source: Path, made_of: Commit, images: ReleaseImages) -> str:
     """The notes. Whatever speaks against a release of this commit is said at once."""
     named = version.of((source / "pyproject.toml").read_text())
     found = [*commit.problems(made_of, named), *images.problems(), *inconsistent(source, named)]
@@ -106,7 +106,7 @@ def places(source: Path) -> dict[str, str]:
     return {str(file.relative_to(source)): file.read_text() for file in files}
 
 
-def build(source: Path, made_of: Commit, images: Images, text: str, place: Path) -> None:
+def build(source: Path, made_of: Commit, images: ReleaseImages, text: str, place: Path) -> None:
     """Everything, into an empty folder."""
     _distributions(source, made_of, place)
     made = {
@@ -127,7 +127,7 @@ def _distributions(source: Path, made_of: Commit, place: Path) -> None:
     _run([sys.executable, "-m", "hatchling", "build", "-d", str(place)], source, SOURCE_DATE_EPOCH=str(made_of.time))
 
 
-def _manifests(source: Path, images: Images) -> Iterator[tuple[str, str]]:
+def _manifests(source: Path, images: ReleaseImages) -> Iterator[tuple[str, str]]:
     """What `kubectl apply -f` takes, without kustomize."""
     yield "crds.yaml", _rendered(source / "manifests/crd")
     base = _rendered(source / "manifests/base")

@@ -20,7 +20,7 @@ from packaging.version import Version
 from tools import bootstrap
 from tools.release import package_licences
 from tools.release.commit import ReleaseError
-from tools.release.package_licences import Entry, Record, Role
+from tools.release.package_licences import PackageEntry, Record, Role
 
 HASH = re.compile(r"\s--hash=(\S+)")
 SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
@@ -146,11 +146,13 @@ def _message(one: Distribution) -> Message:
     return message
 
 
-def _entry(pin: Pin, known: Record, found: Mapping[str, Message], reached: Mapping[Role, frozenset[str]]) -> Entry:
+def _entry(
+    pin: Pin, known: Record, found: Mapping[str, Message], reached: Mapping[Role, frozenset[str]]
+) -> PackageEntry:
     has = tuple(role for role, names in reached.items() if pin.name in names) or (Role.DEVELOPMENT,)
     if pin.key in found:
-        return Entry(licence=package_licences.licence(pin.name, found[pin.key]), roles=has)
-    return Entry(licence=package_licences.READ.get(pin.name, known[pin.key].licence), roles=has)
+        return PackageEntry(licence=package_licences.licence(pin.name, found[pin.key]), roles=has)
+    return PackageEntry(licence=package_licences.READ.get(pin.name, known[pin.key].licence), roles=has)
 
 
 def extras() -> Mapping[str, Sequence[str]]:

@@ -65,14 +65,14 @@ READ = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PackageEntry:
     """What is known of a pin."""
 
     licence: str
     roles: tuple[Role, ...]
 
 
-Record = Mapping[str, Entry]  # by the pins' keys
+Record = Mapping[str, PackageEntry]  # by the pins' keys
 Test = Callable[[str], bool]
 
 
@@ -111,7 +111,9 @@ def objections(record: Record) -> list[str]:
 
 def read(data: Mapping[str, Mapping[str, object]]) -> Record:
     return {
-        key: Entry(licence=str(one["licence"]), roles=tuple(role for role in Role if role in _words(one["roles"])))
+        key: PackageEntry(
+            licence=str(one["licence"]), roles=tuple(role for role in Role if role in _words(one["roles"]))
+        )
         for key, one in data.items()
     }
 

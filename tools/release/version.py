@@ -78,7 +78,7 @@ REGISTRY = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Images:
+class ReleaseImages:
     """Where they are, and, where that is known, their digests: a tag may be moved, a digest cannot."""
 
     version: str

@@ -9,9 +9,9 @@ import click
 
 from disttest_cli import errors, lazy
 from disttest_cli.commands import options
-from disttest_cli.errors import CommandError, Exit, UsageError, warn
+from disttest_cli.errors import CommandError, ExitStatus, UsageError, warn
 from disttest_cli.input import applying, manifests
-from disttest_cli.kube import connect, fields, resources, runs, waiting
+from disttest_cli.kube import connect, fields, resources, run_wait, runs
 from disttest_cli.kube.client import (
     Body,
     BusyError,
@@ -22,7 +22,7 @@ from disttest_cli.kube.client import (
     LostError,
     RefusedError,
 )
-from disttest_cli.kube.waiting import PATIENCE_SECONDS, PAUSE_SECONDS, Clock, Run, ToldToEnd
+from disttest_cli.kube.run_wait import PATIENCE_SECONDS, PAUSE_SECONDS, SignalReceived, WaitClock, WaitedRun
 from disttest_cli.views import progress, status_lines, terminal
 from disttest_contract.text import escaping
 
@@ -77,29 +77,29 @@ def command(
     order = applying.order(manifest, name=name, namespace=namespace, default_namespace=server.namespace)
     found = None
     try:
-        with waiting.heeding_signals():
-            found = create(server, order, Clock())
-            return _follow(server, found, timeout, Clock()) if wait else _tell_name(found)
-    except ToldToEnd as told:
+        with run_wait.heeding_signals():
+            found = create(server, order, WaitClock())
+            return _follow(server, found, timeout, WaitClock()) if wait else _tell_name(found)
+    except SignalReceived as told:
         what = _goes_on(found.run) if found else "before it was known whether the DistTest is there"
         raise CommandError(f"{signal.Signals(told.number).name}; {what}", errors.SIGNALLED + told.number) from told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class CreatedRun:
     """The run, created by us or by the same command before."""
 
-    run: Run
+    run: WaitedRun
     body: Body
     is_new: bool
 
 
-def _tell_name(found: Found) -> int:
+def _tell_name(found: CreatedRun) -> int:
     _say(found.run.name)
     return 0
 
 
-def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
+def create(server: Cluster, order: applying.Order, clock: WaitClock) -> CreatedRun:
     """Once, however often it is asked for. Tried again only where that cannot make a second one."""
     deadline = clock.now() + PATIENCE_SECONDS
     told = ""
@@ -115,7 +115,7 @@ def create(server: Cluster, order: applying.Order, clock: Clock) -> Found:
         except RefusedError as error:
             raise UsageError(f"{_refusal(str(error))}{_hint(error)}") from error
         if clock.now() + PAUSE_SECONDS > deadline:
-            raise CommandError(str(trouble), Exit.UNREACHABLE) from trouble
+            raise CommandError(str(trouble), ExitStatus.UNREACHABLE) from trouble
         if str(trouble) != told:
             warn(f"{trouble}; trying again for {PATIENCE_SECONDS} s")
         told = str(trouble)
@@ -140,7 +140,7 @@ def _hint(error: RefusedError) -> str:
     return f"; {connect.advice(error)}" if is_about_rights else ""
 
 
-def _create_or_join(server: Cluster, order: applying.Order) -> Found:
+def _create_or_join(server: Cluster, order: applying.Order) -> CreatedRun:
     try:
         return _found(server.create(resources.RUNS, order.namespace, order.manifest), is_new=True)
     except ExistsError as error:
@@ -157,13 +157,13 @@ def _create_or_join(server: Cluster, order: applying.Order) -> Found:
         return _found(body, is_new=False)
 
 
-def _found(body: Body, *, is_new: bool) -> Found:
+def _found(body: Body, *, is_new: bool) -> CreatedRun:
     metadata = body["metadata"]
-    run = Run(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
-    return Found(run=run, body=body, is_new=is_new)
+    run = WaitedRun(namespace=metadata["namespace"], name=metadata["name"], uid=metadata["uid"])
+    return CreatedRun(run=run, body=body, is_new=is_new)
 
 
-def _follow(server: Cluster, found: Found, timeout_seconds: int | None, clock: Clock) -> int:
+def _follow(server: Cluster, found: CreatedRun, timeout_seconds: int | None, clock: WaitClock) -> int:
     run = found.run
     metadata, spec = found.body["metadata"], found.body["spec"]
     seconds = timeout_seconds or applying.budget_seconds(spec)
@@ -171,10 +171,10 @@ def _follow(server: Cluster, found: Found, timeout_seconds: int | None, clock: C
     _say(f"{run.name}: {how}, in namespace {run.namespace}; waiting for its verdict, {seconds} s at most")
     try:
         status = _watch(server, found, seconds, clock)
-    except waiting.DeletedError as error:
-        raise CommandError(f"{run.name} was deleted before it had a verdict", Exit.DELETED) from error
-    except waiting.OverdueError as error:
-        raise CommandError(f"no verdict within {seconds} s; {_goes_on(run)}", Exit.GOES_ON) from error
+    except run_wait.DeletedError as error:
+        raise CommandError(f"{run.name} was deleted before it had a verdict", ExitStatus.DELETED) from error
+    except run_wait.OverdueError as error:
+        raise CommandError(f"no verdict within {seconds} s; {_goes_on(run)}", ExitStatus.GOES_ON) from error
     except RefusedError as error:
         raise UsageError(f"{error}; {_goes_on(run)}") from error
     code = errors.of_verdict(status["verdict"])
@@ -185,23 +185,23 @@ def _follow(server: Cluster, found: Found, timeout_seconds: int | None, clock: C
     return code
 
 
-def _watch(server: Cluster, found: Found, seconds: int, clock: Clock) -> dict[str, Any]:
+def _watch(server: Cluster, found: CreatedRun, seconds: int, clock: WaitClock) -> dict[str, Any]:
     """Until the verdict: at the foot of a terminal, or in lines."""
     run, out = found.run, terminal.console()
     if not live.fits(out):
-        lines = progress.Lines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
-        return waiting.wait(server, run, seconds=seconds, see=lines.see, warn=warn, clock=clock)
+        lines = progress.ProgressLines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
+        return run_wait.wait(server, run, seconds=seconds, see=lines.see, warn=warn, clock=clock)
     with live.LiveView(out, _gang(found.body)) as view:
         told = progress.Live(view=view)
-        return waiting.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
+        return run_wait.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
 
 
-def _gang(body: Body) -> "live.Gang":
+def _gang(body: Body) -> "live.GangShape":
     suites = len(fields.rows(fields.spec(body).get("suites")))
-    return live.Gang(nodes=runs.nodes(body), ranks_per_node=runs.ranks_per_node(body), suites=suites)
+    return live.GangShape(nodes=runs.nodes(body), ranks_per_node=runs.ranks_per_node(body), suites=suites)
 
 
-def _goes_on(run: Run) -> str:
+def _goes_on(run: WaitedRun) -> str:
     return f"{run.name} goes on; follow it with: {resources.follow_with(run.namespace, run.name)}"
 
 

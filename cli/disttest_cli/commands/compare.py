@@ -62,7 +62,7 @@ def command(
     suite or a bandwidth is slower than noise explains; or B did not pass and A did. 2 wrong command or no report,
     42 a busy API server.
     """
-    place = _Place(namespace=namespace, context=context, kubeconfig=kubeconfig)
+    place = _LazyCluster(namespace=namespace, context=context, kubeconfig=kubeconfig)
     a, b = _both(place, references, series)
     most = (EARLIER if series else 0) if against is None else against
     comparison = compare(a, b, _earlier(place, a, b, most, series=series or b.series))
@@ -76,7 +76,7 @@ def command(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
+class _LazyCluster:
     """A cluster that is asked only if something is to be found there: files need no Kubernetes client."""
 
     namespace: str
@@ -94,7 +94,7 @@ class _Place:
         return self.namespace or self.server.namespace
 
 
-def _both(place: _Place, references: Sequence[str], series: str) -> tuple[Report, Report]:
+def _both(place: _LazyCluster, references: Sequence[str], series: str) -> tuple[Report, Report]:
     if series and not references:
         from disttest_cli.kube import references as wanted  # noqa: PLC0415  # as above
 
@@ -106,7 +106,7 @@ def _both(place: _Place, references: Sequence[str], series: str) -> tuple[Report
     return _find(place, references[0]), _find(place, references[1])
 
 
-def _find(place: _Place, reference: str) -> Report:
+def _find(place: _LazyCluster, reference: str) -> Report:
     if _is_file(reference):
         return stored.read_file(reference)
     from disttest_cli.kube import references  # noqa: PLC0415  # as above
@@ -120,7 +120,7 @@ def _is_file(reference: str) -> bool:
     return reference == files.STDIN or has_slash or reference.endswith(FILE_ENDS)
 
 
-def _earlier(place: _Place, a: Report, b: Report, most: int, *, series: str) -> list[Report]:
+def _earlier(place: _LazyCluster, a: Report, b: Report, most: int, *, series: str) -> list[Report]:
     """Read more reports of the series; one that is not available is reported and left out."""
     if not most:
         return []

@@ -9,8 +9,8 @@ from disttest_cli.commands import options
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import connect, fields, resources, runs, stored
 from disttest_cli.kube.client import Body, Cluster
-from disttest_cli.views import description, details, printing, terminal
-from disttest_cli.views.description import Seen
+from disttest_cli.views import description, printing, run_tables, terminal
+from disttest_cli.views.description import DescribedRun
 from disttest_contract.results.report import Report
 
 
@@ -34,17 +34,17 @@ def command(*, name: str, output: str | None, namespace: str, context: str, kube
             sys.stdout.write(printing.one(body, output))
             return 0
         seen = look(server, body, datetime.now(UTC))
-    terminal.show([*description.summary(seen), *details.all_of(seen)])
+    terminal.show([*description.summary(seen), *run_tables.all_of(seen)])
     return 0
 
 
-def look(server: Cluster, body: Body, now: datetime) -> Seen:
+def look(server: Cluster, body: Body, now: datetime) -> DescribedRun:
     """The run and what belongs to it, as far as the user may see it."""
     pods, no_pods = runs.if_allowed(lambda: runs.pods(server, body))
     events, no_events = runs.if_allowed(lambda: _events(server, body))
     report, no_report = _report(server, body)
     notes = [f"{what}: {why}" for what, why in (("pods", no_pods), ("events", no_events), ("report", no_report)) if why]
-    return Seen(body=body, now=now, pods=pods, events=events, report=report, notes=notes)
+    return DescribedRun(body=body, now=now, pods=pods, events=events, report=report, notes=notes)
 
 
 def _report(server: Cluster, body: Body) -> tuple[Report | None, str]:

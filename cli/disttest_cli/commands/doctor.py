@@ -7,8 +7,8 @@ import click
 
 from disttest_cli.commands import options
 from disttest_cli.doctor import check, installation, place
-from disttest_cli.doctor.check import Check, Place, State, problem, unknown
-from disttest_cli.errors import Exit
+from disttest_cli.doctor.check import Check, CheckedNamespace, CheckState, problem, unknown
+from disttest_cli.errors import ExitStatus
 from disttest_cli.kube import connect
 from disttest_cli.kube.client import BusyError, ClusterError, ForbiddenError, LostError, UnreachableError
 from disttest_cli.views import printing, terminal
@@ -17,7 +17,7 @@ from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE
 from disttest_operator.core.api.model import Defaults
 
 # (name, what it needs the right to, how it looks)
-CHECKS: tuple[tuple[str, str, Callable[[Place], list[Check]]], ...] = (
+CHECKS: tuple[tuple[str, str, Callable[[CheckedNamespace], list[Check]]], ...] = (
     (installation.KINDS, "see which kinds there are", installation.kinds),
     (installation.RIGHTS, "create SelfSubjectAccessReviews", installation.rights),
     (installation.LEASE, "get Leases of the operator's namespace", installation.lease),
@@ -61,7 +61,7 @@ def command(
     there; 42 a busy one.
     """
     server = connect.connect(kubeconfig=kubeconfig, context=context)
-    looked = Place(
+    looked = CheckedNamespace(
         server=server,
         namespace=namespace or server.namespace,
         operator_namespace=operator_namespace,
@@ -69,10 +69,10 @@ def command(
     )
     try:
         checks = [*installation.api_server(looked), *inspect(looked)]
-        code: int = ExitCode.CONFIGURATION if check.count(checks, State.PROBLEM) else 0
+        code: int = ExitCode.CONFIGURATION if check.count(checks, CheckState.PROBLEM) else 0
     except (BusyError, LostError) as error:
         checks = problem(installation.API_SERVER, str(error), connect.WHERE)
-        code = Exit.USAGE if isinstance(error, UnreachableError) else Exit.UNREACHABLE
+        code = ExitStatus.USAGE if isinstance(error, UnreachableError) else ExitStatus.UNREACHABLE
     except ClusterError as error:
         advice = connect.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
         checks = problem(installation.API_SERVER, str(error), advice)
@@ -84,7 +84,7 @@ def command(
     return code
 
 
-def inspect(looked: Place) -> Iterator[Check]:
+def inspect(looked: CheckedNamespace) -> Iterator[Check]:
     """A check that cannot be made keeps no other from being made; an API server that has gone ends them all."""
     for name, right, look in CHECKS:
         try:

@@ -10,7 +10,7 @@ from disttest_cli.commands import options
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import connect, fields, references
 from disttest_cli.kube.client import Body
-from disttest_cli.kube.nights import Series
+from disttest_cli.kube.nights import SeriesHistory
 from disttest_cli.views import printing, series_text, terminal
 from disttest_contract.text import escaping
 
@@ -85,7 +85,7 @@ def _head(body: Body) -> dict[str, Any]:
     return {"name": fields.name(body), **plain}
 
 
-def _document(series: Series, limit: int) -> dict[str, Any]:
+def _document(series: SeriesHistory, limit: int) -> dict[str, Any]:
     status = {key: value for key, value in series.status.items() if key not in LEFT_OUT}
     return {
         "namespace": series.namespace,

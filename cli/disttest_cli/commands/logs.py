@@ -8,10 +8,10 @@ from disttest_cli.commands import options
 from disttest_cli.errors import CommandError, UsageError, warn
 from disttest_cli.kube import connect, fields, pod_logs, runs, stored
 from disttest_cli.kube.client import Body, Cluster
-from disttest_cli.kube.log_lines import Output, keeping, of_cases, of_report, of_status
-from disttest_cli.kube.waiting import Clock
+from disttest_cli.kube.log_lines import LogOutput, keeping, of_cases, of_report, of_status
+from disttest_cli.kube.run_wait import WaitClock
 from disttest_cli.views import log_choice
-from disttest_cli.views.log_choice import Part
+from disttest_cli.views.log_choice import LogPart
 from disttest_contract.outcomes import Verdict
 from disttest_contract.results.report import Report
 
@@ -88,16 +88,21 @@ def command(
             return _without_pods(body, gang.attempt, parts, report)
         if follow:
             pod_logs.follow(
-                server, gang.pod(parts[0].node), keeping(parts[0].rank, raw=raw), tail, Clock(), Output(is_raw=raw)
+                server,
+                gang.pod(parts[0].node),
+                keeping(parts[0].rank, raw=raw),
+                tail,
+                WaitClock(),
+                LogOutput(is_raw=raw),
             )
             return 0
         _print(server, gang, parts, tail=tail, raw=raw, headers=failed)
     return 0
 
 
-def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> pod_logs.Gang:
+def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> pod_logs.PodGang:
     if follow:
-        return pod_logs.wait_for(server, body, attempt, Clock(), warn)
+        return pod_logs.wait_for(server, body, attempt, WaitClock(), warn)
     return pod_logs.find(server, body, attempt)
 
 
@@ -116,7 +121,7 @@ def _report(server: Cluster, body: Body, attempt: int) -> Report | None:
         return None
 
 
-def _check(body: Body, parts: Sequence[Part]) -> None:
+def _check(body: Body, parts: Sequence[LogPart]) -> None:
     count, per_node = runs.nodes(body), runs.ranks_per_node(body)
     for part in parts:
         if part.node >= count and part.rank is not None:
@@ -128,9 +133,9 @@ def _check(body: Body, parts: Sequence[Part]) -> None:
 
 
 def _print(
-    server: Cluster, gang: pod_logs.Gang, parts: Sequence[Part], *, tail: int | None, raw: bool, headers: bool
+    server: Cluster, gang: pod_logs.PodGang, parts: Sequence[LogPart], *, tail: int | None, raw: bool, headers: bool
 ) -> None:
-    output, logs = Output(is_raw=raw), pod_logs.Logs(server)
+    output, logs = LogOutput(is_raw=raw), pod_logs.PodLogs(server)
     shown = parts[: log_choice.MOST_BLAMED] if headers else parts
     is_several = len({part.node for part in shown}) > 1
     for part in shown:
@@ -144,7 +149,7 @@ def _print(
         warn(f"and {len(parts) - len(shown)} more are blamed: {rest} …")
 
 
-def _lines(logs: pod_logs.Logs, pod: Body, part: Part, *, tail: int | None, raw: bool) -> Iterable[bytes]:
+def _lines(logs: pod_logs.PodLogs, pod: Body, part: LogPart, *, tail: int | None, raw: bool) -> Iterable[bytes]:
     keep = keeping(part.rank, raw=raw)
     if part.rank is None or not part.headings:
         return logs.lines(pod, keep, tail)
@@ -152,7 +157,7 @@ def _lines(logs: pod_logs.Logs, pod: Body, part: Part, *, tail: int | None, raw:
     return found if tail is None else found[-tail:]
 
 
-def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Report | None) -> int:
+def _without_pods(body: Body, attempt: int, parts: Sequence[LogPart], report: Report | None) -> int:
     name = fields.name(body)
     ranks = [part.rank for part in parts if part.rank is not None]
     status = fields.status(body)
@@ -168,7 +173,7 @@ def _without_pods(body: Body, attempt: int, parts: Sequence[Part], report: Repor
         )
     source = "its report" if report else "its status"
     warn(f"the pods of attempt {attempt} of {name} are gone, and their logs with them; this is what {source} has")
-    output = Output()
+    output = LogOutput()
     for line in lines:
         output.text(line)
     return 0

@@ -13,8 +13,8 @@ from disttest_cli.commands import options
 from disttest_cli.errors import NotInstalledError, UsageError
 from disttest_cli.input import manifests
 from disttest_cli.local import local_plans, run_request
-from disttest_cli.local.local_plans import Places
-from disttest_cli.local.run_request import Folder, Request
+from disttest_cli.local.local_plans import LocalPlaces
+from disttest_cli.local.run_request import Folder, RunRequest
 from disttest_contract.gang.plan import UPSTREAM_ROOT
 from disttest_operator.core.api.model import Backend, DistTest
 from disttest_runner.agent import accelerator
@@ -148,7 +148,7 @@ def command(*, root: Path, artifacts: Path | None, report: Path | None, **asked:
     Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command. The worst one counts.
     """
     verbose = asked.pop("verbose")
-    request = Request(suites=asked.pop("suite_names"), **asked)
+    request = RunRequest(suites=asked.pop("suite_names"), **asked)
     if wrong := run_request.problem(request):
         raise UsageError(wrong)
     # Everything is checked before anything is started.
@@ -168,17 +168,17 @@ def command(*, root: Path, artifacts: Path | None, report: Path | None, **asked:
     return local_runs.run(runs, keeps_going=request.keep_going, shows_all=verbose)
 
 
-def _tests(request: Request, root: Path, artifacts: str) -> tuple[tuple[DistTest, ...], Places]:
+def _tests(request: RunRequest, root: Path, artifacts: str) -> tuple[tuple[DistTest, ...], LocalPlaces]:
     if request.filename:
         documents = manifests.read(request.filename)
-        places = Places(
+        places = LocalPlaces(
             folders=_folders(request.files), config_maps=documents.config_maps, root=root, artifacts=artifacts
         )
         return local_plans.of_file(documents, request), places
     shape = run_request.shape(request, len(accelerator.look().products))
     made = run_request.make_test(request, shape)
     print(f"{made.test.name}: {shape.described()}", flush=True)
-    return (made.test,), Places(folders=made.folders, root=root, artifacts=artifacts)
+    return (made.test,), LocalPlaces(folders=made.folders, root=root, artifacts=artifacts)
 
 
 def _folders(pairs: Iterable[str]) -> dict[str, Folder]:

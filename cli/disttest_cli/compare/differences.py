@@ -11,9 +11,9 @@ from disttest_cli.compare.model import (
     UNKNOWN,
     CaseChange,
     CaseKey,
+    ChangeKind,
     Comparison,
     Difference,
-    Kind,
     Paces,
     Side,
     word,
@@ -38,18 +38,18 @@ def side(report: Report) -> Side:
     return Side(report=report, cases=found)
 
 
-def case_changes(a: Side, b: Side) -> tuple[dict[Kind, tuple[CaseChange, ...]], int]:
+def case_changes(a: Side, b: Side) -> tuple[dict[ChangeKind, tuple[CaseChange, ...]], int]:
     """In the order of B, then of A; and how many cannot be told, for one report may have lost them."""
-    found: dict[Kind, list[CaseChange]] = {kind: [] for kind in Kind}
+    found: dict[ChangeKind, list[CaseChange]] = {kind: [] for kind in ChangeKind}
     unknown = 0
     for key in _keys(a.cases, b.cases):
         before, after = a.cases.get(key), b.cases.get(key)
         kind = _kind(before, after)
-        if (kind is Kind.ONLY_IN_A and b.is_cut) or (kind is Kind.ONLY_IN_B and a.is_cut):
+        if (kind is ChangeKind.ONLY_IN_A and b.is_cut) or (kind is ChangeKind.ONLY_IN_B and a.is_cut):
             unknown += 1
         elif kind:
-            if kind is Kind.ONLY_IN_A and b.is_broken_off and before and before.outcome not in IDLE:
-                kind = Kind.NO_LONGER_RUN
+            if kind is ChangeKind.ONLY_IN_A and b.is_broken_off and before and before.outcome not in IDLE:
+                kind = ChangeKind.NO_LONGER_RUN
             found[kind].append(_change(key, before, after, nothing=UNKNOWN if a.is_cut else ABSENT))
     return {kind: tuple(those) for kind, those in found.items()}, unknown
 
@@ -58,23 +58,23 @@ def _keys(a: Mapping[CaseKey, CaseResult], b: Mapping[CaseKey, CaseResult]) -> l
     return [*b, *(key for key in a if key not in b)]
 
 
-def _kind(before: CaseResult | None, after: CaseResult | None) -> Kind | None:
+def _kind(before: CaseResult | None, after: CaseResult | None) -> ChangeKind | None:
     """First match wins."""
     if after is None:
-        return Kind.ONLY_IN_A
+        return ChangeKind.ONLY_IN_A
     was_red, was_idle = bool(before and before.is_red), bool(before and before.outcome in IDLE)
     rules = (
-        (after.is_red and was_red, Kind.STILL_FAILING),
-        (after.is_red, Kind.NEWLY_FAILING),
-        (before is None, Kind.ONLY_IN_B),
-        (after.is_excused, None if before and before.is_excused else Kind.IN_QUARANTINE),
-        (after.is_flaky, None if before and before.is_flaky else Kind.NEWLY_FLAKY),
+        (after.is_red and was_red, ChangeKind.STILL_FAILING),
+        (after.is_red, ChangeKind.NEWLY_FAILING),
+        (before is None, ChangeKind.ONLY_IN_B),
+        (after.is_excused, None if before and before.is_excused else ChangeKind.IN_QUARANTINE),
+        (after.is_flaky, None if before and before.is_flaky else ChangeKind.NEWLY_FLAKY),
         (after.outcome in IDLE and was_idle, None),
-        (after.outcome is Outcome.NOT_RUN, Kind.NO_LONGER_RUN),
-        (after.outcome is Outcome.SKIPPED, Kind.NEWLY_SKIPPED),
-        (bool(before and before.is_flaky), Kind.NO_LONGER_FLAKY),
-        (was_idle, Kind.NOW_RUN),
-        (before is not None and before.outcome not in GOOD, Kind.NEWLY_PASSING),
+        (after.outcome is Outcome.NOT_RUN, ChangeKind.NO_LONGER_RUN),
+        (after.outcome is Outcome.SKIPPED, ChangeKind.NEWLY_SKIPPED),
+        (bool(before and before.is_flaky), ChangeKind.NO_LONGER_FLAKY),
+        (was_idle, ChangeKind.NOW_RUN),
+        (before is not None and before.outcome not in GOOD, ChangeKind.NEWLY_PASSING),
     )
     return next((kind for matches, kind in rules if matches), None)
 

@@ -15,7 +15,7 @@ BROKEN_OFF = frozenset({Verdict.INFRA_FAILED, Verdict.CANCELLED, Verdict.TIMED_O
 FLAKY, QUARANTINED = "flaky", "quarantined"  # of what passed, and of what ended badly
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What became of a case; of one that is as it was nothing is said."""
 
     NEWLY_FAILING = "newlyFailing"  # it ends badly in B and did not in A, whatever it did there
@@ -74,7 +74,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class DurationChange:
     """A case that took longer or shorter than noise explains.
 
     `expected_seconds` is what it would have taken in B if it had changed as its suite did; with earlier reports at
@@ -99,8 +99,8 @@ class Paces:
     compared: int = 0
     least_ratio: float = 0.0
     drifts: tuple[Drift, ...] = ()
-    slower: tuple[Pace, ...] = ()  # the worst first
-    faster: tuple[Pace, ...] = ()
+    slower: tuple[DurationChange, ...] = ()  # the worst first
+    faster: tuple[DurationChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,7 @@ class Comparison:
 
     a: Report
     b: Report
-    changes: Mapping[Kind, tuple[CaseChange, ...]]
+    changes: Mapping[ChangeKind, tuple[CaseChange, ...]]
     common: int  # cases that both have
     unknown: int = 0  # cases that one of them does not have, perhaps because they were cut
     warnings: tuple[str, ...] = ()
@@ -164,8 +164,8 @@ class Comparison:
     def worse(self) -> tuple[str, ...]:
         """What got worse, each in a few words; empty if nothing did."""
         counted = (
-            (len(self.changes[Kind.NEWLY_FAILING]), "case", "newly failing"),
-            (len(self.changes[Kind.NO_LONGER_RUN]), "case", "no longer run"),
+            (len(self.changes[ChangeKind.NEWLY_FAILING]), "case", "newly failing"),
+            (len(self.changes[ChangeKind.NO_LONGER_RUN]), "case", "no longer run"),
             (sum(one.trend is Trend.WORSE for one in self.paces.drifts), "suite", "slower as a whole"),
             (len(self.paces.slower), "case", "slower"),
             (sum(one.trend is Trend.WORSE for one in self.speeds), "bandwidth", "lower"),

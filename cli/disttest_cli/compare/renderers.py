@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from disttest_cli.compare import rows
-from disttest_cli.compare.model import CaseChange, Comparison, Kind, Speed
+from disttest_cli.compare.model import CaseChange, ChangeKind, Comparison, Speed
 from disttest_cli.compare.rows import Row
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line, line
 from disttest_contract.results.report import Report
 
 STYLES = {
-    Kind.NEWLY_FAILING: terminal.BROKEN,
-    Kind.NO_LONGER_RUN: terminal.WARNING,
-    Kind.NEWLY_FLAKY: terminal.WARNING,
-    Kind.NEWLY_PASSING: terminal.GOOD,
-    Kind.NO_LONGER_FLAKY: terminal.GOOD,
+    ChangeKind.NEWLY_FAILING: terminal.BROKEN,
+    ChangeKind.NO_LONGER_RUN: terminal.WARNING,
+    ChangeKind.NEWLY_FLAKY: terminal.WARNING,
+    ChangeKind.NEWLY_PASSING: terminal.GOOD,
+    ChangeKind.NO_LONGER_FLAKY: terminal.GOOD,
 }
 SIDE_NUMBERS = frozenset({5, 6, 7, 8, 9})
 

@@ -3,7 +3,16 @@
 from collections.abc import Iterable, Mapping
 
 from disttest_cli.compare.differences import show_time
-from disttest_cli.compare.model import CaseChange, Comparison, Difference, Drift, Kind, Pace, Speed, Trend
+from disttest_cli.compare.model import (
+    CaseChange,
+    ChangeKind,
+    Comparison,
+    Difference,
+    Drift,
+    DurationChange,
+    Speed,
+    Trend,
+)
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report
@@ -24,18 +33,18 @@ DRIFTS = ("SUITE", "CASES", "A", "B", "MEDIAN RATIO")
 SPEEDS = ("BANDWIDTH", "TYPE", "SIZE", "A", "B", "CHANGE", "NOISE", "USUAL", "THRESHOLD")
 
 # In the order in which they are told, and of how many cases each names; of the others it says how many they are.
-TOLD: Mapping[Kind, tuple[str, int]] = {
-    Kind.NEWLY_FAILING: ("newly failing", 20),
-    Kind.NO_LONGER_RUN: ("no longer run", 10),
-    Kind.STILL_FAILING: ("still failing", 0),
-    Kind.NEWLY_PASSING: ("newly passing", 20),
-    Kind.NEWLY_FLAKY: ("newly flaky", 10),
-    Kind.NO_LONGER_FLAKY: ("no longer flaky", 10),
-    Kind.IN_QUARANTINE: ("failing in quarantine", 5),
-    Kind.NEWLY_SKIPPED: ("newly skipped", 5),
-    Kind.NOW_RUN: ("run again, and good", 5),
-    Kind.ONLY_IN_A: ("only in A", 5),
-    Kind.ONLY_IN_B: ("only in B", 5),
+TOLD: Mapping[ChangeKind, tuple[str, int]] = {
+    ChangeKind.NEWLY_FAILING: ("newly failing", 20),
+    ChangeKind.NO_LONGER_RUN: ("no longer run", 10),
+    ChangeKind.STILL_FAILING: ("still failing", 0),
+    ChangeKind.NEWLY_PASSING: ("newly passing", 20),
+    ChangeKind.NEWLY_FLAKY: ("newly flaky", 10),
+    ChangeKind.NO_LONGER_FLAKY: ("no longer flaky", 10),
+    ChangeKind.IN_QUARANTINE: ("failing in quarantine", 5),
+    ChangeKind.NEWLY_SKIPPED: ("newly skipped", 5),
+    ChangeKind.NOW_RUN: ("run again, and good", 5),
+    ChangeKind.ONLY_IN_A: ("only in A", 5),
+    ChangeKind.ONLY_IN_B: ("only in B", 5),
 }
 MOST_PACES = 20
 MOST_SPEEDS = 40
@@ -96,7 +105,7 @@ def notable_drifts(comparison: Comparison) -> list[Drift]:
     return [one for one in comparison.paces.drifts if one.trend is not Trend.SAME]
 
 
-def pace(one: Pace) -> Row:
+def pace(one: DurationChange) -> Row:
     numbers = one.before_seconds, one.expected_seconds, one.after_seconds
     return short(one.suite), short(one.case), *map(_seconds, numbers), _ratio(one.ratio)
 

@@ -12,11 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist, median
 
-from disttest_cli.compare.model import GOOD, CaseKey, Drift, Pace, Paces, Speed, Trend
+from disttest_cli.compare.model import GOOD, CaseKey, Drift, DurationChange, Paces, Speed, Trend
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
-from disttest_contract.results.thresholds import Asked
+from disttest_contract.results.thresholds import ThresholdIndex
 
 LEAST_RATIO = 1.5  # less is told of no single case
 LEAST = math.log(LEAST_RATIO)
@@ -47,8 +47,8 @@ def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Paces:
     usual = {key: history[key][0] if key in history else before[key] for key in keys}
     spreads = _spreads(usual, after, shifts)
     factor = NormalDist().inv_cdf(1 - FALSE_ALARMS / len(keys))
-    slower: list[Pace] = []
-    faster: list[Pace] = []
+    slower: list[DurationChange] = []
+    faster: list[DurationChange] = []
     for key in keys:
         own_spread = history[key][1] if key in history else 0.0
         limit = max(LEAST, factor * max(own_spread, spreads[key[0]]))
@@ -160,8 +160,8 @@ def _drift(suite: str, cases: int, shift: float, *, seconds: Sequence[float], li
     )
 
 
-def _pace(key: CaseKey, before: float, expected: float, after: float) -> Pace:
-    return Pace(
+def _pace(key: CaseKey, before: float, expected: float, after: float) -> DurationChange:
+    return DurationChange(
         suite=key[0],
         case=key[1],
         before_seconds=math.exp(before),
@@ -170,7 +170,7 @@ def _pace(key: CaseKey, before: float, expected: float, after: float) -> Pace:
     )
 
 
-def _notable(found: Iterable[Pace]) -> tuple[Pace, ...]:
+def _notable(found: Iterable[DurationChange]) -> tuple[DurationChange, ...]:
     """Those that cost time, the ones that cost most first."""
     notable = [one for one in found if abs(one.after_seconds - one.expected_seconds) > LEAST_SECONDS]
     return tuple(sorted(notable, key=lambda one: -abs(one.after_seconds - one.expected_seconds)))
@@ -189,7 +189,7 @@ def compare_bandwidths(a: Report, b: Report, earlier: Sequence[Report] = ()) -> 
     """Of what both have measured, in the order of B."""
     before, after = _slowest(a), _slowest(b)
     history = _bandwidth_history(before, [_slowest(report) for report in earlier])
-    asked = Asked(b.thresholds)
+    asked = ThresholdIndex(b.thresholds)
     found = []
     for point, one in after.items():
         if point in before:

@@ -11,7 +11,7 @@ from disttest_cli.views.terminal import Line
 from disttest_contract.text import escaping
 
 
-class State(StrEnum):
+class CheckState(StrEnum):
     OK = "ok"
     WARNING = "warning"  # it works, but not all of it
     PROBLEM = "problem"
@@ -19,12 +19,12 @@ class State(StrEnum):
 
 
 STYLES = {
-    State.OK: terminal.GOOD,
-    State.WARNING: terminal.WARNING,
-    State.PROBLEM: terminal.BROKEN,
-    State.UNKNOWN: terminal.QUIET,
+    CheckState.OK: terminal.GOOD,
+    CheckState.WARNING: terminal.WARNING,
+    CheckState.PROBLEM: terminal.BROKEN,
+    CheckState.UNKNOWN: terminal.QUIET,
 }
-STATE_WIDTH = max(map(len, State)) + 2
+STATE_WIDTH = max(map(len, CheckState)) + 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +32,13 @@ class Check:
     """`advice` says what to do where it is not ok."""
 
     name: str
-    state: State
+    state: CheckState
     words: str
     advice: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CheckedNamespace:
     """What is looked at, and for which namespace."""
 
     server: Cluster
@@ -48,19 +48,19 @@ class Place:
 
 
 def ok(name: str, words: str) -> list[Check]:
-    return [Check(name=name, state=State.OK, words=words)]
+    return [Check(name=name, state=CheckState.OK, words=words)]
 
 
 def warning(name: str, words: str, advice: str) -> list[Check]:
-    return [Check(name=name, state=State.WARNING, words=words, advice=advice)]
+    return [Check(name=name, state=CheckState.WARNING, words=words, advice=advice)]
 
 
 def problem(name: str, words: str, advice: str) -> list[Check]:
-    return [Check(name=name, state=State.PROBLEM, words=words, advice=advice)]
+    return [Check(name=name, state=CheckState.PROBLEM, words=words, advice=advice)]
 
 
 def unknown(name: str, words: str) -> list[Check]:
-    return [Check(name=name, state=State.UNKNOWN, words=words)]
+    return [Check(name=name, state=CheckState.UNKNOWN, words=words)]
 
 
 def lines(checks: Sequence[Check]) -> list[Line]:
@@ -85,16 +85,18 @@ def document(checks: Sequence[Check]) -> dict[str, Any]:
             }
             for one in checks
         ],
-        "problems": count(checks, State.PROBLEM),
+        "problems": count(checks, CheckState.PROBLEM),
     }
 
 
-def count(checks: Iterable[Check], state: State) -> int:
+def count(checks: Iterable[Check], state: CheckState) -> int:
     return sum(check.state is state for check in checks)
 
 
 def _summary(checks: Sequence[Check]) -> str:
-    problems, warnings, unknowns = (count(checks, one) for one in (State.PROBLEM, State.WARNING, State.UNKNOWN))
+    problems, warnings, unknowns = (
+        count(checks, one) for one in (CheckState.PROBLEM, CheckState.WARNING, CheckState.UNKNOWN)
+    )
     parts = [f"{problems or 'no'} {'problem' if problems == 1 else 'problems'}"]
     parts += [f"{warnings} {'warning' if warnings == 1 else 'warnings'}"] if warnings else []
     parts += [f"{unknowns} not checked"] if unknowns else []

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from disttest_cli.doctor.check import Check, Place, ok, problem, unknown, warning
+from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, unknown, warning
 from disttest_cli.kube import fields, resources
 from disttest_cli.kube.client import Body, MissingError
 from disttest_cli.kube.connect import INSTALL
@@ -33,12 +33,12 @@ WANTED: Mapping[tuple[str, str, str, str], str] = {
 }
 
 
-def api_server(place: Place) -> list[Check]:
+def api_server(place: CheckedNamespace) -> list[Check]:
     version = text(place.server.ask("/version").get("gitVersion"))
     return ok(API_SERVER, f"Kubernetes {version} at {place.server.server}")
 
 
-def kinds(place: Place) -> list[Check]:
+def kinds(place: CheckedNamespace) -> list[Check]:
     try:
         found = rows(place.server.ask(f"/apis/{API_VERSION}").get("resources"))
     except MissingError:
@@ -73,7 +73,7 @@ def judge_schema(document: Body) -> list[Check]:
     return ok(KINDS, f"installed ({API_VERSION}), with all {len(known)} fields of spec that this command line knows")
 
 
-def rights(place: Place) -> list[Check]:
+def rights(place: CheckedNamespace) -> list[Check]:
     """Asked one by one: the list of all rules of a user may be incomplete."""
     refused = [one for one in WANTED if not _may(place, *one)]
     return judge_rights(refused, place.namespace)
@@ -92,7 +92,7 @@ def judge_rights(refused: Sequence[tuple[str, str, str, str]], namespace: str) -
     return warning(RIGHTS, words, f"if you need that, {advice}")
 
 
-def _may(place: Place, verb: str, group: str, resource: str, subresource: str) -> bool:
+def _may(place: CheckedNamespace, verb: str, group: str, resource: str, subresource: str) -> bool:
     attributes = {
         "namespace": place.namespace,
         "verb": verb,
@@ -142,7 +142,7 @@ ELSEWHERE = "name its namespace with --operator-namespace if it is elsewhere"
 FLAG = {flag.name: flag for flag in FLAGS}
 
 
-def lease(place: Place) -> list[Check]:
+def lease(place: CheckedNamespace) -> list[Check]:
     body = place.server.get(resources.LEASES, place.operator_namespace, NAME)
     return judge_lease(body, place.operator_namespace, datetime.now(UTC))
 
@@ -164,7 +164,7 @@ def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]
     return ok(LEASE, f"held by {holder}, renewed {age} ago")
 
 
-def deployment(place: Place) -> list[Check]:
+def deployment(place: CheckedNamespace) -> list[Check]:
     body = place.server.get(resources.DEPLOYMENTS, place.operator_namespace, NAME)
     if body is not None:
         return judge_deployment(body, place.namespace)

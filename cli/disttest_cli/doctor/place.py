@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disttest_cli.doctor.check import Check, Place, ok, problem, warning
+from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, warning
 from disttest_cli.kube import fields, resources
 from disttest_cli.kube.client import Body, MissingError
 from disttest_cli.kube.resources import Resource
@@ -22,7 +22,7 @@ KUEUE_GROUP, PROMETHEUS_GROUP = "kueue.x-k8s.io", "monitoring.coreos.com"
 SHOWN = 8
 
 
-def namespace(place: Place) -> list[Check]:
+def namespace(place: CheckedNamespace) -> list[Check]:
     body = place.server.get(resources.NAMESPACES, "", place.namespace)
     if body is None:
         return problem(NAMESPACE, f"there is no {place.namespace}", f"kubectl create namespace {place.namespace}")
@@ -32,7 +32,7 @@ def namespace(place: Place) -> list[Check]:
     return ok(NAMESPACE, f"{place.namespace}; PodSecurity {level or 'privileged'}, runs fit `restricted`")
 
 
-def quota(place: Place) -> list[Check]:
+def quota(place: CheckedNamespace) -> list[Check]:
     return judge_quota(place.server.list(resources.QUOTAS, place.namespace))
 
 
@@ -51,12 +51,12 @@ def judge_quota(bodies: Sequence[Body]) -> list[Check]:
     return ok(QUOTA, ", ".join(limits[:SHOWN]) or "none")
 
 
-def limit_ranges(place: Place) -> list[Check]:
+def limit_ranges(place: CheckedNamespace) -> list[Check]:
     names = [fields.name(body) for body in place.server.list(resources.LIMIT_RANGES, place.namespace)]
     return ok(RANGES, f"{', '.join(names)}: they may set limits of pods that name none" if names else "none")
 
 
-def nodes(place: Place) -> list[Check]:
+def nodes(place: CheckedNamespace) -> list[Check]:
     return judge_nodes(place.server.list(resources.NODES), place.gpu_resource)
 
 
@@ -83,7 +83,7 @@ def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
     return ok(NODES, words)
 
 
-def kueue(place: Place) -> list[Check]:
+def kueue(place: CheckedNamespace) -> list[Check]:
     version = _version(place, KUEUE_GROUP)
     if not version:
         return ok(KUEUE, "not installed: leave queueName out of runs, with it they would wait for ever")
@@ -94,13 +94,13 @@ def kueue(place: Place) -> list[Check]:
     return ok(KUEUE, f"LocalQueues: {', '.join(fields.name(body) for body in found[:SHOWN])}")
 
 
-def prometheus(place: Place) -> list[Check]:
+def prometheus(place: CheckedNamespace) -> list[Check]:
     if _version(place, PROMETHEUS_GROUP):
         return ok(PROMETHEUS, "its operator is installed: manifests/overlays/monitoring")
     return ok(PROMETHEUS, "its operator is not installed: rules and scrapes are configured by file, docs/monitoring.md")
 
 
-def _version(place: Place, group: str) -> str:
+def _version(place: CheckedNamespace, group: str) -> str:
     """The one that the API server prefers; nothing if it does not have the group."""
     try:
         preferred = place.server.ask(f"/apis/{group}").get("preferredVersion")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from disttest_contract.results import thresholds
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
-from disttest_contract.results.thresholds import Standing, Threshold
+from disttest_contract.results.thresholds import Threshold, ThresholdResult
 from disttest_contract.text.formatting import BYTES, BYTES_PER_SECOND
 
 COLUMNS = ("BANDWIDTH", "TYPE", "SIZE", "TIME", "ALGORITHM", "BUS", "WRONG", "SLOWEST RANK")
@@ -33,14 +33,14 @@ def rows(report: Report, wanted: Sequence[Threshold] = ()) -> tuple[list[Sequenc
     return [(*row[:place], cell, *row[place:]) for row, cell in zip(table, beside, strict=True)], note
 
 
-def _threshold(one: Standing) -> str:
+def _threshold(one: ThresholdResult) -> str:
     if one.threshold is None:
         return ""
     limit = _show(one.threshold.min_bus_bandwidth_bytes_per_second, BYTES_PER_SECOND, "B/s")
     return limit if one.is_met else f"{MISSED}{limit}"
 
 
-def _row(one: Standing, report: Report) -> tuple[str, ...]:
+def _row(one: ThresholdResult, report: Report) -> tuple[str, ...]:
     head = (one.collective, one.dtype or "any", _show(one.size_bytes, BYTES, "B"))
     return (*head, *(_numbers(one.measured, report) if one.measured else ("", "", "nothing", "", "")))
 

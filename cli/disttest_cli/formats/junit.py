@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from disttest_cli.formats import case_names, case_text, plain, test_status
 from disttest_cli.formats.subject import Subject
-from disttest_cli.formats.test_status import Notice, Standing
+from disttest_cli.formats.test_status import Notice, TestStatus
 from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report, SuiteResult
@@ -117,19 +117,19 @@ def _case(suite: SuiteResult, case: CaseResult, taken: Names, limit_bytes: int) 
         element.set("file", known.file)
     _add_properties(element, _marks(case))
     match test_status.of_case(case):
-        case Standing.FAILURE | Standing.ERROR as bad:
-            tag = "failure" if bad is Standing.FAILURE else "error"
+        case TestStatus.FAILURE | TestStatus.ERROR as bad:
+            tag = "failure" if bad is TestStatus.FAILURE else "error"
             text = case_text.case_body(replace(case, logs={}), limit_bytes)
             _add(element, tag, case_text.case_title(case), kind=case.ending, text=text)
             if case.logs:
                 ET.SubElement(element, "system-err").text = plain.block(
                     "\n\n".join(case_text.logs_of(case)), limit_bytes
                 )
-        case Standing.SKIPPED:
+        case TestStatus.SKIPPED:
             message = _why_skipped(case)
             kind = EXPECTED_FAILURE if case.outcome is Outcome.XFAILED else case.outcome.value
             _add(element, "skipped", message, kind=kind, text=message)
-        case Standing.GOOD:
+        case TestStatus.GOOD:
             _add_earlier(element, case, limit_bytes)
     return element
 

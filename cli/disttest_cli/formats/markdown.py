@@ -63,7 +63,7 @@ BAD_SIGN = "❌"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class MarkdownSection:
     """`what` it is called where it is left out."""
 
     what: str
@@ -83,7 +83,9 @@ def render(subject: Subject, limit_bytes: int = DEFAULT_BYTES) -> str:
     return "".join([head, *parts, failures, *(section.text for section in below if section in kept), note])
 
 
-def _choose(sections: Sequence[Section], room_bytes: int) -> tuple[list[Section], list[Section]]:
+def _choose(
+    sections: Sequence[MarkdownSection], room_bytes: int
+) -> tuple[list[MarkdownSection], list[MarkdownSection]]:
     """In their order, those that fit."""
     kept, dropped = [], []
     for section in sections:
@@ -97,19 +99,19 @@ def _choose(sections: Sequence[Section], room_bytes: int) -> tuple[list[Section]
     return kept, dropped
 
 
-def _sections(subject: Subject) -> tuple[list[Section], list[Section]]:
+def _sections(subject: Subject) -> tuple[list[MarkdownSection], list[MarkdownSection]]:
     """Above the failures, and below them; the first ones matter most."""
     report = subject.report
     above = [
-        Section(what="suites", text=_suites(report)),
-        Section(what="the interrupted case", text=_interrupted(report)),
-        Section(what="earlier attempts", text=_attempts(subject)),
+        MarkdownSection(what="suites", text=_suites(report)),
+        MarkdownSection(what="the interrupted case", text=_interrupted(report)),
+        MarkdownSection(what="earlier attempts", text=_attempts(subject)),
     ]
     below = [
-        Section(what="bandwidth", text=_bandwidth(report)),
-        Section(what="flaky cases", text=_flaky(report)),
-        Section(what="cases in quarantine", text=_quarantined(report)),
-        Section(what="environment", text=_environment(report)),
+        MarkdownSection(what="bandwidth", text=_bandwidth(report)),
+        MarkdownSection(what="flaky cases", text=_flaky(report)),
+        MarkdownSection(what="cases in quarantine", text=_quarantined(report)),
+        MarkdownSection(what="environment", text=_environment(report)),
     ]
     return above, below
 

@@ -16,23 +16,23 @@ ABOUT_CASES = frozenset({Verdict.TESTS_FAILED, Verdict.HUNG})  # red cases say t
 LEFT_OUT = "left out"
 
 
-class Standing(StrEnum):
+class TestStatus(StrEnum):
     GOOD = "good"
     FAILURE = "failure"  # the case says that something is wrong
     ERROR = "error"  # it did not come to its end
     SKIPPED = "skipped"
 
 
-STANDINGS: dict[Outcome, Standing] = {
-    Outcome.PASSED: Standing.GOOD,
-    Outcome.XPASSED: Standing.GOOD,  # not strict: the suite lets it pass
-    Outcome.FAILED: Standing.FAILURE,
-    Outcome.ERRORED: Standing.ERROR,
-    Outcome.CRASHED: Standing.ERROR,
-    Outcome.HUNG: Standing.ERROR,
-    Outcome.SKIPPED: Standing.SKIPPED,
-    Outcome.XFAILED: Standing.SKIPPED,  # as pytest itself does
-    Outcome.NOT_RUN: Standing.SKIPPED,  # neither good nor bad; what kept it from running is red on its own
+STANDINGS: dict[Outcome, TestStatus] = {
+    Outcome.PASSED: TestStatus.GOOD,
+    Outcome.XPASSED: TestStatus.GOOD,  # not strict: the suite lets it pass
+    Outcome.FAILED: TestStatus.FAILURE,
+    Outcome.ERRORED: TestStatus.ERROR,
+    Outcome.CRASHED: TestStatus.ERROR,
+    Outcome.HUNG: TestStatus.ERROR,
+    Outcome.SKIPPED: TestStatus.SKIPPED,
+    Outcome.XFAILED: TestStatus.SKIPPED,  # as pytest itself does
+    Outcome.NOT_RUN: TestStatus.SKIPPED,  # neither good nor bad; what kept it from running is red on its own
 }
 
 
@@ -47,11 +47,11 @@ class Notice:
     is_bad: bool = True
 
 
-def of_case(case: CaseResult) -> Standing:
+def of_case(case: CaseResult) -> TestStatus:
     """Known failures are skipped: they make no run red."""
     if case.is_interrupted:
-        return Standing.ERROR
-    return Standing.SKIPPED if case.is_excused else STANDINGS[case.outcome]
+        return TestStatus.ERROR
+    return TestStatus.SKIPPED if case.is_excused else STANDINGS[case.outcome]
 
 
 def red(suite: SuiteResult) -> int:

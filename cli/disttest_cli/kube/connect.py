@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from disttest_cli.errors import CommandError, Exit, UsageError
+from disttest_cli.errors import CommandError, ExitStatus, UsageError
 from disttest_cli.kube import client
 from disttest_cli.kube.client import (
     BusyError,
@@ -49,7 +49,7 @@ def explaining() -> Iterator[None]:
     except UnreachableError as error:
         raise UsageError(f"{error}; {WHERE}") from error
     except (BusyError, LostError) as error:
-        raise CommandError(str(error), Exit.UNREACHABLE) from error
+        raise CommandError(str(error), ExitStatus.UNREACHABLE) from error
     except ForbiddenError as error:
         raise UsageError(f"{error}; {advice(error)}") from error
     except MissingError as error:

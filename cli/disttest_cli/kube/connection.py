@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from disttest_cli import lazy
 from disttest_cli.kube import kubeconfig as kubeconfigs
 from disttest_cli.kube.credentials import Credential, CredentialsError
-from disttest_cli.kube.kubeconfig import InvalidKubeconfigError, Target
+from disttest_cli.kube.kubeconfig import ApiServer, InvalidKubeconfigError
 from disttest_operator.core.api.model import Manifest
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class MissingError(RefusedError):
 class Connection:
     """An API server."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: ApiServer) -> None:
         self._target = target
         self._shown = target.credential()
         self._pool = _pool(target, self._shown)
@@ -142,7 +142,7 @@ def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = 
         raise RefusedError(f"no credentials for the API server: {one_line(error)}; {kubeconfigs.HOW}") from error
 
 
-def _pool(target: Target, credential: Credential) -> "urllib3.PoolManager":
+def _pool(target: ApiServer, credential: Credential) -> "urllib3.PoolManager":
     context = urllib3.util.create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if target.is_verified else ssl.CERT_NONE)
     if not target.is_verified:  # as the kubeconfig says: a warning for each request would be noise
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)

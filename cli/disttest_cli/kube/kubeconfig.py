@@ -30,7 +30,7 @@ class InvalidKubeconfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ApiServer:
     """An API server. `namespace` is the one that is meant where none is named; `authority` is PEM."""
 
     server: str
@@ -65,7 +65,7 @@ class _Merged:
         return found
 
 
-def load(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Target:
+def load(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> ApiServer:
     """A kubeconfig or context that is named comes before the pod's ServiceAccount, and that before ~/.kube/config.
 
     Raises InvalidKubeconfigError and CredentialsError.
@@ -118,7 +118,7 @@ def _loader() -> "type[yaml.SafeLoader | yaml.CSafeLoader]":
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str) -> Target:
+def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str) -> ApiServer:
     name = context or merged.current
     if not name:
         raise InvalidKubeconfigError(f"{file} has no current-context; choose one with --context, or {HOW}")
@@ -129,7 +129,7 @@ def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str
     if not server:
         raise InvalidKubeconfigError(f"cluster {chosen.get('cluster')!r} in {file} has no server")
     source = _legacy(file, name) if user.body.get("auth-provider") else None
-    return Target(
+    return ApiServer(
         server=server,
         namespace=str(chosen.get("namespace") or "default"),
         credential=source or credentials.of_user(user.body, there.body, user.folder),
@@ -140,7 +140,7 @@ def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str
     )
 
 
-def _of_pod(environ: Mapping[str, str]) -> Target:
+def _of_pod(environ: Mapping[str, str]) -> ApiServer:
     host, port = environ.get(HOST), environ.get(PORT)
     if not host or not port:
         raise InvalidKubeconfigError(f"{HOST} and {PORT} are not set in this pod; {HOW}")
@@ -150,7 +150,7 @@ def _of_pod(environ: Mapping[str, str]) -> Target:
         authority = (ACCOUNT / "ca.crt").read_text()
     except OSError as error:
         raise InvalidKubeconfigError(f"{error.filename} cannot be read: {error.strerror}; {HOW}") from error
-    return Target(
+    return ApiServer(
         server=server,
         namespace=namespace,
         credential=credentials.of_file(ACCOUNT / "token"),

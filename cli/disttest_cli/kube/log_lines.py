@@ -42,7 +42,7 @@ def of_cases(lines: Iterable[bytes], rank: int, headings: Iterable[str]) -> list
     return [line for heading in wanted for line in sections.get(heading, ())] or every
 
 
-class Output:
+class LogOutput:
     """Standard output: a line stays one line, and nothing in it steers who reads it, which may be a CI system.
 
     What is raw goes into a pipe or file as it is.

@@ -19,7 +19,7 @@ POSITIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class NightRun:
     """A finished run of the series. `report` is the ConfigMap that the series keeps; empty if it keeps none."""
 
     name: str
@@ -40,25 +40,25 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class SeriesHistory:
     """`nights` are the last ones, the newest first; `status` is all that the ledger says."""
 
     namespace: str
     name: str
-    nights: tuple[Night, ...]
+    nights: tuple[NightRun, ...]
     status: Mapping[str, Any]
 
     @property
-    def readable(self) -> tuple[Night, ...]:
+    def readable(self) -> tuple[NightRun, ...]:
         """Those with a kept report. A series that keeps none may have runs that are still there."""
         return tuple(night for night in self.nights if night.report) or self.nights
 
 
-def read(body: Mapping[str, Any]) -> Series:
+def read(body: Mapping[str, Any]) -> SeriesHistory:
     """Of a DistTestSeries; what is not there is unknown."""
     status = fields.status(body)
     found = [_night(run) for run in fields.rows(status.get("runs"))]
-    return Series(
+    return SeriesHistory(
         namespace=fields.text(fields.metadata(body).get("namespace")),
         name=fields.name(body),
         nights=tuple(reversed(found)),
@@ -66,9 +66,9 @@ def read(body: Mapping[str, Any]) -> Series:
     )
 
 
-def _night(run: Mapping[str, Any]) -> Night:
+def _night(run: Mapping[str, Any]) -> NightRun:
     suites = fields.rows(run.get("suites"))
-    return Night(
+    return NightRun(
         **{key: fields.text(run.get(key)) for key in ("name", "uid", "time", "verdict", "reason", "report")},
         nodes=fields.count(run.get("nodes")),
         seconds=fields.number(run.get("seconds")),
@@ -86,7 +86,7 @@ def split(reference: str) -> tuple[str, str]:
     return name, position
 
 
-def choose(series: Series, position: str) -> Night:
+def choose(series: SeriesHistory, position: str) -> NightRun:
     """Raises UsageError where the series has no such night."""
     nights = _readable(series)
     if position == PASSED:
@@ -101,7 +101,7 @@ def choose(series: Series, position: str) -> Night:
     return found[0]
 
 
-def last_change(series: Series) -> tuple[Night, Night]:
+def last_change(series: SeriesHistory) -> tuple[NightRun, NightRun]:
     """The newest night, and what to hold it against: the newest before it that passed, else the one before it."""
     nights = _readable(series)
     if len(nights) < 2:
@@ -112,7 +112,7 @@ def last_change(series: Series) -> tuple[Night, Night]:
     return next((night for night in before if night.verdict == Verdict.PASSED), before[0]), newest
 
 
-def earlier(series: Series, uids: Sequence[str], most: int) -> tuple[Night, ...]:
+def earlier(series: SeriesHistory, uids: Sequence[str], most: int) -> tuple[NightRun, ...]:
     """The newest with a report that are before the last of these runs, but for these themselves."""
     nights = series.readable
     places = [place for place, night in enumerate(nights) if night.uid in uids]
@@ -120,7 +120,7 @@ def earlier(series: Series, uids: Sequence[str], most: int) -> tuple[Night, ...]
     return tuple(night for night in nights[begin:] if night.uid not in uids)[:most]
 
 
-def _readable(series: Series) -> tuple[Night, ...]:
+def _readable(series: SeriesHistory) -> tuple[NightRun, ...]:
     if not series.nights:
         raise UsageError(f"series {series.name!r} has no finished run yet")
     return series.readable

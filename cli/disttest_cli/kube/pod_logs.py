@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import fields, resources, runs
 from disttest_cli.kube.client import Body, BusyError, Cluster, LostError, RefusedError
-from disttest_cli.kube.log_lines import Keep, Output, chosen
-from disttest_cli.kube.waiting import PAUSE_SECONDS, Clock, Say
+from disttest_cli.kube.log_lines import Keep, LogOutput, chosen
+from disttest_cli.kube.run_wait import PAUSE_SECONDS, Say, WaitClock
 from disttest_operator.core.api import naming
 
 OPTIONS = {"container": naming.CONTAINER}
@@ -16,7 +16,7 @@ OVER = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
+class PodGang:
     """Pods of one attempt, by node index."""
 
     run: str
@@ -34,7 +34,7 @@ class Gang:
         return max(found, key=lambda pod: fields.text(fields.metadata(pod).get("creationTimestamp")))
 
 
-def find(server: Cluster, body: Body, attempt: int | None) -> Gang:
+def find(server: Cluster, body: Body, attempt: int | None) -> PodGang:
     """Of the attempt that is named; else of the newest that has pods, else of the one that the status speaks of."""
     status = fields.status(body)
     newest = fields.count(status.get("attempt"))
@@ -44,10 +44,10 @@ def find(server: Cluster, body: Body, attempt: int | None) -> Gang:
     pods = runs.pods(server, body, wanted or None)
     number = wanted or max(map(runs.attempt_of, pods), default=1)
     gang = tuple(pod for pod in pods if runs.attempt_of(pod) == number)
-    return Gang(run=fields.name(body), attempt=number, pods=gang)
+    return PodGang(run=fields.name(body), attempt=number, pods=gang)
 
 
-def wait_for(server: Cluster, body: Body, attempt: int | None, clock: Clock, say: Say) -> Gang:
+def wait_for(server: Cluster, body: Body, attempt: int | None, clock: WaitClock, say: Say) -> PodGang:
     """Until there are pods; a run that ends without any has none to follow."""
     is_told = False
     while True:
@@ -62,7 +62,7 @@ def wait_for(server: Cluster, body: Body, attempt: int | None, clock: Clock, say
         body = server.get(resources.RUNS, namespace, gang.run) or _deleted(gang.run)
 
 
-def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: Clock, output: Output) -> None:
+def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: WaitClock, output: LogOutput) -> None:
     """What is in the log, the last lines of it if `tail` says so, and what comes until the pod ends.
 
     A log only grows, so whoever has counted its lines can go on where a connection broke.
@@ -88,7 +88,7 @@ def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: Cloc
 
 
 @dataclass(slots=True)
-class Logs:
+class PodLogs:
     """Each log is asked for once, however many of its ranks are looked at."""
 
     server: Cluster
@@ -101,7 +101,7 @@ class Logs:
         return chosen(self._read[name], keep, tail)
 
 
-def _log(server: Cluster, pod: Body, clock: Clock, *, follow: bool = False) -> Iterable[bytes]:
+def _log(server: Cluster, pod: Body, clock: WaitClock, *, follow: bool = False) -> Iterable[bytes]:
     """Waits for a container that is being made."""
     while True:
         try:

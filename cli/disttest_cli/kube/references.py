@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import connect, fields, nights, resources, runs, stored
 from disttest_cli.kube.client import Body, Cluster
-from disttest_cli.kube.nights import Night, Series
+from disttest_cli.kube.nights import NightRun, SeriesHistory
 from disttest_contract.results.report import Report
 from disttest_contract.text import escaping
 from disttest_operator.core.api import schema
@@ -31,7 +31,7 @@ def report(server: Cluster, namespace: str, reference: str) -> Report:
     return stored.find(server, namespace, name).report
 
 
-def of_night(server: Cluster, series_: Series, night: Night) -> Report:
+def of_night(server: Cluster, series_: SeriesHistory, night: NightRun) -> Report:
     """Names of runs may be given again; the ledger knows them by uid."""
     found = stored.find(server, series_.namespace, night.name).report
     if found.uid != night.uid:
@@ -65,7 +65,7 @@ def earlier(
     return found, missing
 
 
-def series(server: Cluster, namespace: str, name: str) -> Series:
+def series(server: Cluster, namespace: str, name: str) -> SeriesHistory:
     """Raises CommandError with one line that says why there is none, and what to do."""
     bare = name.removeprefix(f"{KIND}/")
     if not schema.matches(runs.NAME, bare):

@@ -25,7 +25,7 @@ SENTENCE_BYTES = 600  # of what a status or a broken report says, in an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _ReportLocation:
     """The ConfigMap of a report; empty where it is not known what it must hold."""
 
     config_map: str
@@ -80,12 +80,12 @@ def _gunzip(packed: bytes) -> bytes:
     return raw
 
 
-def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _Place:
+def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _ReportLocation:
     status: Mapping[str, Any] = run.get("status") or {}
     uid = str(run["metadata"]["uid"])
     records: Sequence[Mapping[str, Any]] = status.get("attempts") or ()
     if attempt and attempt != status.get("attempt"):
-        return _Place(config_map=_of_attempt(records, name, attempt, status), uid=uid)
+        return _ReportLocation(config_map=_of_attempt(records, name, attempt, status), uid=uid)
     if not status.get("verdict"):
         phase = status.get("phase") or "no operator has looked at it yet"
         others = _advice(records)
@@ -100,7 +100,9 @@ def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _Place:
             f"{_sentence(status.get('message', ''))}; see `disttest describe {name} -n {namespace}` and "
             f"`disttest logs {name} -n {namespace}`{_advice(records)}"
         )
-    return _Place(config_map=str(report["configMap"]), sha256=str(report.get("sha256") or ""), uid=uid, status=status)
+    return _ReportLocation(
+        config_map=str(report["configMap"]), sha256=str(report.get("sha256") or ""), uid=uid, status=status
+    )
 
 
 def _of_attempt(records: Sequence[Mapping[str, Any]], name: str, attempt: int, status: Mapping[str, Any]) -> str:
@@ -121,7 +123,7 @@ def _advice(records: Sequence[Mapping[str, Any]]) -> str:
     return f"; --attempt {numbers[-1]} has a partial one" if numbers else ""
 
 
-def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _Place:
+def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _ReportLocation:
     """Of a run that is gone: as the newest entry of a ledger says, else by the name that such a report has."""
     ledgers = [ledger.get("status") or {} for ledger in server.list(resources.SERIES, namespace)]
     entries = [run for ledger in ledgers for run in ledger.get("runs") or () if run.get("name") == name]
@@ -131,14 +133,14 @@ def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _Place:
         raise UsageError(f"DistTest {name!r} is gone, and with it the reports of its attempts: leave --attempt away")
     entry = max(entries, key=lambda run: str(run.get("time", "")), default=None)
     if entry is None:
-        return _Place(config_map=f"{name}-report")
+        return _ReportLocation(config_map=f"{name}-report")
     if not entry.get("report"):
         raise UsageError(
             f"DistTest {name!r} is gone and its report was not kept: {entry.get('verdict', '')} "
             f"({entry.get('reason', '')}) at {entry.get('time', '')} is all that its series knows; a series keeps the "
             "newest reports (--kept-reports of the operator)"
         )
-    return _Place(
+    return _ReportLocation(
         config_map=str(entry["report"]), sha256=str(entry.get("reportSha256") or ""), uid=str(entry.get("uid") or "")
     )
 
@@ -150,7 +152,7 @@ def _no_run(namespace: str, name: str) -> UsageError:
     )
 
 
-def _unpack(body: "Body", place: _Place, namespace: str) -> Report:
+def _unpack(body: "Body", place: _ReportLocation, namespace: str) -> Report:
     """The report of a ConfigMap, if it is the one that was put there."""
     annotations = body["metadata"].get("annotations") or {}
     wanted = place.sha256 or annotations.get(ANNOTATION_REPORT_SHA256)
@@ -170,7 +172,7 @@ def _unpack(body: "Body", place: _Place, namespace: str) -> Report:
     return report
 
 
-def _damaged(place: _Place, namespace: str, problem: str) -> UsageError:
+def _damaged(place: _ReportLocation, namespace: str, problem: str) -> UsageError:
     return UsageError(
         f"ConfigMap {place.config_map!r} in namespace {namespace!r} holds no report that can be used: {problem}; "
         "somebody may have changed it, run the test again"

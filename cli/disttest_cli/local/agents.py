@@ -94,14 +94,14 @@ class LocalRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class AgentReader:
     """Who hears what agents say, line by line, and from the leader how far the run is."""
 
     line: Callable[[str], None]
     progress: Callable[[Progress], None] = lambda _: None
 
 
-async def run(plan: RunPlan, reader: Reader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
+async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
     """Start the agents and come back when none of them is left.
 
     The first SIGINT or SIGTERM ends the run, and the leader reports it; a second one ends all agents at once.
@@ -161,7 +161,9 @@ async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> a
     )
 
 
-async def _follow(agents: list[asyncio.subprocess.Process], nonce: str, reader: Reader, signals: "Signals") -> LocalRun:
+async def _follow(
+    agents: list[asyncio.subprocess.Process], nonce: str, reader: AgentReader, signals: "Signals"
+) -> LocalRun:
     kept: list[str] = []
     mark = f"{frames.MARK} {nonce} "
 
@@ -203,7 +205,7 @@ class Signals:
     """What the user has sent: the number of the first signal and of the second, 0 for none."""
 
     agents: Sequence[asyncio.subprocess.Process]
-    reader: Reader
+    reader: AgentReader
     first: int = 0
     second: int = 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from disttest_cli.errors import UsageError
 from disttest_cli.input import manifests
 from disttest_cli.local import run_request
-from disttest_cli.local.run_request import Folder, Request
+from disttest_cli.local.run_request import Folder, RunRequest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
 from disttest_operator.core.api.model import Backend, DistTest, Suite
@@ -20,7 +20,7 @@ NO_END_SECONDS = 10 * 365 * 86400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class LocalPlaces:
     """Where this machine has what a cluster would mount."""
 
     folders: Mapping[str, Folder] = field(default_factory=dict)  # ConfigMap -> folder
@@ -29,7 +29,7 @@ class Places:
     artifacts: str = ""
 
 
-def make(test: DistTest, places: Places, request: Request) -> RunPlan:
+def make(test: DistTest, places: LocalPlaces, request: RunRequest) -> RunPlan:
     """Placement is not looked at: all nodes are this machine."""
     unknown = unknown_suites(test.spec)
     if unknown:
@@ -61,14 +61,14 @@ def make(test: DistTest, places: Places, request: Request) -> RunPlan:
     return plan
 
 
-def _chosen(test: DistTest, request: Request) -> list[Suite]:
+def _chosen(test: DistTest, request: RunRequest) -> list[Suite]:
     """With -f those of the file that were named, else all: there is nothing in it that was not."""
     if not request.filename or not request.suites:
         return list(test.spec.suites)
     return [suite for suite in test.spec.suites if suite.name in request.suites]
 
 
-def of_file(documents: manifests.Documents, request: Request) -> tuple[DistTest, ...]:
+def of_file(documents: manifests.Documents, request: RunRequest) -> tuple[DistTest, ...]:
     """The DistTests of a file that have one of the suites that were named."""
     known = {suite.name for test in documents.tests for suite in test.spec.suites}
     for name in request.suites:
@@ -83,7 +83,7 @@ def of_file(documents: manifests.Documents, request: Request) -> tuple[DistTest,
     return tests
 
 
-def _only(planned: SuitePlan, request: Request) -> SuitePlan:
+def _only(planned: SuitePlan, request: RunRequest) -> SuitePlan:
     """The cases that were chosen, of those that the file chooses; ids stand for themselves."""
     if request.cases:
         return dataclasses.replace(planned, select="", cases=request.cases)
@@ -93,7 +93,7 @@ def _only(planned: SuitePlan, request: Request) -> SuitePlan:
     return planned
 
 
-def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: Places) -> SuitePlan:
+def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: LocalPlaces) -> SuitePlan:
     """The suite with its files from this machine."""
     if suite.config_map:
         if suite.config_map not in places.folders:

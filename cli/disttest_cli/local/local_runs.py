@@ -16,7 +16,7 @@ from disttest_cli.formats import advice, table
 from disttest_cli.input import files
 from disttest_cli.local import agents
 from disttest_cli.views import live, terminal
-from disttest_cli.views.live import Gang, LiveView
+from disttest_cli.views.live import GangShape, LiveView
 from disttest_contract import limits
 from disttest_contract.gang import environment
 from disttest_contract.gang.plan import RunPlan
@@ -94,11 +94,11 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
 async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, shows_all: bool) -> agents.LocalRun:
     """The view ends before the loop does: up to then signals are the run's, and the terminal is left as it was."""
     if not live.fits(console):
-        return await agents.run(plan, agents.Reader(line=_print), environ=environ)
-    gang = Gang(nodes=plan.nodes, ranks_per_node=plan.ranks_per_node, suites=len(plan.suites))
+        return await agents.run(plan, agents.AgentReader(line=_print), environ=environ)
+    gang = GangShape(nodes=plan.nodes, ranks_per_node=plan.ranks_per_node, suites=len(plan.suites))
     with LiveView(console, gang) as view:
-        lines = Lines(view, shows_all=shows_all)
-        result = await agents.run(plan, agents.Reader(line=lines.take, progress=view.feed), environ=environ)
+        lines = AgentLines(view, shows_all=shows_all)
+        result = await agents.run(plan, agents.AgentReader(line=lines.take, progress=view.feed), environ=environ)
     if result.report is None:
         for line in lines.last:
             _print(line)
@@ -106,7 +106,7 @@ async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, 
 
 
 @dataclass(slots=True)
-class Lines:
+class AgentLines:
     """What agents and ranks write: beside a view only warnings, unless all of it is wanted."""
 
     view: LiveView

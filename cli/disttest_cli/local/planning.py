@@ -23,7 +23,7 @@ NONCE = "made-anew-for-each-attempt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ManifestPlan:
     """`remarks` are for people: what it comes to, and what must be there."""
 
     test: DistTest
@@ -31,7 +31,7 @@ class Plan:
     remarks: tuple[str, ...]
 
 
-def make(test: DistTest, config_maps: ConfigMaps) -> Plan:
+def make(test: DistTest, config_maps: ConfigMaps) -> ManifestPlan:
     """Raises UsageError for what the operator would refuse."""
     if unknown := run_plan.unknown_suites(test.spec):
         raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {suites.known()}")
@@ -45,10 +45,10 @@ def make(test: DistTest, config_maps: ConfigMaps) -> Plan:
     if wanted and not is_here:
         remarks.append(f"planned without its quarantine: ConfigMap {wanted} is not in the file")
     objects = (job.build_service(test, ATTEMPT), job.build_job(test, ATTEMPT, NONCE, quarantine=lists))
-    return Plan(test=test, objects=objects, remarks=tuple(remarks))
+    return ManifestPlan(test=test, objects=objects, remarks=tuple(remarks))
 
 
-def as_yaml(plans: Iterable[Plan]) -> str:
+def as_yaml(plans: Iterable[ManifestPlan]) -> str:
     """A stream that `kubectl apply --dry-run=server -f -` takes; what is for people stands in comments."""
     parts = []
     for plan in plans:
@@ -59,7 +59,7 @@ def as_yaml(plans: Iterable[Plan]) -> str:
     return "".join(parts)
 
 
-def as_json(plans: Iterable[Plan]) -> str:
+def as_json(plans: Iterable[ManifestPlan]) -> str:
     items: list[Any] = [manifest for plan in plans for manifest in plan.objects]
     return documents.as_json({"apiVersion": "v1", "kind": "List", "items": items}, indent=4)
 

@@ -14,7 +14,7 @@ from disttest_operator.core.api.model import API_VERSION, Backend, DistTest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RunRequest:
     """Empty, 0 or None where nothing was said. `repeat`: how often, None for once."""
 
     filename: str = ""
@@ -42,12 +42,12 @@ class Request:
         return self.times == 1 and not self.until_fail
 
 
-def problem(request: Request) -> str:
+def problem(request: RunRequest) -> str:
     """The first rule that is broken, as a sentence that says what to write instead."""
     return next((sentence for is_broken, sentence in _rules(request) if is_broken), "")
 
 
-def _rules(request: Request) -> Sequence[tuple[bool, str]]:
+def _rules(request: RunRequest) -> Sequence[tuple[bool, str]]:
     shape = next((f"--{name}" for name in ("ranks", "nodes", "backend") if getattr(request, name)), "")
     named = next((str(path) for path in request.paths if "::" in str(path)), "")
     file, _, case = named.partition("::")
@@ -90,7 +90,7 @@ WHAT = (
 )
 
 
-def of_one_suite(request: Request, names: Sequence[str]) -> str:
+def of_one_suite(request: RunRequest, names: Sequence[str]) -> str:
     """A sentence, if what was asked for makes sense for one suite only and there are several."""
     if len(names) == 1:
         return ""
@@ -125,7 +125,7 @@ class Shape:
         return f"{ranks}{f' of {self.nodes} nodes' if self.nodes > 1 else ''} on {where}: {self.why}"
 
 
-def shape(request: Request, gpus: int) -> Shape:
+def shape(request: RunRequest, gpus: int) -> Shape:
     """GPUs if there are any, or there would be green runs that never touched them; the CPU if it is asked for."""
     nodes = request.nodes or 1
     on_cpu = Shape(
@@ -167,7 +167,7 @@ class Made:
     folders: Mapping[str, Folder] = field(default_factory=dict)  # ConfigMap -> folder
 
 
-def make_test(request: Request, of_shape: Shape) -> Made:
+def make_test(request: RunRequest, of_shape: Shape) -> Made:
     """Built-in suites first, then the paths."""
     for name in request.suites:
         if name not in suites.BUILTIN:

@@ -13,7 +13,7 @@ from disttest_cli.views.terminal import Line
 from disttest_contract.outcomes import Reason
 from disttest_contract.results.report import Report
 from disttest_contract.text import escaping, formatting
-from disttest_operator.core.api.conditions import Type
+from disttest_operator.core.api.conditions import ConditionType
 
 # Reasons of the condition GangReady as long as it is not true, beside those of an attempt that has ended.
 WAITS: Mapping[str, str] = {
@@ -59,7 +59,7 @@ def _waiting(status: Mapping[str, Any]) -> str:
     if not status.get("phase"):
         return NO_OPERATOR
     rows = fields.rows(status.get("conditions"))
-    gang = next((row for row in rows if row.get("type") == Type.GANG_READY.value), None)
+    gang = next((row for row in rows if row.get("type") == ConditionType.GANG_READY.value), None)
     if gang is None or gang.get("status") == "True":
         return ""
     reason = fields.text(gang.get("reason"))
@@ -75,7 +75,7 @@ STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class DescribedRun:
     """A run and what belongs to it. `notes` say what could not be looked at."""
 
     body: Body
@@ -98,7 +98,7 @@ class Seen:
         return fields.name(self.body)
 
 
-def summary(seen: Seen) -> list[Line]:
+def summary(seen: DescribedRun) -> list[Line]:
     """What everybody wants to know."""
     return [
         *_headline(seen),
@@ -122,7 +122,7 @@ def heading(words: str) -> list[Line]:
     return [terminal.empty(), terminal.line((words, terminal.STRONG))]
 
 
-def _headline(seen: Seen) -> list[Line]:
+def _headline(seen: DescribedRun) -> list[Line]:
     status = seen.status
     name = f"{seen.namespace}/{seen.name}: "
     if verdict := fields.text(status.get("verdict")):
@@ -144,7 +144,7 @@ def _to_do(status: Mapping[str, Any]) -> list[Line]:
     return [field("To do" if not place else "", words) for place, words in enumerate(advice_for_run(status))]
 
 
-def _progress(seen: Seen) -> list[Line]:
+def _progress(seen: DescribedRun) -> list[Line]:
     status = seen.status
     told = fields.mapping(status.get("progress"))
     if status.get("verdict") or not told:
@@ -165,7 +165,7 @@ def bar(done: int, total: int) -> str:
     return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
 
 
-def _where(seen: Seen) -> list[Line]:
+def _where(seen: DescribedRun) -> list[Line]:
     body, status = seen.body, seen.status
     nodes, per_node = runs.nodes(body), runs.ranks_per_node(body)
     size = f"{nodes} {'node' if nodes == 1 else 'nodes'} x {per_node} ranks over {runs.backend(body)}"
@@ -177,7 +177,7 @@ def _where(seen: Seen) -> list[Line]:
     return [*lines, *([field("Series", series)] if series else [])]
 
 
-def _node_names(seen: Seen) -> list[str]:
+def _node_names(seen: DescribedRun) -> list[str]:
     """Of the newest attempt."""
     attempt = max(map(runs.attempt_of, seen.pods), default=0)
     pods = [pod for pod in seen.pods if runs.attempt_of(pod) == attempt]
@@ -198,7 +198,7 @@ def _suspects(status: Mapping[str, Any]) -> list[Line]:
     return lines
 
 
-def _when(seen: Seen) -> list[Line]:
+def _when(seen: DescribedRun) -> list[Line]:
     status = seen.status
     steps = fields.mapping(status.get("stepSeconds"))
     parts = [(step, fields.number(steps.get(step))) for step in STEPS]

@@ -30,7 +30,7 @@ def fits(console: Console) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
+class GangShape:
     """What the view needs to know of a run."""
 
     nodes: int
@@ -41,7 +41,7 @@ class Gang:
 class LiveView:
     """Between `with` and its end the foot of the terminal is the view's: what else is to be said goes through `say`."""
 
-    def __init__(self, console: Console, gang: Gang, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, console: Console, gang: GangShape, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._gang, self._clock = console, gang, clock
         self._step, self._step_since = "starting", clock()
         self._progress: Progress | None = None
@@ -93,7 +93,9 @@ class LiveView:
             self._step, self._step_since = step, self._clock()
 
 
-def render(progress: Progress | None, gang: Gang, *, step: str, step_for: float, case_for: float) -> RenderableType:
+def render(
+    progress: Progress | None, gang: GangShape, *, step: str, step_for: float, case_for: float
+) -> RenderableType:
     """Two lines at most."""
     if progress is None or not progress.cases_total:
         joined = f"{progress.nodes_joined} of {gang.nodes} nodes joined" if progress and progress.nodes_joined else ""
@@ -145,7 +147,7 @@ class _Fitting:
         yield line.append(self.behind)
 
 
-def summary(progress: Progress, gang: Gang) -> str:
+def summary(progress: Progress, gang: GangShape) -> str:
     """How many cases, and how they ended. Of suites to come it is not known how many they have."""
     bad = _bad(progress)
     more = " so far" if progress.suites_done + 1 < gang.suites else ""

@@ -19,7 +19,7 @@ BY_CASES = frozenset({Verdict.PASSED.value, Verdict.TESTS_FAILED.value, Verdict.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class LogPart:
     """The log of a node, or the output of one of its ranks; `headings` are those of its failed cases."""
 
     node: int
@@ -28,23 +28,23 @@ class Part:
     headings: tuple[str, ...] = ()
 
 
-def of_nodes(nodes: Iterable[int]) -> list[Part]:
-    return [Part(node=node) for node in dict.fromkeys(nodes)]
+def of_nodes(nodes: Iterable[int]) -> list[LogPart]:
+    return [LogPart(node=node) for node in dict.fromkeys(nodes)]
 
 
-def of_ranks(numbers: Iterable[int], per_node: int) -> list[Part]:
-    return [Part(node=rank // max(1, per_node), rank=rank) for rank in dict.fromkeys(numbers)]
+def of_ranks(numbers: Iterable[int], per_node: int) -> list[LogPart]:
+    return [LogPart(node=rank // max(1, per_node), rank=rank) for rank in dict.fromkeys(numbers)]
 
 
-def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None) -> list[Part]:
+def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None) -> list[LogPart]:
     """Each rank once, with all cases that it is blamed for; nodes of which no rank is blamed, whole."""
     per_node = runs.ranks_per_node(body)
-    ranked: dict[int, Part] = {}
+    ranked: dict[int, LogPart] = {}
     for failure in _failures(body, attempt, report):
         why = status_lines.one_line(f"{fields.text(failure.get('outcome'))} in {fields.text(failure.get('case'))}")
         heading = case_result.heading(fields.text(failure.get("suite")), fields.text(failure.get("case")))
         for rank in _ranks(failure.get("ranks")):
-            part = ranked.get(rank, Part(node=rank // per_node, rank=rank, why=why))
+            part = ranked.get(rank, LogPart(node=rank // per_node, rank=rank, why=why))
             ranked[rank] = dataclasses.replace(part, headings=(*part.headings, heading))
     parts = list(ranked.values())
     nodes = {part.node for part in parts}
@@ -81,18 +81,18 @@ def _record(body: Body, attempt: int) -> Mapping[str, Any]:
     return next((row for row in records if fields.count(row.get("number")) == attempt), {})
 
 
-def _first(record: Mapping[str, Any], pods: Sequence[Body], per_node: int) -> list[Part]:
+def _first(record: Mapping[str, Any], pods: Sequence[Body], per_node: int) -> list[LogPart]:
     """The pod, or the rank, that ended first."""
     first = fields.mapping(record.get("firstFailure"))
     why = f"ended first, {fields.text(record.get('reason'))}".rstrip(", ")
     pod = next((pod for pod in pods if fields.name(pod) == first.get("pod")), None)
     if pod is not None:
-        return [Part(node=runs.node_index(pod), why=why)]
+        return [LogPart(node=runs.node_index(pod), why=why)]
     rank = first.get("rank")
-    return [Part(node=rank // per_node, rank=rank, why=why)] if isinstance(rank, int) and rank >= 0 else []
+    return [LogPart(node=rank // per_node, rank=rank, why=why)] if isinstance(rank, int) and rank >= 0 else []
 
 
-def header(part: Part, pod: Body | None) -> str:
+def header(part: LogPart, pod: Body | None) -> str:
     where = f" ({fields.name(pod)} on {fields.text(fields.spec(pod).get('nodeName'))})" if pod else ""
     who = f"node {part.node}" if part.rank is None else f"rank {part.rank} of node {part.node}"
     return f"==> {who}{where}{f': {part.why}' if part.why else ''} <=="

@@ -21,7 +21,7 @@ PROGRESS_SECONDS = 30  # between two lines that say how far a run is
 Say = Callable[[str], None]
 
 
-class Teller(Protocol):
+class ProgressView(Protocol):
     """Hears of every state of a run, also of such as say nothing new."""
 
     def see(self, status: Mapping[str, Any]) -> None: ...
@@ -58,7 +58,7 @@ def _failure(row: Mapping[str, Any]) -> Failure:
 
 
 @dataclass(slots=True)
-class Lines:
+class ProgressLines:
     """For a log: where the run is when that changes, each failure once an attempt, and seldom how far it is."""
 
     say: Say

@@ -6,7 +6,7 @@ from typing import Any
 
 from disttest_cli.kube import fields
 from disttest_cli.kube.client import Body
-from disttest_cli.kube.nights import Night, Series
+from disttest_cli.kube.nights import NightRun, SeriesHistory
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line, line
 from disttest_contract import limits
@@ -46,13 +46,13 @@ LETTERS_SHOWN = 30
 MOST_SPEEDS = 8
 
 
-def night_table(nights: Sequence[Night], *, wide: bool) -> list[Line]:
+def night_table(nights: Sequence[NightRun], *, wide: bool) -> list[Line]:
     """The newest first."""
     head = (*NIGHTS, *(WIDE if wide else ()))
     return terminal.table([head, *(_night(night, wide=wide) for night in nights)], numbers=NIGHT_NUMBERS)
 
 
-def page(series: Series, *, limit: int, wide: bool) -> list[Line]:
+def page(series: SeriesHistory, *, limit: int, wide: bool) -> list[Line]:
     status = series.status
     parts = [
         night_table(series.nights[:limit], wide=wide) if series.nights else [line("no run has finished yet")],
@@ -76,7 +76,7 @@ def series_table(bodies: Sequence[Body], *, now: datetime, namespaces: bool) -> 
     return terminal.table([head, *(_series(body, now=now, namespaces=namespaces) for body in bodies)])
 
 
-def _night(night: Night, *, wide: bool) -> list[str | Line]:
+def _night(night: NightRun, *, wide: bool) -> list[str | Line]:
     counts = night.counts
     red = counts.bad - counts.quarantined
     has_cases = counts.total > 0
@@ -95,7 +95,7 @@ def _night(night: Night, *, wide: bool) -> list[str | Line]:
     return row + (_wide(night) if wide else [])
 
 
-def _wide(night: Night) -> list[str | Line]:
+def _wide(night: NightRun) -> list[str | Line]:
     counts = night.counts
     bad = [f"{name} ({verdict})" for name, verdict in night.suites if verdict != Verdict.PASSED]
     return [
@@ -108,7 +108,7 @@ def _wide(night: Night) -> list[str | Line]:
     ]
 
 
-def _trend(series: Series) -> list[Line]:
+def _trend(series: SeriesHistory) -> list[Line]:
     """How the series fares, in two lines."""
     status = series.status
     if not series.nights:

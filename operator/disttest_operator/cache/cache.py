@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from disttest_operator.cache import cached_run
-from disttest_operator.cache.cached_run import Item, Key, Run, Series, read_run, read_series
+from disttest_operator.cache.cached_run import CachedRun, CachedSeries, Item, Key, read_run, read_series
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.observed import decoding
@@ -13,7 +13,7 @@ from disttest_operator.core.observed.objects import Body, JobView, PodView
 from disttest_operator.core.schedule.expected_runs import CronJobView, cron_job
 from disttest_operator.kubernetes.ports import Kind
 
-__all__ = ["WATCHED", "Caches", "Key", "Run", "Series"]
+__all__ = ["WATCHED", "Cache", "CachedRun", "CachedSeries", "Key"]
 
 # Of a finished run nobody reads these any more; thousands of them would fill the memory.
 DETAILS = frozenset({"failures", "suites", "cases", "bandwidth", "stepSeconds", "conditions"})
@@ -28,14 +28,14 @@ class _Known:
     item: Item
 
 
-class Caches:
+class Cache:
     """One entry for each object, by uid."""
 
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
         self._known: dict[Kind, dict[str, _Known]] = {kind: {} for kind in WATCHED}
         self._by_key: dict[tuple[Kind, Key], dict[str, _Known]] = {}
-        self._open: dict[tuple[str, str], dict[str, Run]] = {}  # runs without a verdict, by series
+        self._open: dict[tuple[str, str], dict[str, CachedRun]] = {}  # runs without a verdict, by series
         self._deleted: dict[str, int] = {}  # uid -> resourceVersion of what was deleted: a list may still hold it
 
     def put(self, kind: Kind, body: Body, now: datetime) -> Key | None:
@@ -50,7 +50,7 @@ class Caches:
         if item is None:
             return self._drop(kind, uid)
         known = self._keep(kind, uid, version, item)
-        if isinstance(item, Run):
+        if isinstance(item, CachedRun):
             self._note_open(item, is_open=not item.test.is_finished)
             if item.test.is_finished:
                 self._forget_pods_out_of_sight(known.key)
@@ -112,16 +112,16 @@ class Caches:
         known = self._known[kind].get(uid)
         return known.resource_version if known else self._deleted.get(uid, 0)
 
-    def run(self, namespace: str, name: str) -> Run | None:
-        runs = [item for item in self._items(Kind.RUN, namespace, name) if isinstance(item, Run)]
+    def run(self, namespace: str, name: str) -> CachedRun | None:
+        runs = [item for item in self._items(Kind.RUN, namespace, name) if isinstance(item, CachedRun)]
         return max(runs, key=lambda run: run.test.created, default=None)
 
-    def open_runs(self, namespace: str, series: str) -> list[Run]:
+    def open_runs(self, namespace: str, series: str) -> list[CachedRun]:
         """Of the series, without a verdict, oldest first."""
         runs = self._open.get((namespace, series), {}).values()
         return sorted(runs, key=lambda run: (run.test.created, run.test.uid))
 
-    def open_by_series(self) -> dict[tuple[str, str], tuple[Run, ...]]:
+    def open_by_series(self) -> dict[tuple[str, str], tuple[CachedRun, ...]]:
         """Without a verdict, by namespace and series."""
         return {where: tuple(runs.values()) for where, runs in self._open.items()}
 
@@ -133,14 +133,16 @@ class Caches:
         pods = [pod for pod in self.pods(test) if pod.attempt == test.attempt and not pod.has_ended]
         return any(pod.is_scheduled for pod in pods) and any(pod.is_unschedulable for pod in pods)
 
-    def runs(self) -> list[Run]:
-        return [known.item for known in self._known[Kind.RUN].values() if isinstance(known.item, Run)]
+    def runs(self) -> list[CachedRun]:
+        return [known.item for known in self._known[Kind.RUN].values() if isinstance(known.item, CachedRun)]
 
-    def series(self) -> list[Series]:
-        return [known.item for known in self._known[Kind.SERIES].values() if isinstance(known.item, Series)]
+    def series(self) -> list[CachedSeries]:
+        return [known.item for known in self._known[Kind.SERIES].values() if isinstance(known.item, CachedSeries)]
 
-    def find_series(self, namespace: str, name: str) -> Series | None:
-        return next((item for item in self._items(Kind.SERIES, namespace, name) if isinstance(item, Series)), None)
+    def find_series(self, namespace: str, name: str) -> CachedSeries | None:
+        return next(
+            (item for item in self._items(Kind.SERIES, namespace, name) if isinstance(item, CachedSeries)), None
+        )
 
     def schedules(self) -> list[CronJobView]:
         return [known.item for known in self._known[Kind.CRON_JOB].values() if isinstance(known.item, CronJobView)]
@@ -173,10 +175,10 @@ class Caches:
             return read_series(body)
         if kind is Kind.CRON_JOB:
             return cron_job(body, before if isinstance(before, CronJobView) else None)
-        run = self._run(body, before if isinstance(before, Run) else None)
+        run = self._run(body, before if isinstance(before, CachedRun) else None)
         return _slim(run) if run.test.is_finished else run
 
-    def _run(self, body: Body, before: Run | None) -> Run:
+    def _run(self, body: Body, before: CachedRun | None) -> CachedRun:
         """A spec is read once: it cannot change without its generation."""
         meta = body["metadata"]
         if before is None or before.problems or before.test.generation != meta.get("generation"):
@@ -187,7 +189,7 @@ class Caches:
             is_deleting="deletionTimestamp" in meta,
             status=body.get("status") or {},
         )
-        return Run(test=test)
+        return CachedRun(test=test)
 
     def _keep(self, kind: Kind, uid: str, version: int, item: Item) -> _Known:
         known = _Known(resource_version=version, key=cached_run.key(item), item=item)
@@ -216,12 +218,12 @@ class Caches:
         siblings.pop(uid, None)
         if not siblings:
             del self._by_key[kind, known.key]
-        if isinstance(known.item, Run):
+        if isinstance(known.item, CachedRun):
             self._note_open(known.item, is_open=False)
             self._forget_pods_out_of_sight(known.key)
         return known.key
 
-    def _note_open(self, run: Run, *, is_open: bool) -> None:
+    def _note_open(self, run: CachedRun, *, is_open: bool) -> None:
         where = (run.test.namespace, naming.series(run.test))
         if is_open:
             self._open.setdefault(where, {})[run.test.uid] = run
@@ -236,7 +238,7 @@ class Caches:
                 self._drop(Kind.POD, uid)
 
 
-def _slim(run: Run) -> Run:
+def _slim(run: CachedRun) -> CachedRun:
     """A finished run is kept without the details of its status."""
     kept = {key: value for key, value in run.test.status.items() if key not in DETAILS}
     return replace(run, test=replace(run.test, status=kept))

@@ -27,7 +27,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class CachedRun:
     """A DistTest; with problems its spec is only a stand-in."""
 
     test: DistTest
@@ -35,7 +35,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class CachedSeries:
     namespace: str
     name: str
     uid: str
@@ -43,13 +43,13 @@ class Series:
     status: Mapping[str, Any]
 
 
-Item = Run | Series | JobView | PodView | CronJobView
+Item = CachedRun | CachedSeries | JobView | PodView | CronJobView
 
 
-def read_run(body: Body, defaults: Defaults) -> Run:
+def read_run(body: Body, defaults: Defaults) -> CachedRun:
     """A DistTest that slipped past admission is kept too: it must get its verdict."""
     try:
-        return Run(test=parse(body, defaults))
+        return CachedRun(test=parse(body, defaults))
     except InvalidSpecError as error:
         meta = body["metadata"]
         created = decoding.time(meta["creationTimestamp"])
@@ -67,12 +67,12 @@ def read_run(body: Body, defaults: Defaults) -> Run:
             runner_image=defaults.image,
             status=body.get("status") or {},
         )
-        return Run(test=test, problems=error.problems)
+        return CachedRun(test=test, problems=error.problems)
 
 
-def read_series(body: Body) -> Series:
+def read_series(body: Body) -> CachedSeries:
     meta = body["metadata"]
-    return Series(
+    return CachedSeries(
         namespace=meta["namespace"],
         name=meta["name"],
         uid=meta["uid"],
@@ -83,9 +83,9 @@ def read_series(body: Body) -> Series:
 
 def key(item: Item) -> Key:
     match item:
-        case Run():
+        case CachedRun():
             return Key(kind=Kind.RUN, namespace=item.test.namespace, name=item.test.name)
-        case Series():
+        case CachedSeries():
             return Key(kind=Kind.SERIES, namespace=item.namespace, name=item.name)
         case JobView() | PodView():
             return Key(kind=Kind.RUN, namespace=item.namespace, name=item.run)

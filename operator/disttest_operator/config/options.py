@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from disttest_operator.config import readers
+from disttest_operator.config import flag_values
 from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag
 from disttest_operator.core.api.allowances import Allowance
 from disttest_operator.core.api.model import Timeouts
@@ -129,7 +129,7 @@ def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
 
 def _check_insecure(chosen: Options, sources: Mapping[str, str]) -> None:
     source = sources["metrics_insecure"]
-    if not readers.is_loopback(chosen.metrics_address):
+    if not flag_values.is_loopback(chosen.metrics_address):
         raise ValueError(
             f"{source}: nobody would be asked who scrapes; write a loopback address like 127.0.0.1:8080 "
             f"for --metrics-address, not {chosen.metrics_address!r}"

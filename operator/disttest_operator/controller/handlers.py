@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import kopf
 
-from disttest_operator.cache.cache import WATCHED, Caches, Key
+from disttest_operator.cache.cache import WATCHED, Cache, Key
 from disttest_operator.core.api import naming
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.ports import Kind
@@ -61,7 +61,7 @@ class NoProgress(kopf.ProgressStorage):  # type: ignore[misc]  # kopf's types ar
 def registry(  # what handlers need, given once
     *,
     kinds: Sequence[Kind] = WATCHED,
-    caches: Caches,
+    caches: Cache,
     add: Callable[[Key], None],
     clock: Callable[[], datetime],
     note: Callable[[Kind, str], None],

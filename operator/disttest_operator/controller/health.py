@@ -9,7 +9,7 @@ from aiohttp import web
 
 from disttest_operator.cache.cache import WATCHED
 from disttest_operator.kubernetes.ports import Kind
-from disttest_operator.kubernetes.requests import Request
+from disttest_operator.kubernetes.requests import ApiRequest
 
 STALLED_SECONDS = 420.0  # watches are begun anew every four minutes
 
@@ -36,7 +36,7 @@ class Health:
         """It is not watched."""
         self._watches = tuple(watch for watch in self._watches if watch[0] != kind.resource)
 
-    def note_request(self, request: Request, code: str) -> None:
+    def note_request(self, request: ApiRequest, code: str) -> None:
         if request.verb == "watch" and code == "200":
             self._begun[request.resource, request.namespace] = self._monotonic()
             if all(watch in self._begun for watch in self._watches):

@@ -14,7 +14,7 @@ from disttest_contract.transport.progress import MARK, Progress, seal
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.core.observed.evidence import ProgressSeen
 from disttest_operator.core.status import progress
-from disttest_operator.core.status.progress import Target
+from disttest_operator.core.status.progress import FollowTarget
 from disttest_operator.kubernetes.ports import Cluster, ClusterError, RefusedError
 
 STREAMS = 128  # at once: each takes 0.3 MiB here, a connection at the API server and one at a kubelet
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class FollowPace:
     look_seconds: float = 1.0  # from a line to the look at its run: several lines may come together
     opening_seconds: float = 0.2  # between two connections: after a change of operators there are many to be made
     first_pause_seconds: float = 1.0  # before a log is opened again, doubled each time
@@ -38,14 +38,14 @@ class Pace:
 @dataclass(slots=True, eq=False)
 class _Follow:
     key: Key
-    target: Target
+    target: FollowTarget
     task: asyncio.Task[None] | None = None  # None: it waits for room
     look: asyncio.TimerHandle | None = None
     told: Progress | None = None
     is_muted: bool = False
 
 
-class Followers:
+class LogFollowers:
     """Asked by reconciles only, hence idle where this operator does not act. `note` is told how many are followed."""
 
     def __init__(
@@ -55,13 +55,13 @@ class Followers:
         *,
         note: Callable[[int], None],
         most: int = STREAMS,
-        pace: Pace | None = None,
+        pace: FollowPace | None = None,
     ) -> None:
         self._cluster = cluster
         self._plan_later = plan_later
         self._note_followed = note
         self._most = most
-        self._pace = pace or Pace()
+        self._pace = pace or FollowPace()
         self._follows: dict[Key, _Follow] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # those too that are being cancelled
         self._door = asyncio.Lock()  # one connection is made after the other
@@ -71,7 +71,7 @@ class Followers:
     def followed(self) -> int:
         return sum(follow.task is not None for follow in self._follows.values())
 
-    def follow(self, key: Key, target: Target | None) -> None:
+    def follow(self, key: Key, target: FollowTarget | None) -> None:
         """From now on this one's log, or none."""
         before = self._follows.get(key)
         if self._is_closed or (before.target if before else None) == target:

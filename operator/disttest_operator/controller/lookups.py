@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from disttest_contract.gang import quarantine
 from disttest_operator.core.api.model import DistTest
-from disttest_operator.core.hardware import signs
-from disttest_operator.core.hardware.signs import Line
+from disttest_operator.core.hardware import matcher
+from disttest_operator.core.hardware.matcher import LogLine
 from disttest_operator.core.hardware.user_rules import UserRule
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import Observed, QuarantineRead, Reference, ReportFound, Search
@@ -31,7 +31,7 @@ PODS_FRESH = timedelta(seconds=4)  # less than the time between two looks at pod
 log = logging.getLogger(__name__)
 
 
-class Inquiries:
+class Lookups:
     """A gang of hundreds of pods that starts makes hundreds of looks: they share the answers."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -109,14 +109,16 @@ SEARCH_SECONDS = 5.0  # of all rules over all lines of one log
 class HardwareSearch:
     """By the rules of the operator's configuration, in their order."""
 
-    def __init__(self, cluster: Cluster, inquiries: Inquiries, rules: tuple[UserRule, ...]) -> None:
+    def __init__(self, cluster: Cluster, inquiries: Lookups, rules: tuple[UserRule, ...]) -> None:
         self._cluster = cluster
         self._inquiries = inquiries
         self._rules = rules
 
     async def over(self, test: DistTest, pods: tuple[PodView, ...], seen: Observed) -> Search:
         """What cannot be read is not searched: the attempt is judged by all else then."""
-        lines = await self._telling(signs.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
+        lines = (
+            await self._telling(matcher.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
+        )
         for pod in sorted(pods, key=_most_telling)[:PODS]:
             lines += await self._lines(test, pod)
         try:
@@ -124,14 +126,14 @@ class HardwareSearch:
         except ClusterError as error:
             log.warning("%s/%s: conditions of nodes are not looked at: %s", test.namespace, test.name, error)
             nodes = ()
-        found = signs.collect(pods, nodes, lines)
-        return Search(match=await asyncio.to_thread(signs.first_match, self._rules, found, _lateness()))
+        found = matcher.collect(pods, nodes, lines)
+        return Search(match=await asyncio.to_thread(matcher.first_match, self._rules, found, _lateness()))
 
-    async def _telling(self, lines: Iterable[Line]) -> list[Line]:
+    async def _telling(self, lines: Iterable[LogLine]) -> list[LogLine]:
         """Those in which a rule finds something; the others are not kept."""
-        return await asyncio.to_thread(lambda: list(signs.matching_lines(self._rules, lines, _lateness())))
+        return await asyncio.to_thread(lambda: list(matcher.matching_lines(self._rules, lines, _lateness())))
 
-    async def _lines(self, test: DistTest, pod: PodView) -> list[Line]:
+    async def _lines(self, test: DistTest, pod: PodView) -> list[LogLine]:
         if pod.is_gone or not pod.has_started:
             return []
         try:
@@ -139,10 +141,10 @@ class HardwareSearch:
         except ClusterError as error:
             log.warning("%s/%s: the log of %s is not searched: %s", test.namespace, test.name, pod.name, error)
             return []
-        return await self._telling(signs.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
+        return await self._telling(matcher.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
 
 
-def _lateness() -> signs.IsLate:
+def _lateness() -> matcher.IsLate:
     """Beside the loop: it may take seconds."""
     deadline = time.monotonic() + SEARCH_SECONDS
     return lambda: time.monotonic() > deadline

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from disttest_operator.cache.cache import Caches, Key
+from disttest_operator.cache.cache import Cache, Key
 from disttest_operator.controller import reports
-from disttest_operator.controller.log_followers import Followers
-from disttest_operator.controller.lookups import HardwareSearch, Inquiries
-from disttest_operator.controller.snapshot import Looks
-from disttest_operator.controller.status_writer import Statuses, SuspectLabels
+from disttest_operator.controller.log_followers import LogFollowers
+from disttest_operator.controller.lookups import HardwareSearch, Lookups
+from disttest_operator.controller.snapshot import Snapshots
+from disttest_operator.controller.status_writer import StatusWriter, SuspectLabels
 from disttest_operator.core import actions
 from disttest_operator.core.actions import Step
 from disttest_operator.core.api import naming
@@ -28,13 +28,13 @@ from disttest_operator.kubernetes.ports import (
     Cluster,
     ClusterError,
     ConflictError,
-    Counts,
     ExistsError,
     Kind,
     RefusedError,
+    RequestCounter,
 )
-from disttest_operator.series.ledger_store import Ledgers
-from disttest_operator.series.retention import Expiry, Keeping
+from disttest_operator.series.ledger_store import LedgerStore
+from disttest_operator.series.retention import LedgerExpiry, ReportRetention
 
 STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
 NONCE_BYTES = 16
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ReconcileSettings:
     policy: Policy
     rules: tuple[UserRule, ...] = ()  # tried in this order on attempts that went wrong
     label_suspect_nodes: bool = False
@@ -58,26 +58,26 @@ class Reconciler:
     def __init__(  # what it works with, given once
         self,
         cluster: Cluster,
-        caches: Caches,
+        caches: Cache,
         *,
-        settings: Settings,
+        settings: ReconcileSettings,
         clock: Callable[[], datetime],
         plan_later: Callable[[Key, float], None],
-        counts: Counts,
+        counts: RequestCounter,
     ) -> None:
         self._cluster = cluster
         self._caches = caches
         self._settings = settings
         self._clock = clock
-        self._statuses = Statuses(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
+        self._statuses = StatusWriter(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
         self._counts = counts
-        self._keeping = Keeping(cluster, caches, most=settings.kept_reports)
-        self._ledgers = Ledgers(cluster, caches, clock, counts=counts, keeping=self._keeping)
-        self._expiry = Expiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
-        self._inquiries = Inquiries(cluster)
+        self._keeping = ReportRetention(cluster, caches, most=settings.kept_reports)
+        self._ledgers = LedgerStore(cluster, caches, clock, counts=counts, keeping=self._keeping)
+        self._expiry = LedgerExpiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
+        self._inquiries = Lookups(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
-        self._followers = Followers(cluster, plan_later, note=counts.note_followed)
-        self._looks = Looks(caches, settings.policy, clock=clock, newest=self._followers.newest)
+        self._followers = LogFollowers(cluster, plan_later, note=counts.note_followed)
+        self._looks = Snapshots(caches, settings.policy, clock=clock, newest=self._followers.newest)
         self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
         self._large = asyncio.Lock()  # who holds it may have a large report
 
@@ -135,7 +135,7 @@ class Reconciler:
             case actions.ReadReport():
                 found = await reports.read(self._cluster, test, step, self._counts, room=room)
                 return replace(seen, report=found)
-            case actions.Search(pods=pods):
+            case actions.SearchHardware(pods=pods):
                 return replace(seen, search=await self._search.over(test, pods, seen))
             case actions.WriteReport(name=name):
                 return await self._write_report(test, name, seen)

@@ -21,13 +21,21 @@ from disttest_operator.core.observed.evidence import LogUnreadable, ReportFound,
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.verdict.report_check import read_report, read_stored_report
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, Counts, ExistsError, Kind, RefusedError, Transport
+from disttest_operator.kubernetes.ports import (
+    Cluster,
+    ClusterError,
+    ExistsError,
+    Kind,
+    RefusedError,
+    RequestCounter,
+    Transport,
+)
 
 WORDS_BYTES = 1024  # of what was left out: a report may claim anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Packed:
+class PackedReport:
     """`sha256` is of the JSON inside. `trimmed` says what was left out, here or before; empty for a whole report."""
 
     gz_bytes: bytes
@@ -35,13 +43,15 @@ class Packed:
     trimmed: str = ""
 
 
-def pack(found: ReportFound, limit_bytes: int = limits.CONFIG_MAP_REPORT_BYTES) -> Packed:
+def pack(found: ReportFound, limit_bytes: int = limits.CONFIG_MAP_REPORT_BYTES) -> PackedReport:
     """As it came if that fits."""
     whole = squeeze(found.raw, limit_bytes, form=GZIP)
     if whole is not None:
-        return Packed(gz_bytes=whole, sha256=found.sha256, trimmed=limits.cut(found.report.trimmed, WORDS_BYTES))
+        return PackedReport(gz_bytes=whole, sha256=found.sha256, trimmed=limits.cut(found.report.trimmed, WORDS_BYTES))
     raw, packed, trimmed = trimming.fit(found.report.to_json(), lambda raw: squeeze(raw, limit_bytes, form=GZIP))
-    return Packed(gz_bytes=packed, sha256=hashlib.sha256(raw).hexdigest(), trimmed=limits.cut(trimmed, WORDS_BYTES))
+    return PackedReport(
+        gz_bytes=packed, sha256=hashlib.sha256(raw).hexdigest(), trimmed=limits.cut(trimmed, WORDS_BYTES)
+    )
 
 
 AT_ONCE_BYTES = 1 << 16  # what is smaller is done with sooner than a thread is told of it
@@ -72,7 +82,7 @@ class Room:
 
 
 async def read(
-    cluster: Cluster, test: DistTest, step: ReadReport, counts: Counts, *, room: Room
+    cluster: Cluster, test: DistTest, step: ReadReport, counts: RequestCounter, *, room: Room
 ) -> ReportFound | ReportLost | LogUnreadable:
     """From the log; from the ConfigMap if an operator before us had stored it and the log is gone.
 
@@ -154,7 +164,7 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
         return ReportLost(problem=str(error), is_invalid=True)
 
 
-def _find(log: bytes, nonce: str) -> frames.Packed:
+def _find(log: bytes, nonce: str) -> frames.FramedReport:
     """Frames are ASCII, and so read the log takes no more room as a text than it did."""
     return frames.find(log.decode("latin-1"), nonce)
 

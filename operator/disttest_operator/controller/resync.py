@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 
-from disttest_operator.cache.cache import WATCHED, Caches, Key
+from disttest_operator.cache.cache import WATCHED, Cache, Key
 from disttest_operator.controller.handlers import SELECTORS
 from disttest_operator.controller.health import Health
 from disttest_operator.core.observed.objects import Body
@@ -28,7 +28,7 @@ class Resync:
     def __init__(  # noqa: PLR0913  # what it works with, given once  # what it works with, given once
         self,
         cluster: Cluster,
-        caches: Caches,
+        caches: Cache,
         *,
         namespaces: Sequence[str],
         add: Callable[[Key], None],

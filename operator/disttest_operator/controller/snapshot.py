@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from disttest_operator.cache.cache import Caches, Key
+from disttest_operator.cache.cache import Cache, Key
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Concurrency, DistTest
 from disttest_operator.core.observed import attempts
@@ -12,12 +12,12 @@ from disttest_operator.core.observed.evidence import Evidence, Observed, Policy,
 from disttest_operator.core.series import ledger
 
 
-class Looks:
+class Snapshots:
     """`newest` gives what the log of a run that goes on said last."""
 
     def __init__(
         self,
-        caches: Caches,
+        caches: Cache,
         policy: Policy,
         *,
         clock: Callable[[], datetime],

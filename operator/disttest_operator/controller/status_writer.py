@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from disttest_operator.cache.cache import Caches, Key, Series
+from disttest_operator.cache.cache import Cache, CachedSeries, Key
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Concurrency, DistTest
 from disttest_operator.core.observed.objects import Body
@@ -20,13 +20,13 @@ SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go 
 log = logging.getLogger(__name__)
 
 
-class Statuses:
+class StatusWriter:
     """The only writer of the status of DistTests. `plan_later` adds another key to the queue."""
 
     def __init__(
         self,
         cluster: Cluster,
-        caches: Caches,
+        caches: Cache,
         *,
         clock: Callable[[], datetime],
         instance: str,
@@ -121,7 +121,7 @@ class Statuses:
 class SuspectLabels:
     """Nodes have it as long as a series blames them. Works from what is there: nothing need be remembered."""
 
-    def __init__(self, cluster: Cluster, caches: Caches) -> None:
+    def __init__(self, cluster: Cluster, caches: Cache) -> None:
         self._cluster = cluster
         self._caches = caches
 
@@ -139,7 +139,7 @@ class SuspectLabels:
             log.warning("labels of suspect nodes are not as they should be: %s", error)
 
 
-def suspect_nodes(series: Iterable[Series]) -> dict[str, str]:
+def suspect_nodes(series: Iterable[CachedSeries]) -> dict[str, str]:
     """Name of the node to the reason, of all that are blamed and not cleared; of several reasons the newest."""
     rows = [row for one in series for row in one.status.get("blamedNodes") or () if "clearedTime" not in row]
     return {row["name"]: row["reason"] for row in sorted(rows, key=lambda row: row["lastTime"])}

@@ -59,7 +59,7 @@ class ReadReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class SearchHardware:
     """What is left of these pods for signs of broken hardware: logs, their conditions and those of their nodes."""
 
     pods: tuple[PodView, ...]
@@ -148,7 +148,7 @@ Step = (
     | ReadJob
     | ReadPods
     | ReadReport
-    | Search
+    | SearchHardware
     | CreateService
     | CreateJob
     | WriteReport

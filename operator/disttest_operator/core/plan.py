@@ -139,7 +139,7 @@ def _read(evidence: Evidence) -> Step | None:
 def _judge(evidence: Evidence) -> Step:
     ending = classify(evidence)
     if ending and evidence.seen.search is None and _may_be_the_hardware(evidence, ending):
-        return actions.Search(pods=evidence.pods)
+        return actions.SearchHardware(pods=evidence.pods)
     if ending:
         return _end(evidence, attempt_record.reconsider(evidence, ending))
     wanted = status.going_on(evidence)

@@ -18,7 +18,7 @@ from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes import ports, requests
-from disttest_operator.kubernetes.log_streams import Streams
+from disttest_operator.kubernetes.log_streams import LogStreams
 from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind, Page
 from disttest_operator.kubernetes.requests import Observer
 
@@ -95,7 +95,7 @@ class KubernetesCluster:
         self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
         # Plain requests: the client's own models, retries and look-ups of proxies cost as much again as the request.
         self._session = self._new_session(limit=connections)
-        self._streams = Streams(self._new_session(), self._auth_headers)
+        self._streams = LogStreams(self._new_session(), self._auth_headers)
         self._date = ""
         self.gap = asyncio.Event()
 

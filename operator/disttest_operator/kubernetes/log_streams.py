@@ -14,7 +14,7 @@ NEWLINE = b"\n"
 NEWEST = 16  # of those that come at once: each says all there is to say
 
 
-class Lines:
+class LineReader:
     """What is too long is not kept while it comes, and lines of others are not looked at: there may be millions."""
 
     def __init__(self, prefix: str, *, limit_bytes: int) -> None:
@@ -64,7 +64,7 @@ ERROR_BYTES = 4096  # of an answer that is an error
 Headers = Callable[[], Awaitable[Mapping[str, str]]]
 
 
-class Streams:
+class LogStreams:
     """`session` is for these alone, and without a bound on its connections."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Streams:
 
     async def lines(self, url: str, *, prefix: str, limit_bytes: int) -> AsyncGenerator[str, None]:
         """Those that begin with `prefix` and are not longer than that, until the log ends or nothing comes."""
-        lines = Lines(prefix, limit_bytes=limit_bytes)
+        lines = LineReader(prefix, limit_bytes=limit_bytes)
         what = f"GET {url.partition('?')[0]}"
         try:
             async with self._open(url, what) as response:

@@ -69,7 +69,7 @@ class Transport(Enum):
     CONFIG_MAP = "configmap"
 
 
-class Counts(Protocol):
+class RequestCounter(Protocol):
     """Who is told of what happens, for /metrics."""
 
     def count_ledger_write(self, result: LedgerWrite) -> None: ...

@@ -14,13 +14,13 @@ VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ApiRequest:
     verb: str
     resource: str
     namespace: str = ""
 
 
-def describe(method: str, path: str, query: Mapping[str, str]) -> Request:
+def describe(method: str, path: str, query: Mapping[str, str]) -> ApiRequest:
     """`GET /api/v1/namespaces/n/pods/p/log` is get pods/log."""
     parts = [part for part in path.split("/") if part]
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
@@ -28,13 +28,13 @@ def describe(method: str, path: str, query: Mapping[str, str]) -> Request:
     if len(rest) > 2 and rest[0] == "namespaces":
         namespace, rest = rest[1], rest[2:]
     if not rest:
-        return Request(verb="get", resource="discovery")
+        return ApiRequest(verb="get", resource="discovery")
     resource = "/".join([rest[0], *rest[2:3]])
     if method != "GET":
-        return Request(verb=VERBS.get(method, method.lower()), resource=resource, namespace=namespace)
+        return ApiRequest(verb=VERBS.get(method, method.lower()), resource=resource, namespace=namespace)
     if query.get("watch", "").lower() in {"true", "1"}:
-        return Request(verb="watch", resource=resource, namespace=namespace)
-    return Request(verb="get" if len(rest) > 1 else "list", resource=resource, namespace=namespace)
+        return ApiRequest(verb="watch", resource=resource, namespace=namespace)
+    return ApiRequest(verb="get" if len(rest) > 1 else "list", resource=resource, namespace=namespace)
 
 
 # Who may write is said by Leases, and of a review nothing is kept: these are sent by a standby too.
@@ -42,7 +42,7 @@ BY_ALL = frozenset({kind.resource for kind in (Kind.LEASE, Kind.TOKEN_REVIEW, Ki
 READING = frozenset({"GET", "HEAD"})
 
 # Told of every request when it is answered: request, code, seconds.
-Observer = Callable[[Request, str, float], None]
+Observer = Callable[[ApiRequest, str, float], None]
 
 
 def trace_requests(observe: Observer, may_write: Callable[[], bool]) -> aiohttp.TraceConfig:

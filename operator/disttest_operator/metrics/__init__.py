@@ -19,9 +19,9 @@ from prometheus_client import Gauge as GaugeMetric
 from prometheus_client import Histogram as HistogramMetric
 from prometheus_client.exposition import choose_encoder
 
-from disttest_operator.cache.cache import WATCHED, Caches
+from disttest_operator.cache.cache import WATCHED, Cache
 from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
-from disttest_operator.kubernetes.requests import Request
+from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import families
 from disttest_operator.metrics.exposition import END, Encode, Exposition
 from disttest_operator.metrics.families import Family
@@ -94,7 +94,7 @@ class Metrics:
 
     def __init__(
         self,
-        caches: Caches,
+        caches: Cache,
         *,
         version: str,
         speaks: Callable[[], bool],
@@ -105,7 +105,7 @@ class Metrics:
         self._speaks = speaks
         self._exposition = Exposition()
 
-    def count_request(self, request: Request, code: str, seconds: float) -> None:
+    def count_request(self, request: ApiRequest, code: str, seconds: float) -> None:
         self._own.requests.labels(request.verb, request.resource, code).inc()
         if request.verb != "watch":
             self._own.request_seconds.labels(request.verb).observe(seconds)

@@ -20,7 +20,7 @@ from prometheus_client.utils import floatToGoString
 
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.series.ledger import BUCKETS
-from disttest_operator.metrics.families import Family, Type
+from disttest_operator.metrics.families import Family, FamilyType
 
 Encode = Callable[[Collector], bytes]
 Lines = dict[str, tuple[str, str]]  # family's name -> its header, its samples
@@ -31,7 +31,7 @@ HEADER = ("# HELP ", "# TYPE ", "# UNIT ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ExpositionPart:
     """`make` gives the same families again as long as `state` is the same."""
 
     key: Hashable
@@ -45,7 +45,7 @@ class Exposition:
     def __init__(self) -> None:
         self._kept: dict[str, dict[Hashable, tuple[Hashable, Lines]]] = {}
 
-    def render(self, encode: Encode, content_type: str, parts: Sequence[Part]) -> str:
+    def render(self, encode: Encode, content_type: str, parts: Sequence[ExpositionPart]) -> str:
         """Families one after the other, each with its header once, and without an end mark."""
         before = self._kept.pop(content_type, {})
         kept = {part.key: _encoded(encode, part, before.get(part.key)) for part in parts}
@@ -57,7 +57,7 @@ class Exposition:
         return "".join(_family(name, pieces) for name in names)
 
 
-def _encoded(encode: Encode, part: Part, before: tuple[Hashable, Lines] | None) -> tuple[Hashable, Lines]:
+def _encoded(encode: Encode, part: ExpositionPart, before: tuple[Hashable, Lines] | None) -> tuple[Hashable, Lines]:
     if before and before[0] == part.state:
         return before
     return part.state, _split(encode(_Given(list(part.make()))).decode())
@@ -100,7 +100,7 @@ Row = tuple[tuple[str, ...], float]  # values of the labels that follow the comm
 
 def rows(family: Family, common: tuple[str, ...], samples: Iterable[Row]) -> Metric:
     """A counter or gauge."""
-    make = CounterMetricFamily if family.type is Type.COUNTER else GaugeMetricFamily
+    make = CounterMetricFamily if family.type is FamilyType.COUNTER else GaugeMetricFamily
     metric = make(family.full_name, family.meaning, labels=family.labels)
     for labels, number in samples:
         metric.add_metric((*common, *labels), number)

@@ -12,7 +12,7 @@ SERIES = ("namespace", "series")
 POINT = (*SERIES, "collective", "dtype", "size_bytes", "nodes")
 
 
-class Type(StrEnum):
+class FamilyType(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -37,7 +37,7 @@ class Family:
 
     group: Group
     name: str
-    type: Type
+    type: FamilyType
     labels: tuple[str, ...] = ()
     bound: str
     meaning: str
@@ -49,7 +49,7 @@ class Family:
     @property
     def shown_name(self) -> str:
         """As it stands in queries."""
-        return self.full_name + ("_total" if self.type is Type.COUNTER else "")
+        return self.full_name + ("_total" if self.type is FamilyType.COUNTER else "")
 
 
 class _Rows:
@@ -59,15 +59,15 @@ class _Rows:
         self._group, self._common = group, common
 
     def counter(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._row(Type.COUNTER, name, labels, bound, meaning)
+        return self._row(FamilyType.COUNTER, name, labels, bound, meaning)
 
     def gauge(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._row(Type.GAUGE, name, labels, bound, meaning)
+        return self._row(FamilyType.GAUGE, name, labels, bound, meaning)
 
     def histogram(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._row(Type.HISTOGRAM, name, labels, bound, meaning)
+        return self._row(FamilyType.HISTOGRAM, name, labels, bound, meaning)
 
-    def _row(self, kind: Type, name: str, labels: tuple[str, ...], bound: str, meaning: str) -> Family:
+    def _row(self, kind: FamilyType, name: str, labels: tuple[str, ...], bound: str, meaning: str) -> Family:
         return Family(
             group=self._group, name=name, type=kind, labels=(*self._common, *labels), bound=bound, meaning=meaning
         )

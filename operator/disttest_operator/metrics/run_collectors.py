@@ -9,14 +9,14 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from disttest_operator.cache.cache import Caches
-from disttest_operator.cache.cached_run import Series
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.core.api.model import Concurrency, DistTest, Phase
 from disttest_operator.core.observed import attempts
 from disttest_operator.core.observed.evidence import Policy
 from disttest_operator.core.schedule.expected_runs import Expectation, Outlook, Timetable
 from disttest_operator.metrics import exposition, families, series_collectors
-from disttest_operator.metrics.exposition import Part
+from disttest_operator.metrics.exposition import ExpositionPart
 from disttest_operator.metrics.families import Family
 
 PHASES = tuple(phase.value for phase in Phase if phase is not Phase.FINISHED)
@@ -86,7 +86,7 @@ class Suspects:
     cut: int = 0
 
 
-def suspects_by_node(ledgers: Iterable[Series]) -> Suspects:
+def suspects_by_node(ledgers: Iterable[CachedSeries]) -> Suspects:
     """Blamed by several series a node has the reason of the latest blame, and is confirmed if one was sure."""
     latest: dict[str, Mapping[str, Any]] = {}
     confirmed: set[str] = set()
@@ -118,29 +118,29 @@ def suspect_nodes(found: Suspects) -> Iterator[Metric]:
 class Runs:
     """From ledgers and caches at the moment of the scrape."""
 
-    def __init__(self, caches: Caches, clock: Callable[[], datetime]) -> None:
+    def __init__(self, caches: Cache, clock: Callable[[], datetime]) -> None:
         self._caches = caches
         self._clock = clock
         self._timetable = Timetable()
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[ExpositionPart]:
         now = self._clock()
         known = sorted(self._caches.series(), key=lambda series: (series.namespace, series.name))
         versions = tuple((series.uid, series.resource_version) for series in known)
         for series, version in zip(known, versions, strict=True):
-            yield Part(key=("ledger", series.uid), state=version, make=partial(series_collectors.of, series))
+            yield ExpositionPart(key=("ledger", series.uid), state=version, make=partial(series_collectors.of, series))
         open_runs = self._caches.open_by_series()
         for common in sorted({(series.namespace, series.name) for series in known} | open_runs.keys()):
             state = run_state([run.test for run in open_runs.get(common, ())], now)
-            yield Part(key=("active", common), state=state, make=partial(active_runs, common, state))
+            yield ExpositionPart(key=("active", common), state=state, make=partial(active_runs, common, state))
         outlook = self._timetable.outlook(self._caches.schedules(), now)
         if outlook.expected:
-            yield Part(key="schedules", state=outlook, make=partial(schedules, outlook.expected))
+            yield ExpositionPart(key="schedules", state=outlook, make=partial(schedules, outlook.expected))
         missing = cut(outlook)
-        yield Part(key="nodes", state=(versions, outlook.cut), make=partial(_across, known, missing))
+        yield ExpositionPart(key="nodes", state=(versions, outlook.cut), make=partial(_across, known, missing))
 
 
-def _across(known: list[Series], cut: Mapping[str, int]) -> Iterator[Metric]:
+def _across(known: list[CachedSeries], cut: Mapping[str, int]) -> Iterator[Metric]:
     """What has no series of its own; `cut` are samples that are missing elsewhere, by family."""
     suspects = suspects_by_node(known)
     yield from suspect_nodes(suspects)

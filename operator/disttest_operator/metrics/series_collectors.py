@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.text import escaping
-from disttest_operator.cache.cached_run import Series
+from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.series.history import is_flaky
 from disttest_operator.metrics import exposition, families
@@ -61,7 +61,7 @@ NO_VERDICT_OF_TESTS = frozenset({Verdict.INFRA_FAILED.value, Verdict.CANCELLED.v
 Status = Mapping[str, Any]
 
 
-def of(series: Series) -> Iterator[Metric]:
+def of(series: CachedSeries) -> Iterator[Metric]:
     """Every family that has the labels namespace and series, but for runs that go on."""
     status, common = series.status, (series.namespace, series.name)
     totals = status.get("totals") or {}
@@ -83,7 +83,7 @@ def of(series: Series) -> Iterator[Metric]:
     yield exposition.rows(families.LEDGER_PENDING, common, [((), len(status.get("pending") or ()))])
 
 
-def cut(ledgers: Iterable[Series]) -> Mapping[str, int]:
+def cut(ledgers: Iterable[CachedSeries]) -> Mapping[str, int]:
     """Series that are missing because of a bound, by the name of their family; families that are whole have none."""
     missing: Counter[str] = Counter()
     for series in ledgers:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from disttest_operator.cache.cache import Caches, Key
+from disttest_operator.cache.cache import Cache, Key
 from disttest_operator.core import actions
 from disttest_operator.core.api.model import DistTest
 from disttest_operator.core.observed.objects import Body
@@ -17,13 +17,13 @@ from disttest_operator.kubernetes.ports import (
     Cluster,
     ClusterError,
     ConflictError,
-    Counts,
     ExistsError,
     Kind,
     LedgerWrite,
     RefusedError,
+    RequestCounter,
 )
-from disttest_operator.series.retention import Keeping
+from disttest_operator.series.retention import ReportRetention
 
 ATTEMPTS = 8  # of a compare-and-swap: others write a ledger when an operator takes over, not otherwise
 
@@ -48,11 +48,17 @@ class _Book:
     wishes: list[_Wish] = field(default_factory=list)
 
 
-class Ledgers:
+class LedgerStore:
     """The only writer of DistTestSeries."""
 
     def __init__(
-        self, cluster: Cluster, caches: Caches, clock: Callable[[], datetime], *, counts: Counts, keeping: Keeping
+        self,
+        cluster: Cluster,
+        caches: Cache,
+        clock: Callable[[], datetime],
+        *,
+        counts: RequestCounter,
+        keeping: ReportRetention,
     ) -> None:
         self._counts = counts
         self._keeping = keeping

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from disttest_operator.cache.cache import Caches, Series
+from disttest_operator.cache.cache import Cache, CachedSeries
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import DistTest, Manifest
 from disttest_operator.core.observed import decoding
@@ -23,10 +23,10 @@ from disttest_operator.kubernetes.ports import Cluster, Kind, RefusedError
 log = logging.getLogger(__name__)
 
 
-class Keeping:
+class ReportRetention:
     """Of the newest `most` reports of each series. An operator that may not write ConfigMaps says so once."""
 
-    def __init__(self, cluster: Cluster, caches: Caches, *, most: int) -> None:
+    def __init__(self, cluster: Cluster, caches: Cache, *, most: int) -> None:
         self._cluster = cluster
         self._caches = caches
         self.most = most
@@ -82,7 +82,7 @@ def _owns(body: Body, uid: str) -> bool:
 PAUSE_SECONDS = 3600.0
 
 
-class Expiry:
+class LedgerExpiry:
     """Looks at a series whenever that is reconciled: every five minutes at least, when all are compared with lists.
 
     Our clock and the API server's must both say that it is time: one that jumps ahead alone deletes nothing.
@@ -91,7 +91,7 @@ class Expiry:
     def __init__(
         self,
         cluster: Cluster,
-        caches: Caches,
+        caches: Cache,
         *,
         clock: Callable[[], datetime],
         idle_days: int,
@@ -127,19 +127,19 @@ class Expiry:
     def _is_over(self, ended: datetime, now: datetime | None) -> bool:
         return bool(self._idle) and now is not None and now - ended > self._idle
 
-    def _is_used(self, series: Series) -> bool:
+    def _is_used(self, series: CachedSeries) -> bool:
         """By what the caches know: any run that is still there counts, it may be told again of its ledger."""
         tests = (run.test for run in self._caches.runs() if run.test.namespace == series.namespace)
         has_run = any(naming.series(test) == series.name for test in tests)
         return has_run or self._caches.has_schedule(series.namespace, series.name)
 
-    async def _is_wanted(self, series: Series) -> bool:
+    async def _is_wanted(self, series: CachedSeries) -> bool:
         """By a CronJob, a suspended one too. Asked live: where CronJobs may not be read the caches have none."""
         selector = f"{naming.LABEL_SERIES}={series.name}"
         cron_jobs, _ = await self._cluster.list(Kind.CRON_JOB, series.namespace, label_selector=selector)
         return bool(cron_jobs)
 
-    async def _delete(self, series: Series, ended: datetime) -> None:
+    async def _delete(self, series: CachedSeries, ended: datetime) -> None:
         self._rests_until = self._monotonic() + PAUSE_SECONDS
         namespace, name, version = series.namespace, series.name, str(series.resource_version)
         await self._cluster.delete(Kind.SERIES, namespace, name, uid=series.uid, version=version)
@@ -149,6 +149,6 @@ class Expiry:
         self._caches.remove(Kind.SERIES, gone, self._clock())
 
 
-def _ended(series: Series) -> datetime | None:
+def _ended(series: CachedSeries) -> datetime | None:
     """When its last run finished; None while a run may not know its verdict."""
     return None if series.status.get("pending") else decoding.time(series.status.get("lastCompletionTime"))

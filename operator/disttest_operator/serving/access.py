@@ -21,7 +21,7 @@ READER_ROLE = "disttest-metrics-reader"
 DEADLINE_SECONDS = 5.0  # for both questions: scrapers give up after ten
 
 
-class Status(IntEnum):
+class ScrapeStatus(IntEnum):
     """What a scraper is answered."""
 
     ALLOWED = 200
@@ -32,10 +32,10 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class AccessDecision:
     """`sentence` is for whoever scrapes, `cause` for the operator's log."""
 
-    status: Status
+    status: ScrapeStatus
     sentence: str = ""
     cause: str = ""
 
@@ -48,8 +48,10 @@ class User:
     extra: Mapping[str, tuple[str, ...]]
 
 
-ALLOWED = Answer(status=Status.ALLOWED)
-UNKNOWN = Answer(status=Status.UNKNOWN, sentence="the API server does not know this token, or it has expired")
+ALLOWED = AccessDecision(status=ScrapeStatus.ALLOWED)
+UNKNOWN = AccessDecision(
+    status=ScrapeStatus.UNKNOWN, sentence="the API server does not know this token, or it has expired"
+)
 NO_RIGHT = "the operator may not ask the API server who scrapes: an administrator applies manifests/rbac/metrics"
 NO_ANSWER = "the API server cannot be asked now who scrapes: try again"
 
@@ -65,7 +67,7 @@ class Reviews:
         self._cluster = cluster
         self._deadline_seconds = deadline_seconds
 
-    async def judge(self, token: str) -> Answer:
+    async def judge(self, token: str) -> AccessDecision:
         """Never raises for what the API server does; the token is in no message."""
         try:
             async with asyncio.timeout(self._deadline_seconds):
@@ -75,11 +77,11 @@ class Reviews:
                 return verdict_on(user, await self._cluster.create(Kind.ACCESS_REVIEW, access_review(user)))
         except TimeoutError:
             cause = f"no answer within {self._deadline_seconds:g} s"
-            return Answer(status=Status.UNASKED, sentence=NO_ANSWER, cause=cause)
+            return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=cause)
         except RefusedError as error:
-            return Answer(status=Status.UNASKED, sentence=NO_RIGHT, cause=str(error))
+            return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_RIGHT, cause=str(error))
         except ClusterError as error:
-            return Answer(status=Status.UNASKED, sentence=NO_ANSWER, cause=str(error))
+            return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=str(error))
 
 
 def token_review(token: str) -> Manifest:
@@ -111,12 +113,12 @@ def user_of(body: Body) -> User | None:
     )
 
 
-def verdict_on(user: User, body: Body) -> Answer:
+def verdict_on(user: User, body: Body) -> AccessDecision:
     status = body.get("status") or {}
     if status.get("allowed") is True and status.get("denied") is not True:
         return ALLOWED
     sentence = f"{user.name} may not get {PATH}: bind it to the ClusterRole {READER_ROLE}"
-    return Answer(status=Status.FORBIDDEN, sentence=sentence)
+    return AccessDecision(status=ScrapeStatus.FORBIDDEN, sentence=sentence)
 
 
 def _manifest(kind: Kind, name: str, spec: Mapping[str, object]) -> Manifest:
@@ -124,21 +126,24 @@ def _manifest(kind: Kind, name: str, spec: Mapping[str, object]) -> Manifest:
 
 
 BEARER = re.compile(r"bearer +([\x21-\x7e]+) *", re.IGNORECASE)
-NO_TOKEN = Answer(
-    status=Status.UNKNOWN, sentence="write the header Authorization: Bearer TOKEN, with the token of a ServiceAccount"
+NO_TOKEN = AccessDecision(
+    status=ScrapeStatus.UNKNOWN,
+    sentence="write the header Authorization: Bearer TOKEN, with the token of a ServiceAccount",
 )
-TOO_MANY = Answer(status=Status.TOO_MANY, sentence="too many unknown tokens are being asked about: try again later")
-KEPT_SECONDS: Mapping[Status, float] = MappingProxyType(
+TOO_MANY = AccessDecision(
+    status=ScrapeStatus.TOO_MANY, sentence="too many unknown tokens are being asked about: try again later"
+)
+KEPT_SECONDS: Mapping[ScrapeStatus, float] = MappingProxyType(
     {
-        Status.ALLOWED: 60,  # so long may one read on whose right was taken away
-        Status.UNKNOWN: 10,
-        Status.FORBIDDEN: 10,  # so long waits one who was given the right
-        Status.UNASKED: 2,
+        ScrapeStatus.ALLOWED: 60,  # so long may one read on whose right was taken away
+        ScrapeStatus.UNKNOWN: 10,
+        ScrapeStatus.FORBIDDEN: 10,  # so long waits one who was given the right
+        ScrapeStatus.UNASKED: 2,
     }
 )
 
 log = logging.getLogger(__name__)
-Judge = Callable[[str], Awaitable[Answer]]
+Judge = Callable[[str], Awaitable[AccessDecision]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +160,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    answer: Answer
+    answer: AccessDecision
     until: float
 
 
@@ -170,14 +175,14 @@ class Access:
         self._monotonic = monotonic
         self._allowed: OrderedDict[bytes, _Kept] = OrderedDict()  # beyond their time too: these are not unknown
         self._others: OrderedDict[bytes, _Kept] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Task[Answer]] = {}
+        self._asking: dict[bytes, asyncio.Task[AccessDecision]] = {}
         self._asking_unknown: set[bytes] = set()
         self._budget = float(self._limits.unknown_burst)
         self._budget_at = monotonic()
         self._told: set[str] = set()
         self._failure = ""
 
-    async def answer(self, header: str) -> Answer:
+    async def answer(self, header: str) -> AccessDecision:
         """`header` is that of Authorization. A token is asked about once at a time: who comes later waits for it."""
         found = BEARER.fullmatch(header)
         if not found:
@@ -189,12 +194,12 @@ class Access:
         # Shielded: one scraper that goes away takes the answer from no other.
         return await asyncio.shield(asking) if asking else TOO_MANY
 
-    def _kept(self, key: bytes) -> Answer | None:
+    def _kept(self, key: bytes) -> AccessDecision | None:
         now = self._monotonic()
         both = (self._allowed.get(key), self._others.get(key))
         return next((kept.answer for kept in both if kept and now < kept.until), None)
 
-    def _begin(self, key: bytes, token: str) -> asyncio.Task[Answer] | None:
+    def _begin(self, key: bytes, token: str) -> asyncio.Task[AccessDecision] | None:
         """None: there are too many unknown ones."""
         if key not in self._allowed:
             if not self._may_ask_about_unknown():
@@ -218,30 +223,30 @@ class Access:
         self._budget -= 1
         return True
 
-    async def _ask(self, key: bytes, token: str) -> Answer:
+    async def _ask(self, key: bytes, token: str) -> AccessDecision:
         answer = await self._judge(token)
         self._keep(key, answer)
         self._tell(answer)
         return answer
 
-    def _keep(self, key: bytes, answer: Answer) -> None:
+    def _keep(self, key: bytes, answer: AccessDecision) -> None:
         kept = _Kept(answer, self._monotonic() + KEPT_SECONDS[answer.status])
-        if answer.status is Status.ALLOWED:
+        if answer.status is ScrapeStatus.ALLOWED:
             _remember(self._allowed, key, kept, at_most=self._limits.allowed_tokens)
             return
-        if answer.status is not Status.UNASKED:  # that says nothing of the token
+        if answer.status is not ScrapeStatus.UNASKED:  # that says nothing of the token
             self._allowed.pop(key, None)
         _remember(self._others, key, kept, at_most=self._limits.other_tokens)
 
-    def _tell(self, answer: Answer) -> None:
+    def _tell(self, answer: AccessDecision) -> None:
         """Once: a scraper shows its user the number only, and people look here."""
-        if answer.status is not Status.UNASKED:
+        if answer.status is not ScrapeStatus.UNASKED:
             self._failure = ""
         elif answer.sentence != self._failure:
             self._failure = answer.sentence
             log.warning("scrapes are answered with 503: %s (%s)", answer.sentence, answer.cause)
         is_new = answer.sentence not in self._told and len(self._told) < self._limits.told_sentences
-        if answer.status is Status.FORBIDDEN and is_new:
+        if answer.status is ScrapeStatus.FORBIDDEN and is_new:
             self._told.add(answer.sentence)
             log.warning("a scrape was answered with 403: %s", answer.sentence)
 

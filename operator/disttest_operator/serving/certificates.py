@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from disttest_operator.serving import tls_pair
-from disttest_operator.serving.tls_pair import InvalidPairError, Pair
+from disttest_operator.serving.tls_pair import InvalidPairError, TlsPair
 
 LOOK_SECONDS = 10.0  # a kubelet takes up to a minute and a half to renew a Secret's files
 VALID = timedelta(days=90)
@@ -24,7 +24,7 @@ class Source(StrEnum):
     OWN = "own"
 
 
-class Notes(Protocol):
+class CertificateCounter(Protocol):
     """Where it is counted."""
 
     def note_certificate(self, source: str, ends_at: datetime) -> None: ...
@@ -39,13 +39,13 @@ class Certificate:
     """
 
     def __init__(
-        self, directory: Path | None, *, names: Sequence[str], clock: Callable[[], datetime], notes: Notes
+        self, directory: Path | None, *, names: Sequence[str], clock: Callable[[], datetime], notes: CertificateCounter
     ) -> None:
         self._directory = directory
         self._names = tuple(names)
         self._clock = clock
         self._notes = notes
-        self._taken: Pair | None = None  # from the directory
+        self._taken: TlsPair | None = None  # from the directory
         self._own_ends_at: datetime | None = None
         self._refusal = ""
         self._shown = _context()
@@ -79,7 +79,7 @@ class Certificate:
         if self._taken is None:
             self._renew_own()
 
-    def _found(self) -> Pair | None:
+    def _found(self) -> TlsPair | None:
         found = tls_pair.read(self._directory) if self._directory else None
         if found is None and self._taken:
             raise InvalidPairError(f"{tls_pair.CERTIFICATE} and {tls_pair.KEY} are gone")
@@ -90,7 +90,7 @@ class Certificate:
         if self._own_ends_at is None or now > self._own_ends_at - RENEWED_BEFORE:
             self._own_ends_at = self._show(tls_pair.self_signed(self._names, now, valid=VALID), Source.OWN)
 
-    def _show(self, pair: Pair, source: Source) -> datetime:
+    def _show(self, pair: TlsPair, source: Source) -> datetime:
         ends_at = tls_pair.ends_at(pair)
         context = _context()
         tls_pair.load(pair, context)

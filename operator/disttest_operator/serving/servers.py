@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from aiohttp import web
 
 from disttest_operator.serving import access
-from disttest_operator.serving.access import Answer
+from disttest_operator.serving.access import AccessDecision
 from disttest_operator.serving.certificates import Certificate
 
 MOST = 64  # connections of one server; a TLS connection takes 0.3 MiB
@@ -105,10 +105,10 @@ class _Handshake(asyncio.Protocol):
 
 
 Render = Callable[[str], tuple[bytes, str]]  # for an Accept header: body and content type
-Ask = Callable[[str], Awaitable[Answer]]  # about an Authorization header
+Ask = Callable[[str], Awaitable[AccessDecision]]  # about an Authorization header
 
 
-async def nobody_is_asked(_: str) -> Answer:
+async def nobody_is_asked(_: str) -> AccessDecision:
     return access.ALLOWED
 
 
@@ -116,7 +116,7 @@ def metrics_app(render: Render, *, ask: Ask, count: Callable[[int], None]) -> we
     async def metrics(request: web.Request) -> web.Response:
         answer = await ask(request.headers.get("Authorization", ""))
         count(answer.status)
-        if answer.status is not access.Status.ALLOWED:
+        if answer.status is not access.ScrapeStatus.ALLOWED:
             return _refusal(answer)
         body, content_type = render(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
@@ -139,10 +139,10 @@ def keep(certificate: Certificate, server: web.Application) -> None:
     server.cleanup_ctx.append(keeping)
 
 
-def _refusal(answer: Answer) -> web.Response:
+def _refusal(answer: AccessDecision) -> web.Response:
     headers = {}
-    if answer.status is access.Status.UNKNOWN:
+    if answer.status is access.ScrapeStatus.UNKNOWN:
         headers["WWW-Authenticate"] = "Bearer"
-    if answer.status is access.Status.TOO_MANY:
+    if answer.status is access.ScrapeStatus.TOO_MANY:
         headers["Retry-After"] = "1"
     return web.Response(status=answer.status, text=f"{answer.sentence}\n", headers=headers)

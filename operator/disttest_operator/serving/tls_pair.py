@@ -23,14 +23,14 @@ class InvalidPairError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class TlsPair:
     """Both in PEM; the certificate may have its chain after it."""
 
     certificate: bytes
     key: bytes
 
 
-def read(directory: Path) -> Pair | None:
+def read(directory: Path) -> TlsPair | None:
     """None where neither file is. A Secret's files are replaced together, but that may be between our reads."""
     for _ in range(READS):
         before, key, after = (_content(directory / name) for name in (CERTIFICATE, KEY, CERTIFICATE))
@@ -40,11 +40,11 @@ def read(directory: Path) -> Pair | None:
             return None
         if before is None or key is None:
             raise InvalidPairError(f"{CERTIFICATE if key else KEY} is missing")
-        return Pair(certificate=before, key=key)
+        return TlsPair(certificate=before, key=key)
     raise InvalidPairError(f"{CERTIFICATE} changes all the time")
 
 
-def load(pair: Pair, into: ssl.SSLContext) -> None:
+def load(pair: TlsPair, into: ssl.SSLContext) -> None:
     """Handshakes that begin from now on show it. A context in which this fails is of no use any more."""
     with _Unnamed(pair.certificate) as certificate, _Unnamed(pair.key) as key:
         try:
@@ -53,7 +53,7 @@ def load(pair: Pair, into: ssl.SSLContext) -> None:
             raise InvalidPairError(f"{CERTIFICATE} and {KEY} are no PEM pair that can be used: {error}") from error
 
 
-def ends_at(pair: Pair) -> datetime:
+def ends_at(pair: TlsPair) -> datetime:
     """Of the certificate itself, not of those that signed it."""
     try:
         return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc
@@ -61,7 +61,7 @@ def ends_at(pair: Pair) -> datetime:
         raise InvalidPairError(f"{CERTIFICATE} cannot be read: {error}") from error
 
 
-def self_signed(names: Sequence[str], now: datetime, *, valid: timedelta) -> Pair:
+def self_signed(names: Sequence[str], now: datetime, *, valid: timedelta) -> TlsPair:
     """Good for encryption; who it is can only be believed."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
@@ -89,7 +89,7 @@ def self_signed(names: Sequence[str], now: datetime, *, valid: timedelta) -> Pai
     )
     pem = serialization.Encoding.PEM
     plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Pair(certificate=certificate.public_bytes(pem), key=key.private_bytes(pem, *plain))
+    return TlsPair(certificate=certificate.public_bytes(pem), key=key.private_bytes(pem, *plain))
 
 
 def _content(file: Path) -> bytes | None:

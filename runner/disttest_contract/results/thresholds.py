@@ -58,7 +58,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class ThresholdResult:
     """A measurement and its threshold side by side; one of the two may be missing. `dtype` is empty for any type."""
 
     collective: str
@@ -93,28 +93,30 @@ def is_sound(one: Measurement) -> bool:
 
 def shortfalls(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[str]:
     """A sentence for each measurement that is below its threshold."""
-    asked = Asked(thresholds)
+    asked = ThresholdIndex(thresholds)
     found = ((one, asked.highest(one)) for one in measured)
     return [_shortfall(one, wanted) for one, wanted in found if wanted and not _reaches(one, wanted)]
 
 
 def unmeasured(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[Threshold]:
     """Those about which nothing was measured."""
-    asked = Asked(thresholds)
+    asked = ThresholdIndex(thresholds)
     known = {wanted for one in measured for wanted in asked.about(one)}
     return [one for one in thresholds if one not in known]
 
 
-def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[Standing]:
+def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[ThresholdResult]:
     """First what has a threshold, the worst on top, then the largest size of each collective and type.
 
     Of what was measured several times the slowest counts.
     """
-    slowest, asked = _slowest(measured), Asked(thresholds)
+    slowest, asked = _slowest(measured), ThresholdIndex(thresholds)
     found = [_standing(one, asked.highest(one)) for one in slowest]
     judged = [one for one in found if one.threshold]
     missing = [
-        Standing(collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=None, threshold=one)
+        ThresholdResult(
+            collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=None, threshold=one
+        )
         for one in unmeasured(slowest, thresholds)
     ]
     shown = [one.measured for one in judged]
@@ -122,7 +124,7 @@ def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) 
     return [*sorted([*missing, *judged], key=lambda one: one.share), *others]
 
 
-class Asked:
+class ThresholdIndex:
     """Thresholds by what they are about: a report may have a hundred thousand measurements."""
 
     def __init__(self, thresholds: Iterable[Threshold]) -> None:
@@ -144,8 +146,8 @@ def _reaches(one: Measurement, wanted: Threshold) -> bool:
     return one.bus_bytes_per_second >= wanted.min_bus_bandwidth_bytes_per_second
 
 
-def _standing(one: Measurement, wanted: Threshold | None) -> Standing:
-    return Standing(
+def _standing(one: Measurement, wanted: Threshold | None) -> ThresholdResult:
+    return ThresholdResult(
         collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=one, threshold=wanted
     )
 

@@ -74,7 +74,7 @@ def _lines(packed: bytes, payload: bytes, nonce: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class FramedReport:
     """What a log holds of a report, not unpacked yet: a few KiB may become as much as a reader has."""
 
     stream: bytes
@@ -102,7 +102,7 @@ def decode(log: str, nonce: str) -> bytes:
     return find(log, nonce).unpack()
 
 
-def find(log: str, nonce: str) -> Packed:
+def find(log: str, nonce: str) -> FramedReport:
     """The same, to be unpacked when there is room for it."""
     prefix = re.escape(f"{MARK} {nonce} ")
     begins = re.finditer(rf"^{prefix}begin ([0-9]{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE)
@@ -115,7 +115,7 @@ def find(log: str, nonce: str) -> Packed:
     if missing := lines - len(parts):
         raise FrameError(f"the report in the leader's log is cut: {missing} of {lines} lines are missing")
     try:
-        return Packed(base64.b64decode("".join(parts[number] for number in range(lines)), validate=True), digest)
+        return FramedReport(base64.b64decode("".join(parts[number] for number in range(lines)), validate=True), digest)
     except binascii.Error as error:
         raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
 

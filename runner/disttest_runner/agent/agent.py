@@ -22,7 +22,7 @@ from disttest_runner.agent.leader_link import LeaderLink, NotJoinedError
 from disttest_runner.agent.local_ranks import LocalRanks
 from disttest_runner.agent.node_facts import inspect
 from disttest_runner.cases.rank_orders import RankOrder
-from disttest_runner.diagnosis.details import Details
+from disttest_runner.diagnosis.hang_dumps import HangDumps
 from disttest_runner.leader.leader import Leader
 from disttest_runner.linux import processes
 from disttest_runner.linux.resource_limits import OpenFiles
@@ -30,25 +30,27 @@ from disttest_runner.output import log
 from disttest_runner.output.log import REPORT_BYTES, Log
 from disttest_runner.output.termination import TerminationMessage
 from disttest_runner.process_group import rendezvous
-from disttest_runner.protocol.join_protocol import Hello, Stop
+from disttest_runner.protocol.join_protocol import Hello, RunEnd
 from disttest_runner.protocol.wire import Message
-from disttest_runner.zygote.zygote_client import Zygote
+from disttest_runner.zygote.zygote_client import ZygoteProcess
 
 HANG_UP_SECONDS = 1.0
 CLEAN_UP_SECONDS = 3.0
 LEAVE_SECONDS = 8.0  # after its signal an agent still answers the leader, who asks what ranks are doing for 5 s
-TERMINATED = Stop(Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished")
-STOPS: Mapping[int, Stop] = {
+TERMINATED = RunEnd(Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished")
+STOPS: Mapping[int, RunEnd] = {
     signal.SIGTERM: TERMINATED,
-    signal.SIGINT: Stop(Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it was finished"),
-    signal.SIGQUIT: Stop(
+    signal.SIGINT: RunEnd(
+        Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it was finished"
+    ),
+    signal.SIGQUIT: RunEnd(
         Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was ended at once (SIGQUIT) before it was finished"
     ),
 }
 
 
 class Agent:
-    def __init__(self, environment: AgentEnvironment, zygote: Zygote, *, may_open: int) -> None:
+    def __init__(self, environment: AgentEnvironment, zygote: ZygoteProcess, *, may_open: int) -> None:
         self.environment, self.plan = environment, environment.plan
         self._open_files = OpenFiles.of(self.plan, environment.node_index, may_open)
         self.log = Log(is_kept=environment.log_is_kept)
@@ -58,12 +60,12 @@ class Agent:
         self.termination = TerminationMessage(environment.termination_log, summary, self.log)
         self.store = rendezvous.StoreListener(environment.leader_host)
         self.link = LeaderLink(self._on_message, self._on_leader_lost, environment.silence_seconds)
-        details = Details(self.plan, environment.node_index, environment.node_name, self.log)
+        details = HangDumps(self.plan, environment.node_index, environment.node_name, self.log)
         self.ranks = LocalRanks(self.plan, zygote, details, self.log, self.link.send, self._on_broken)
         self.leader: Leader | None = None
-        self._leaving: Stop | None = None  # why, once it was signalled
+        self._leaving: RunEnd | None = None  # why, once it was signalled
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
-        self._ended: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self._ended: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
 
     async def run(self, heard: Sequence[int]) -> ExitCode:
         """Until the verdict; returns the exit code for it. `heard`: signals that came before."""
@@ -93,7 +95,7 @@ class Agent:
             self.log.say(f"warning: processes {stuck} did not end within {CLEAN_UP_SECONDS} s")
         return outcomes.EXIT_CODES[ending.verdict]
 
-    def _end(self, stop: Stop) -> None:
+    def _end(self, stop: RunEnd) -> None:
         if not self._ended.done():
             self._ended.set_result(stop)
 
@@ -105,14 +107,14 @@ class Agent:
             listener = rendezvous.listen(environment.leader_host, environment.leader_port)
         except OSError as error:
             message = f"the leader cannot listen on port {environment.leader_port}: {error.strerror}"
-            leader.board.interrupt(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+            leader.board.interrupt(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
             server = None
         else:
             at_once = self._open_files.accepted_at_once
             server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener, backlog=at_once)
             listener.listen(rendezvous.BACKLOG)  # the kernel may keep more waiting than asyncio accepts at once
         report = await leader.run()
-        ending = Stop(report.verdict, report.reason, report.message)
+        ending = RunEnd(report.verdict, report.reason, report.message)
         leader.board.tell(end_message(ending))
         self.ranks.end()
         if server:
@@ -224,7 +226,7 @@ class Agent:
             case "run":
                 self.ranks.run_case(raw, message["case"])
             case "end":
-                ending = Stop(Verdict(message["verdict"]), Reason(message["reason"]), message["message"])
+                ending = RunEnd(Verdict(message["verdict"]), Reason(message["reason"]), message["message"])
                 if self.leader is None:
                     self._finish_alone(self._leaving or ending, is_news=False)
             case _:
@@ -235,13 +237,13 @@ class Agent:
             self._finish_alone(self._leaving, is_news=False)
         elif self.leader is None:
             message = f"the leader at {self.environment.leader_host} {how}, before it had given a verdict"
-            self._finish_alone(Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
+            self._finish_alone(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
 
     def _on_broken(self, message: str) -> None:
         self.log.say(f"error: {message}")
         self.link.send({"op": "broken", "message": message})
 
-    def _finish_alone(self, stop: Stop, *, is_news: bool = True) -> None:
+    def _finish_alone(self, stop: RunEnd, *, is_news: bool = True) -> None:
         """The end of one agent; that of the run is the leader's to tell."""
         if self._ended.done():
             return
@@ -262,7 +264,7 @@ class Agent:
         elif self._leaving is None:
             self._leave(stop)
 
-    def _leave(self, stop: Stop) -> None:
+    def _leave(self, stop: RunEnd) -> None:
         self._leaving = stop
         self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
         self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
@@ -271,11 +273,11 @@ class Agent:
         asyncio.get_running_loop().call_later(LEAVE_SECONDS, partial(self._finish_alone, stop, is_news=False))
 
 
-def end_message(stop: Stop) -> Message:
+def end_message(stop: RunEnd) -> Message:
     return {"op": "end", "verdict": stop.verdict, "reason": stop.reason, "message": stop.message[:4096]}
 
 
-async def run(environment: AgentEnvironment, zygote: Zygote, heard: Sequence[int], *, may_open: int) -> ExitCode:
+async def run(environment: AgentEnvironment, zygote: ZygoteProcess, heard: Sequence[int], *, may_open: int) -> ExitCode:
     """Everything after the zygote was started."""
     processes.hide_memory()
     if os.getpid() != 1:  # process 1 of a container adopts orphans anyway

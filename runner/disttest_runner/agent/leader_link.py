@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_runner.compat import override
-from disttest_runner.protocol.heartbeat import Pulse
-from disttest_runner.protocol.join_protocol import Hello, Stop
-from disttest_runner.protocol.wire import ALIVE, Lines, Message, WireError, unpack
+from disttest_runner.protocol.heartbeat import Heartbeat
+from disttest_runner.protocol.join_protocol import Hello, RunEnd
+from disttest_runner.protocol.wire import ALIVE, LineProtocol, Message, WireError, unpack
 
 
-def connect_in_process(one: Lines, other: Lines) -> None:
+def connect_in_process(one: LineProtocol, other: LineProtocol) -> None:
     """What either writes, the other reads in the next turn of the loop."""
     ends = Inside(one), Inside(other)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
@@ -22,7 +22,7 @@ def connect_in_process(one: Lines, other: Lines) -> None:
 class Inside(asyncio.Transport):
     peer: "Inside"
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: LineProtocol) -> None:
         super().__init__()
         self.lines = lines
         self._is_closing = False
@@ -54,13 +54,13 @@ ATTEMPT_SECONDS = 5.0
 RETRY_SECONDS = 0.1  # names of new pods resolve after a while
 
 
-Dial = Callable[[Lines], Awaitable[object]]  # connects these lines with the leader; raises OSError
+Dial = Callable[[LineProtocol], Awaitable[object]]  # connects these lines with the leader; raises OSError
 
 
 class NotJoinedError(Exception):
     """An agent that is not part of the gang."""
 
-    def __init__(self, stop: Stop) -> None:
+    def __init__(self, stop: RunEnd) -> None:
         super().__init__(stop.message)
         self.stop = stop
 
@@ -72,8 +72,8 @@ class LeaderLink:
         self, on_message: Callable[[Message, bytes], None], on_lost: Callable[[str], None], silence_seconds: float
     ) -> None:
         self._on_message, self._on_lost = on_message, on_lost
-        self._pulse = Pulse(silence_seconds, lambda: self.send(ALIVE), lambda _, what: on_lost(what))
-        self._lines: Lines | None = None
+        self._pulse = Heartbeat(silence_seconds, lambda: self.send(ALIVE), lambda _, what: on_lost(what))
+        self._lines: LineProtocol | None = None
         self._waiting: list[Message] = []
 
     @property
@@ -89,15 +89,15 @@ class LeaderLink:
     async def connect(self, host: str, port: int, hello: Hello, seconds: float) -> None:
         """Raises NotJoinedError at the deadline, or when the leader refuses."""
 
-        async def dial(lines: Lines) -> None:
+        async def dial(lines: LineProtocol) -> None:
             await asyncio.get_running_loop().create_connection(lambda: lines, host, port)
 
         await self._connect(dial, f"{host}:{port}", hello, seconds)
 
-    async def connect_inside(self, accept: Callable[[], Lines], hello: Hello, seconds: float) -> None:
+    async def connect_inside(self, accept: Callable[[], LineProtocol], hello: Hello, seconds: float) -> None:
         """The same where the leader is in this process."""
 
-        async def dial(lines: Lines) -> None:
+        async def dial(lines: LineProtocol) -> None:
             connect_in_process(lines, accept())
 
         await self._connect(dial, "this pod", hello, seconds)
@@ -117,7 +117,7 @@ class LeaderLink:
                 return
             await asyncio.sleep(RETRY_SECONDS)
         raise NotJoinedError(
-            Stop(
+            RunEnd(
                 Verdict.INFRA_FAILED,
                 Reason.RENDEZVOUS_TIMEOUT,
                 f"the leader did not answer at {where} within {seconds:.0f} s ({problem}): see whether the pod of "
@@ -129,7 +129,7 @@ class LeaderLink:
         loop = asyncio.get_running_loop()
         first: asyncio.Future[bytes] = loop.create_future()
 
-        def on_line(_: Lines, raw: bytes) -> None:
+        def on_line(_: LineProtocol, raw: bytes) -> None:
             self._pulse.hear(0)
             if first.done():
                 message = unpack(raw)
@@ -138,14 +138,14 @@ class LeaderLink:
             else:
                 first.set_result(raw)
 
-        def on_lost(lines: Lines) -> None:
+        def on_lost(lines: LineProtocol) -> None:
             if lines is self._lines:
                 self._pulse.stop()
                 self._on_lost("went away")
             elif not first.done():
                 first.set_exception(ConnectionError("the connection was closed"))
 
-        lines = Lines(on_line, on_lost)
+        lines = LineProtocol(on_line, on_lost)
         await dial(lines)
         try:
             lines.send(hello.to_message())
@@ -170,4 +170,4 @@ def _check_answer(raw: bytes, where: str) -> None:
         raise ConnectionError(f"somebody else listens there: {error}") from error
     if answer.get("op") != "welcome":
         message = f"the leader at {where} answered: {answer.get('message')}"
-        raise NotJoinedError(Stop(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+        raise NotJoinedError(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))

@@ -17,15 +17,22 @@ from disttest_runner.agent import accelerator
 from disttest_runner.agent.gpu_memory import GpuMemory
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.diagnosis import queries
-from disttest_runner.diagnosis.details import Details
-from disttest_runner.diagnosis.queries import Witness
+from disttest_runner.diagnosis.hang_dumps import HangDumps
+from disttest_runner.diagnosis.queries import RankQueries
 from disttest_runner.linux import processes
 from disttest_runner.linux.resource_limits import OutOfMemory
 from disttest_runner.output.log import Log
-from disttest_runner.protocol.wire import Lines, Message, WireError, unpack
+from disttest_runner.protocol.wire import LineProtocol, Message, WireError, unpack
 from disttest_runner.results import measurements
 from disttest_runner.results.blame import IDLE
-from disttest_runner.zygote.zygote_client import Events, Nurseries, Nursery, Zygote, ZygoteEndedError, read_lines
+from disttest_runner.zygote.zygote_client import (
+    ZygoteClient,
+    ZygoteEndedError,
+    ZygoteEvents,
+    ZygotePool,
+    ZygoteProcess,
+    read_lines,
+)
 
 DIGEST_CHARACTERS = 64
 WORDS = frozenset((*Outcome, IDLE))
@@ -72,8 +79,8 @@ KILL_SECONDS = 30
 @dataclass(slots=True)
 class Rank:
     pid: int
-    lines: Lines
-    witness: Witness
+    lines: LineProtocol
+    witness: RankQueries
     is_alive: bool = True
 
 
@@ -83,16 +90,16 @@ class LocalRanks:
     def __init__(
         self,
         plan: RunPlan,
-        zygote: Zygote,
-        details: Details,
+        zygote: ZygoteProcess,
+        details: HangDumps,
         log: Log,
         send: Callable[[Message], None],
         broken: Callable[[str], None],
     ) -> None:
         self._plan, self._send, self._log, self._broken, self._details = plan, send, log, broken, details
-        events = Events(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
-        self._nurseries = Nurseries(plan, zygote, events)
-        self._nursery: Nursery | None = None  # of this generation
+        events = ZygoteEvents(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
+        self._nurseries = ZygotePool(plan, zygote, events)
+        self._nursery: ZygoteClient | None = None  # of this generation
         self._gpu_memory = GpuMemory(accelerator.used_bytes if plan.backend == "nccl" else tuple)
         self._memory = OutOfMemory()
         self._somebody_left = asyncio.Event()
@@ -129,16 +136,17 @@ class LocalRanks:
             errors = {rank: str(error) for rank in ranks}
             self._tell({"op": "collected", "digests": {"": ranks}, "errors": errors, "ids": [], "note": ""})
 
-    async def _start_rank(self, nursery: Nursery, order: RankOrder, listener: socket.socket | None) -> None:
+    async def _start_rank(self, nursery: ZygoteClient, order: RankOrder, listener: socket.socket | None) -> None:
         mine, its = socket.socketpair()
         mine.setblocking(False)
         reading, writing = os.pipe()
-        watcher, watched = await Witness.open(str(order.rank))
+        watcher, watched = await RankQueries.open(str(order.rank))
         descriptors = [its.fileno(), writing, *watched, *([listener.fileno()] if listener else [])]
         loop = asyncio.get_running_loop()
         await read_lines(reading, lambda line: self._on_output(order.rank, line))
         _, lines = await loop.create_connection(
-            lambda: Lines(lambda _, raw: self._on_rank(order.generation, order.rank, raw), lambda _: None), sock=mine
+            lambda: LineProtocol(lambda _, raw: self._on_rank(order.generation, order.rank, raw), lambda _: None),
+            sock=mine,
         )
         try:
             pid = await nursery.fork(order, descriptors)
@@ -170,7 +178,7 @@ class LocalRanks:
         """What takes longer to find out about a hang."""
         self._tell(await self._details.gather(message, self._witnesses()))
 
-    def _witnesses(self) -> dict[int, Witness]:
+    def _witnesses(self) -> dict[int, RankQueries]:
         return {number: rank.witness for number, rank in self._ranks.items() if rank.is_alive}
 
     def ids(self, wanted: str) -> None:
@@ -223,7 +231,7 @@ class LocalRanks:
     def _tell(self, message: Message) -> None:
         self._send({**message, "generation": self._generation, "case": self._case})
 
-    def _on_lost(self, nursery: Nursery) -> None:
+    def _on_lost(self, nursery: ZygoteClient) -> None:
         """The kernel ends ranks with their zygote; nobody is left who would tell."""
         if nursery is not self._nursery:
             return

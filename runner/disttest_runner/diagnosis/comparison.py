@@ -8,14 +8,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from disttest_runner.diagnosis.flight_recorder import TEXT_CHARACTERS, Entry, GroupTrace
-from disttest_runner.diagnosis.observation import Seen
+from disttest_runner.diagnosis.flight_recorder import TEXT_CHARACTERS, GroupTrace, RecordedOperation
+from disttest_runner.diagnosis.observation import RankObservation
 
 # Operations for which all ranks bring as many elements; others may differ by design.
 EVEN = ("all_reduce", "allreduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "barrier")
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     ABSENT = "absent"  # some never joined the collective that others wait in
     CYCLE = "cycle"  # each of them waits for another, in different groups
     MISMATCH = "mismatch"  # they joined with different operations, types or sizes
@@ -27,10 +27,10 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class HangFinding:
     """`culprits` are empty when nothing proves who is to blame."""
 
-    kind: Kind
+    kind: FindingKind
     culprits: tuple[int, ...] = ()
     waiting: tuple[int, ...] = ()
     group: GroupTrace | None = None  # as one of those who wait sees it
@@ -58,7 +58,7 @@ class _Meeting:
         return *self.waiting, *self.beyond
 
 
-def compare(seen: Mapping[int, Seen], *, unfinished: AbstractSet[int], ranks: Iterable[int]) -> Finding:
+def compare(seen: Mapping[int, RankObservation], *, unfinished: AbstractSet[int], ranks: Iterable[int]) -> HangFinding:
     """`ranks` are those that have a part in the case; one of them that was not seen could not be asked."""
     everybody = frozenset(ranks)
     meetings = [meeting for meeting in _meetings(seen) if any(rank in unfinished for rank in meeting.waiting)]
@@ -74,7 +74,7 @@ def compare(seen: Mapping[int, Seen], *, unfinished: AbstractSet[int], ranks: It
     return _by_stacks(seen, unfinished)
 
 
-def _meetings(seen: Mapping[int, Seen]) -> list[_Meeting]:
+def _meetings(seen: Mapping[int, RankObservation]) -> list[_Meeting]:
     """One for each life of a group in which a rank waits; the one with the most ranks waiting comes first."""
     waiting: dict[tuple[str, str, int], dict[int, GroupTrace]] = {}
     for rank, one in seen.items():
@@ -91,13 +91,13 @@ def _meetings(seen: Mapping[int, Seen]) -> list[_Meeting]:
     return sorted(found, key=lambda meeting: -len(meeting.waiting))
 
 
-def _of(seen: Mapping[int, Seen], rank: int, meeting: _Meeting) -> GroupTrace | None:
+def _of(seen: Mapping[int, RankObservation], rank: int, meeting: _Meeting) -> GroupTrace | None:
     """The same group in another rank."""
     one = seen.get(rank)
     return one.trace.group(*meeting.group.key, meeting.group.life) if one and one.trace else None
 
 
-def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: AbstractSet[int]) -> dict[int, int]:
+def _absent(seen: Mapping[int, RankObservation], meeting: _Meeting, everybody: AbstractSet[int]) -> dict[int, int]:
     """Members that have not called the collective, each with the number of the last that it did call."""
     found = {}
     members = meeting.members or tuple(
@@ -116,7 +116,7 @@ def _absent(seen: Mapping[int, Seen], meeting: _Meeting, everybody: AbstractSet[
     return found
 
 
-def _is_unknown(one: Seen | None) -> bool:
+def _is_unknown(one: RankObservation | None) -> bool:
     """It could not be asked, or answered without a recorder: neither proves that it is not there."""
     return one is None or (one.trace is None and (not one.silent or one.is_excused))
 
@@ -126,17 +126,19 @@ def _is_default(group: GroupTrace) -> bool:
 
 
 def _blame_absent(
-    seen: Mapping[int, Seen], meetings: list[_Meeting], missing: Mapping[tuple[str, str, int], dict[int, int]]
-) -> Finding:
+    seen: Mapping[int, RankObservation],
+    meetings: list[_Meeting],
+    missing: Mapping[tuple[str, str, int], dict[int, int]],
+) -> HangFinding:
     absent = {rank for ranks in missing.values() for rank in ranks}
     wait_for_somebody = {rank for m in meetings if missing[m.key] for rank in m.victims}
     culprits = absent - wait_for_somebody
-    kind = Kind.ABSENT if culprits else Kind.CYCLE
+    kind = FindingKind.ABSENT if culprits else FindingKind.CYCLE
     culprits = culprits or absent
     # a rank may wait in what is no collective: a send, a receive, a store
     culprits = {rank for rank in culprits if not seen[rank].waits_in} or culprits
     meeting = next(m for m in meetings if culprits & missing[m.key].keys())
-    return Finding(
+    return HangFinding(
         kind=kind,
         culprits=tuple(sorted(culprits)),
         waiting=meeting.waiting,
@@ -146,12 +148,12 @@ def _blame_absent(
     )
 
 
-def _stuck(seen: Mapping[int, Seen], meeting: _Meeting, everybody: AbstractSet[int]) -> Finding:
+def _stuck(seen: Mapping[int, RankObservation], meeting: _Meeting, everybody: AbstractSet[int]) -> HangFinding:
     """Nobody is known to be missing."""
     members = everybody & set(meeting.members or everybody)
     unknown = sorted(rank for rank in members if _is_unknown(seen.get(rank)))
-    return Finding(
-        kind=Kind.UNPROVEN if unknown else Kind.STUCK,
+    return HangFinding(
+        kind=FindingKind.UNPROVEN if unknown else FindingKind.STUCK,
         waiting=meeting.waiting,
         group=meeting.group,
         number=meeting.number,
@@ -159,7 +161,7 @@ def _stuck(seen: Mapping[int, Seen], meeting: _Meeting, everybody: AbstractSet[i
     )
 
 
-def _mismatch(seen: Mapping[int, Seen], meeting: _Meeting) -> Finding | None:
+def _mismatch(seen: Mapping[int, RankObservation], meeting: _Meeting) -> HangFinding | None:
     """The first collective that ranks wait in with different ideas of it."""
     groups = {rank: _of(seen, rank, meeting) for rank in meeting.members or sorted(seen)}
     same_life = {rank: group for rank, group in groups.items() if group and group.life == meeting.group.life}
@@ -171,8 +173,8 @@ def _mismatch(seen: Mapping[int, Seen], meeting: _Meeting) -> Finding | None:
         for rank, entry in entries.items():
             sides.setdefault(_identity(entry), []).append(rank)
         if len(sides) > 1:
-            return Finding(
-                kind=Kind.MISMATCH,
+            return HangFinding(
+                kind=FindingKind.MISMATCH,
                 culprits=_odd(list(sides.values())),
                 waiting=meeting.waiting,
                 group=meeting.group,
@@ -189,26 +191,26 @@ def _odd(sides: Sequence[list[int]]) -> tuple[int, ...]:
     return tuple(sorted(rank for ranks in chosen for rank in ranks))
 
 
-def _identity(entry: Entry) -> tuple[str, str, int]:
+def _identity(entry: RecordedOperation) -> tuple[str, str, int]:
     """Equal where ranks agree. Types and sizes are compared where they must be equal."""
     if entry.op not in EVEN:
         return entry.op, "", 0
     return entry.op, entry.what.partition("[")[0], entry.elements
 
 
-def _side(entry: Entry) -> str:
+def _side(entry: RecordedOperation) -> str:
     count = f" ({entry.elements} elements)" if len(entry.what) >= TEXT_CHARACTERS else ""
     return f"{entry.op} of {entry.what}{count}" if entry.what else entry.op
 
 
-def _by_stacks(seen: Mapping[int, Seen], unfinished: AbstractSet[int]) -> Finding:
+def _by_stacks(seen: Mapping[int, RankObservation], unfinished: AbstractSet[int]) -> HangFinding:
     """No recorder knows of anybody who waits."""
     asked = {rank: seen[rank] for rank in sorted(unfinished) if rank in seen}
     waiting = tuple(rank for rank, one in asked.items() if one.waits_in)
     silent = tuple(rank for rank, one in asked.items() if one.silent and not one.is_excused)
     others = tuple(rank for rank, one in asked.items() if rank not in waiting and (one.place.at or rank in silent))
     if waiting and others:
-        return Finding(kind=Kind.ELSEWHERE, culprits=others, waiting=waiting)
+        return HangFinding(kind=FindingKind.ELSEWHERE, culprits=others, waiting=waiting)
     if silent and len(silent) < len(asked):
-        return Finding(kind=Kind.SILENT, culprits=silent, waiting=waiting)
-    return Finding(kind=Kind.UNKNOWN, waiting=waiting)
+        return HangFinding(kind=FindingKind.SILENT, culprits=silent, waiting=waiting)
+    return HangFinding(kind=FindingKind.UNKNOWN, waiting=waiting)

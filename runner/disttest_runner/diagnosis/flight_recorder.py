@@ -16,7 +16,7 @@ DTYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Long": "i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RecordedOperation:
     """One operation as a rank called it. `number` counts the collectives of its group from 1."""
 
     number: int
@@ -37,27 +37,27 @@ class GroupTrace:
     life: int
     members: tuple[int, ...]  # empty: not known
     last: int  # the highest number of a collective that was called
-    entries: tuple[Entry, ...]  # oldest first
+    entries: tuple[RecordedOperation, ...]  # oldest first
 
     @property
     def key(self) -> tuple[str, str]:
         return self.backend, self.name
 
     @property
-    def pending(self) -> Entry | None:
+    def pending(self) -> RecordedOperation | None:
         """The collective that this rank waits in, if any."""
         if self.life == BEFORE:
             return None
         return next((entry for entry in self.entries if not entry.is_done and not entry.is_p2p), None)
 
     @property
-    def pending_p2p(self) -> Entry | None:
+    def pending_p2p(self) -> RecordedOperation | None:
         """A send or receive that this rank waits in, if any."""
         if self.life == BEFORE:
             return None
         return next((entry for entry in self.entries if not entry.is_done and entry.is_p2p), None)
 
-    def entry(self, number: int) -> Entry | None:
+    def entry(self, number: int) -> RecordedOperation | None:
         return next((entry for entry in self.entries if entry.number == number and not entry.is_p2p), None)
 
 
@@ -103,7 +103,7 @@ def _group_from_json(data: Sequence[Any]) -> GroupTrace:
         members=from_ranges(str(members)),
         last=int(last),
         entries=tuple(
-            Entry(
+            RecordedOperation(
                 number=int(number),
                 op=_short(op),
                 what=_short(what),
@@ -155,13 +155,13 @@ def _group(
     )
 
 
-def _entry(raw: Mapping[str, Any]) -> Entry:
+def _entry(raw: Mapping[str, Any]) -> RecordedOperation:
     """A work that was retired has ended, whatever its state says: gloo's stays `scheduled`."""
     is_p2p = bool(raw.get("is_p2p"))
     sizes = raw["input_sizes"] or raw["output_sizes"]
     dtypes = [DTYPES.get(dtype, str(dtype).lower()) for dtype in raw["input_dtypes"] or raw["output_dtypes"]]
     shown = ", ".join(f"{dtype}{size}" for dtype, size in zip(dtypes, sizes, strict=False))
-    return Entry(
+    return RecordedOperation(
         number=int(raw["p2p_seq_id" if is_p2p else "collective_seq_id"]),
         op=_short(str(raw["profiling_name"]).partition(":")[2] or raw["profiling_name"]),
         what=_short(shown),

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from disttest_runner.diagnosis.flight_recorder import Trace
-from disttest_runner.diagnosis.stacks import Place
+from disttest_runner.diagnosis.stacks import StackPlace
 
 STACK_BYTES = 8 << 10
 TEXT_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class RankObservation:
     """`trace` is None when the rank did not answer or its torch keeps no flight recorder."""
 
     stack: str = ""  # of a rank that had not finished
-    place: Place = field(default_factory=Place)
+    place: StackPlace = field(default_factory=StackPlace)
     silent: str = ""  # why it did not answer, by what the kernel says of it
     is_excused: bool = False  # its silence proves nothing: it got no processor, or has lost the thread that answers
     trace: Trace | None = None
@@ -44,7 +44,7 @@ class Seen:
         waits_in, at = (str(word)[:TEXT_CHARACTERS] for word in data["place"])
         return cls(
             stack=str(data["stack"]),
-            place=Place(waits_in, at),
+            place=StackPlace(waits_in, at),
             silent=str(data["silent"])[:TEXT_CHARACTERS],
             is_excused=bool(data["excused"]),
             trace=None if trace is None else Trace.from_json(trace),

@@ -12,10 +12,10 @@ from typing import Any
 
 from disttest_runner.diagnosis import stacks
 from disttest_runner.diagnosis.flight_recorder import Trace
-from disttest_runner.diagnosis.observation import STACK_BYTES, Seen
+from disttest_runner.diagnosis.observation import STACK_BYTES, RankObservation
 from disttest_runner.linux import kernel_states
 from disttest_runner.linux.kernel_states import Threads
-from disttest_runner.protocol.wire import Lines, Message, WireError, unpack
+from disttest_runner.protocol.wire import LineProtocol, Message, WireError, unpack
 
 SIGNAL_SECONDS = 0.1  # without an answer: then the signal handler writes the stacks, which needs no interpreter lock
 LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
@@ -27,10 +27,10 @@ LINE_BYTES = 16 << 20  # a whole dump
 
 
 @dataclass(slots=True)
-class Witness:
+class RankQueries:
     """Of one rank. `stacks` is a memory file that the rank's signal handler writes to."""
 
-    lines: Lines
+    lines: LineProtocol
     stacks: int
     pid: int = 0
     thread: int = 0  # of the watcher, in the kernel's count
@@ -40,14 +40,14 @@ class Witness:
     _stack: str = ""
 
     @classmethod
-    async def open(cls, name: str) -> tuple["Witness", list[int]]:
+    async def open(cls, name: str) -> tuple["RankQueries", list[int]]:
         """And the descriptors that its rank gets, which are the caller's to close: socket, file for stacks."""
         mine, its = socket.socketpair()
         mine.setblocking(False)
         loop = asyncio.get_running_loop()
         answered: list[Callable[[bytes], None]] = []
         _, lines = await loop.create_connection(
-            lambda: Lines(lambda _, raw: answered[0](raw), lambda _: None, LINE_BYTES), sock=mine
+            lambda: LineProtocol(lambda _, raw: answered[0](raw), lambda _: None, LINE_BYTES), sock=mine
         )
         witness = cls(lines, os.memfd_create(f"stacks-{name}"))
         answered.append(witness._on_line)
@@ -107,7 +107,9 @@ class Witness:
         os.close(self.stacks)
 
 
-async def look(witnesses: Mapping[int, Witness], unfinished: AbstractSet[int]) -> tuple[dict[int, Seen], str]:
+async def look(
+    witnesses: Mapping[int, RankQueries], unfinished: AbstractSet[int]
+) -> tuple[dict[int, RankObservation], str]:
     """What each rank does, with stacks of those that have not finished; and what a recorder's reader complained of."""
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -133,13 +135,13 @@ async def look(witnesses: Mapping[int, Witness], unfinished: AbstractSet[int]) -
     return found, str(problem)
 
 
-async def _silent(witnesses: Mapping[int, Witness], seconds: float) -> set[int]:
+async def _silent(witnesses: Mapping[int, RankQueries], seconds: float) -> set[int]:
     """Those that have not answered within a time."""
     answers = {rank: asyncio.ensure_future(witness.answered(seconds)) for rank, witness in witnesses.items()}
     return {rank for rank, answer in answers.items() if not await answer}
 
 
-def _may_answer(witness: Witness, samples: Sequence[Threads], seconds: float) -> bool:
+def _may_answer(witness: RankQueries, samples: Sequence[Threads], seconds: float) -> bool:
     """Whether it is worth waiting for this one."""
     state = kernel_states.read(witness.pid).letter
     if state in (*kernel_states.ENDED, *kernel_states.STOPPED):
@@ -149,7 +151,7 @@ def _may_answer(witness: Witness, samples: Sequence[Threads], seconds: float) ->
     return witness.has_watcher(samples) and kernel_states.is_starved(samples, witness.thread)
 
 
-def _seen(witness: Witness, samples: Sequence[Threads], *, is_unfinished: bool) -> Seen:
+def _seen(witness: RankQueries, samples: Sequence[Threads], *, is_unfinished: bool) -> RankObservation:
     text = str(witness.take("stack", "text") or "") or (witness.signalled_stack() if is_unfinished else "")
     silent, is_excused = "", False
     if not witness.has_answered:
@@ -157,9 +159,9 @@ def _seen(witness: Witness, samples: Sequence[Threads], *, is_unfinished: bool) 
         is_starved = has_watcher and kernel_states.is_starved(samples, witness.thread)
         silent = kernel_states.describe(process, has_watcher=has_watcher, is_starved=is_starved)
         is_excused = not kernel_states.is_proof(process, has_watcher=has_watcher, is_starved=is_starved)
-    return Seen(
+    return RankObservation(
         stack=stacks.tidy(text, STACK_BYTES) if is_unfinished else "",
-        place=stacks.place(text) if is_unfinished else stacks.Place(),
+        place=stacks.place(text) if is_unfinished else stacks.StackPlace(),
         silent=silent,
         is_excused=is_excused,
         trace=_trace(witness.take("trace", "trace")),

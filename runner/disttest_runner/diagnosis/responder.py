@@ -33,13 +33,13 @@ DUMP_BYTES = 8 << 20  # of the whole recorder
 DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
 
 
-class Watcher:
+class Responder:
     def __init__(self, sock: socket.socket) -> None:
         self._channel = Channel(sock)
         self._case_started_ns = 0
 
     @classmethod
-    def start(cls, descriptor: int) -> "Watcher":
+    def start(cls, descriptor: int) -> "Responder":
         """From now on; `descriptor` is a socket to the agent."""
         sock = socket.socket(fileno=descriptor)
         agent, _, _ = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))

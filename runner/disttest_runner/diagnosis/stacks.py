@@ -33,7 +33,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StackPlace:
     """Where the main thread of a rank is; empty where that is not known."""
 
     waits_in: str = ""  # the function of torch.distributed that it waits in
@@ -76,20 +76,20 @@ def cut(text: str, limit_bytes: int) -> str:
     return raw.decode() if len(raw) <= limit_bytes else raw[: limit_bytes - 3].decode(errors="ignore") + "…"
 
 
-def place(text: str) -> Place:
+def place(text: str) -> StackPlace:
     """From the stacks of a rank, untidied."""
     found = threads(text)
     frames = [_frame(line) for line in found[0][1:]] if found else []
     known = [frame for frame in frames if frame is not None]
     if not known:
-        return Place()
+        return StackPlace()
     waits = _is_in(known[0], (*WAITING_FILES, *OWN_WAITING_FILES))
     function = ""
     if waits:  # the function that was called from outside, not the one within it that waits
         inner = [frame for frame in _leading(known) if not frame.function.startswith(("_", "wrapper"))]
         function = (inner[-1] if inner else known[0]).function
     own = next((frame for frame in known if "/torch/" not in frame.file), known[0])
-    return Place(function, f"{own.function} ({own.file.rpartition('/')[2]}:{own.line})")
+    return StackPlace(function, f"{own.function} ({own.file.rpartition('/')[2]}:{own.line})")
 
 
 def _leading(frames: list[Frame]) -> list[Frame]:

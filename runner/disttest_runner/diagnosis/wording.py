@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from disttest_contract.results.case_result import Diagnosis
 from disttest_runner.diagnosis import comparison
-from disttest_runner.diagnosis.comparison import Finding, Kind
+from disttest_runner.diagnosis.comparison import FindingKind, HangFinding
 from disttest_runner.diagnosis.flight_recorder import GroupTrace
-from disttest_runner.diagnosis.observation import Seen
+from disttest_runner.diagnosis.observation import RankObservation
 
 DESCRIBED = 4  # things, in a sentence
 NAMED_RANKS = 16
@@ -15,37 +15,37 @@ PLURALS = {"is": "are", "has": "have"}
 Name = Callable[[Iterable[int]], str]  # `rank 3 on node-b`
 
 
-def sentence(finding: Finding, seen: Mapping[int, Seen], finished: Mapping[int, str], name: Name) -> str:
+def sentence(finding: HangFinding, seen: Mapping[int, RankObservation], finished: Mapping[int, str], name: Name) -> str:
     """What happened, in one line; empty if nothing is known. `finished` says how ranks ended the case."""
     waits = f"{brief(finding.waiting)} wait{'' if len(finding.waiting) > 1 else 's'}"
     match finding.kind:
-        case Kind.ABSENT:
+        case FindingKind.ABSENT:
             text = f"{waits} in {_where(finding)}; {_absent(finding, name)}"
-        case Kind.CYCLE:
+        case FindingKind.CYCLE:
             text = f"{name(finding.culprits)} wait for each other"
-        case Kind.MISMATCH:
+        case FindingKind.MISMATCH:
             return _mismatch(finding, name)
-        case Kind.STUCK:
+        case FindingKind.STUCK:
             joined = f"all ranks joined {_where(finding)}, and it does not end on {brief(finding.waiting)}"
             return f"{joined}: the network or a GPU does not move data"
-        case Kind.UNPROVEN:
+        case FindingKind.UNPROVEN:
             others = _doing(sorted(finding.absent), seen, {})
             return f"{waits} in {_where(finding)}; whether all others joined it is not known: {others}"
-        case Kind.ELSEWHERE:
+        case FindingKind.ELSEWHERE:
             be = "are" if len(finding.culprits) > 1 else "is"
             text = f"{waits} in {_by_stack(finding, seen)}; {name(finding.culprits)} {be} elsewhere"
-        case Kind.SILENT:
+        case FindingKind.SILENT:
             text = f"{name(finding.culprits)} did not answer"
-        case Kind.UNKNOWN if finding.waiting:
+        case FindingKind.UNKNOWN if finding.waiting:
             ended = f"; {brief(sorted(finished))} finished the case" if finished else ""
             return f"{waits} in {_by_stack(finding, seen)}{ended}"
-        case Kind.UNKNOWN:
+        case FindingKind.UNKNOWN:
             return _doing([rank for rank in sorted(seen) if rank not in finished], seen, finished)
     doing = _doing(finding.culprits, seen, finished)
     return f"{text}: {doing}" if doing else text
 
 
-def state(rank: int, seen: Mapping[int, Seen], finished: Mapping[int, str]) -> str:
+def state(rank: int, seen: Mapping[int, RankObservation], finished: Mapping[int, str]) -> str:
     """What a rank was doing, in a few words; empty if nothing is known."""
     if rank in finished:
         return f"finished the case ({finished[rank]})"
@@ -74,7 +74,7 @@ def of_group(group: GroupTrace) -> str:
     return f"group {group.name}" + (f" ({brief(group.members)})" if group.members else "")
 
 
-def _pending(one: Seen) -> str:
+def _pending(one: RankObservation) -> str:
     """What the recorder says that a rank waits in."""
     groups = one.trace.groups if one.trace else ()
     for group in groups:
@@ -83,7 +83,7 @@ def _pending(one: Seen) -> str:
     return next((f"{g.pending_p2p.op} of {of_group(g)}" for g in groups if g.pending_p2p), "")
 
 
-def _where(finding: Finding) -> str:
+def _where(finding: HangFinding) -> str:
     """`all_reduce number 5 of the default group`."""
     if finding.group is None:
         return "a collective"
@@ -91,7 +91,7 @@ def _where(finding: Finding) -> str:
     return f"{entry.op if entry else 'collective'} number {finding.number} of {of_group(finding.group)}"
 
 
-def _absent(finding: Finding, name: Name) -> str:
+def _absent(finding: HangFinding, name: Name) -> str:
     ranks = sorted(finding.absent)
     several = len(ranks) > 1
     lasts = sorted(set(finding.absent.values()))
@@ -104,14 +104,14 @@ def _absent(finding: Finding, name: Name) -> str:
     return f"{name(ranks)} {'have' if several else 'has'} not joined it{note}"
 
 
-def _mismatch(finding: Finding, name: Name) -> str:
+def _mismatch(finding: HangFinding, name: Name) -> str:
     sides = [f"{what} on {name(ranks)}" for what, ranks in finding.sides.items()]
     more = " …" if len(sides) > DESCRIBED else ""
     group = of_group(finding.group) if finding.group else "a group"
     return f"ranks disagree about collective number {finding.number} of {group}: {'; '.join(sides[:DESCRIBED])}{more}"
 
 
-def _doing(ranks: Iterable[int], seen: Mapping[int, Seen], finished: Mapping[int, str]) -> str:
+def _doing(ranks: Iterable[int], seen: Mapping[int, RankObservation], finished: Mapping[int, str]) -> str:
     """`rank 1 is at wait_for_ever (test_it.py:40)`, once for ranks that do the same."""
     same: dict[str, list[int]] = {}
     for rank in ranks:
@@ -130,7 +130,7 @@ def _plural(words: str) -> str:
     return f"{PLURALS.get(verb, verb.removesuffix('s'))} {rest}"
 
 
-def _by_stack(finding: Finding, seen: Mapping[int, Seen]) -> str:
+def _by_stack(finding: HangFinding, seen: Mapping[int, RankObservation]) -> str:
     """By their Python stacks, where no recorder saw it."""
     functions = dict.fromkeys(seen[rank].waits_in for rank in finding.waiting if rank in seen)
     return " or ".join(list(functions)[:DESCRIBED])
@@ -140,7 +140,7 @@ MAX_STATES = 64  # of one case in the report
 
 
 def diagnose(
-    seen: Mapping[int, Seen], *, unfinished: tuple[int, ...], finished: Mapping[int, str], name: Name
+    seen: Mapping[int, RankObservation], *, unfinished: tuple[int, ...], finished: Mapping[int, str], name: Name
 ) -> tuple[tuple[int, ...], Diagnosis]:
     """The ranks to blame, none if nothing proves it, and the account. `finished` leaves out ranks without a part."""
     finding = comparison.compare(seen, unfinished=frozenset(unfinished), ranks=(*unfinished, *finished))

@@ -10,12 +10,12 @@ from typing import Any
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import NodeFacts
-from disttest_runner.leader.answers import Answers, Step, has_failed
+from disttest_runner.leader.replies import Replies, Step, has_failed
 from disttest_runner.protocol import wire
-from disttest_runner.protocol.heartbeat import Pulse
-from disttest_runner.protocol.join_protocol import Hello, RefusedError, Stop, check_hello
-from disttest_runner.protocol.wire import Lines, Message, WireError
-from disttest_runner.results.blame import End, Said
+from disttest_runner.protocol.heartbeat import Heartbeat
+from disttest_runner.protocol.join_protocol import Hello, JoinRefusedError, RunEnd, check_hello
+from disttest_runner.protocol.wire import LineProtocol, Message, WireError
+from disttest_runner.results.blame import RankReport, WaitEnd
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
 EXIT_SECONDS = 0.1  # after a rank's end, for the ends of others that had the same cause
@@ -25,12 +25,12 @@ HELLO_SECONDS = 10.0
 class InterruptedRunError(Exception):
     """The run cannot go on. `answers` is what had come back of the question that was asked last."""
 
-    def __init__(self, stop: Stop, answers: Answers | None = None) -> None:
+    def __init__(self, stop: RunEnd, answers: Replies | None = None) -> None:
         super().__init__(stop.message)
         self.stop, self.answers = stop, answers
 
 
-class Switchboard:
+class AgentConnections:
     """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it.
 
     A last question, on what ranks are doing, may still be asked.
@@ -45,17 +45,17 @@ class Switchboard:
         self.versions: dict[int, dict[str, str]] = {}
         self._clocks: dict[int, tuple[float, float]] = {}  # seconds: ahead of ours, round trip
         self._welcomed: dict[int, float] = {}  # when, since the epoch
-        self.pulse = Pulse(
+        self.pulse = Heartbeat(
             silence_seconds,
             lambda: self.tell(wire.ALIVE),
             lambda index, what: self._interrupt_by(index, Reason.GANG_LOST, f"the agent {what}"),
         )
         self.exits: dict[int, int] = {}  # ranks of this generation that ended by themselves
         self.exit_causes: dict[int, str] = {}  # why, where their agent knows
-        self.stop: Stop | None = None
-        self._agents: dict[int, Lines] = {}
+        self.stop: RunEnd | None = None
+        self._agents: dict[int, LineProtocol] = {}
         self._lost: set[int] = set()  # node indexes
-        self._strangers: dict[Lines, asyncio.TimerHandle] = {}  # have not said who they are; the oldest first
+        self._strangers: dict[LineProtocol, asyncio.TimerHandle] = {}  # have not said who they are; the oldest first
         self._max_strangers = max_strangers
         self._refusals_told = 0
         self._all_here = asyncio.Event()
@@ -67,9 +67,9 @@ class Switchboard:
 
     # --- joining
 
-    def accept(self) -> Lines:
+    def accept(self) -> LineProtocol:
         """A connection; for asyncio's create_server."""
-        lines = Lines(self._on_first_line, self._forget_stranger, wire.HELLO_BYTES)
+        lines = LineProtocol(self._on_first_line, self._forget_stranger, wire.HELLO_BYTES)
         if len(self._strangers) >= self._max_strangers:  # an agent speaks at once, so it is not the oldest
             self._forget_stranger(next(iter(self._strangers)), is_closed=True)
         self._strangers[lines] = self._loop.call_later(HELLO_SECONDS, lines.close)
@@ -80,16 +80,16 @@ class Switchboard:
         for lines in list(self._strangers):
             self._forget_stranger(lines, is_closed=True)
 
-    def _forget_stranger(self, lines: Lines, *, is_closed: bool = False) -> None:
+    def _forget_stranger(self, lines: LineProtocol, *, is_closed: bool = False) -> None:
         if timer := self._strangers.pop(lines, None):
             timer.cancel()
         if is_closed:
             lines.close()
 
-    def _on_first_line(self, lines: Lines, raw: bytes) -> None:
+    def _on_first_line(self, lines: LineProtocol, raw: bytes) -> None:
         try:
             hello = check_hello(wire.unpack(raw), plan=self.plan, nonce=self._nonce, joined=self.joined)
-        except (RefusedError, WireError) as error:
+        except (JoinRefusedError, WireError) as error:
             if self._refusals_told < 10:
                 self._refusals_told += 1
                 self._say(f"a connection was refused: {error}")
@@ -146,7 +146,7 @@ class Switchboard:
         for lines in self._agents.values():
             lines.write(raw)
 
-    async def ask(self, message: Message, *, answer: str, seconds: float, is_last: bool = False) -> Answers:
+    async def ask(self, message: Message, *, answer: str, seconds: float, is_last: bool = False) -> Replies:
         """Send to all agents; an answer is a message with that op, of the same generation and case.
 
         `is_last`: it is asked although the run ends.
@@ -163,12 +163,12 @@ class Switchboard:
             deadline=started + seconds,
             done=self._loop.create_future(),
         )
-        self._timer = self._loop.call_at(step.deadline, self._settle, End.DEADLINE)
+        self._timer = self._loop.call_at(step.deadline, self._settle, WaitEnd.DEADLINE)
         self.tell(message)
         end = await step.done
         self._step = None
         self._timer.cancel()
-        answers = Answers(
+        answers = Replies(
             end=end,
             seconds=self._loop.time() - started,
             by_node=step.by_node,
@@ -179,14 +179,14 @@ class Switchboard:
             raise InterruptedRunError(self.stop, answers)
         return answers
 
-    def interrupt(self, stop: Stop) -> None:
+    def interrupt(self, stop: RunEnd) -> None:
         """End the run at the next possible moment; the first cause counts."""
         if self.stop:
             return
         self.stop = stop
         self._all_here.set()
         self._all_warm.set()
-        self._settle(End.INTERRUPTED)
+        self._settle(WaitEnd.INTERRUPTED)
 
     async def hang_up(self, seconds: float) -> None:
         """Close all connections; what was written before still goes out."""
@@ -196,7 +196,7 @@ class Switchboard:
         while any(not lines.is_lost for lines in self._agents.values()) and self._loop.time() < deadline:  # noqa: ASYNC110 - many connections, one deadline
             await asyncio.sleep(0.005)
 
-    def _settle(self, end: End) -> None:
+    def _settle(self, end: WaitEnd) -> None:
         if self._step and not self._step.done.done():
             self._step.done.set_result(end)
 
@@ -205,10 +205,10 @@ class Switchboard:
         step = self._step
         answered = len(step.by_node.keys() | self._lost if self._lost else step.by_node) if step else 0
         if answered == self.plan.nodes:
-            self._settle(End.ALL)
+            self._settle(WaitEnd.ALL)
         return answered == self.plan.nodes
 
-    def _settle_soon(self, seconds: float, end: End) -> None:
+    def _settle_soon(self, seconds: float, end: WaitEnd) -> None:
         """Wait at most so much longer than now; a timer that ends sooner stays."""
         at = self._loop.time() + seconds
         if self._step and self._timer and at < self._timer.when():
@@ -226,9 +226,9 @@ class Switchboard:
         hello = self.joined[index]
         where = f"node index {index} (pod {hello.pod_name} on {hello.node_name})"
         at_fault = (index,) if is_at_fault else ()
-        self.interrupt(Stop(Verdict.INFRA_FAILED, reason, f"{where}: {what}", at_fault=at_fault))
+        self.interrupt(RunEnd(Verdict.INFRA_FAILED, reason, f"{where}: {what}", at_fault=at_fault))
 
-    def _on_line(self, index: int, _: Lines, raw: bytes) -> None:
+    def _on_line(self, index: int, _: LineProtocol, raw: bytes) -> None:
         message: dict[str, Any] = wire.unpack(raw)
         self.pulse.hear(index)
         match message["op"]:
@@ -253,7 +253,7 @@ class Switchboard:
                 self.exit_causes |= {message["rank"]: str(message["why"])} if "why" in message else {}
                 if self._step and self._step.answer in ("collected", "done"):
                     self._step.note_exit()
-                    self._settle_soon(EXIT_SECONDS, End.DIED)
+                    self._settle_soon(EXIT_SECONDS, WaitEnd.DIED)
             case op:
                 self._on_answer(index, op, message)
 
@@ -262,11 +262,11 @@ class Switchboard:
         if step is None or message["generation"] != step.generation:
             return
         if op == "early" and step.answer == "done" and message["case"] == step.case:
-            step.early[message["rank"]] = Said.read(message["said"])
-            self._settle_soon(GRACE_SECONDS, End.GRACE)
+            step.early[message["rank"]] = RankReport.read(message["said"])
+            self._settle_soon(GRACE_SECONDS, WaitEnd.GRACE)
         if op == step.answer and (step.case is None or message["case"] == step.case):
             step.by_node[index] = message
             if self._settle_if_complete():
                 return
             if "ranks" in message and step.answer == "done" and has_failed(message):
-                self._settle_soon(GRACE_SECONDS, End.GRACE)
+                self._settle_soon(GRACE_SECONDS, WaitEnd.GRACE)

@@ -10,13 +10,13 @@ from disttest_contract.outcomes import Reason
 from disttest_contract.results.report import CaseResult, SuiteResult
 from disttest_runner.cases import collection, rank_orders, sources
 from disttest_runner.cases.collection import Repetition
-from disttest_runner.leader.agent_connections import InterruptedRunError, Switchboard
-from disttest_runner.leader.answers import Answers, agreed
+from disttest_runner.leader.agent_connections import AgentConnections, InterruptedRunError
 from disttest_runner.leader.evidence import CloserLook, evidence_of, seen_by_agents, with_stacks
-from disttest_runner.leader.memory_budget import Thrift
+from disttest_runner.leader.memory_budget import MemoryBudget
+from disttest_runner.leader.replies import Replies, agreed
 from disttest_runner.leader.suite_run import SuiteRun
 from disttest_runner.results import blame, endings, measurements, thresholds, verdicts
-from disttest_runner.results.blame import End, Evidence, World
+from disttest_runner.results.blame import CaseEvidence, WaitEnd, World
 
 STACKS_SECONDS = 5.0
 ADVICE = "is the file named test_*.py, and do its functions begin with test_?"
@@ -40,7 +40,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Observer:
+class RunObserver:
     """Whoever wants to show how it goes."""
 
     collected: Callable[[SuiteRun], None]  # for the first time
@@ -55,15 +55,15 @@ class Conductor:
         self,
         plan: RunPlan,
         world: World,
-        board: Switchboard,
+        board: AgentConnections,
         open_store: Callable[[], tuple[str, int]],
-        observer: Observer,
+        observer: RunObserver,
         times: Times,
     ) -> None:
         self.plan, self.world, self.board = plan, world, board
         self.done: list[SuiteResult] = []
         self.generation = 0
-        self.thrift = Thrift()
+        self.thrift = MemoryBudget()
         self.times = times
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
@@ -134,7 +134,7 @@ class Conductor:
         message = {"op": "start", "generation": self.generation, "suite": run.index, "store": self._open_store()}
         seconds = max(rank_orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
         answers = await self.board.ask(message, answer="collected", seconds=seconds)
-        if answers.end is not End.ALL:
+        if answers.end is not WaitEnd.ALL:
             raise await self._did_not_collect(answers)
         errors = {int(rank): text for answer in answers.by_node.values() for rank, text in answer["errors"].items()}
         if errors:
@@ -164,7 +164,7 @@ class Conductor:
         if is_new:
             self._observer.collected(run)
 
-    async def _did_not_collect(self, answers: Answers) -> BrokenSuiteError:
+    async def _did_not_collect(self, answers: Replies) -> BrokenSuiteError:
         exits = self.board.exits
         if exits:
             who = blame.name_ranks(sorted(exits), self.world)
@@ -216,7 +216,7 @@ class Conductor:
         if closer is not result:
             run.amend(self.thrift.kept(closer))
 
-    async def _run_case(self, number: int) -> Answers:
+    async def _run_case(self, number: int) -> Replies:
         """If the run ends before the case, what was answered up to then."""
         message = {"op": "run", "generation": self.generation, "case": number}
         try:
@@ -226,20 +226,20 @@ class Conductor:
                 raise
             return interrupted.answers
 
-    def _judge(self, case_id: str, evidence: Evidence, at: float) -> CaseResult:
+    def _judge(self, case_id: str, evidence: CaseEvidence, at: float) -> CaseResult:
         if stop := self.board.stop:
             return endings.judge_interrupted(case_id, evidence, self.world, at, stop=stop)
         return endings.judge_case(case_id, evidence, self.world, at)
 
-    async def _evidence(self, answers: Answers) -> Evidence:
+    async def _evidence(self, answers: Replies) -> CaseEvidence:
         board = self.board
         ranks = self.plan.ranks_per_node
         evidence = evidence_of(answers, board.exits, board.exit_causes, ranks_per_node=ranks)
-        if answers.end in (End.ALL, End.DIED):
+        if answers.end in (WaitEnd.ALL, WaitEnd.DIED):
             return evidence
         return with_stacks(evidence, await self._ask_stacks(), board.exits)
 
-    async def _ask_stacks(self) -> Answers:
+    async def _ask_stacks(self) -> Replies:
         """Also when the run has been interrupted: it is the last question then."""
         return await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS, is_last=True)
 

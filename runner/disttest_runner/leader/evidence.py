@@ -8,11 +8,11 @@ from typing import Any
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.case_result import Diagnosis
 from disttest_contract.results.report import CaseResult
-from disttest_runner.diagnosis.observation import Seen
-from disttest_runner.leader.agent_connections import Switchboard
-from disttest_runner.leader.answers import Answers
+from disttest_runner.diagnosis.observation import RankObservation
+from disttest_runner.leader.agent_connections import AgentConnections
+from disttest_runner.leader.replies import Replies
 from disttest_runner.protocol.wire import Message
-from disttest_runner.results.blame import End, Evidence, Said
+from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd
 
 CLOSE_LOOKS = 3  # of a run: C frames and NCCL's status take seconds, and later hangs are mostly like the first
 WRITTEN_HANGS = 50  # of a run, where there is a directory for it
@@ -20,15 +20,15 @@ DETAILS_SECONDS = 40.0  # py-spy, a service and a volume have their own, shorter
 CULPRITS = 2  # whose C frames are looked at, and one that waits for them
 
 
-def seen_by_agents(answers: Iterable[Message]) -> dict[int, Seen]:
+def seen_by_agents(answers: Iterable[Message]) -> dict[int, RankObservation]:
     """Of all ranks whose agents answered."""
-    return {int(rank): Seen.from_json(one) for answer in answers for rank, one in answer["seen"].items()}
+    return {int(rank): RankObservation.from_json(one) for answer in answers for rank, one in answer["seen"].items()}
 
 
 class CloserLook:
     """Counts the hangs of a run. `writes`: there is a directory for whole dumps."""
 
-    def __init__(self, board: Switchboard, *, writes: bool) -> None:
+    def __init__(self, board: AgentConnections, *, writes: bool) -> None:
         self._board, self._writes = board, writes
         self._hangs = 0
 
@@ -64,21 +64,21 @@ def add(result: CaseResult, details: Sequence[Mapping[str, Any]]) -> CaseResult:
 
 
 def evidence_of(
-    answers: Answers, exits: Mapping[int, int], causes: Mapping[int, str], *, ranks_per_node: int
-) -> Evidence:
+    answers: Replies, exits: Mapping[int, int], causes: Mapping[int, str], *, ranks_per_node: int
+) -> CaseEvidence:
     """As it was when waiting for the case ended."""
     said, slowest = dict(answers.early), 0.0
     for node, answer in answers.by_node.items():
         slowest = max(slowest, float(answer["seconds"]))
         first = node * ranks_per_node
         if "all" in answer:
-            same = Said.read(answer["all"])
+            same = RankReport.read(answer["all"])
             said.update(dict.fromkeys(range(first, first + ranks_per_node), same))
         else:
-            said.update({int(rank): Said.read(words) for rank, words in answer["ranks"].items()})
-    return Evidence(
+            said.update({int(rank): RankReport.read(words) for rank, words in answer["ranks"].items()})
+    return CaseEvidence(
         end=answers.end,
-        seconds=slowest if answers.end is End.ALL else answers.seconds,
+        seconds=slowest if answers.end is WaitEnd.ALL else answers.seconds,
         said=said,
         exits=dict(exits),
         exit_causes=dict(causes),
@@ -86,8 +86,8 @@ def evidence_of(
     )
 
 
-def with_stacks(before: Evidence, answers: Answers, exits: Mapping[int, int]) -> Evidence:
+def with_stacks(before: CaseEvidence, answers: Replies, exits: Mapping[int, int]) -> CaseEvidence:
     """What unfinished ranks were doing, and what finished ones said. A node that did not answer is left out."""
     each = answers.by_node.values()
-    more = {int(rank): Said.read(words) for answer in each for rank, words in answer["said"].items()}
+    more = {int(rank): RankReport.read(words) for answer in each for rank, words in answer["said"].items()}
     return dataclasses.replace(before, said={**before.said, **more}, seen=seen_by_agents(each), exits=dict(exits))

@@ -12,14 +12,14 @@ from disttest_contract.results.report import Report, SuiteResult
 from disttest_contract.transport.progress import Progress
 from disttest_runner.cases import rank_orders, sources
 from disttest_runner.leader import preflight, progress_log
-from disttest_runner.leader.agent_connections import InterruptedRunError, Switchboard
-from disttest_runner.leader.conductor import Conductor, Observer, Times
-from disttest_runner.leader.progress_log import JOIN_SECONDS, Failures, Headway, Pace
+from disttest_runner.leader.agent_connections import AgentConnections, InterruptedRunError
+from disttest_runner.leader.conductor import Conductor, RunObserver, Times
+from disttest_runner.leader.progress_log import JOIN_SECONDS, FailedCases, Pace, ProgressLog
 from disttest_runner.leader.suite_run import SuiteRun
 from disttest_runner.output.log import Log
 from disttest_runner.output.termination import TerminationMessage
 from disttest_runner.protocol import join_protocol
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import thresholds, verdicts
 from disttest_runner.results.blame import World
 
@@ -38,7 +38,7 @@ class Leader:
     ) -> None:
         self.plan, self._environment = environment.plan, environment
         self._log, self._termination = log, termination
-        self.board = Switchboard(
+        self.board = AgentConnections(
             self.plan, environment.nonce, environment.silence_seconds, log.say, max_strangers=max_strangers
         )
         self._open_store = open_store
@@ -49,24 +49,26 @@ class Leader:
         self._counts_before = Counts()  # of finished suites
         self._cases_before = 0
         self._suite: SuiteRun | None = None  # that has been collected and has not ended
-        self._failures, self._has_ended = Failures(), False
+        self._failures, self._has_ended = FailedCases(), False
         now = asyncio.get_running_loop().time()
         ends = now + self.plan.join_seconds + self.plan.run_seconds
         pace = Pace(started=now, ends=ends) if environment.log_is_kept else Pace.unbounded(now)
-        self._headway = Headway(pace, self._progress, log.progress_line, environment.nonce)
+        self._headway = ProgressLog(pace, self._progress, log.progress_line, environment.nonce)
         self.board.on_joined = lambda: self._headway.change_now(JOIN_SECONDS)
         self._writer: asyncio.TimerHandle | None = None  # of what was noted on cases that have ended
 
     async def run(self) -> Report:
         """Always comes back with a report: whatever goes wrong is a verdict with a reason."""
-        stop: Stop | None = None
+        stop: RunEnd | None = None
         try:
             await self._run()
         except InterruptedRunError as interrupted:
             stop = interrupted.stop
         except Exception as error:  # noqa: BLE001 - a fault of ours must end with a report as well
             self._log.say(traceback.format_exc())
-            stop = Stop(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
+            stop = RunEnd(
+                Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it"
+            )
         self._suite, self._current, self._has_ended = None, "", True
         self._headway.end()
         return self._report(stop)
@@ -95,7 +97,7 @@ class Leader:
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
             self.board,
             self._open_store,
-            Observer(self._on_collected, self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
+            RunObserver(self._on_collected, self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
             self._times,
         )
         await self._conductor.run()
@@ -204,7 +206,7 @@ class Leader:
 
     # --- the end
 
-    def _report(self, stop: Stop | None) -> Report:
+    def _report(self, stop: RunEnd | None) -> Report:
         conductor = self._conductor
         suites = tuple(conductor.done) if conductor else ()
         if conductor is None and stop is not None:
@@ -239,13 +241,13 @@ class Leader:
         )
 
 
-def _go_on_unless(stop: Stop | None) -> None:
+def _go_on_unless(stop: RunEnd | None) -> None:
     if stop is not None:
         raise InterruptedRunError(stop)
 
 
-def _run_deadline(seconds: int) -> Stop:
-    return Stop(
+def _run_deadline(seconds: int) -> RunEnd:
+    return RunEnd(
         Verdict.TIMED_OUT,
         Reason.RUN_DEADLINE,
         f"the run was not finished within {seconds} s: raise its timeout or split the suites",

@@ -17,7 +17,7 @@ SAID = (
 )
 
 
-class Thrift:
+class MemoryBudget:
     """Keeps whole results until they weigh DETAIL_BYTES, then short ones. `said` has words for that, once it is so."""
 
     def __init__(self, left_bytes: int = DETAIL_BYTES) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.protocol.join_protocol import RunEnd
 
 CLOCK_SECONDS = 1.0  # apart: logs of different nodes can no longer be read side by side
 SHM_BYTES_PER_RANK = 32 << 20  # NCCL keeps buffers of a few MiB for each pair of ranks of a node there
@@ -26,14 +26,14 @@ SOFTWARE: Mapping[str, Callable[[NodeFacts], str]] = {
 }
 
 
-def check_hardware(plan: RunPlan, facts: Facts) -> Stop | None:
+def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
     """Before anything is imported. GPUs count only where they are used."""
     if plan.backend != "nccl":
         return None
     poor = [index for index, one in facts.items() if len(one.gpus) < (1 if one.shares_gpus else plan.ranks_per_node)]
     if poor:
         one = facts[min(poor)]
-        return Stop(
+        return RunEnd(
             Verdict.INFRA_FAILED,
             Reason.TOO_FEW_GPUS,
             f"{one.node_name} (node index {min(poor)}) sees {len(one.gpus)} GPUs, "
@@ -44,7 +44,7 @@ def check_hardware(plan: RunPlan, facts: Facts) -> Stop | None:
     broken = [index for index, one in facts.items() if one.cuda_error]
     if broken:
         one = facts[min(broken)]
-        return Stop(
+        return RunEnd(
             Verdict.INFRA_FAILED,
             Reason.GPU_BROKEN,
             f"CUDA cannot be initialised on {one.node_name} (node index {min(broken)}): {one.cuda_error}; "
@@ -54,12 +54,12 @@ def check_hardware(plan: RunPlan, facts: Facts) -> Stop | None:
     return _differing(facts, HARDWARE)
 
 
-def check_software(facts: Facts) -> Stop | None:
+def check_software(facts: Facts) -> RunEnd | None:
     """As soon as every node has imported torch."""
     return _differing(facts, SOFTWARE)
 
 
-def _differing(facts: Facts, what: Mapping[str, Callable[[NodeFacts], str]]) -> Stop | None:
+def _differing(facts: Facts, what: Mapping[str, Callable[[NodeFacts], str]]) -> RunEnd | None:
     for name, read in what.items():
         values = {index: value for index, one in sorted(facts.items()) if (value := read(one))}
         usual, _ = Counter(values.values()).most_common(1)[0] if values else ("", 0)
@@ -67,7 +67,7 @@ def _differing(facts: Facts, what: Mapping[str, Callable[[NodeFacts], str]]) -> 
         if odd:
             first = odd[0]
             others = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-            return Stop(
+            return RunEnd(
                 Verdict.INFRA_FAILED,
                 Reason.NODES_DIFFER,
                 f"{name}: {facts[first].node_name} (node index {first}){others} has {values[first]}, "

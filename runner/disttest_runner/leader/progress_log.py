@@ -52,7 +52,7 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Failures:
+class FailedCases:
     """Cases that are bad so far, the newest last; none that is in quarantine."""
 
     _bad: dict[tuple[str, int], CaseResult] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def gist_of(message: str) -> str:
     return next(iter(lines), "")[:MESSAGE_CHARACTERS]
 
 
-class Headway:
+class ProgressLog:
     """`look` says how far the run is, `write` puts a line into the log."""
 
     def __init__(self, pace: Pace, look: Callable[[], Progress], write: Callable[[str], None], nonce: str) -> None:

@@ -15,21 +15,21 @@ LOCK_SECONDS = 0.05  # of a processor: a thread that runs Python code would have
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class KernelState:
     letter: str  # of the main thread, as in /proc/PID/stat; empty: the process is gone
     wait_channel: str  # where in the kernel it sleeps, if we may know
 
 
-def read(pid: int, thread: int | None = None, proc: Path = PROC) -> State:
+def read(pid: int, thread: int | None = None, proc: Path = PROC) -> KernelState:
     """Of a process, or of one of its threads."""
     folder = proc / str(pid) if thread is None else proc / str(pid) / "task" / str(thread)
     words = _stat(folder)
     if not words:
-        return State("", "")
+        return KernelState("", "")
     channel = ""
     with contextlib.suppress(OSError):
         channel = (folder / "wchan").read_text().strip()
-    return State(words[0], "" if channel == "0" else channel)
+    return KernelState(words[0], "" if channel == "0" else channel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ WORDS = {
 }
 
 
-def describe(now: State, *, has_watcher: bool, is_starved: bool) -> str:
+def describe(now: KernelState, *, has_watcher: bool, is_starved: bool) -> str:
     """Why a rank has not answered. The watcher is the thread that would have.
 
     It was woken: if it sleeps, it sleeps for the interpreter's lock.
@@ -114,6 +114,6 @@ def describe(now: State, *, has_watcher: bool, is_starved: bool) -> str:
     return f"{doing} in C{where} and keeps the interpreter's lock: no other Python thread of it can run"
 
 
-def is_proof(now: State, *, has_watcher: bool, is_starved: bool) -> bool:
+def is_proof(now: KernelState, *, has_watcher: bool, is_starved: bool) -> bool:
     """Whether its silence shows that a rank does not wait for others: a rank that waits lets other threads run."""
     return now.letter in WORDS or (has_watcher and not is_starved)

@@ -21,7 +21,7 @@ from disttest_runner.process_group import rendezvous
 from disttest_runner.process_group.gang import Gang
 
 
-class Meetings:
+class EnvironmentRendezvous:
     """Each `init_process_group()` of a case meets under keys of its own; ranks must make equally many, as ever."""
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Generation:
         self.spent = ""  # why these processes cannot run another case, if so
         self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file keeps over its cases
         self._case = 0
-        self._meetings = Meetings()
+        self._meetings = EnvironmentRendezvous()
         self.gang = Gang(
             rank=order.rank,
             world_size=order.world_size,

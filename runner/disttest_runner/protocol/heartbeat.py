@@ -9,7 +9,7 @@ from collections.abc import Callable
 BEATS = 5  # in the time within which silence comes to mean that the other end is lost
 
 
-class Pulse:
+class Heartbeat:
     """`tell` sends the beat to all peers, `lost` is called with a peer that was silent and what to say of it.
 
     Silence is counted in beats of our own: while we are stopped ourselves, nobody is silent.

@@ -10,12 +10,12 @@ from disttest_contract.results.preflight import NodeFacts
 from disttest_runner.protocol.wire import PROTOCOL, Message
 
 
-class RefusedError(Exception):
+class JoinRefusedError(Exception):
     """The message goes to whoever knocked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class RunEnd:
     """Why a run ends before its last case."""
 
     verdict: Verdict
@@ -51,18 +51,18 @@ class Hello:
 def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[int, Hello]) -> Hello:
     """Raises RefusedError. The nonce comes first: a stranger learns nothing else."""
     if message.get("op") != "hello" or not _is_it(message.get("nonce"), nonce):
-        raise RefusedError("refused: this is the leader of another gang, or you are no agent")
+        raise JoinRefusedError("refused: this is the leader of another gang, or you are no agent")
     if message.get("protocol") != PROTOCOL:
-        raise RefusedError(
+        raise JoinRefusedError(
             f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: "
             "use one image for all pods"
         )
     index = message.get("nodeIndex")
     if not isinstance(index, int) or not 0 <= index < plan.nodes:
-        raise RefusedError(f"refused: node index {index!r} is not below {plan.nodes}")
+        raise JoinRefusedError(f"refused: node index {index!r} is not below {plan.nodes}")
     if index in joined:
         first = joined[index]
-        raise RefusedError(
+        raise JoinRefusedError(
             f"refused: node index {index} has joined already, "
             f"as pod {first.pod_name} ({first.pod_uid}) on {first.node_name}"
         )
@@ -85,14 +85,14 @@ def _facts(data: object) -> NodeFacts:
     try:
         return NodeFacts.from_json(data if isinstance(data, dict) else {})
     except (TypeError, ValueError, AttributeError) as error:
-        raise RefusedError(f"refused: what the agent says of its node cannot be read: {error}") from error
+        raise JoinRefusedError(f"refused: what the agent says of its node cannot be read: {error}") from error
 
 
-def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
+def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> RunEnd | None:
     """Whether this gang can test what the plan asks for; called when waiting for agents is over."""
     missing = [index for index in range(plan.nodes) if index not in joined]
     if missing:
-        return Stop(
+        return RunEnd(
             Verdict.INFRA_FAILED,
             Reason.RENDEZVOUS_TIMEOUT,
             f"node {_indexes(missing)} of {plan.nodes} did not join within {plan.join_seconds} s: "
@@ -105,7 +105,7 @@ def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> Stop | None:
     shared = {name: indexes for name, indexes in names.items() if len(indexes) > 1}
     if plan.spread and shared:
         name, indexes = next(iter(shared.items()))
-        return Stop(
+        return RunEnd(
             Verdict.INFRA_FAILED,
             Reason.SHARED_NODE,
             f"node {_indexes(indexes)} all run on {name}, but `placement: Spread` asks for one pod a node",

@@ -97,7 +97,7 @@ class Channel:
         return taken
 
 
-class Lines(asyncio.BufferedProtocol):
+class LineProtocol(asyncio.BufferedProtocol):
     """An asyncio end: one call for each line, one when the other end is gone."""
 
     # What was read is taken out at once, so one buffer serves all connections; a new one each time costs 10 us.
@@ -105,8 +105,8 @@ class Lines(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        on_line: Callable[["Lines", bytes], None],
-        on_lost: Callable[["Lines"], None],
+        on_line: Callable[["LineProtocol", bytes], None],
+        on_lost: Callable[["LineProtocol"], None],
         limit_bytes: int = LINE_BYTES,
     ) -> None:
         self.serve(on_line, on_lost, limit_bytes)
@@ -117,7 +117,10 @@ class Lines(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
 
     def serve(
-        self, on_line: Callable[["Lines", bytes], None], on_lost: Callable[["Lines"], None], limit_bytes: int
+        self,
+        on_line: Callable[["LineProtocol", bytes], None],
+        on_lost: Callable[["LineProtocol"], None],
+        limit_bytes: int,
     ) -> None:
         """Hand the connection over; takes effect with the next line."""
         self._on_line, self._on_lost, self.limit_bytes = on_line, on_lost, limit_bytes

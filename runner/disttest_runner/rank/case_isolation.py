@@ -31,7 +31,7 @@ KEPT_PROCESSES = (
 )
 
 
-class Tidy:
+class CaseIsolation:
     """A pytest plugin."""
 
     def __init__(self, generation: Generation, watch_signals: Callable[[], None]) -> None:

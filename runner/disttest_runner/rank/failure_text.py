@@ -75,7 +75,7 @@ KEPT = 100  # the newest of a case
 FORMAT = logging.Formatter("%(levelname)-8s %(name)s:%(filename)s:%(lineno)d %(message)s")  # as pytest's
 
 
-class Records:
+class LogRecords:
     """A pytest plugin."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ State = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatePart:
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], None]
@@ -105,28 +105,30 @@ def _set_deterministic(wanted: int) -> None:
 
 
 PARTS = (
-    Part("environment", _environment, _set_environment),
-    Part("working directory", _directory, _set_directory),
-    Part("umask", _umask, os.umask),  # type: ignore[arg-type]  # what it returns is of no use here
-    Part("signal handlers", _handlers, _set_handlers),
-    Part(
+    StatePart("environment", _environment, _set_environment),
+    StatePart("working directory", _directory, _set_directory),
+    StatePart("umask", _umask, os.umask),  # type: ignore[arg-type]  # what it returns is of no use here
+    StatePart("signal handlers", _handlers, _set_handlers),
+    StatePart(
         "signal mask",
         lambda: _signal.pthread_sigmask(signal.SIG_BLOCK, ()),
         lambda wanted: _signal.pthread_sigmask(signal.SIG_SETMASK, wanted),
     ),
-    Part("interval timer", _has_timer, _set_timer),
-    Part("module path", lambda: list(sys.path), _set_path),
-    Part("warnings filters", lambda: list(warnings.filters), _set_filters),
-    Part("standard streams", _streams, _set_streams),
-    Part("trace function", sys.gettrace, sys.settrace),
-    Part("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-    Part("excepthook", lambda: (sys.excepthook, threading.excepthook), lambda wanted: _set_hooks(*wanted)),
-    Part("logging", lambda: (logging.root.manager.disable, logging.root.level), lambda wanted: _set_logging(*wanted)),
-    Part("default dtype", torch.get_default_dtype, torch.set_default_dtype),
-    Part("default device", _default_device, _set_default_device),
-    Part("gradient mode", torch.is_grad_enabled, torch._C._set_grad_enabled),  # noqa: SLF001 - the public one is a context
-    Part("deterministic algorithms", torch.get_deterministic_debug_mode, _set_deterministic),
-    Part("threads of torch", torch.get_num_threads, torch.set_num_threads),
+    StatePart("interval timer", _has_timer, _set_timer),
+    StatePart("module path", lambda: list(sys.path), _set_path),
+    StatePart("warnings filters", lambda: list(warnings.filters), _set_filters),
+    StatePart("standard streams", _streams, _set_streams),
+    StatePart("trace function", sys.gettrace, sys.settrace),
+    StatePart("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    StatePart("excepthook", lambda: (sys.excepthook, threading.excepthook), lambda wanted: _set_hooks(*wanted)),
+    StatePart(
+        "logging", lambda: (logging.root.manager.disable, logging.root.level), lambda wanted: _set_logging(*wanted)
+    ),
+    StatePart("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    StatePart("default device", _default_device, _set_default_device),
+    StatePart("gradient mode", torch.is_grad_enabled, torch._C._set_grad_enabled),  # noqa: SLF001 - the public one is a context
+    StatePart("deterministic algorithms", torch.get_deterministic_debug_mode, _set_deterministic),
+    StatePart("threads of torch", torch.get_num_threads, torch.set_num_threads),
 )
 
 

@@ -14,12 +14,12 @@ import pytest
 from disttest_runner import upstream
 from disttest_runner.cases import collection, rank_orders, sources
 from disttest_runner.cases.rank_orders import RankOrder
-from disttest_runner.diagnosis.responder import Watcher
+from disttest_runner.diagnosis.responder import Responder
 from disttest_runner.linux import processes
 from disttest_runner.process_group.generation import Generation
 from disttest_runner.protocol.wire import Channel
-from disttest_runner.rank.case_isolation import Tidy
-from disttest_runner.rank.failure_text import FullDiffs, Records
+from disttest_runner.rank.case_isolation import CaseIsolation
+from disttest_runner.rank.failure_text import FullDiffs, LogRecords
 from disttest_runner.rank.fixtures import Fixtures
 from disttest_runner.rank.session import LockStep
 
@@ -44,14 +44,14 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     random.seed(order.rank)
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()
-    watcher = Watcher.start(watched)
+    watcher = Responder.start(watched)
 
     def enter_case(number: int) -> None:
         generation.enter_case(number)
         watcher.enter_case()
 
-    tidy = Tidy(generation, show_stacks_on_signal)
-    records = Records()
+    tidy = CaseIsolation(generation, show_stacks_on_signal)
+    records = LogRecords()
     folder = order.directory if order.in_repository else ""
     lock_step = LockStep(channel, enter_case, tidy.why_stale, order.cases, records=records, folder=folder)
     upstream.install(generation)

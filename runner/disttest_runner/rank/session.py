@@ -14,7 +14,7 @@ from disttest_contract.outcomes import BAD, Outcome
 from disttest_runner.cases import collection
 from disttest_runner.protocol.wire import LINE_BYTES, Channel, pack
 from disttest_runner.rank import pytest_overhead
-from disttest_runner.rank.failure_text import Records, without_hints
+from disttest_runner.rank.failure_text import LogRecords, without_hints
 from disttest_runner.rank.fixtures import MEASURED
 from disttest_runner.results.blame import IDLE
 
@@ -41,7 +41,7 @@ class LockStep:
         why_stale: Callable[[], str] = lambda: "",
         wanted: Sequence[str] = (),
         *,
-        records: Records,
+        records: LogRecords,
         folder: str = "",
     ) -> None:
         self.channel = channel

@@ -9,7 +9,7 @@ from typing import Final, Self
 from disttest_contract.outcomes import BAD, Outcome, worst
 from disttest_contract.results.case_result import Diagnosis
 from disttest_contract.results.report import CaseResult
-from disttest_runner.diagnosis.observation import Seen
+from disttest_runner.diagnosis.observation import RankObservation
 from disttest_runner.diagnosis.wording import diagnose
 
 MAX_STACKS = 64  # of one case in the report
@@ -39,7 +39,7 @@ VICTIM_WORDS = (
 )
 
 
-class End(StrEnum):
+class WaitEnd(StrEnum):
     """Why waiting for the ranks ended."""
 
     ALL = "all"  # everybody has answered
@@ -53,7 +53,7 @@ IDLE: Final = "idle"  # on the wire, in the place of an outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RankReport:
     outcome: Outcome | None  # None: the rank has no part in this case and does not vote
     message: str
     log: str = ""  # records and warnings, of one that failed
@@ -66,14 +66,14 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    end: End
+class CaseEvidence:
+    end: WaitEnd
     seconds: float
-    said: Mapping[int, Said]
+    said: Mapping[int, RankReport]
     exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code or negative signal, first one first
     exit_causes: Mapping[int, str] = field(default_factory=dict)  # where their agent knows
     failed_first: frozenset[int] = frozenset()  # ranks that had failed before any process ended
-    seen: Mapping[int, Seen] = field(default_factory=dict)  # what ranks did when waiting ended
+    seen: Mapping[int, RankObservation] = field(default_factory=dict)  # what ranks did when waiting ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class World:
         return tuple(dict.fromkeys(self.node(rank) for rank in ranks))
 
 
-def judge_case(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+def judge_case(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
     """A crash outweighs a failure, a failure the silence of those who wait for it, and silence alone is a hang."""
     causes = {rank for rank in evidence.failed_first if not is_victim(evidence.said[rank].message)}
     if causes and all(status == ABORTED for status in evidence.exits.values()):
@@ -125,7 +125,7 @@ def needs_new_gang(result: CaseResult) -> bool:
     return result.outcome in BAD
 
 
-def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+def _crashed(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
     """Those that aborted after another one had died otherwise are its victims."""
     first_status = next(iter(evidence.exits.values()))
     causes = {rank: status for rank, status in evidence.exits.items() if status != ABORTED or first_status == ABORTED}
@@ -148,13 +148,13 @@ def _crashed(case_id: str, evidence: Evidence, world: World) -> CaseResult:
     )
 
 
-def _aborted(evidence: Evidence, world: World, causes: Iterable[int]) -> str:
+def _aborted(evidence: CaseEvidence, world: World, causes: Iterable[int]) -> str:
     """Torch ends a process whose peer is gone by an abort."""
     victims = sorted(evidence.exits.keys() - set(causes))
     return f"\n({name_ranks(victims, world)} aborted because of it)" if victims else ""
 
 
-def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, ...]) -> CaseResult:
+def _failed(case_id: str, evidence: CaseEvidence, world: World, failed: tuple[int, ...]) -> CaseResult:
     culprits = tuple(rank for rank in failed if not is_victim(evidence.said[rank].message)) or failed
     outcome = worst((bad for rank in culprits if (bad := evidence.said[rank].outcome) is not None), len(culprits))
     culprits = tuple(rank for rank in culprits if evidence.said[rank].outcome is outcome)
@@ -174,7 +174,7 @@ def _failed(case_id: str, evidence: Evidence, world: World, failed: tuple[int, .
     )
 
 
-def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
+def _hung(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
     """Ranks that wait for others are victims; where nothing tells them apart all that had not finished are named."""
     waiting = unfinished(evidence, world)
     proven, diagnosis = diagnosed(evidence, world)
@@ -192,17 +192,17 @@ def _hung(case_id: str, evidence: Evidence, world: World) -> CaseResult:
     )
 
 
-def stacks_of(ranks: Iterable[int], evidence: Evidence) -> dict[int, str]:
+def stacks_of(ranks: Iterable[int], evidence: CaseEvidence) -> dict[int, str]:
     """As many as a report may have, of the first ones."""
     stacks = {rank: one.stack for rank in dict.fromkeys(ranks) if (one := evidence.seen.get(rank)) and one.stack}
     return dict(list(stacks.items())[:MAX_STACKS])
 
 
-def unfinished(evidence: Evidence, world: World) -> tuple[int, ...]:
+def unfinished(evidence: CaseEvidence, world: World) -> tuple[int, ...]:
     return tuple(rank for rank in range(world.size) if rank not in evidence.said)
 
 
-def diagnosed(evidence: Evidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
+def diagnosed(evidence: CaseEvidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
     """The ranks that the others wait for, as far as that is proven, and what each rank was doing."""
     finished = {rank: said.outcome.value for rank, said in evidence.said.items() if said.outcome is not None}
     return diagnose(

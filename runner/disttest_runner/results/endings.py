@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Outcome, Reason
 from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import blame
-from disttest_runner.results.blame import End, Evidence, Said, World
+from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World
 
 NUMBERS = re.compile(r"\d+")
 ADDRESSES = re.compile(r"0x[0-9a-f]+")  # of objects: another one in each process
@@ -38,7 +38,7 @@ class RankEnd:
     message: str = ""
 
 
-def judge_case(case_id: str, evidence: Evidence, world: World, at: float | None = None) -> CaseResult:
+def judge_case(case_id: str, evidence: CaseEvidence, world: World, at: float | None = None) -> CaseResult:
     """Who is to blame, how it ended for each, and when it had begun."""
     result = blame.judge_case(case_id, evidence, world)
     result = replace(result, logs=_logs(result, evidence))
@@ -46,11 +46,11 @@ def judge_case(case_id: str, evidence: Evidence, world: World, at: float | None 
     return replace(result, by_rank=by_rank(result, evidence, world), at=at)
 
 
-def by_rank(result: CaseResult, evidence: Evidence, world: World) -> tuple[RankGroup, ...]:
+def by_rank(result: CaseResult, evidence: CaseEvidence, world: World) -> tuple[RankGroup, ...]:
     return groups(_each(result, evidence, world), world, blamed=result.ranks)
 
 
-def _logs(result: CaseResult, evidence: Evidence) -> dict[int, str]:
+def _logs(result: CaseResult, evidence: CaseEvidence) -> dict[int, str]:
     """Of ranks to blame first, then of the others that have some."""
     first = dict.fromkeys([*result.ranks, *sorted(evidence.said)])
     found = {rank: said.log for rank in first if (said := evidence.said.get(rank)) and said.log}
@@ -59,7 +59,7 @@ def _logs(result: CaseResult, evidence: Evidence) -> dict[int, str]:
 
 def judge_late_exits(before: CaseResult, exits: Mapping[int, int], world: World) -> CaseResult:
     """A case after which ranks ended that had reported it: for the others it ended as they had said."""
-    evidence = Evidence(end=blame.End.DIED, seconds=before.seconds, said={}, exits=exits)
+    evidence = CaseEvidence(end=blame.WaitEnd.DIED, seconds=before.seconds, said={}, exits=exits)
     result = blame.judge_case(before.id, evidence, world)
     own = before.by_rank or (RankGroup(ranks=tuple(range(world.size)), ending=ENDINGS[before.outcome]),)
     ends = {rank: RankEnd(group.ending, group.message) for group in own for rank in group.ranks}
@@ -82,7 +82,7 @@ def groups(ends: Mapping[int, RankEnd], world: World, *, blamed: Iterable[int]) 
     return _few(together)
 
 
-def _each(result: CaseResult, evidence: Evidence, world: World) -> dict[int, RankEnd]:
+def _each(result: CaseResult, evidence: CaseEvidence, world: World) -> dict[int, RankEnd]:
     """How a process ended outweighs what it had said, unless its end is the consequence of that."""
     ends = {}
     for rank in range(world.size):
@@ -97,7 +97,7 @@ def _each(result: CaseResult, evidence: Evidence, world: World) -> dict[int, Ran
     return ends
 
 
-def _of_said(said: Said) -> RankEnd:
+def _of_said(said: RankReport) -> RankEnd:
     return RankEnd(RankEnding.IDLE if said.outcome is None else ENDINGS[said.outcome], said.message)
 
 
@@ -153,7 +153,7 @@ CAUSES: Mapping[Reason, str] = {
 }
 
 
-def judge_interrupted(case_id: str, evidence: Evidence, world: World, at: float, *, stop: Stop) -> CaseResult:
+def judge_interrupted(case_id: str, evidence: CaseEvidence, world: World, at: float, *, stop: RunEnd) -> CaseResult:
     """The case's own result, if what ranks reported before the run ended proves one; else it was interrupted."""
     if _is_proven(evidence, world):
         return judge_case(case_id, evidence, world, at)
@@ -173,8 +173,8 @@ def judge_interrupted(case_id: str, evidence: Evidence, world: World, at: float,
     return replace(result, by_rank=by_rank(result, evidence, world))
 
 
-def _is_proven(evidence: Evidence, world: World) -> bool:
+def _is_proven(evidence: CaseEvidence, world: World) -> bool:
     """A rank whose error is the consequence of another one's end, as the end of the run may be, proves nothing."""
-    if evidence.end is not End.INTERRUPTED or len(evidence.said) == world.size:
+    if evidence.end is not WaitEnd.INTERRUPTED or len(evidence.said) == world.size:
         return True
     return any(said.outcome in BAD and not blame.is_victim(said.message) for said in evidence.said.values())

@@ -9,7 +9,7 @@ from disttest_contract.gang.quarantine import Matcher
 from disttest_contract.outcomes import VERDICTS_WORST_FIRST, Counts, Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult, SuiteResult, judge_cases
 from disttest_contract.text import formatting
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.protocol.join_protocol import RunEnd
 
 SHOWN = 5
 SHOWN_BYTES = 160  # of one pattern
@@ -58,7 +58,7 @@ def broken(name: str, reason: Reason, message: str, *, seconds: float, cases: tu
     return SuiteResult(name=name, verdict=Verdict.ERRORED, reason=reason, message=message, seconds=seconds, cases=cases)
 
 
-def unstarted(name: str, stop: Stop) -> SuiteResult:
+def unstarted(name: str, stop: RunEnd) -> SuiteResult:
     return SuiteResult(
         name=name, verdict=stop.verdict, reason=stop.reason, message=f"not started: {stop.message}", seconds=0.0
     )
@@ -90,19 +90,19 @@ _BAD_FOR = {
 }
 
 
-def of_run(suites: Sequence[SuiteResult], stop: Stop | None) -> Stop:
+def of_run(suites: Sequence[SuiteResult], stop: RunEnd | None) -> RunEnd:
     """The worst suite speaks for the run, unless something ended it early and worse: that names the case in flight."""
-    said = [Stop(suite.verdict, suite.reason, f"{suite.name}: {suite.message}") for suite in suites]
+    said = [RunEnd(suite.verdict, suite.reason, f"{suite.name}: {suite.message}") for suite in suites]
     if stop is not None:
         running = [f"{suite.name}: {case.id}" for suite in suites for case in suite.cases if case.is_interrupted]
         named = f"; still running: {', '.join(running)}" if running else ""
         said.insert(0, replace(stop, message=f"{stop.message}{named}"))
     if not said:
-        return Stop(Verdict.ERRORED, Reason.NOTHING_COLLECTED, "the plan names no suite")
+        return RunEnd(Verdict.ERRORED, Reason.NOTHING_COLLECTED, "the plan names no suite")
     worst = min(said, key=lambda one: VERDICTS_WORST_FIRST.index(one.verdict))
     if worst.verdict is Verdict.PASSED:
         counts = Counts.sum(suite.counts for suite in suites)
-        return Stop(
+        return RunEnd(
             worst.verdict,
             worst.reason,
             f"{counts[Outcome.PASSED]} of {counts.total} cases passed in {len(suites)} suites"

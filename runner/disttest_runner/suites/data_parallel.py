@@ -51,7 +51,7 @@ class Execution(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class TrainingMode:
     """What is trained, and how."""
 
     mode: str
@@ -80,7 +80,7 @@ class Training:
 class Gap:
     """Something that torch does not do, told by its error."""
 
-    applies: Callable[[Training], bool]
+    applies: Callable[[TrainingMode], bool]
     error: type[Exception]
     text: str
     note: str = ""
@@ -125,7 +125,7 @@ IN_PARAMETERS = (
 
 
 @contextlib.contextmanager
-def expected(gaps: Iterable[Gap], training: Training) -> Iterator[None]:
+def expected(gaps: Iterable[Gap], training: TrainingMode) -> Iterator[None]:
     """Only the error that is known here may be raised."""
     try:
         yield
@@ -157,13 +157,15 @@ def test_optimizer(gang: Gang, mesh: DeviceMesh, mode: str, optimizer: str, exec
     # The more parameters a step updates, the longer it takes to compile; the other cases have several layers. Dynamo
     # compiles DTensor's own functions for each shape of a shard: several are needed to see that it can.
     build = Layer if execution is Execution.STEP and mode != "dtensor_shard" else Perceptron
-    training = Training(mode=mode, execution=execution, build=build, optimizer=optimizer, has_unequal_shards=not equal)
+    training = TrainingMode(
+        mode=mode, execution=execution, build=build, optimizer=optimizer, has_unequal_shards=not equal
+    )
     train(training, gang, mesh)
 
 
 def test_fused_adam_of_unequal_shards(gang: Gang, mesh: DeviceMesh) -> None:
     """One step only: ranks see a wrong parameter or not by what they hold, and none may be left alone in a second."""
-    train(Training(mode="dtensor_shard", execution=Execution.EAGER, optimizer="adam_fused", steps=1), gang, mesh)
+    train(TrainingMode(mode="dtensor_shard", execution=Execution.EAGER, optimizer="adam_fused", steps=1), gang, mesh)
 
 
 @may_compile
@@ -171,7 +173,7 @@ def test_fused_adam_of_unequal_shards(gang: Gang, mesh: DeviceMesh) -> None:
 @in_every_mode
 def test_batch_dim_analysis(gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution) -> None:
     """Views that fold the batch, and tensors made in the forward, keep their meaning."""
-    train(Training(mode=mode, execution=execution, build=Reshaping), gang, mesh)
+    train(TrainingMode(mode=mode, execution=execution, build=Reshaping), gang, mesh)
 
 
 @may_compile
@@ -181,7 +183,7 @@ def test_batch_dim_analysis_with_implicit_replication(
     gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution
 ) -> None:
     """The same where torch is told to take plain tensors for replicated ones."""
-    train(Training(mode=mode, execution=execution, build=Reshaping, implicit=True), gang, mesh)
+    train(TrainingMode(mode=mode, execution=execution, build=Reshaping, implicit=True), gang, mesh)
 
 
 @may_compile
@@ -190,10 +192,10 @@ def test_batch_dim_analysis_with_implicit_replication(
 def test_non_0_batch_dim(gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution) -> None:
     """The batch may lie along another dimension than the first."""
     optimizer = "momentum" if mode == "dtensor_shard" and execution is Execution.EAGER else "adam_fused"
-    train(Training(mode=mode, execution=execution, build=Transposing, optimizer=optimizer, batch_dim=1), gang, mesh)
+    train(TrainingMode(mode=mode, execution=execution, build=Transposing, optimizer=optimizer, batch_dim=1), gang, mesh)
 
 
-def train(training: Training, gang: Gang, mesh: DeviceMesh) -> None:
+def train(training: TrainingMode, gang: Gang, mesh: DeviceMesh) -> None:
     """Two steps in the way to be checked, by DistributedDataParallel and alone, compared after each."""
     mode = MODES[training.mode]
     ours, ddp, reference = alike(lambda: training.build(*training.widths(gang)), gang, copies=3)

@@ -60,7 +60,7 @@ class TwoWays(nn.Module):
         self.other.requires_grad_(requires_grad=self.goes_other_way)
 
 
-class Training:
+class ShardedTraining:
     """A model in shards, and the same one whole, which sees the batches of all ranks."""
 
     def __init__(self, gang: Gang, strategy: ShardingStrategy) -> None:
@@ -140,12 +140,12 @@ def pair(gang: Gang) -> Gang:
 
 
 @pytest.fixture
-def training(pair: Gang, process_group: ProcessGroup, strategy: ShardingStrategy) -> Iterator[Training]:
+def training(pair: Gang, process_group: ProcessGroup, strategy: ShardingStrategy) -> Iterator[ShardedTraining]:
     """The debug level is read when a model is sharded, so it needs no environment."""
     del process_group  # it has to be there
     before = dist.get_debug_level()  # type: ignore[attr-defined]  # exported when run
     dist.set_debug_level(dist.DebugLevel.DETAIL)  # type: ignore[attr-defined]  # same
-    yield Training(pair, strategy)
+    yield ShardedTraining(pair, strategy)
     dist.set_debug_level(before)  # type: ignore[attr-defined]  # same
 
 
@@ -164,7 +164,7 @@ def order_warnings() -> Iterator[list[str]]:
         yield told
 
 
-def test_another_order_in_the_first_iteration_is_an_error(training: Training) -> None:
+def test_another_order_in_the_first_iteration_is_an_error(training: ShardedTraining) -> None:
     """On all ranks, whether they differ or not, with the names of what they wanted to gather."""
     if training.gang.rank:
         training.ways.change_way()
@@ -176,7 +176,7 @@ def test_another_order_in_the_first_iteration_is_an_error(training: Training) ->
 
 @pytest.mark.parametrize("iterations", [1, 3])
 def test_another_order_in_a_later_iteration_is_warned_of_once(
-    training: Training, order_warnings: list[str], iterations: int
+    training: ShardedTraining, order_warnings: list[str], iterations: int
 ) -> None:
     """By the ranks that have changed it, and not again."""
     for _ in range(iterations):
@@ -196,7 +196,9 @@ def test_another_order_in_a_later_iteration_is_warned_of_once(
         assert f"trying to all-gather parameters for [['{OTHER}'" in text
 
 
-def test_training_and_evaluation_by_turns_is_no_other_order(training: Training, order_warnings: list[str]) -> None:
+def test_training_and_evaluation_by_turns_is_no_other_order(
+    training: ShardedTraining, order_warnings: list[str]
+) -> None:
     for _ in range(2):
         training.model.train()
         for _ in range(3):

@@ -18,7 +18,7 @@ from torch.distributed.pipelining.schedules import PipelineScheduleMulti, _Pipel
 from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.pipeline import models, plans, simulation
 from disttest_runner.suites.pipeline.stages import by_hand, planned, scheduled, traced
-from disttest_runner.suites.pipeline.training import Line, join_line, train
+from disttest_runner.suites.pipeline.training import PipelineGroup, join_line, train
 
 MANY = 10  # iterations
 
@@ -40,7 +40,7 @@ V_SHAPED_TRIPLES = [(2, 4, 2), (2, 8, 2), (2, 8, 4), (2, 10, 5), (2, 16, 4), (2,
 
 
 @pytest.fixture
-def line(gang: Gang, process_group: ProcessGroup) -> Line:
+def line(gang: Gang, process_group: ProcessGroup) -> PipelineGroup:
     """The pipeline that this rank belongs to."""
     del process_group  # it has to be there
     return join_line(gang)
@@ -55,13 +55,13 @@ def named(name: str) -> type[Any]:
 
 
 @ONE_STAGE
-def test_every_iteration_is_right(line: Line, schedule: type[Any]) -> None:
+def test_every_iteration_is_right(line: PipelineGroup, schedule: type[Any]) -> None:
     part = traced(models.Chain, models.evenly(line.size), schedule, line)
     train(part, line, iterations=MANY)
 
 
 @ONE_STAGE
-def test_traced_model_takes_a_keyword_argument(line: Line, schedule: type[Any]) -> None:
+def test_traced_model_takes_a_keyword_argument(line: PipelineGroup, schedule: type[Any]) -> None:
     part = traced(models.Weighing, models.evenly(line.size), schedule, line, weighs=True)
     train(part, line, weighs=True)
 
@@ -73,32 +73,32 @@ def test_traced_model_takes_a_keyword_argument(line: Line, schedule: type[Any]) 
     ids=["even", "uneven", "skipping"],
 )
 def test_gradients_of_a_traced_model(
-    line: Line, schedule: type[Any], model: Callable[[int], nn.Module], layers: Callable[[int], list[int]]
+    line: PipelineGroup, schedule: type[Any], model: Callable[[int], nn.Module], layers: Callable[[int], list[int]]
 ) -> None:
     train(traced(model, layers(line.size), schedule, line), line)
 
 
-def test_gradients_of_a_traced_model_whose_ends_are_connected(line: Line) -> None:
+def test_gradients_of_a_traced_model_whose_ends_are_connected(line: PipelineGroup) -> None:
     """Not with 1F1B, which torch leaves without support for it: it waits for ever if two or more stages are skipped."""
     train(traced(models.skipping_all, models.evenly(line.size), pipelining.ScheduleGPipe, line), line)
 
 
 @ONE_STAGE
-def test_gradients_of_a_model_cut_by_hand(line: Line, schedule: type[Any]) -> None:
+def test_gradients_of_a_model_cut_by_hand(line: PipelineGroup, schedule: type[Any]) -> None:
     """And torch finds out the shapes."""
     stages, make = range(line.size), lambda stages: scheduled(schedule, stages[0], line)
     train(by_hand(stages, line, make, tells_shapes=False), line)
 
 
 @pytest.mark.parametrize("name", LOOPED)
-def test_gradients_of_two_stages_a_rank(line: Line, name: str) -> None:
+def test_gradients_of_two_stages_a_rank(line: PipelineGroup, name: str) -> None:
     schedule = named(name)
     part = by_hand(plans.looped(line.size), line, lambda stages: scheduled(schedule, stages, line))
     train(part, line)
 
 
 @pytest.mark.parametrize("name", V_SHAPED)
-def test_gradients_along_a_v(line: Line, name: str) -> None:
+def test_gradients_along_a_v(line: PipelineGroup, name: str) -> None:
     schedule, rank_of = named(name), plans.v_shaped(line.size)
     train(by_hand(rank_of, line, lambda stages: scheduled(schedule, stages, line)), line)
 
@@ -110,7 +110,7 @@ def test_gradients_along_a_v(line: Line, name: str) -> None:
     ids=["unbalanced", "v-shaped", "weights-split"],
 )
 def test_gradients_of_a_plan_of_ones_own(
-    line: Line, runtime: type[Any], shape: Callable[[int], list[int]], *, splits_backward: bool
+    line: PipelineGroup, runtime: type[Any], shape: Callable[[int], list[int]], *, splits_backward: bool
 ) -> None:
     rank_of = shape(line.size)
     plan = plans.own_plan(rank_of, line.microbatches, splits_backward=splits_backward)
@@ -118,7 +118,7 @@ def test_gradients_of_a_plan_of_ones_own(
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
-def test_gradients_of_weights_that_the_model_computes_later(line: Line, runtime: type[Any]) -> None:
+def test_gradients_of_weights_that_the_model_computes_later(line: PipelineGroup, runtime: type[Any]) -> None:
     rank_of = plans.looped(line.size)
     plan = plans.own_plan(rank_of, line.microbatches, splits_backward=True)
     part = by_hand(rank_of, line, lambda stages: planned(runtime, plan, stages, line), models.LateBlock)

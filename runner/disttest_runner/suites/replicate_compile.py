@@ -71,7 +71,7 @@ Hook = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class CompileMode:
     """How a model is compiled and its gradients are reduced."""
 
     dtype: torch.dtype = torch.float64
@@ -102,12 +102,12 @@ class Way:
 
 SINGLE = torch.float32
 WAYS = {
-    "forward": Way(inductor=True),
-    "no_sync": Way(skips_sync=True),
-    "fp32": Way(dtype=SINGLE, reduced=SINGLE),
-    "bf16_hook": Way(dtype=SINGLE, reduced=torch.bfloat16, hook=default_hooks.bf16_compress_hook),
-    "fp16_hook": Way(dtype=SINGLE, reduced=torch.float16, hook=default_hooks.fp16_compress_hook),
-    "backward_only": Way(compiles_forward=False),
+    "forward": CompileMode(inductor=True),
+    "no_sync": CompileMode(skips_sync=True),
+    "fp32": CompileMode(dtype=SINGLE, reduced=SINGLE),
+    "bf16_hook": CompileMode(dtype=SINGLE, reduced=torch.bfloat16, hook=default_hooks.bf16_compress_hook),
+    "fp16_hook": CompileMode(dtype=SINGLE, reduced=torch.float16, hook=default_hooks.fp16_compress_hook),
+    "backward_only": CompileMode(compiles_forward=False),
 }
 
 
@@ -123,7 +123,7 @@ def replicated(model: nn.Module, **options: Any) -> nn.Module:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-def test_compile(gang: Gang, way: Way) -> None:
+def test_compile(gang: Gang, way: CompileMode) -> None:
     if way.inductor:
         need_inductor(gang)
     backend = "inductor" if way.inductor else "aot_eager"
@@ -148,7 +148,7 @@ def test_compile(gang: Gang, way: Way) -> None:
 Gradients = list[list[torch.Tensor]]  # of each step, of each parameter
 
 
-def train(one: Trained, gang: Gang, way: Way) -> Gradients:
+def train(one: Trained, gang: Gang, way: CompileMode) -> Gradients:
     found = []
     for step in range(STEPS):
         one.backward(batches(gang, step, (BATCH, DIM), way.dtype)[gang.rank], sync=way.syncs(step))
@@ -159,7 +159,7 @@ def train(one: Trained, gang: Gang, way: Way) -> Gradients:
     return found
 
 
-def gradients_of_one_process(whole: nn.Module, alone: nn.Module, gang: Gang, way: Way) -> Gradients:
+def gradients_of_one_process(whole: nn.Module, alone: nn.Module, gang: Gang, way: CompileMode) -> Gradients:
     """Of the batches of all ranks, or of its own alone where gradients are not reduced yet."""
     found = []
     for step in range(STEPS):
@@ -180,7 +180,7 @@ def gradients_of(model: nn.Module) -> list[torch.Tensor]:
     return [gradient.clone() for gradient in gradients if gradient is not None]
 
 
-def compare(what: str, found: Gradients, expected: Gradients, gang: Gang, way: Way) -> None:
+def compare(what: str, found: Gradients, expected: Gradients, gang: Gang, way: CompileMode) -> None:
     for step, (those, these) in enumerate(zip(found, expected, strict=True)):
         assert these, "the reference has no gradients"
         for number, (mine, theirs) in enumerate(zip(those, these, strict=True)):
@@ -198,7 +198,7 @@ def test_bucketing(gang: Gang, how: str) -> None:
     passes = [f"fuse_ddp_with_{how}_op", "schedule_comm_wait"]
     # no cache: it would give the code of one pass for that of the other
     with python_reducer(_fuse_ddp_communication_passes=passes, reorder_for_locality=False, fx_graph_cache=False):
-        model = Way().trained("compiled replicate", replicated(whole, bucket_cap_mb=1), "inductor")
+        model = CompileMode().trained("compiled replicate", replicated(whole, bucket_cap_mb=1), "inductor")
         for step in range(STEPS):
             drawn = batches(gang, step, (1, BUCKET_DIM))
             counters.clear()
@@ -206,7 +206,7 @@ def test_bucketing(gang: Gang, how: str) -> None:
                 model.backward(drawn[gang.rank], sync=True)
             reference(torch.cat(drawn)).square().sum().backward()
             expected = [gradient / gang.world_size for gradient in gradients_of(reference)]
-            compare(f"{model.name}, {how}", [gradients_of(model.model)], [expected], gang, Way())
+            compare(f"{model.name}, {how}", [gradients_of(model.model)], [expected], gang, CompileMode())
             check_buckets(collectives_in(sources), FUSED[how])
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from disttest_runner.upstream.run_case import Part, Player
+from disttest_runner.upstream.run_case import CaseRunner, HarnessRun
 
 UNSET = -2  # a world size: as many as there are devices
 
 
-def adapt(player: Player) -> None:
+def adapt(player: CaseRunner) -> None:
     base = getattr(player.harness, "MultiProcContinuousTest", None)
     if base is not None and hasattr(base, "_ensure_processes_spawned"):
         _adapt_dispatched(player, base)
@@ -30,7 +30,7 @@ def adapt(player: Player) -> None:
         _adapt_in_place(player, older)
 
 
-def _adapt_dispatched(player: Player, base: Any) -> None:
+def _adapt_dispatched(player: CaseRunner, base: Any) -> None:
     """The test's method runs in workers, on an instance that was not set up; the dispatcher's is."""
 
     def ensure_processes_spawned(cls: Any) -> None:
@@ -53,7 +53,7 @@ def _adapt_dispatched(player: Player, base: Any) -> None:
                 _join_group_of_class(player, cls, world_size)
                 cls._run_test_given_id(self.id())
 
-            player.play(Part(test=test, body=part, world_size=world_size))
+            player.play(HarnessRun(test=test, body=part, world_size=world_size))
 
         return types.MethodType(run, self)
 
@@ -77,7 +77,7 @@ def _adapt_class_spawn(base: Any) -> None:
     base.setUpClass = classmethod(set_up_class)
 
 
-def _adapt_in_place(player: Player, base: Any) -> None:
+def _adapt_in_place(player: CaseRunner, base: Any) -> None:
     """Each rank sets the class up and runs its methods, as under torchrun."""
     original = base.setUpClass.__func__
 
@@ -93,7 +93,7 @@ def _adapt_in_place(player: Player, base: Any) -> None:
     base.setUpClass = classmethod(set_up_class)
 
 
-def _join_group_of_class(player: Player, cls: Any, world_size: int) -> None:
+def _join_group_of_class(player: CaseRunner, cls: Any, world_size: int) -> None:
     if player.generation.lasting_group is not None and player.class_of_group is cls:
         return
     player.leave_all_groups()

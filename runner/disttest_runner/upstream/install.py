@@ -63,7 +63,7 @@ def when_imported(name: str, callback: Callback) -> None:
 
 if TYPE_CHECKING:
     from disttest_runner.process_group.generation import Generation
-    from disttest_runner.upstream.run_case import Player
+    from disttest_runner.upstream.run_case import CaseRunner
 
 HARNESS = "torch.testing._internal.common_distributed"
 SPAWN_DRIVER = "torch.testing._internal.distributed.distributed_test"
@@ -75,9 +75,9 @@ def install(generation: "Generation") -> None:
     def adapt(harness: ModuleType) -> None:
         # Imported late: a plain suite pays for nothing of this.
         from disttest_runner.upstream import continuous, test_classes, torch_patches  # noqa: PLC0415
-        from disttest_runner.upstream.run_case import Player  # noqa: PLC0415
+        from disttest_runner.upstream.run_case import CaseRunner  # noqa: PLC0415
 
-        player = Player(generation, harness)
+        player = CaseRunner(generation, harness)
         torch_patches.adapt_seeding(player.common_utils)
         test_classes.adapt_multi_process(player)
         continuous.adapt(player)
@@ -89,7 +89,7 @@ def install(generation: "Generation") -> None:
 
         test_classes.adapt_spawn_driver(players[0], driver)
 
-    players: list[Player] = []
+    players: list[CaseRunner] = []
     when_imported(HARNESS, adapt)
     when_imported(SPAWN_DRIVER, adapt_driver)  # it imports the harness, which is adapted while it is only half there
     when_imported(torch_patches.RPC, lambda module: torch_patches.adapt_rpc(generation, module))

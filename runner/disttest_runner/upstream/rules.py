@@ -33,7 +33,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnd:
     """Well."""
 
 
@@ -45,7 +45,7 @@ class ExitCodes:
     error: int
 
 
-def meaning(code: object, codes: ExitCodes, *, told: str, is_any_well: bool = False) -> Skipped | Failed | Ended:
+def meaning(code: object, codes: ExitCodes, *, told: str, is_any_well: bool = False) -> Skipped | Failed | ProcessEnd:
     """Of a SystemExit in a part that torch would have run in a process of its own.
 
     `told` is what it sent through its pipe; `is_any_well` for a test that may leave in any way but by an error.
@@ -53,7 +53,7 @@ def meaning(code: object, codes: ExitCodes, *, told: str, is_any_well: bool = Fa
     if code == codes.error:
         return Failed(told or f"the part left with exit code {codes.error}, for an error, and sent no traceback")
     if code in PASSED or is_any_well:
-        return Ended()
+        return ProcessEnd()
     if isinstance(code, int) and code in codes.skips:
         return Skipped(codes.skips[code])
     return Failed(f"the part left with exit code {code}" + (f":\n{told}" if told else ""))

@@ -23,7 +23,7 @@ from disttest_runner.upstream.torch_patches import Burial
 c10d: Any = dist  # it has more names than its types say
 
 
-class Told:
+class ResultPipe:
     """Stands in for the pipe of a spawned process."""
 
     def __init__(self) -> None:
@@ -37,17 +37,17 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class HarnessRun:
     """What torch would have run in a spawned process for `test`, a bound method."""
 
     test: Callable[..., Any]
     body: Callable[[], object]
     world_size: int
-    told: Told = field(default_factory=Told)
+    told: ResultPipe = field(default_factory=ResultPipe)
     may_end_anyhow: bool = False
 
 
-class Player:
+class CaseRunner:
     """One in each rank that has imported the harness."""
 
     def __init__(self, generation: Generation, harness: ModuleType) -> None:
@@ -74,7 +74,7 @@ class Player:
         if reason := rules.why_not(world_size, rank=order.rank, gang_size=order.world_size):
             raise unittest.SkipTest(reason)
 
-    def play(self, part: Part) -> None:
+    def play(self, part: HarnessRun) -> None:
         instance = getattr(part.test, "__self__", None)
         module = sys.modules.get(type(instance).__module__)
         with self.bridge.open(part.world_size, module), self._clean():
@@ -90,7 +90,7 @@ class Player:
                 raise
             self.leave_groups()
 
-    def _run_body(self, part: Part) -> None:
+    def _run_body(self, part: HarnessRun) -> None:
         if not rules.is_expected(part.test):
             part.body()
             return
@@ -99,7 +99,7 @@ class Player:
         rules.run_expected_failure(part.body, store, rank=self.rank, world_size=part.world_size, seconds=seconds)
 
     @contextlib.contextmanager
-    def _exits_told(self, part: Part) -> Iterator[None]:
+    def _exits_told(self, part: HarnessRun) -> Iterator[None]:
         try:
             yield
         except SystemExit as end:
@@ -108,7 +108,7 @@ class Player:
                     raise unittest.SkipTest(message) from None
                 case rules.Failed(message):
                     raise AssertionError(message) from None
-                case rules.Ended():
+                case rules.ProcessEnd():
                     pass
 
     @contextlib.contextmanager

@@ -14,10 +14,10 @@ from typing import Any
 import torch.distributed as dist
 
 from disttest_runner.upstream import rules
-from disttest_runner.upstream.run_case import Part, Player, Told
+from disttest_runner.upstream.run_case import CaseRunner, HarnessRun, ResultPipe
 
 
-def adapt_multi_process(player: Player) -> None:
+def adapt_multi_process(player: CaseRunner) -> None:
     base, common_utils = player.harness.MultiProcessTestCase, player.common_utils
 
     def spawn_nothing(_: Any, *__: Any) -> None:
@@ -32,14 +32,14 @@ def adapt_multi_process(player: Player) -> None:
         # neither of the two is in torch 2.7
         if code := getattr(self, "special_return_code_checks", {}).get(test):
             raise unittest.SkipTest(rules.why_end_unplayable(code))
-        told = Told()
+        told = ResultPipe()
         options = {"fake_pg": True} if getattr(self, "fake_pg", False) else {}
 
         def part() -> None:
             type(self)._run(player.rank, self._current_test_name(), player.shared_name(), told, **options)
 
         forgiven = test in getattr(self, "skip_return_code_checks", ())
-        player.play(Part(test=test, body=part, world_size=world_size, told=told, may_end_anyhow=forgiven))
+        player.play(HarnessRun(test=test, body=part, world_size=world_size, told=told, may_end_anyhow=forgiven))
 
     def run_test(self: Any, test_name: str, *_: Any, **__: Any) -> None:
         """What a spawned process does, without a process: exceptions, skips too, go straight to pytest."""
@@ -55,7 +55,7 @@ def adapt_multi_process(player: Player) -> None:
 BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}  # threads could share tensors of any device
 
 
-def adapt_multi_threaded(player: Player) -> None:
+def adapt_multi_threaded(player: CaseRunner) -> None:
     base, common_utils = player.harness.MultiThreadedTestCase, player.common_utils
 
     def spawn_nothing(_: Any) -> None:
@@ -74,7 +74,7 @@ def adapt_multi_threaded(player: Player) -> None:
             def part() -> None:
                 type(self)._run(self._current_test_name, player.rank, world_size)
 
-            player.play(Part(test=test, body=part, world_size=world_size))
+            player.play(HarnessRun(test=test, body=part, world_size=world_size))
 
         return types.MethodType(run, self)
 
@@ -99,7 +99,7 @@ EXCHANGED = "test_dir"  # the one through which tests pass files
 class Meeting:
     """The barrier and the folder of one case after another."""
 
-    def __init__(self, player: Player, module: ModuleType) -> None:
+    def __init__(self, player: CaseRunner, module: ModuleType) -> None:
         self._player, self._barrier = player, module.Barrier
         order = player.generation.order
         name = f"disttest-{order.store_port}-{order.generation}-node{order.node_index}"
@@ -158,7 +158,7 @@ class Meeting:
                 (self._files / f"copy-{rank}").write_bytes(store.get(f"file/{rank}"))
 
 
-def adapt_spawn_driver(player: Player, module: ModuleType) -> None:
+def adapt_spawn_driver(player: CaseRunner, module: ModuleType) -> None:
     driver: Any = module
     meeting = Meeting(player, module)
     namespace: Any

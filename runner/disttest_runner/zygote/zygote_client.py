@@ -15,7 +15,7 @@ from disttest_runner.cases import rank_orders
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.compat import override
 from disttest_runner.linux import processes, resource_limits
-from disttest_runner.protocol.wire import Lines, Message, pack, unpack
+from disttest_runner.protocol.wire import LineProtocol, Message, pack, unpack
 
 PROGRAM = "disttest_runner.zygote.zygote"
 HERE = Path(__file__).parents[2]  # where this package was found
@@ -33,7 +33,7 @@ ENVIRONMENT = {
 
 
 @dataclass(slots=True)
-class Zygote:
+class ZygoteProcess:
     """A started one. It is started before anything else of the agent, since its imports take longest."""
 
     process: subprocess.Popen[bytes]
@@ -45,7 +45,7 @@ class ZygoteEndedError(Exception):
     """It ended before it had imported everything; its output says why."""
 
 
-def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
+def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> ZygoteProcess:
     """`own` is what a suite sets. Without the nonce: ranks inherit this environment."""
     mine, its = socket.socketpair()
     reading, writing = os.pipe()
@@ -64,7 +64,7 @@ def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> Zygote:
     its.close()
     os.close(writing)
     mine.setblocking(False)
-    return Zygote(process, mine, reading)
+    return ZygoteProcess(process, mine, reading)
 
 
 def found_by_children(own: Mapping[str, str], path: str, here: Path = HERE) -> dict[str, str]:
@@ -75,31 +75,31 @@ def found_by_children(own: Mapping[str, str], path: str, here: Path = HERE) -> d
 
 
 @dataclass(slots=True)
-class Events:
+class ZygoteEvents:
     """What the owner wants to hear of."""
 
     warm: Callable[[Message], None]
     exited: Callable[[int, int], None]  # rank, status
-    lost: Callable[["Nursery"], None]  # a zygote that was warm is gone, and its ranks with it
+    lost: Callable[["ZygoteClient"], None]  # a zygote that was warm is gone, and its ranks with it
     output: Callable[[str, bytes], None]  # source, line
 
 
 @dataclass(slots=True)
-class Nursery:
+class ZygoteClient:
     """Forks one rank at a time: descriptors in flight are limited, and a fork is done in milliseconds."""
 
-    zygote: Zygote
-    events: Events
+    zygote: ZygoteProcess
+    events: ZygoteEvents
     ends: bool = False  # we are ending it ourselves
     is_lost: bool = False
     warm: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    _lines: Lines | None = None
+    _lines: LineProtocol | None = None
     _forked: dict[int, asyncio.Future[int]] = field(default_factory=dict)
 
     async def attach(self) -> None:
         loop = asyncio.get_running_loop()
         _, self._lines = await loop.create_connection(
-            lambda: Lines(self._on_line, self._on_lost), sock=self.zygote.control
+            lambda: LineProtocol(self._on_line, self._on_lost), sock=self.zygote.control
         )
         await read_lines(self.zygote.output, lambda line: self.events.output("zygote", line))
 
@@ -119,7 +119,7 @@ class Nursery:
         self.ends = True
         self.zygote.process.kill()
 
-    def _on_line(self, _: Lines, raw: bytes) -> None:
+    def _on_line(self, _: LineProtocol, raw: bytes) -> None:
         message = unpack(raw)
         match message["op"]:
             case "warm" | "preloaded":
@@ -139,7 +139,7 @@ class Nursery:
             case unknown:
                 raise ValueError(f"the zygote sent {unknown!r}")
 
-    def _on_lost(self, _: Lines) -> None:
+    def _on_lost(self, _: LineProtocol) -> None:
         self.is_lost = True
         if self.ends:
             return
@@ -191,13 +191,13 @@ def environment_key(environment: Mapping[str, str]) -> Key:
     return tuple(sorted(environment.items()))
 
 
-class Nurseries:
+class ZygotePool:
     """`first` was started before anything else of the agent; its suite is the plan's first one."""
 
-    def __init__(self, plan: RunPlan, first: Zygote, events: Events) -> None:
+    def __init__(self, plan: RunPlan, first: ZygoteProcess, events: ZygoteEvents) -> None:
         self._plan, self._events = plan, events
         self._keys = [environment_key(rank_orders.environment(plan, suite)) for suite in plan.suites]
-        self._open: dict[Key, Nursery] = {self._keys[0]: Nursery(first, events)}
+        self._open: dict[Key, ZygoteClient] = {self._keys[0]: ZygoteClient(first, events)}
         self._preloaded: set[str] = set()
 
     async def attach(self, ended: Callable[[str], None]) -> None:
@@ -211,7 +211,7 @@ class Nurseries:
 
         first.warm.add_done_callback(on_warm)
 
-    async def of_suite(self, index: int) -> Nursery:
+    async def of_suite(self, index: int) -> ZygoteClient:
         """A warm one. Raises ZygoteEndedError if it ended before it was."""
         wanted = self._keys[index]
         for unneeded in self._open.keys() - set(self._keys[index:]):
@@ -241,10 +241,10 @@ class Nurseries:
         if following is not None and self._keys[following] not in self._open:
             await self._start(following)
 
-    async def _start(self, index: int) -> Nursery:
+    async def _start(self, index: int) -> ZygoteClient:
         suite = self._plan.suites[index]
         zygote = start_zygote(rank_orders.preload(suite), rank_orders.environment(self._plan, suite))
-        nursery = self._open[self._keys[index]] = Nursery(zygote, self._events)
+        nursery = self._open[self._keys[index]] = ZygoteClient(zygote, self._events)
         await nursery.attach()
         return nursery
 

@@ -10,12 +10,12 @@ from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD
 from tests.support import patience
 from tests.support.clusters.api import MANIFESTS, Api
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator_token import Answer, Token, a_test
 
 
 @pytest.fixture(scope="session")
-def api(cluster: Cluster) -> Iterator[Api]:
+def api(cluster: SessionCluster) -> Iterator[Api]:
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "crd"))
     for name in ("disttests", "disttestseries"):
         cluster.kubectl(

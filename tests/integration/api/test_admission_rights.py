@@ -10,9 +10,9 @@ import pytest
 from disttest_operator.core.workload import job
 from tests.support.builders.runs import a_test
 from tests.support.clusters.api import Api
-from tests.support.clusters.cluster import Cluster, KubectlError
+from tests.support.clusters.cluster import KubectlError, SessionCluster
 from tools.docs.__main__ import roles
-from tools.docs.rights import ASKED_BY_ADMISSION, resource
+from tools.docs.permissions import ASKED_BY_ADMISSION, resource
 
 ROLE = "disttest-operator"
 ACCOUNT = "poor"
@@ -32,13 +32,13 @@ def without(words: str) -> dict[str, Any]:
     return {**role, "kind": "Role", "metadata": {"name": ACCOUNT}, "rules": [rule for rule in rules if rule["verbs"]]}
 
 
-def create_a_service(cluster: Cluster, namespace: str, user: str) -> None:
+def create_a_service(cluster: SessionCluster, namespace: str, user: str) -> None:
     """Of an attempt, owned by its run."""
     service = json.dumps(job.build_service(replace(a_test(), namespace=namespace), 1))
     cluster.kubectl("create", DRY, f"--as={user}", "-f", "-", input=service)
 
 
-def change_the_owner_of_a_report(cluster: Cluster, namespace: str, user: str) -> None:
+def change_the_owner_of_a_report(cluster: SessionCluster, namespace: str, user: str) -> None:
     cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "report"}}, namespace)
     patch = json.dumps({"metadata": {"ownerReferences": [job.series_owner("nightly", "uid-of-nightly")]}})
     cluster.kubectl(
@@ -46,7 +46,7 @@ def change_the_owner_of_a_report(cluster: Cluster, namespace: str, user: str) ->
     )
 
 
-REQUESTS: dict[str, tuple[Callable[[Cluster, str, str], None], str]] = {
+REQUESTS: dict[str, tuple[Callable[[SessionCluster, str, str], None], str]] = {
     "update disttests.disttest.dev/finalizers": (create_a_service, "cannot set blockOwnerDeletion"),
     "delete configmaps": (change_the_owner_of_a_report, "cannot set an ownerRef on a resource you can't delete"),
 }
@@ -58,7 +58,7 @@ def test_each_of_them_is_tried() -> None:
 
 @pytest.mark.parametrize("words", sorted(REQUESTS))
 def test_without_the_right_the_request_of_the_operator_is_refused_and_with_it_it_is_not(
-    words: str, cluster: Cluster, api: Api, namespace: str
+    words: str, cluster: SessionCluster, api: Api, namespace: str
 ) -> None:
     send, said = REQUESTS[words]
     user = f"system:serviceaccount:{namespace}:{ACCOUNT}"
@@ -75,7 +75,9 @@ def test_without_the_right_the_request_of_the_operator_is_refused_and_with_it_it
         send(cluster, namespace, user)
 
 
-def is_accepted(send: Callable[[Cluster, str, str], None], cluster: Cluster, namespace: str, user: str) -> bool:
+def is_accepted(
+    send: Callable[[SessionCluster, str, str], None], cluster: SessionCluster, namespace: str, user: str
+) -> bool:
     try:
         send(cluster, namespace, user)
     except KubectlError:

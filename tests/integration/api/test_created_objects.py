@@ -12,7 +12,7 @@ from disttest_operator.core.api.parse import parse
 from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD, ON_ITS_NODE
 from tests.support.clusters.api import Api
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 
 CPU = {"suites": [{"name": "collectives"}], "nodes": 512, "gpusPerNode": 0}
 PRIVILEGED = {"securityContext": {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}}
@@ -66,7 +66,9 @@ def assert_kept(sent: Any, got: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("spec", [CPU, GOOD["spec"]], ids=["cpu", "everything"])
-def test_the_pods_are_let_into_a_restricted_namespace(spec: Mapping[str, Any], api: Api, cluster: Cluster) -> None:
+def test_the_pods_are_let_into_a_restricted_namespace(
+    spec: Mapping[str, Any], api: Api, cluster: SessionCluster
+) -> None:
     with cluster.namespace({"pod-security.kubernetes.io/enforce": "restricted"}) as namespace:
         template = copy.deepcopy(job.build_job(a_test(spec, namespace), 1, "n")["spec"]["template"])
         # Admission looks these up before PodSecurity has its say; this cluster has none of them.

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.support.clusters.api import MANIFESTS, Api
-from tests.support.clusters.cluster import Cluster
-from tools.docs import rights as documented
+from tests.support.clusters.cluster import SessionCluster
+from tools.docs import permissions as documented
 from tools.docs.__main__ import ROOT, SECURITY
 
 OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
@@ -20,19 +20,21 @@ FOREIGN = ("monitoring.coreos.com/", "kueue.x-k8s.io/")  # of operators that are
 WITH_PODS = {"Deployment", "CronJob"}
 
 
-def test_explain_reads_well(cluster: Cluster, api: Api) -> None:
+def test_explain_reads_well(cluster: SessionCluster, api: Api) -> None:
     text = " ".join(cluster.kubectl("explain", "dt.spec.timeouts").split())
     assert "Deadlines, in whole seconds. Nothing waits longer than these" in text
     assert "caseSeconds <integer> For a single case. Then the case is hung" in text
 
 
 @functools.cache
-def rendered(cluster: Cluster, folder: str) -> str:
+def rendered(cluster: SessionCluster, folder: str) -> str:
     return cluster.kubectl("kustomize", str(MANIFESTS / folder))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cluster: Cluster, api: Api) -> None:
+def test_the_api_server_accepts_every_manifest_that_is_installed(
+    folder: str, cluster: SessionCluster, api: Api
+) -> None:
     # Dry runs create no namespace for the ones that come after it.
     objects = [entry for entry in yaml.safe_load_all(rendered(cluster, folder)) if entry["kind"] != "Namespace"]
     objects = [entry for entry in objects if not entry["apiVersion"].startswith(FOREIGN)]
@@ -47,7 +49,7 @@ def test_the_api_server_accepts_every_manifest_that_is_installed(folder: str, cl
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_role_that_is_installed_allows_what_the_documentation_says(folder: str, cluster: Cluster) -> None:
+def test_every_role_that_is_installed_allows_what_the_documentation_says(folder: str, cluster: SessionCluster) -> None:
     entries = list(yaml.safe_load_all(rendered(cluster, folder)))
     told = {(row.role, row.right) for row in documented.read((ROOT / SECURITY).read_text())}
     found = documented.of_roles(entries)
@@ -58,7 +60,7 @@ def test_every_role_that_is_installed_allows_what_the_documentation_says(folder:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_pod_that_is_installed_is_let_into_a_restricted_namespace(
-    folder: str, cluster: Cluster, strict: str, api: Api
+    folder: str, cluster: SessionCluster, strict: str, api: Api
 ) -> None:
     """Also that of the overlay for RDMA, whose runs may leave it: the operator does not."""
     found = [entry["spec"] for entry in yaml.safe_load_all(rendered(cluster, folder)) if entry["kind"] in WITH_PODS]
@@ -73,13 +75,13 @@ def test_every_pod_that_is_installed_is_let_into_a_restricted_namespace(
 
 
 @pytest.fixture(scope="module")
-def strict(cluster: Cluster) -> Iterator[str]:
+def strict(cluster: SessionCluster) -> Iterator[str]:
     with cluster.namespace({"pod-security.kubernetes.io/enforce": "restricted"}) as name:
         yield name
 
 
 @pytest.mark.parametrize("sample", sorted(path.name for path in (MANIFESTS / "samples").glob("*.yaml")))
-def test_the_api_server_accepts_the_samples(sample: str, cluster: Cluster, api: Api) -> None:
+def test_the_api_server_accepts_the_samples(sample: str, cluster: SessionCluster, api: Api) -> None:
     cluster.kubectl(
         "create",
         "--dry-run=server",
@@ -92,7 +94,7 @@ def test_the_api_server_accepts_the_samples(sample: str, cluster: Cluster, api: 
 
 
 @pytest.fixture(scope="session")
-def rights(cluster: Cluster, api: Api) -> None:
+def rights(cluster: SessionCluster, api: Api) -> None:
     """Roles and bindings, without the operator itself and without the CronJobs."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(MANIFESTS / "operator/namespace.yaml"))
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(MANIFESTS / "rbac"))

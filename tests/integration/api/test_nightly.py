@@ -11,7 +11,7 @@ import pytest
 from disttest_cli.input import applying
 from tests.support import patience
 from tests.support.clusters.api import Api
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.operators import nightly, operator
 
 PATIENCE_SECONDS = 60
@@ -23,7 +23,7 @@ RED = "def test_red():\n    raise AssertionError('as it should')\n"
 class Nights:
     """An overlay of manifests/nightly that was applied to a namespace of its own."""
 
-    cluster: Cluster
+    cluster: SessionCluster
     api: Api
     namespace: str
     overlay: Path
@@ -84,7 +84,7 @@ class Nights:
 
 
 @pytest.fixture(scope="module")
-def nights(cluster: Cluster, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
+def nights(cluster: SessionCluster, api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
     folder = tmp_path_factory.mktemp("nightly")
     tests = {
         "nightly-1x8": nightly.disttest("nightly-1x8"),

@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from tests.support.clusters.api import MANIFESTS
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 
 OVERLAY = MANIFESTS / "overlays/nightly"
 DIGEST = "sha256:" + "0" * 64
 
 
-def rendered(cluster: Cluster, folder: Path) -> list[Manifest]:
+def rendered(cluster: SessionCluster, folder: Path) -> list[Manifest]:
     return [*yaml.safe_load_all(cluster.kubectl("kustomize", str(folder)))]
 
 
@@ -29,7 +29,7 @@ def pod_spec(cron_job: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def example(cluster: Cluster) -> list[Manifest]:
+def example(cluster: SessionCluster) -> list[Manifest]:
     return rendered(cluster, OVERLAY)
 
 
@@ -73,7 +73,7 @@ def test_each_series_mounts_its_own_file_whose_name_changes_with_its_content(exa
         assert yaml.safe_load(maps[mounted]["disttest.yaml"])["spec"]["series"] == name
 
 
-def test_a_replaced_file_makes_another_configmap(cluster: Cluster, example: list[Manifest], copy: Path) -> None:
+def test_a_replaced_file_makes_another_configmap(cluster: SessionCluster, example: list[Manifest], copy: Path) -> None:
     before = pod_spec(cron_jobs(example)["nightly-2x8"])["volumes"]
     file = copy / "nightly-2x8.yaml"
     file.write_text(file.read_text().replace("queueName: gpu-nightly", "queueName: other"))
@@ -84,13 +84,13 @@ def test_a_replaced_file_makes_another_configmap(cluster: Cluster, example: list
     assert yaml.safe_load(data["disttest.yaml"])["spec"]["queueName"] == "other"
 
 
-def test_a_series_that_is_not_wanted_is_taken_out(cluster: Cluster, copy: Path) -> None:
+def test_a_series_that_is_not_wanted_is_taken_out(cluster: SessionCluster, copy: Path) -> None:
     unwanted = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly-1x8"}}
     change(copy, "patches:\n", f"patches:\n  - patch: '{json.dumps({'$patch': 'delete', **unwanted})}'\n")
     assert set(cron_jobs(rendered(cluster, copy))) == {"nightly-2x8", "nightly-4x8"}
 
 
-def test_another_namespace_arrives_everywhere(cluster: Cluster, copy: Path) -> None:
+def test_another_namespace_arrives_everywhere(cluster: SessionCluster, copy: Path) -> None:
     change(copy, "namespace: disttest-nightly", "namespace: gpu-ci")
     for entry in rendered(cluster, copy):
         metadata = entry["metadata"]
@@ -98,7 +98,7 @@ def test_another_namespace_arrives_everywhere(cluster: Cluster, copy: Path) -> N
         assert {subject["namespace"] for subject in entry.get("subjects", ())} <= {"gpu-ci"}
 
 
-def test_the_component_leaves_alone_what_else_is_in_the_overlay(cluster: Cluster, copy: Path) -> None:
+def test_the_component_leaves_alone_what_else_is_in_the_overlay(cluster: SessionCluster, copy: Path) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other", "namespace": "elsewhere"}}
     (copy / "namespace.yaml").write_text(yaml.safe_dump(other))
     change(copy, "namespace: disttest-nightly\n", "")
@@ -107,7 +107,7 @@ def test_the_component_leaves_alone_what_else_is_in_the_overlay(cluster: Cluster
 
 
 @pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["as kubectl and Argo CD apply", "as Flux applies"])
-def test_nothing_drifts(flags: tuple[str, ...], cluster: Cluster, copy: Path) -> None:
+def test_nothing_drifts(flags: tuple[str, ...], cluster: SessionCluster, copy: Path) -> None:
     """The API server adds defaults, but neither drops nor rewrites a field: no GitOps controller sees a difference."""
     with cluster.namespace() as namespace:
         change(copy, "namespace: disttest-nightly", f"namespace: {namespace}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from disttest_operator.core.workload.job import run_owner
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.operators.operator_token import UID, Token, a_job
 
 ELSEWHERE = "system:serviceaccount:kube-system:disttest-operator"
@@ -114,7 +114,7 @@ PASS: dict[str, Manifest] = {
 
 
 @pytest.fixture(scope="module")
-def allowing(cluster: Cluster) -> Iterator[str]:
+def allowing(cluster: SessionCluster) -> Iterator[str]:
     with cluster.namespace(ALLOWED) as name:
         yield name
 

@@ -66,7 +66,7 @@ def test_configmaps_that_it_creates_are_reports(change: Manifest | None, policie
         assert message.endswith("/new-report is no report of a DistTest: the operator may not create it")
 
 
-class Objects:
+class PolicyObjects:
     """What stands in the namespace: of a run that nobody looks at, and of somebody who has nothing to do with it."""
 
     def __init__(self, token: Token) -> None:
@@ -107,13 +107,13 @@ class Objects:
 
 
 @pytest.fixture(scope="module")
-def objects(policies: Token) -> Iterator[Objects]:
-    found = Objects(policies)
+def objects(policies: Token) -> Iterator[PolicyObjects]:
+    found = PolicyObjects(policies)
     yield found
     found.remove()
 
 
-def test_of_a_report_it_may_change_whose_it_is(objects: Objects) -> None:
+def test_of_a_report_it_may_change_whose_it_is(objects: PolicyObjects) -> None:
     token, report = objects.token, f"{objects.token.config_maps}/report"
     for kinds in (("DistTest", "DistTestSeries"), ("DistTestSeries",), ("DistTest",)):
         assert token.patch(report, objects.owners(*kinds)) == (200, "")
@@ -130,7 +130,9 @@ def test_of_a_report_it_may_change_whose_it_is(objects: Objects) -> None:
 
 
 @pytest.mark.parametrize("name", ["foreign", "input"])
-def test_configmaps_of_others_are_not_touched_even_where_they_belong_to_a_run(name: str, objects: Objects) -> None:
+def test_configmaps_of_others_are_not_touched_even_where_they_belong_to_a_run(
+    name: str, objects: PolicyObjects
+) -> None:
     token, path = objects.token, f"{objects.token.config_maps}/{name}"
     changes: tuple[Manifest, ...] = (
         {"data": {"a": "c"}},
@@ -142,7 +144,7 @@ def test_configmaps_of_others_are_not_touched_even_where_they_belong_to_a_run(na
         assert f"{token.api.namespace}/{name}" in answer[1]
 
 
-def test_it_deletes_what_belongs_to_runs_and_nothing_else(objects: Objects) -> None:
+def test_it_deletes_what_belongs_to_runs_and_nothing_else(objects: PolicyObjects) -> None:
     token = objects.token
     for path in (token.jobs, token.services):
         assert token.delete(f"{path}/gang") == (200, "")
@@ -153,7 +155,7 @@ def test_it_deletes_what_belongs_to_runs_and_nothing_else(objects: Objects) -> N
     assert token.delete(f"{token.config_maps}/report") == (200, "")
 
 
-def test_it_deletes_runs_only_that_are_finished_and_have_a_time_to_live(objects: Objects) -> None:
+def test_it_deletes_runs_only_that_are_finished_and_have_a_time_to_live(objects: PolicyObjects) -> None:
     token, api = objects.token, objects.token.api
     now = "2026-11-22T03:04:05Z"
     condition = {

@@ -7,7 +7,7 @@ import pytest
 
 from devcluster.machine import settings
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster, KubectlError, Manifest
+from tests.support.clusters.cluster import KubectlError, Manifest, SessionCluster
 from tests.support.clusters.pods import DEAF, SLEEP_ON, a_container, a_pod, field, run_pod
 
 ALL_REDUCE = """
@@ -56,7 +56,7 @@ http.server.ThreadingHTTPServer(("", 8080), Answer).serve_forever()
 
 
 @pytest.mark.parametrize("kind", ["nodes", "Namespace", "sa", "clusterroles.rbac.authorization.k8s.io"])
-def test_what_tests_read_is_what_kubectl_prints(cluster: Cluster, namespace: str, kind: str) -> None:
+def test_what_tests_read_is_what_kubectl_prints(cluster: SessionCluster, namespace: str, kind: str) -> None:
     """They look through a proxy, since that costs less."""
     printed = {one["metadata"]["uid"]: one for one in _printed(cluster, kind, namespace)["items"]}
     read = {one["metadata"]["uid"]: one for one in cluster.find(kind, namespace)}
@@ -70,12 +70,12 @@ def test_what_tests_read_is_what_kubectl_prints(cluster: Cluster, namespace: str
     assert cluster.get(kind, "none-such", namespace) is None
 
 
-def test_a_kind_that_is_unknown_is_kubectls_to_refuse(cluster: Cluster) -> None:
+def test_a_kind_that_is_unknown_is_kubectls_to_refuse(cluster: SessionCluster) -> None:
     with pytest.raises(KubectlError, match="the server doesn't have a resource type"):
         cluster.find("nosuchkinds")
 
 
-def _printed(cluster: Cluster, kind: str, namespace: str, *name: str) -> Manifest:
+def _printed(cluster: SessionCluster, kind: str, namespace: str, *name: str) -> Manifest:
     found: Manifest = json.loads(cluster.kubectl("get", kind, *name, "-n", namespace, "-o", "json"))
     return found
 
@@ -85,14 +85,16 @@ def _is_newer(one: Manifest, other: Manifest) -> bool:
     return bool(one["metadata"]["resourceVersion"] != other["metadata"]["resourceVersion"])
 
 
-def job_end(cluster: Cluster, name: str, namespace: str) -> str:
+def job_end(cluster: SessionCluster, name: str, namespace: str) -> str:
     """Complete or Failed; empty while it runs."""
     job = cluster.get("job", name, namespace) or {"status": {}}
     found = [entry["type"] for entry in job["status"].get("conditions", []) if entry["status"] == "True"]
     return next((kind for kind in found if kind in ("Complete", "Failed")), "")
 
 
-def test_two_pods_on_two_nodes_reduce_by_the_name_of_their_headless_service(cluster: Cluster, namespace: str) -> None:
+def test_two_pods_on_two_nodes_reduce_by_the_name_of_their_headless_service(
+    cluster: SessionCluster, namespace: str
+) -> None:
     service = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {"job-name": "reduce"}}
     index = field("metadata.annotations['batch.kubernetes.io/job-completion-index']")
     env = [
@@ -133,7 +135,9 @@ def test_two_pods_on_two_nodes_reduce_by_the_name_of_their_headless_service(clus
     assert all(line.endswith("[3.0, 3.0, 3.0, 3.0]") for line in lines)
 
 
-def test_a_followed_log_ends_with_its_container_and_its_parts_can_be_read(cluster: Cluster, namespace: str) -> None:
+def test_a_followed_log_ends_with_its_container_and_its_parts_can_be_read(
+    cluster: SessionCluster, namespace: str
+) -> None:
     script = "import time\nfor i in range(5): print('line', i, flush=True); time.sleep(0.2)"
     cluster.apply(a_pod("talker", a_container(script)), namespace)
     cluster.wait_until(
@@ -147,7 +151,7 @@ def test_a_followed_log_ends_with_its_container_and_its_parts_can_be_read(cluste
     assert "do not emulate these log options: timestamps" in refused
 
 
-def test_foreground_deletion_returns_when_the_pods_are_gone(cluster: Cluster, namespace: str) -> None:
+def test_foreground_deletion_returns_when_the_pods_are_gone(cluster: SessionCluster, namespace: str) -> None:
     template = {
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": 1,
@@ -165,7 +169,7 @@ def test_foreground_deletion_returns_when_the_pods_are_gone(cluster: Cluster, na
     assert cluster.find("pods", namespace) == []
 
 
-def test_the_bridge_keeps_its_address_whatever_pods_come_and_go(cluster: Cluster) -> None:
+def test_the_bridge_keeps_its_address_whatever_pods_come_and_go(cluster: SessionCluster) -> None:
     """Pods remember it for half a minute: with another one they reach nothing for as long."""
     if cluster.dev is None:
         pytest.skip("looks at the network of a cluster on this machine, and KUBECONFIG chose another one")
@@ -188,20 +192,20 @@ def test_the_bridge_keeps_its_address_whatever_pods_come_and_go(cluster: Cluster
         ip("link delete lowest")
 
 
-def test_a_restricted_namespace_refuses_a_privileged_pod(cluster: Cluster) -> None:
+def test_a_restricted_namespace_refuses_a_privileged_pod(cluster: SessionCluster) -> None:
     with cluster.namespace({"pod-security.kubernetes.io/enforce": "restricted"}) as restricted:
         pod = a_pod("privileged", a_container(SLEEP_ON, securityContext={"privileged": True}))
         with pytest.raises(KubectlError, match='violates PodSecurity "restricted'):
             cluster.apply(pod, restricted)
 
 
-def test_a_pod_reaches_the_api_as_its_service_account(cluster: Cluster, namespace: str) -> None:
+def test_a_pod_reaches_the_api_as_its_service_account(cluster: SessionCluster, namespace: str) -> None:
     ended = run_pod(cluster, a_pod("asker", a_container(WHO_AM_I)), namespace)
     log = cluster.kubectl("logs", "asker", "-n", namespace)
     assert (ended["exitCode"], log.strip()) == (0, f"system:serviceaccount:{namespace}:default")
 
 
-def test_a_host_program_has_exactly_the_rights_of_its_service_account(cluster: Cluster, namespace: str) -> None:
+def test_a_host_program_has_exactly_the_rights_of_its_service_account(cluster: SessionCluster, namespace: str) -> None:
     config = cluster.kubeconfig_for(namespace, "default")
     asked = subprocess.run(
         cluster.command("get", "pods", kubeconfig=config),
@@ -214,7 +218,7 @@ def test_a_host_program_has_exactly_the_rights_of_its_service_account(cluster: C
 
 
 def test_a_deployment_gets_ready_is_restarted_when_ill_and_answers_through_the_api(
-    cluster: Cluster, namespace: str
+    cluster: SessionCluster, namespace: str
 ) -> None:
     def probe(path: str, **more: int) -> Manifest:
         return {"httpGet": {"path": path, "port": "http"}, "periodSeconds": 1, "failureThreshold": 1, **more}

@@ -13,7 +13,7 @@ import pytest
 from devcluster import command_line
 from devcluster.machine.settings import REPOSITORY
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster, fresh_cluster
+from tests.support.clusters.cluster import SessionCluster, fresh_cluster
 from tests.support.clusters.pods import DEAF, SLEEP_ON, a_container, a_pod, container_state, run_pod
 
 
@@ -39,7 +39,9 @@ def wait_for(description: str, condition: Callable[[], Any], seconds: float = 30
     patience.wait_until(description, condition, seconds)
 
 
-def test_a_second_cluster_runs_beside_the_first_and_leaves_nothing_behind(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_second_cluster_runs_beside_the_first_and_leaves_nothing_behind(
+    cluster: SessionCluster, tmp_path: Path
+) -> None:
     if cluster.dev is None:
         pytest.skip("uses the clusters of this machine, and KUBECONFIG chose another one")
     links_before = links()
@@ -59,7 +61,7 @@ def test_a_second_cluster_runs_beside_the_first_and_leaves_nothing_behind(cluste
 
 
 @pytest.fixture
-def foreground(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def foreground(cluster: SessionCluster, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
     """`up --foreground` as somebody's child, and its state directory."""
     if cluster.dev is None:
         pytest.skip("uses the clusters of this machine, and KUBECONFIG chose another one")
@@ -76,7 +78,10 @@ def in_cluster(state: Path) -> set[int]:
     for place in all_processes():
         with contextlib.suppress(OSError):
             works_there = (place / "cwd").readlink().is_relative_to(state)
-            if works_there or f"devcluster.controlplane.inside\0{state}".encode() in (place / "cmdline").read_bytes():
+            if (
+                works_there
+                or f"devcluster.controlplane.supervisor\0{state}".encode() in (place / "cmdline").read_bytes()
+            ):
                 found.add(int(place.name))
     return found
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.pods import DEAF, SLEEP_ON, a_container, a_pod, container_state, field, pod_status, run_pod
 
 EAT_MEMORY = "eaten = []\nwhile True: eaten.append(bytearray(b'x' * 10_000_000))"
@@ -29,20 +29,20 @@ print(json.dumps({
 """
 
 
-def test_a_termination_message_survives_sigkill(cluster: Cluster, namespace: str) -> None:
+def test_a_termination_message_survives_sigkill(cluster: SessionCluster, namespace: str) -> None:
     pod = a_pod("deaf", a_container(DEAF + SLEEP_ON), activeDeadlineSeconds=1)
     ended = run_pod(cluster, pod, namespace)
     assert (ended["exitCode"], json.loads(ended["message"])) == (137, {"case": 7})
     assert pod_status(cluster, "deaf", namespace)["reason"] == "DeadlineExceeded"
 
 
-def test_a_container_above_its_memory_limit_is_killed_for_it(cluster: Cluster, namespace: str) -> None:
+def test_a_container_above_its_memory_limit_is_killed_for_it(cluster: SessionCluster, namespace: str) -> None:
     limit = {"resources": {"limits": {"memory": "200Mi"}}}
     ended = run_pod(cluster, a_pod("eater", a_container(DEAF + EAT_MEMORY, **limit)), namespace)
     assert (ended["exitCode"], ended["reason"], json.loads(ended["message"])) == (137, "OOMKilled", {"case": 7})
 
 
-def test_a_pod_sees_its_volumes_and_itself_and_the_host_read_only(cluster: Cluster, namespace: str) -> None:
+def test_a_pod_sees_its_volumes_and_itself_and_the_host_read_only(cluster: SessionCluster, namespace: str) -> None:
     env = [
         {"name": "UID", **field("metadata.uid")},
         {"name": "NODE", **field("spec.nodeName")},
@@ -98,7 +98,7 @@ def test_a_pod_sees_its_volumes_and_itself_and_the_host_read_only(cluster: Clust
     }
 
 
-def test_a_pod_that_waits_says_why(cluster: Cluster, namespace: str) -> None:
+def test_a_pod_that_waits_says_why(cluster: SessionCluster, namespace: str) -> None:
     unknown = a_pod("unknown", {**a_container(SLEEP_ON), "image": "registry.invalid/none:1"})
     mount = {"volumeMounts": [{"name": "config", "mountPath": "/config"}]}
     unmounted = a_pod(
@@ -119,7 +119,7 @@ def test_a_pod_that_waits_says_why(cluster: Cluster, namespace: str) -> None:
     assert container_state(cluster, "unmounted", namespace)["waiting"]["reason"] == "ContainerCreating"
 
 
-def test_what_a_process_node_does_not_emulate_fails_by_name(cluster: Cluster, namespace: str) -> None:
+def test_what_a_process_node_does_not_emulate_fails_by_name(cluster: SessionCluster, namespace: str) -> None:
     probe = {"livenessProbe": {"exec": {"command": ["true"]}}}
     cluster.apply(a_pod("probed", a_container(SLEEP_ON, **probe)), namespace)
     failed = lambda: (s := pod_status(cluster, "probed", namespace)).get("phase") == "Failed" and s  # noqa: E731 - reads best in place

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.gangs.gang import Gang
+from tests.support.gangs.gang import AgentGang
 
 
 @pytest.fixture(autouse=True)
 def _gangs_end() -> Iterator[None]:
     """Those of a module's fixture have ended by themselves when its first test runs."""
     yield
-    while Gang.started:
-        Gang.started.pop().end()
+    while AgentGang.started:
+        AgentGang.started.pop().end()

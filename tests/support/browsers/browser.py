@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import browser as programs
 
 WIDE = {"width": 1280, "height": 900}
@@ -39,7 +39,7 @@ def started() -> Iterator[Browser]:
     """The one that `make setup` got, else one of this machine. Raises ClusterError if there is none."""
     found = programs.find()
     if found is None:
-        raise ClusterError(
+        raise DevClusterError(
             "no Chromium on PATH, and `make setup` could get none: Debian has it as chromium-headless-shell"
         )
     with sync_playwright() as playwright:
@@ -59,7 +59,7 @@ def browser() -> Iterator[Browser]:
     try:
         with started() as one:
             yield one
-    except ClusterError as error:
+    except DevClusterError as error:
         pytest.skip(str(error))
 
 

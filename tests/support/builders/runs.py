@@ -10,7 +10,7 @@ from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteR
 from disttest_contract.transport.termination_message import Summary
 from disttest_operator.core.api.model import Backend, DistTest, Spec, Suite, Timeouts
 from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ReportFound
-from disttest_operator.core.observed.objects import Condition, Exit, JobView, PodView
+from disttest_operator.core.observed.objects import Condition, ContainerExit, JobView, PodView
 
 CREATED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 UID = "11111111-2222-3333-4444-555555555555"
@@ -97,7 +97,7 @@ def a_waiting_pod(index: int, reason: str, *, since_seconds: float = 5, image: s
 def a_pod_without_runner(index: int, code: int, *, phase: str = "Failed", **changes: Any) -> PodView:
     """The copying of the runner into it ended so; `reason` and `message` go to that end, the rest to the pod."""
     parts = {key: changes.pop(key) for key in ("reason", "message") if key in changes}
-    end = Exit(code=code, at=at(6), **parts)
+    end = ContainerExit(code=code, at=at(6), **parts)
     waiting = {"waiting_reason": "PodInitializing", "waiting_since": at(4)}
     return a_pod(index, phase=phase, started=None, injected=end, ending_since=at(6), **waiting | changes)
 
@@ -110,7 +110,7 @@ def an_unscheduled_pod(index: int, words: str = "0/2 nodes are available") -> Po
 def an_ended_pod(index: int, code: int, *, seconds: float = 20, **changes: Any) -> PodView:
     """`summary`, `reason` and `message` go to its exit, the rest to the pod."""
     parts = {key: changes.pop(key) for key in ("summary", "reason", "message", "signal") if key in changes}
-    end = Exit(code=code, at=at(seconds), **parts)
+    end = ContainerExit(code=code, at=at(seconds), **parts)
     phase = "Failed" if code else "Succeeded"
     return a_pod(index, phase=phase, exit=end, ending_since=at(seconds), **changes)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.paths import ROOT
 
 MANIFESTS = ROOT / "manifests"
@@ -17,7 +17,7 @@ class Api:
     """The API server through `kubectl proxy`: a request takes a millisecond, where a kubectl takes a quarter second."""
 
     port: int
-    cluster: Cluster
+    cluster: SessionCluster
     namespace: str
 
     def request(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from devcluster.controlplane.inside import AUDIT_LOG
-from tools.docs.rights import Right, of_role, resource
+from devcluster.controlplane.supervisor import AUDIT_LOG
+from tools.docs.permissions import Right, of_role, resource
 
 Manifest = dict[str, Any]
 Granted = tuple[str, Right]
@@ -80,7 +80,7 @@ def lines(state: Path) -> Iterator[Manifest]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class AuditedRequest:
     """One that the API server answered, or began to answer."""
 
     user: str
@@ -130,8 +130,8 @@ def _of_reader(event: Manifest) -> Granted | None:
     return by["role"], Right(asked["path"], asked["verb"])
 
 
-def requests(state: Path) -> list[Request]:
-    return [Request.read(event) for event in lines(state)]
+def requests(state: Path) -> list[AuditedRequest]:
+    return [AuditedRequest.read(event) for event in lines(state)]
 
 
 def granted(manifests: Iterable[Manifest], *users: str) -> set[Granted]:
@@ -159,7 +159,7 @@ def _user(subject: Manifest) -> str:
     return f"{ACCOUNT}{subject.get('namespace', '')}:{subject['name']}" if subject["kind"] == "ServiceAccount" else ""
 
 
-def used(asked: Iterable[Request]) -> set[Granted]:
+def used(asked: Iterable[AuditedRequest]) -> set[Granted]:
     """Rights by which requests were allowed, and those that scrapers were found to have."""
     seen = set()
     for request in asked:
@@ -177,23 +177,25 @@ def unused(have: Iterable[Granted], seen: Iterable[Granted]) -> set[Granted]:
     return {one for one in have if one not in (exactly if one[1].name else anyhow)}
 
 
-def by_other_roles(asked: Iterable[Request], roles: Iterable[str]) -> list[Request]:
+def by_other_roles(asked: Iterable[AuditedRequest], roles: Iterable[str]) -> list[AuditedRequest]:
     """What was allowed, but not by these."""
     known = set(roles)
     return [request for request in asked if request.is_allowed and request.role not in known]
 
 
-def refused(asked: Iterable[Request]) -> list[Request]:
+def refused(asked: Iterable[AuditedRequest]) -> list[AuditedRequest]:
     """For want of a right, or by admission."""
     return [request for request in asked if request.code == 403 or not request.is_allowed]
 
 
-def strangers(asked: Iterable[Request], users: Iterable[str]) -> list[Request]:
+def strangers(asked: Iterable[AuditedRequest], users: Iterable[str]) -> list[AuditedRequest]:
     """Requests of ServiceAccounts that are none of these, and of nobody: pods of runs have no business here."""
     known = set(users)
     return [request for request in asked if request.user not in known]
 
 
-def told(what: Iterable[Request | Granted]) -> str:
+def told(what: Iterable[AuditedRequest | Granted]) -> str:
     """Each once, a line each, for a failed assertion."""
-    return "\n".join(sorted({one.words if isinstance(one, Request) else f"{one[0]}: {one[1].words}" for one in what}))
+    return "\n".join(
+        sorted({one.words if isinstance(one, AuditedRequest) else f"{one[0]}: {one[1].words}" for one in what})
+    )

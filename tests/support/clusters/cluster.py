@@ -18,13 +18,13 @@ from typing import Any, TypeVar
 import pytest
 
 from devcluster import command_line
-from devcluster.controlplane.lifecycle import Cluster as DevCluster
+from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.machine.errors import NoNamespaces
-from devcluster.machine.settings import Image, Settings
+from devcluster.machine.settings import ClusterSettings, Image
 from devcluster.programs import kubernetes
 from tests.support import patience
 from tests.support.clusters import audit, proxy
-from tests.support.clusters.proxy import Proxy, UnknownKindError
+from tests.support.clusters.proxy import KubectlProxy, UnknownKindError
 from tests.support.gangs import foreign_images
 
 Manifest = dict[str, Any]
@@ -44,7 +44,7 @@ class KubectlError(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # each is one of its own
-class Cluster:
+class SessionCluster:
     kubeconfig: Path
     """Of the administrator, for programs on the host."""
     directory: Path
@@ -52,7 +52,7 @@ class Cluster:
     program: tuple[str, ...]
     dev: DevCluster | None = None
     """None if the user chose a cluster that is not ours."""
-    proxy: Proxy | None = None
+    proxy: KubectlProxy | None = None
     """Where there is none, kubectl is asked each time."""
 
     def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
@@ -165,7 +165,7 @@ def running_venv(*names: str) -> tuple[Image, ...]:
 
 
 @contextlib.contextmanager
-def proxied(cluster: Cluster) -> Iterator[Cluster]:
+def proxied(cluster: SessionCluster) -> Iterator[SessionCluster]:
     """The same, asked through a proxy until the end of the block."""
     with proxy.running(cluster.command()) as running:
         yield dataclasses.replace(cluster, proxy=running)
@@ -174,19 +174,19 @@ def proxied(cluster: Cluster) -> Iterator[Cluster]:
 @contextlib.contextmanager
 def fresh_cluster(
     directory: Path, say: kubernetes.Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
-) -> Iterator[Cluster]:
+) -> Iterator[SessionCluster]:
     """A cluster of our own; it ends with this process, however that ends."""
     programs = kubernetes.programs(say)
     dev = DevCluster(directory / "state")
     images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
     policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
-    settings = Settings(programs=programs, nodes=nodes, images=images, audit_policy=policy)
+    settings = ClusterSettings(programs=programs, nodes=nodes, images=images, audit_policy=policy)
     try:
         dev.start(settings, owned=True, rootless=rootless)
     except NoNamespaces as error:
         pytest.skip(str(error))
     try:
-        with proxied(Cluster(dev.kubeconfig, directory, programs["kubectl"], dev)) as cluster:
+        with proxied(SessionCluster(dev.kubeconfig, directory, programs["kubectl"], dev)) as cluster:
             yield cluster
     finally:
         dev.stop()
@@ -204,11 +204,11 @@ def say_aloud(config: pytest.Config) -> kubernetes.Say:
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionCluster]:
     say = say_aloud(request.config)
     directory = tmp_path_factory.mktemp("cluster")
     if foreign := command_line.foreign_kubeconfig():
-        with proxied(Cluster(foreign, directory, command_line.kubectl(say))) as cluster:
+        with proxied(SessionCluster(foreign, directory, command_line.kubectl(say))) as cluster:
             yield cluster
         return
     with fresh_cluster(directory, say) as fresh:
@@ -217,7 +217,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[str]:
+def namespace(cluster: SessionCluster) -> Iterator[str]:
     """A namespace of one test."""
     with cluster.namespace() as name:
         yield name

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from disttest_contract.transport import frames
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.paths import TESTS
 
 DATA = TESTS / "data" / "real_nodes"
@@ -31,7 +31,7 @@ LONG_WINDED = ("volumeMounts", "resources", "allocatedResources", "imageID", "co
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RecordedEvidence:
     at: datetime
     kind: str
     type: str
@@ -39,12 +39,12 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Watch:
+class NamespaceWatch:
     """Everything that happens to the objects of one namespace, and to the nodes, from now on."""
 
-    cluster: Cluster
+    cluster: SessionCluster
     namespace: str
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[RecordedEvidence] = field(default_factory=list)
     _processes: list[subprocess.Popen[str]] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -74,16 +74,16 @@ class Watch:
             with contextlib.suppress(json.JSONDecodeError):  # not whole yet
                 event, end = decoder.raw_decode(text.lstrip())
                 text = text.lstrip()[end:]
-                self.seen.append(Seen(datetime.now(UTC), kind, event["type"], event["object"]))
+                self.seen.append(RecordedEvidence(datetime.now(UTC), kind, event["type"], event["object"]))
         process.stdout.close()
 
-    def of(self, kind: str) -> list[Seen]:
+    def of(self, kind: str) -> list[RecordedEvidence]:
         return [one for one in self.seen if one.kind == kind]
 
 
 @contextlib.contextmanager
-def watching(cluster: Cluster, namespace: str) -> Iterator[Watch]:
-    watch = Watch(cluster, namespace)
+def watching(cluster: SessionCluster, namespace: str) -> Iterator[NamespaceWatch]:
+    watch = NamespaceWatch(cluster, namespace)
     watch.start()
     try:
         yield watch
@@ -91,7 +91,7 @@ def watching(cluster: Cluster, namespace: str) -> Iterator[Watch]:
         watch.stop()
 
 
-def write(name: str, watch: Watch, run: Manifest, report: Mapping[str, Any] | None) -> Path:
+def write(name: str, watch: NamespaceWatch, run: Manifest, report: Mapping[str, Any] | None) -> Path:
     """One file a way to end. Where not asked to record, it goes into the cluster's directory, to be looked at."""
     folder = DATA if os.environ.get("DISTTEST_RECORD") else watch.cluster.directory / "evidence"
     folder.mkdir(exist_ok=True)
@@ -110,7 +110,7 @@ def as_lines(recorded: Manifest) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def record(watch: Watch, run: Manifest, report: Mapping[str, Any] | None) -> Manifest:
+def record(watch: NamespaceWatch, run: Manifest, report: Mapping[str, Any] | None) -> Manifest:
     """What a judge needs: the run, what was told of its Job and pods, events, and the report if there was one."""
     name, status = run["metadata"]["name"], run["status"]
     label = {"disttest.dev/name": name}
@@ -135,7 +135,7 @@ def record(watch: Watch, run: Manifest, report: Mapping[str, Any] | None) -> Man
     }
 
 
-def logs(watch: Watch, pods: list[str]) -> list[Manifest]:
+def logs(watch: NamespaceWatch, pods: list[str]) -> list[Manifest]:
     """What can still be read when the verdict is there; the report at the end of the leader's is left out."""
     read = {
         pod: watch.cluster.kubectl("logs", "--namespace", watch.namespace, "--all-containers", pod, check=False)
@@ -155,7 +155,7 @@ def _of_any_machine(report: Mapping[str, Any] | None) -> Mapping[str, Any] | Non
     return {**report, "preflight": nodes}
 
 
-def _trimmed(one: Seen) -> Manifest:
+def _trimmed(one: RecordedEvidence) -> Manifest:
     body = one.object
     spec = body["spec"]
     kept: Manifest = {"metadata": _metadata(body), "status": _status(body.get("status") or {})}
@@ -193,7 +193,7 @@ def _about(body: Manifest) -> str:
     return str((body.get("involvedObject") or {}).get("name", ""))
 
 
-def _node(one: Seen) -> Manifest:
+def _node(one: RecordedEvidence) -> Manifest:
     body = one.object
     told = {kind["type"]: f"{kind['status']} {kind['reason']}" for kind in body["status"].get("conditions") or ()}
     taints = [f"{taint['key']}:{taint['effect']}" for taint in body["spec"].get("taints") or ()]

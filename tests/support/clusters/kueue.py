@@ -19,10 +19,10 @@ import yaml
 
 from devcluster.controlplane import kubeconfig
 from devcluster.machine import cache, settings
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import gobuild
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 
 VERSION = "v0.15.0"
 MODULE = "sigs.k8s.io/kueue"
@@ -58,7 +58,7 @@ def build(say: gobuild.Say) -> Built:
     """Skips the test where there is no Go, or no way to Kueue's modules; a failing compiler fails it."""
     try:
         gobuild.check(PROGRAM)
-    except ClusterError as error:
+    except DevClusterError as error:
         pytest.skip(str(error))
     fetched = PROGRAM.go("mod", "download", "-json", MODULE)
     if fetched.returncode:
@@ -68,7 +68,7 @@ def build(say: gobuild.Say) -> Built:
 
 
 @contextlib.contextmanager
-def running(cluster: Cluster, built: Built) -> Iterator["Kueue"]:
+def running(cluster: SessionCluster, built: Built) -> Iterator["Kueue"]:
     """Installed and answering. It ends with this process, however that ends."""
     kueue = Kueue(cluster, built)
     cluster.apply_server_side(manifests(cluster, built.module))
@@ -82,7 +82,7 @@ def running(cluster: Cluster, built: Built) -> Iterator["Kueue"]:
 
 
 class Kueue:
-    def __init__(self, cluster: Cluster, built: Built) -> None:
+    def __init__(self, cluster: SessionCluster, built: Built) -> None:
         if cluster.dev is None:
             pytest.skip("the API server must call Kueue's webhooks: that needs a cluster of our own")
         self.cluster, self.dev, self.built = cluster, cluster.dev, built
@@ -142,7 +142,7 @@ def configuration(certificates: Path) -> Manifest:
     }
 
 
-def manifests(cluster: Cluster, module: Path) -> list[Manifest]:
+def manifests(cluster: SessionCluster, module: Path) -> list[Manifest]:
     """As a user would install them, with addresses in place of Services, of which a cluster here has none that work."""
     if cluster.dev is None:
         return []

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.clusters.cluster import RUNNER_IMAGE, Cluster, Manifest
+from tests.support.clusters.cluster import RUNNER_IMAGE, Manifest, SessionCluster
 
 DEAF = """
 import os, signal, sys, time
@@ -32,17 +32,17 @@ def field(path: str) -> Manifest:
     return {"valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def pod_status(cluster: Cluster, name: str, namespace: str) -> Manifest:
+def pod_status(cluster: SessionCluster, name: str, namespace: str) -> Manifest:
     pod = cluster.get("pod", name, namespace)
     return {} if pod is None else pod["status"]
 
 
-def container_state(cluster: Cluster, name: str, namespace: str) -> Manifest:
+def container_state(cluster: SessionCluster, name: str, namespace: str) -> Manifest:
     statuses = pod_status(cluster, name, namespace).get("containerStatuses")
     return statuses[0]["state"] if statuses else {}
 
 
-def run_pod(cluster: Cluster, pod: Manifest, namespace: str, timeout_seconds: float = 30) -> Manifest:
+def run_pod(cluster: SessionCluster, pod: Manifest, namespace: str, timeout_seconds: float = 30) -> Manifest:
     """Its container's end."""
     cluster.apply(pod, namespace)
     name = pod["metadata"]["name"]

@@ -26,7 +26,7 @@ class UnknownKindError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+class ProxyResource:
     base: str
     plural: str
     kind: str
@@ -39,11 +39,11 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Proxy:
+class KubectlProxy:
     """On a port of 127.0.0.1, with the rights of the administrator."""
 
     port: int
-    _resources: dict[str, Resource] = field(default_factory=dict)
+    _resources: dict[str, ProxyResource] = field(default_factory=dict)
 
     def request(self, method: str, path: str, body: Any = None, *, kind: str = "application/json") -> Answer:
         """Who only reads comes back when the API server asks for it, as kubectl does: it makes stores of CRDs anew."""
@@ -78,7 +78,7 @@ class Proxy:
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
         return status, [named | _without_managed_fields(item) for item in body["items"]]
 
-    def _resource(self, name: str) -> Resource:
+    def _resource(self, name: str) -> ProxyResource:
         if name.lower() not in self._resources:
             self._discover()
         try:
@@ -95,7 +95,7 @@ class Proxy:
                 if "/" in one["name"]:
                     continue
                 version = found["groupVersion"]
-                resource = Resource(
+                resource = ProxyResource(
                     base=base,
                     plural=one["name"],
                     kind=one["kind"],
@@ -121,12 +121,12 @@ def _without_managed_fields(body: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def running(kubectl: Sequence[str]) -> Iterator[Proxy]:
+def running(kubectl: Sequence[str]) -> Iterator[KubectlProxy]:
     """It ends with this process, however that ends."""
     command = [*DIE_WITH_OWNER, *kubectl, "proxy", "--port=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            yield Proxy(int(process.stdout.readline().rpartition(":")[2]))
+            yield KubectlProxy(int(process.stdout.readline().rpartition(":")[2]))
         finally:
             process.terminate()

@@ -11,7 +11,7 @@ import pytest
 from devcluster.controlplane.lifecycle import DIE_WITH_OWNER
 from devcluster.machine.settings import REPOSITORY, stub_names
 from devcluster.stubnode import behaviour
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 
 COUNT = 4
 READY_SECONDS = 30
@@ -27,12 +27,12 @@ def told(**words: Any) -> dict[str, Any]:
     return {"metadata": {"annotations": notes}, "spec": ON_STUB_NODES}
 
 
-def silence(cluster: Cluster, node: str, *, is_silent: bool = True) -> None:
+def silence(cluster: SessionCluster, node: str, *, is_silent: bool = True) -> None:
     cluster.kubectl("annotate", "node", node, f"{behaviour.SILENT}={str(is_silent).lower()}", "--overwrite")
 
 
 @pytest.fixture(scope="session")
-def stub_nodes(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+def stub_nodes(cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     """Their names. Only pods that tolerate them come, so other tests do not meet them."""
     if cluster.dev is None:
         pytest.skip("stub nodes live in the network of a cluster of ours, and KUBECONFIG chose another one")
@@ -49,7 +49,7 @@ def stub_nodes(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> It
             cluster.kubectl("delete", "node", *names, "--wait=false", check=False)
 
 
-def _are_ready(cluster: Cluster, names: tuple[str, ...]) -> bool:
+def _are_ready(cluster: SessionCluster, names: tuple[str, ...]) -> bool:
     found = json.loads(cluster.kubectl("get", "nodes", "-l", behaviour.NODE, "-o", "json"))["items"]
     ready = {
         node["metadata"]["name"]

@@ -21,7 +21,7 @@ REFUSAL = EventView(reason="FailedCreate", message="pods is forbidden: exceeded 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class EndingRow:
     evidence: Evidence
     verdict: Verdict
     reason: Reason

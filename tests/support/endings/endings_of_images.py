@@ -11,7 +11,7 @@ from tests.support.builders.runs import (
     an_ended_pod,
     evidence,
 )
-from tests.support.endings.ending_row import LOST, OWN_IMAGE, Row
+from tests.support.endings.ending_row import LOST, OWN_IMAGE, EndingRow
 
 NO_PYTHON = 'unable to start container process: exec: "python3": executable file not found in $PATH'
 OLD = a_summary(
@@ -19,21 +19,21 @@ OLD = a_summary(
 )
 
 OF_IMAGES = {
-    "command not found": Row(
+    "command not found": EndingRow(
         evidence=evidence(an_ended_pod(0, 127), an_ended_pod(1, 127), report=LOST),
         verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="use an image of the runner",
     ),
-    "container could not start": Row(
+    "container could not start": EndingRow(
         evidence=evidence(an_ended_pod(0, 128, reason="StartError"), an_ended_pod(1, 20), report=LOST),
         verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="exit code 128",
     ),
-    "image without the runner": Row(
+    "image without the runner": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 1, message="No module named disttest_runner"), an_ended_pod(1, 1), report=LOST
         ),
         verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="its log ends: No module named disttest_runner",
     ),
-    "own image without Python": Row(
+    "own image without Python": EndingRow(
         evidence=evidence(
             *(an_ended_pod(n, 128, reason="StartError", message=NO_PYTHON, started=None) for n in (0, 1)),
             test=OWN_IMAGE, report=LOST,
@@ -41,19 +41,19 @@ OF_IMAGES = {
         verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START,
         words=f"image 'mine:1' of pod nightly-a1-0-abcde on node node0 (exit code 128, {NO_PYTHON}): spec.image needs",
     ),
-    "own image with an old Python": Row(
+    "own image with an old Python": EndingRow(
         evidence=evidence(*(an_ended_pod(n, 30, summary=OLD) for n in (0, 1)), test=OWN_IMAGE, report=LOST),
         verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START,
         words="the runner cannot work in image 'mine:1' (pod nightly-a1-0-abcde on node node0): the image's Python is",
     ),
-    "image of the runner away": Row(
+    "image of the runner away": EndingRow(
         evidence=evidence(
             *(a_waiting_pod(n, "ImagePullBackOff", image="runner:1") for n in (0, 1)), test=OWN_IMAGE, seconds=36
         ),
         verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE,
         words="(ImagePullBackOff: no such thing): correct the operator's --runner-image or spec.template",
     ),
-    "no runner in the image of the runner": Row(
+    "no runner in the image of the runner": EndingRow(
         evidence=evidence(
             a_pod_without_runner(0, 1, reason="Error", message="No module named disttest_runner.inject"), a_pod(1),
             test=OWN_IMAGE, seconds=7,
@@ -61,7 +61,7 @@ OF_IMAGES = {
         verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START,
         words="(exit code 1, its log ends: No module named disttest_runner.inject): correct the operator's",
     ),
-    "no room for the runner": Row(
+    "no room for the runner": EndingRow(
         evidence=evidence(
             a_pod(0), a_pod_without_runner(1, 20, reason="Error", message="No space left on device"),
             test=OWN_IMAGE, seconds=7,
@@ -70,16 +70,16 @@ OF_IMAGES = {
         words="pod nightly-a1-1-abcde on node node1 did not get the runner (exit code 20, its log ends: No space left",
         retry=Retry.CHARGED, blamed=("node1",),
     ),
-    "out of memory while the runner was copied": Row(
+    "out of memory while the runner was copied": EndingRow(
         evidence=evidence(a_pod_without_runner(0, 137, reason="OOMKilled"), test=OWN_IMAGE, seconds=7),
         verdict=Verdict.ERRORED, reason=Reason.OUT_OF_MEMORY, words="resources.limits.memory",
     ),
-    "killed while the runner was copied": Row(
+    "killed while the runner was copied": EndingRow(
         evidence=evidence(a_pod_without_runner(0, 137, reason="Error"), test=OWN_IMAGE, seconds=7),
         verdict=Verdict.INFRA_FAILED, reason=Reason.POD_KILLED, words="while the runner was copied into it",
         retry=Retry.CHARGED, blamed=("node0",),
     ),
-    "disrupted while the runner was copied": Row(
+    "disrupted while the runner was copied": EndingRow(
         evidence=evidence(
             a_disrupted_pod(0, "PreemptionByScheduler", injected=a_pod_without_runner(0, 143).injected, started=None),
             test=OWN_IMAGE, seconds=40,

@@ -28,7 +28,7 @@ from tests.support.builders.runs import (
     evidence,
     found,
 )
-from tests.support.endings.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, Row
+from tests.support.endings.ending_row import ENDED, GANG_LOST, GPUS, SMALL_NODES, TERMINATED, EndingRow
 
 QUARANTINED = a_test(spec=a_spec(quarantine=Quarantine(config_map="known")))
 
@@ -38,25 +38,25 @@ def a_missing(kind: str, name: str, path: str) -> Evidence:
 
 
 OF_RUNS = {
-    "invalid spec": Row(
+    "invalid spec": EndingRow(
         evidence=evidence(problems=("spec.nodes: write 1 to 512",)),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="spec.nodes: write",
     ),
-    "plan too large": Row(
+    "plan too large": EndingRow(
         evidence=Evidence(
             test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="collectives", env=(("A", "$" * 30000),)),))),
             seen=Observed(), now=at(1),
         ),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="of which 122880 are possible: use globs",
     ),
-    "plan too large for its quarantine": Row(
+    "plan too large for its quarantine": EndingRow(
         evidence=Evidence(
             test=QUARANTINED, now=at(1),
             seen=Observed(quarantine=QuarantineRead(lists={"collectives": ("t.py::test_x[" + "$" * 30000 + "]",)})),
         ),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="files, select, env and quarantine of all suites",
     ),
-    "quarantine of no use": Row(
+    "quarantine of no use": EndingRow(
         evidence=Evidence(
             test=QUARANTINED, now=at(1),
             seen=Observed(quarantine=QuarantineRead(problem="key 'x' is no suite of this run")),
@@ -64,12 +64,12 @@ OF_RUNS = {
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC,
         words="spec.quarantine: ConfigMap 'known': key 'x' is no suite of this run; correct it and apply again",
     ),
-    "quarantine missing": Row(
+    "quarantine missing": EndingRow(
         evidence=a_missing("ConfigMap", "known", "spec.quarantine.configMap.name"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="spec.quarantine.configMap.name: ConfigMap 'known' is not in namespace 'gpu-ci'",
     ),
-    "not allowed": Row(
+    "not allowed": EndingRow(
         evidence=Evidence(
             test=a_test(spec=a_spec(template=Template(host_network=True, service_account_name="me"))),
             seen=Observed(), now=at(1),
@@ -77,58 +77,58 @@ OF_RUNS = {
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC,
         words="--allow=gpu-ci/host-network of the operator (docs/security.md); spec.template.spec.serviceAccountName: ",
     ),
-    "suite unknown": Row(
+    "suite unknown": EndingRow(
         evidence=Evidence(
             test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="colectives"),))),
             seen=Observed(), now=at(1),
         ),
         verdict=Verdict.ERRORED, reason=Reason.UNKNOWN_SUITE, words="'colectives', which this version does not have",
     ),
-    "name taken": Row(
+    "name taken": EndingRow(
         evidence=evidence(taken="Job 'nightly-a1'"),
         verdict=Verdict.ERRORED, reason=Reason.NAME_TAKEN, words="Job 'nightly-a1' exists and is not of this run",
     ),
-    "creation refused": Row(
+    "creation refused": EndingRow(
         evidence=evidence(refused="Job 'nightly-a1' was refused: 403 no"),
         verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="403 no. Change the namespace's quota",
     ),
-    "ConfigMap missing": Row(
+    "ConfigMap missing": EndingRow(
         evidence=a_missing("ConfigMap", "mine", "spec.suites[].configMap.name"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
     ),
-    "ServiceAccount missing": Row(
+    "ServiceAccount missing": EndingRow(
         evidence=a_missing("ServiceAccount", "me", "spec.template.spec.serviceAccountName"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING, words="ServiceAccount 'me'",
     ),
-    "claim missing": Row(
+    "claim missing": EndingRow(
         evidence=a_missing("PersistentVolumeClaim", "dumps", "spec.artifacts.persistentVolumeClaim"),
         verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
         words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' is not in namespace 'gpu-ci'",
     ),
-    "never enough GPUs": Row(
+    "never enough GPUs": EndingRow(
         evidence=evidence(test=GPUS, nodes=SMALL_NODES, policy=Policy(fixed_nodes=True)),
         verdict=Verdict.ERRORED, reason=Reason.TOO_FEW_GPUS, words="most on one: 4",
     ),
-    "report passed": Row(
+    "report passed": EndingRow(
         evidence=evidence(*ENDED, report=found(a_report())),
         verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, words="2 cases passed",
     ),
-    "report passed, but not the thresholds": Row(
+    "report passed, but not the thresholds": EndingRow(
         evidence=evidence(
             *ENDED, report=found(a_report()), test=a_test(spec=a_spec(thresholds=(a_threshold(),))),
         ),
         verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED,
         words="the cases passed, but not the thresholds: all_reduce of 1 GiB: nothing was measured",
     ),
-    "report failed, though a pod was disrupted afterwards": Row(
+    "report failed, though a pod was disrupted afterwards": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 10), a_disrupted_pod(1, "EvictionByEvictionAPI"),
             report=found(a_report({"test_a": Outcome.FAILED})),
         ),
         verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, words="0 cases passed",
     ),
-    "a known sign of broken hardware in a red run": Row(
+    "a known sign of broken hardware in a red run": EndingRow(
         evidence=evidence(
             *ENDED, report=found(a_report({"test_a": Outcome.FAILED})), search=Search(match=Match(
                 verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, message="a GPU is lost: pod 1 said so",
@@ -138,46 +138,46 @@ OF_RUNS = {
         verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="a GPU is lost",
         retry=Retry.CHARGED, blamed=("node1",),
     ),
-    "report hung": Row(
+    "report hung": EndingRow(
         evidence=evidence(*ENDED, report=found(a_report({"test_a": Outcome.HUNG}))),
         verdict=Verdict.HUNG, reason=Reason.CASES_HUNG, words="0 cases passed",
     ),
-    "report timed out": Row(
+    "report timed out": EndingRow(
         evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.TIMED_OUT, Reason.RUN_DEADLINE))),
         verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="as the leader says",
     ),
-    "report errored": Row(
+    "report errored": EndingRow(
         evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.ERRORED, Reason.COLLECTION_FAILED))),
         verdict=Verdict.ERRORED, reason=Reason.COLLECTION_FAILED, words="as the leader says",
     ),
-    "Job gone": Row(
+    "Job gone": EndingRow(
         evidence=evidence(a_pod(0), a_pod(1), is_job_gone=True),
         verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
     ),
-    "Job going": Row(
+    "Job going": EndingRow(
         evidence=evidence(a_pod(0), a_pod(1), job=a_job(is_deleting=True)),
         verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
     ),
-    "node lost": Row(
+    "node lost": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=found(GANG_LOST), seconds=24
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, words="on node node1 was lost with its node",
         retry=Retry.CHARGED, blamed=("node1",),
     ),
-    "disrupted": Row(
+    "disrupted": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 20), a_disrupted_pod(1, "PreemptionByScheduler"), report=found(TERMINATED), seconds=24
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="PreemptionByScheduler: said so",
         retry=Retry.CHARGED,
     ),
-    "disrupted, and the leader never says anything": Row(
+    "disrupted, and the leader never says anything": EndingRow(
         evidence=evidence(a_pod(0), a_disrupted_pod(1, "TerminationByKubelet"), seconds=36),
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="TerminationByKubelet",
         retry=Retry.CHARGED,
     ),
-    "disrupted, and only the Job still knows": Row(
+    "disrupted, and only the Job still knows": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 20), report=found(GANG_LOST),
             job=a_job(conditions={"FailureTarget": condition(
@@ -187,7 +187,7 @@ OF_RUNS = {
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
         retry=Retry.CHARGED,
     ),
-    "disrupted, and all pods went before anybody looked": Row(
+    "disrupted, and all pods went before anybody looked": EndingRow(
         evidence=evidence(
             job=a_job(conditions={"Failed": condition(
                 reason="PodFailurePolicy", message="Pod gpu-ci/nightly-a1-1-abcde has condition DisruptionTarget",
@@ -196,25 +196,25 @@ OF_RUNS = {
         verdict=Verdict.INFRA_FAILED, reason=Reason.DISRUPTED, words="nightly-a1-1-abcde has condition",
         retry=Retry.CHARGED,
     ),
-    "suspended in mid-run": Row(
+    "suspended in mid-run": EndingRow(
         evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
         verdict=Verdict.INFRA_FAILED, reason=Reason.SUSPENDED, words="suspended in mid-run",
         retry=Retry.FREE,
     ),
-    "suspended by its user": Row(
+    "suspended by its user": EndingRow(
         evidence=evidence(a_pod(0), a_pod(1), test=a_test(spec=a_spec(suspend=True))),
         verdict=Verdict.INFRA_FAILED, reason=Reason.SUSPENDED, words="spec.suspend ended the attempt",
         retry=Retry.FREE,
     ),
-    "cancelled": Row(
+    "cancelled": EndingRow(
         evidence=evidence(a_pod(0), a_pod(1), test=a_test(spec=a_spec(cancel=True))),
         verdict=Verdict.CANCELLED, reason=Reason.CANCELLED, words="spec.cancel ended the run",
     ),
-    "cancelled when the result was in": Row(
+    "cancelled when the result was in": EndingRow(
         evidence=evidence(*ENDED, report=found(a_report()), test=a_test(spec=a_spec(cancel=True))),
         verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, words="2 cases passed",
     ),
-    "Job's deadline": Row(
+    "Job's deadline": EndingRow(
         evidence=evidence(
             *(an_ended_pod(index, 20) for index in (0, 1)), report=found(TERMINATED),
             job=a_job(conditions={"Failed": condition(reason="DeadlineExceeded")}),

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from disttest_cli.kube.waiting import Clock
+from disttest_cli.kube.run_wait import WaitClock
 
 NAMESPACE = "gpu-ci"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CannedRequest:
     method: str
     path: str
     authorization: str
@@ -30,7 +30,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class CannedWatch:
     """These events; then it ends, as a watch does, or breaks off in mid-line."""
 
     events: list[dict[str, Any]]
@@ -44,7 +44,7 @@ class Signal:
     number: int
 
 
-Answer = tuple[int, Any] | Broken | Watch | Signal
+Answer = tuple[int, Any] | Broken | CannedWatch | Signal
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Server:
 
     url: str = ""
     answers: list[Answer] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
+    requests: list[CannedRequest] = field(default_factory=list)
 
     def kubeconfig(self, folder: Path) -> str:
         path = folder / "kubeconfig"
@@ -80,7 +80,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
-        self.state.requests.append(Request(self.command, self.path, self.headers.get("Authorization", ""), body))
+        self.state.requests.append(CannedRequest(self.command, self.path, self.headers.get("Authorization", ""), body))
         answers = self.state.answers
         match answers.pop(0) if answers else (500, {"message": "the test has no answer for this"}):
             case Broken():
@@ -90,7 +90,7 @@ class Handler(BaseHTTPRequestHandler):
                 with contextlib.suppress(ConnectionError):
                     self.rfile.read(1)  # until the other side closes the connection
                 self.close_connection = True
-            case Watch(events=events, breaks_off=breaks_off):
+            case CannedWatch(events=events, breaks_off=breaks_off):
                 self._stream(events, breaks_off=breaks_off)
             case (status, content):
                 self._send(status, content)
@@ -150,8 +150,8 @@ class FakeTime:
     slept: list[float] = field(default_factory=list)
 
     @property
-    def clock(self) -> Clock:
-        return Clock(now=lambda: self.seconds, sleep=self._sleep)
+    def clock(self) -> WaitClock:
+        return WaitClock(now=lambda: self.seconds, sleep=self._sleep)
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

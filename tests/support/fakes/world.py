@@ -8,8 +8,8 @@ from typing import Any
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.transport import frames
 from disttest_contract.transport.termination_message import Summary
-from disttest_operator.cache.cache import WATCHED, Caches, Key
-from disttest_operator.controller.reconcile import Reconciler, Settings
+from disttest_operator.cache.cache import WATCHED, Cache, Key
+from disttest_operator.controller.reconcile import Reconciler, ReconcileSettings
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.hardware import known_signs
@@ -25,7 +25,7 @@ REPORT = found(a_report())
 NEWEST = 10**9  # a resourceVersion beyond all others
 
 
-class World:
+class OperatorWorld:
     """A cluster, and an operator that may be started anew. Watches tell of everything at once."""
 
     def __init__(self, **spec: Any) -> None:
@@ -41,12 +41,12 @@ class World:
 
     def start(self) -> None:
         """A new operator: empty caches, filled from lists."""
-        self.caches = Caches(Defaults(image="runner:1"))
+        self.caches = Cache(Defaults(image="runner:1"))
         self.later: list[Key] = []
         self.reconciler = Reconciler(
             self.cluster,
             self.caches,
-            settings=Settings(
+            settings=ReconcileSettings(
                 policy=self.policy,
                 rules=self.rules,
                 series_idle_days=self.series_idle_days,
@@ -172,7 +172,7 @@ def terminated(code: int, summary: Summary) -> dict[str, Any]:
 RUNNING = {"running": {"startedAt": "2026-11-21T02:00:05Z"}}
 
 
-def live(world: World) -> None:
+def live(world: OperatorWorld) -> None:
     """All of a run, whatever was done before the power failed."""
     world.look()
     if not world.status.get("verdict"):

@@ -73,7 +73,7 @@ def suite_of(folder: Path, source: str, name: str = "mine") -> SuitePlan:
 
 
 @dataclass
-class Gang:
+class AgentGang:
     """`environ` goes to all agents, `own` and `wrap` to single ones."""
 
     plan: RunPlan
@@ -85,7 +85,7 @@ class Gang:
     python: Path = Path(sys.executable)  # or one that has another torch
     program: Sequence[str] = ("-m", "disttest_runner")  # or where it was copied to
 
-    started: ClassVar[list["Gang"]] = []
+    started: ClassVar[list["AgentGang"]] = []
 
     def __post_init__(self) -> None:
         self.started.append(self)

@@ -31,7 +31,7 @@ if chroot --userspec=65532:65532 "$root" "$@"; then :; else echo "exit code $?";
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class BuiltImage:
     name: str
     where: Places
 
@@ -76,11 +76,11 @@ class Image:
         return said
 
 
-def all_images() -> Iterator[Image]:
+def all_images() -> Iterator[BuiltImage]:
     """Those that are there."""
     where = Places(cache.images())
     for name in json.loads(where.result.read_text()):
-        yield Image(name, where)
+        yield BuiltImage(name, where)
 
 
 def constraint(package: str) -> str:

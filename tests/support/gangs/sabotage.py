@@ -33,7 +33,7 @@ class Sabotage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class SabotagedOperator:
     """Places of arguments. Tensors may stand in lists, and in lists of lists."""
 
     taken: int
@@ -44,21 +44,21 @@ class Operator:
 
 
 OPERATORS = {
-    "allreduce_": Operator(taken=0, given=0, group=1),
-    "allreduce_coalesced_": Operator(taken=0, given=0, group=1),
-    "reduce_": Operator(taken=0, given=0, group=1),
-    "broadcast_": Operator(taken=0, given=0, group=1, root=2),
-    "allgather_": Operator(taken=0, given=1, group=2),
-    "_allgather_base_": Operator(taken=0, given=1, group=2),
-    "allgather_coalesced_": Operator(taken=0, given=1, group=2),
-    "allgather_into_tensor_coalesced_": Operator(taken=0, given=1, group=2),
-    "reduce_scatter_": Operator(taken=0, given=1, group=2),
-    "_reduce_scatter_base_": Operator(taken=0, given=1, group=2),
-    "reduce_scatter_tensor_coalesced_": Operator(taken=0, given=1, group=2),
-    "alltoall_": Operator(taken=0, given=1, group=2),
-    "alltoall_base_": Operator(taken=0, given=1, group=2),
-    "gather_": Operator(taken=0, given=1, group=2),
-    "scatter_": Operator(taken=0, given=1, group=2, root=3, only_for=True),
+    "allreduce_": SabotagedOperator(taken=0, given=0, group=1),
+    "allreduce_coalesced_": SabotagedOperator(taken=0, given=0, group=1),
+    "reduce_": SabotagedOperator(taken=0, given=0, group=1),
+    "broadcast_": SabotagedOperator(taken=0, given=0, group=1, root=2),
+    "allgather_": SabotagedOperator(taken=0, given=1, group=2),
+    "_allgather_base_": SabotagedOperator(taken=0, given=1, group=2),
+    "allgather_coalesced_": SabotagedOperator(taken=0, given=1, group=2),
+    "allgather_into_tensor_coalesced_": SabotagedOperator(taken=0, given=1, group=2),
+    "reduce_scatter_": SabotagedOperator(taken=0, given=1, group=2),
+    "_reduce_scatter_base_": SabotagedOperator(taken=0, given=1, group=2),
+    "reduce_scatter_tensor_coalesced_": SabotagedOperator(taken=0, given=1, group=2),
+    "alltoall_": SabotagedOperator(taken=0, given=1, group=2),
+    "alltoall_base_": SabotagedOperator(taken=0, given=1, group=2),
+    "gather_": SabotagedOperator(taken=0, given=1, group=2),
+    "scatter_": SabotagedOperator(taken=0, given=1, group=2, root=3, only_for=True),
 }
 
 WITH_FUTURES = ("allreduce_", "allreduce_coalesced_")  # of which gradient hooks ask the work for its future
@@ -104,7 +104,7 @@ class Broken:
         self._has_met = False
         self.is_paused = False
 
-    def collective(self, name: str, operator: Operator, real: Kernel, arguments: list[Any]) -> Any:
+    def collective(self, name: str, operator: SabotagedOperator, real: Kernel, arguments: list[Any]) -> Any:
         taken = list(tensors(arguments[operator.taken]))
         before = [tensor.clone() for tensor in taken]
         is_root = False
@@ -120,7 +120,7 @@ class Broken:
                 tensor.copy_(value)
         return result if name in WITH_FUTURES else finished(result)
 
-    def _give(self, operator: Operator, arguments: list[Any], *, is_root: bool) -> bool:
+    def _give(self, operator: SabotagedOperator, arguments: list[Any], *, is_root: bool) -> bool:
         """Changes what this rank gives; returns whether it keeps what it has instead of what arrives."""
         if self._sabotage is not Sabotage.LEFT_OUT or self._rank != LEFT_OUT:
             return False
@@ -210,7 +210,7 @@ def install(sabotage: str) -> None:
 
         library.impl(name, called, "CPU", with_keyset=True)  # type: ignore[no-untyped-call]  # same
 
-    def put_collective(name: str, operator: Operator) -> None:
+    def put_collective(name: str, operator: SabotagedOperator) -> None:
         put(name, lambda real, arguments: broken.collective(name, operator, real, arguments))
 
     for name, operator in OPERATORS.items():

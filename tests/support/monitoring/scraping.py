@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import OperatorProcess
 
 READER_ROLE = "disttest-metrics-reader"
@@ -20,7 +20,7 @@ def config(port: int, **scrape: Any) -> dict[str, Any]:
     return {"global": {"scrape_interval": "1s"}, "scrape_configs": [{**wanted, **scrape}]}
 
 
-def account(cluster: Cluster, namespace: str, name: str, *, may_scrape: bool) -> None:
+def account(cluster: SessionCluster, namespace: str, name: str, *, may_scrape: bool) -> None:
     cluster.kubectl("create", "serviceaccount", name, "--namespace", namespace)
     if may_scrape:
         subject = f"--serviceaccount={namespace}:{name}"
@@ -33,7 +33,7 @@ def binding(namespace: str, name: str) -> str:
     return f"{namespace}-{name}"
 
 
-def token(cluster: Cluster, namespace: str, name: str) -> str:
+def token(cluster: SessionCluster, namespace: str, name: str) -> str:
     """A fresh one each time."""
     return cluster.kubectl("create", "token", name, "--namespace", namespace).strip()
 

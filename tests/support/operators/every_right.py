@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support import patience
 from tests.support.clusters import real_nodes
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.clusters.real_nodes import MANIFESTS, NAMESPACE, PROCESS_NODE, SYSTEM
 from tests.support.clusters.stub_nodes import told
 from tests.support.monitoring import scraping
@@ -34,7 +34,7 @@ print(urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_c
 QUICK: Manifest = {"timeouts": {"queueSeconds": 6, "joinSeconds": 30, "caseSeconds": 30, "runSeconds": 60}}
 
 
-def use(cluster: Cluster, folder: Path) -> None:
+def use(cluster: SessionCluster, folder: Path) -> None:
     """All is begun at once; back when each has come to what it is for."""
     restart_with(cluster, FLAGS)
     begin_a_night(cluster, folder)
@@ -52,7 +52,7 @@ def use(cluster: Cluster, folder: Path) -> None:
     a_night_ends(cluster)
 
 
-def restart_with(cluster: Cluster, flags: tuple[str, ...]) -> None:
+def restart_with(cluster: SessionCluster, flags: tuple[str, ...]) -> None:
     """A new pod, which takes the Lease over from the one before; with its right to label nodes."""
     cluster.kubectl("apply", "-f", str(MANIFESTS / "rbac/suspects/nodes.yaml"))
     added = [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": flag} for flag in flags]
@@ -76,12 +76,12 @@ def runs() -> Iterator[Manifest]:
     yield run("too-large", told(), gpusPerNode=16, ranksPerNode=16, **QUICK)
 
 
-def passes(cluster: Cluster, name: str) -> None:
+def passes(cluster: SessionCluster, name: str) -> None:
     status = finished(cluster, NAMESPACE, name)
     assert status["verdict"] == "Passed", status
 
 
-def a_ledger_goes_and_a_node_is_labelled(cluster: Cluster) -> None:
+def a_ledger_goes_and_a_node_is_labelled(cluster: SessionCluster) -> None:
     """By ledgers that an administrator wrote, since nobody wants to wait so long, or to break a node."""
     blamed = {"name": PROCESS_NODE, "reason": "NodeLost", "times": 1, "confirmed": False, "lastTime": LONG_AGO}
     write_ledger(cluster, "forgotten", {"runCount": 3, "lastVerdict": "Passed", "lastCompletionTime": LONG_AGO})
@@ -90,25 +90,25 @@ def a_ledger_goes_and_a_node_is_labelled(cluster: Cluster) -> None:
     cluster.wait_until("the node is labelled", lambda: cluster.find("nodes", selector=f"{SUSPECT}=NodeLost"))
 
 
-def write_ledger(cluster: Cluster, name: str, status: Manifest) -> None:
+def write_ledger(cluster: SessionCluster, name: str, status: Manifest) -> None:
     kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
     cluster.apply(kind | {"metadata": {"name": name, "namespace": NAMESPACE}})
     patch = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
     cluster.kubectl("patch", "disttestseries", name, "--namespace", NAMESPACE, *patch)
 
 
-def a_second_gang_is_made(cluster: Cluster) -> None:
+def a_second_gang_is_made(cluster: SessionCluster) -> None:
     status = finished(cluster, NAMESPACE, "twice")
     assert status["verdict"] == "InfraFailed", status
     assert len(status["attempts"]) == 2, status
 
 
-def change(cluster: Cluster, name: str, **spec: Any) -> None:
+def change(cluster: SessionCluster, name: str, **spec: Any) -> None:
     patch = ("--type=merge", "--patch", json.dumps({"spec": spec}))
     cluster.kubectl("patch", "disttest", name, "--namespace", NAMESPACE, *patch)
 
 
-def a_gang_is_suspended_and_cancelled(cluster: Cluster) -> None:
+def a_gang_is_suspended_and_cancelled(cluster: SessionCluster) -> None:
     reaches_phase(cluster, NAMESPACE, "paused", "Running")
     change(cluster, "paused", suspend=True)
     cluster.wait_until("its pods are gone", lambda: not real_nodes.pods_of(cluster, "paused"))
@@ -116,30 +116,30 @@ def a_gang_is_suspended_and_cancelled(cluster: Cluster) -> None:
     assert finished(cluster, NAMESPACE, "paused")["verdict"] == "Cancelled"
 
 
-def a_job_is_lost(cluster: Cluster) -> None:
+def a_job_is_lost(cluster: SessionCluster) -> None:
     reaches_phase(cluster, NAMESPACE, "robbed", "Running")
     cluster.kubectl("delete", "job", "robbed-a1", "-n", NAMESPACE, "--wait=false")
     status = finished(cluster, NAMESPACE, "robbed")
     assert status["verdict"] != "Passed", status
 
 
-def names_that_are_missing(cluster: Cluster) -> None:
+def names_that_are_missing(cluster: SessionCluster) -> None:
     for name, what in {"account": "nobody", "claim": "none", "list": "none"}.items():
         status = finished(cluster, NAMESPACE, f"missing-{name}")
         assert status["verdict"] == "Errored", status
         assert what in status["message"], status
 
 
-def no_node_is_large_enough(cluster: Cluster) -> None:
+def no_node_is_large_enough(cluster: SessionCluster) -> None:
     status = finished(cluster, NAMESPACE, "too-large")
     assert (status["verdict"], status["reason"]) == ("Errored", "TooFewGpus"), status
 
 
-def a_run_goes_by_its_ttl(cluster: Cluster) -> None:
+def a_run_goes_by_its_ttl(cluster: SessionCluster) -> None:
     cluster.wait_until("its time to live is over", lambda: not cluster.get("disttest", "brief", NAMESPACE), SECONDS)
 
 
-def somebody_scrapes(cluster: Cluster) -> None:
+def somebody_scrapes(cluster: SessionCluster) -> None:
     scraping.account(cluster, NAMESPACE, SCRAPER, may_scrape=True)
     try:
         token = scraping.token(cluster, NAMESPACE, SCRAPER)
@@ -149,7 +149,7 @@ def somebody_scrapes(cluster: Cluster) -> None:
         cluster.kubectl("delete", "clusterrolebinding", scraping.binding(NAMESPACE, SCRAPER))
 
 
-def begin_a_night(cluster: Cluster, folder: Path) -> None:
+def begin_a_night(cluster: SessionCluster, folder: Path) -> None:
     """As somebody does who tries a CronJob by hand."""
     cluster.kubectl("apply", "-f", str(MANIFESTS / "overlays/nightly/namespace.yaml"))
     test = nightly.disttest(NIGHT, template={"spec": told()["spec"]})  # annotations are not for nights
@@ -158,7 +158,7 @@ def begin_a_night(cluster: Cluster, folder: Path) -> None:
     cluster.kubectl("create", "job", "try-1", f"--from=cronjob/{NIGHT}", "-n", NIGHTS)
 
 
-def a_night_ends(cluster: Cluster) -> None:
+def a_night_ends(cluster: SessionCluster) -> None:
     limit = f"--timeout={patience.whole(SECONDS)}s"
     said = cluster.kubectl("wait", "job/try-1", "-n", NIGHTS, "--for=condition=Complete", limit, check=False)
     assert "condition met" in said, said + cluster.kubectl("logs", "job/try-1", "-n", NIGHTS, check=False)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support import patience
-from tests.support.clusters.cluster import RUNNER_IMAGE, Cluster
+from tests.support.clusters.cluster import RUNNER_IMAGE, SessionCluster
 from tests.support.paths import ROOT
 
 STOP_SECONDS = 5  # within which an operator ends when told to
@@ -81,7 +81,7 @@ class OperatorProcess:
 StartOperator = Callable[..., contextlib.AbstractContextManager[OperatorProcess]]
 
 
-def install(cluster: Cluster) -> Path:
+def install(cluster: SessionCluster) -> Path:
     """CRDs, rights and policies; gives the kubeconfig of the operator's ServiceAccount."""
     if not cluster.get("namespace", NAMESPACE):
         cluster.kubectl("create", "namespace", NAMESPACE)
@@ -94,13 +94,13 @@ def install(cluster: Cluster) -> Path:
     return cluster.kubeconfig_for(NAMESPACE, ACCOUNT)
 
 
-def _is_stored(cluster: Cluster, plural: str) -> bool:
+def _is_stored(cluster: SessionCluster, plural: str) -> bool:
     """A moment after a CRD is Established; until then lists and watches are refused with 429."""
     return '"items"' in cluster.kubectl("get", "--raw", f"/apis/disttest.dev/v1alpha1/{plural}", check=False)
 
 
 @contextlib.contextmanager
-def running(cluster: Cluster, kubeconfig: Path, log: Path, *flags: str) -> Iterator[OperatorProcess]:
+def running(cluster: SessionCluster, kubeconfig: Path, log: Path, *flags: str) -> Iterator[OperatorProcess]:
     """An operator that is ready; it is ended at the end."""
     operator = OperatorProcess(kubeconfig, log, flags)
     try:
@@ -141,7 +141,7 @@ def config_map(namespace: str, name: str, text: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
 
 
-def finished(cluster: Cluster, namespace: str, name: str, timeout_seconds: float = 60) -> Status:
+def finished(cluster: SessionCluster, namespace: str, name: str, timeout_seconds: float = 60) -> Status:
     """The status of the run once it has its verdict."""
     seen: Status = {}
 
@@ -153,7 +153,7 @@ def finished(cluster: Cluster, namespace: str, name: str, timeout_seconds: float
     return cluster.wait_until(f"{name} is finished", probe, timeout_seconds)
 
 
-def events_with(reason: str, cluster: Cluster, namespace: str) -> list[tuple[str, str]]:
+def events_with(reason: str, cluster: SessionCluster, namespace: str) -> list[tuple[str, str]]:
     """Reason and note of the DistTests' events, sorted, once one has this reason: it is created after the status."""
 
     def probe() -> list[tuple[str, str]]:
@@ -164,7 +164,7 @@ def events_with(reason: str, cluster: Cluster, namespace: str) -> list[tuple[str
     return cluster.wait_until(f"event {reason} in {namespace}", probe, 10)
 
 
-def reaches_phase(cluster: Cluster, namespace: str, name: str, phase: str, timeout_seconds: float = 30) -> None:
+def reaches_phase(cluster: SessionCluster, namespace: str, name: str, phase: str, timeout_seconds: float = 30) -> None:
     def probe() -> bool:
         status = (cluster.get("disttest", name, namespace) or {}).get("status") or {}
         return bool(status.get("phase") == phase)
@@ -172,7 +172,7 @@ def reaches_phase(cluster: Cluster, namespace: str, name: str, phase: str, timeo
     cluster.wait_until(f"{name} is {phase}", probe, timeout_seconds)
 
 
-def ledger(cluster: Cluster, namespace: str, series: str) -> Status:
+def ledger(cluster: SessionCluster, namespace: str, series: str) -> Status:
     body = cluster.get("disttestseries", series, namespace)
     return (body or {}).get("status") or {}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support import patience
 from tests.support.clusters.api import MANIFESTS
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.operators.operator import NAMESPACE, samples
 from tests.support.operators.previous import Previous
 from tools.demo import demo
@@ -28,7 +28,7 @@ OURS, BEFORE = "dev", "previous"  # tags of images
 class Site:
     """A cluster that knows the images of both versions."""
 
-    cluster: Cluster
+    cluster: SessionCluster
     folder: Path
     before: Previous
 

@@ -12,7 +12,7 @@ from disttest_contract.outcomes import Outcome, Reason, Verdict, judge
 from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.transport.termination_message import Summary
 from disttest_operator.controller import reports
-from disttest_operator.core.hardware import known_signs, signs
+from disttest_operator.core.hardware import known_signs, matcher
 from disttest_operator.core.observed.evidence import Evidence, ReportFound, ReportLost
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import size_limits, status
@@ -54,8 +54,10 @@ log_lines = st.lists(
 @given(log_lines, st.integers(0, 3), st.integers(1, 4))
 def test_a_log_blames_nobody_whose_pod_was_not_there(log: str, index: int, ranks_per_node: int) -> None:
     gang = (a_pod(0), a_pod(1))
-    lines = signs.matching_lines(known_signs.KNOWN, signs.of_log(log.encode(errors="replace"), index, ranks_per_node))
-    match = signs.first_match(known_signs.KNOWN, signs.collect(gang, (), lines))
+    lines = matcher.matching_lines(
+        known_signs.KNOWN, matcher.of_log(log.encode(errors="replace"), index, ranks_per_node)
+    )
+    match = matcher.first_match(known_signs.KNOWN, matcher.collect(gang, (), lines))
     assert match is None or set(match.nodes) <= {"node0", "node1"}
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.text import numbers
 from disttest_runner.agent import local_ranks
-from disttest_runner.leader.answers import Answers, agreed
+from disttest_runner.leader.replies import Replies, agreed
 from disttest_runner.output.log import LINE_BYTES
-from disttest_runner.protocol.join_protocol import RefusedError, check_hello
-from disttest_runner.protocol.wire import Lines, WireError, pack, unpack
-from disttest_runner.results.blame import IDLE, End
+from disttest_runner.protocol.join_protocol import JoinRefusedError, check_hello
+from disttest_runner.protocol.wire import LineProtocol, WireError, pack, unpack
+from disttest_runner.results.blame import IDLE, WaitEnd
 from tests.support.builders import strategies as some
 from tests.unit.runner.protocol.test_join_protocol import PLAN, agent
 
@@ -47,7 +47,7 @@ def pieces(raw: bytes, sizes: list[int]) -> list[bytes]:
 @given(st.lists(st.binary(max_size=60).map(lambda raw: raw.replace(b"\n", b"")), max_size=8), some.chunks)
 def test_lines_are_the_same_in_whatever_pieces_they_come(lines: list[bytes], sizes: list[int]) -> None:
     said: list[bytes] = []
-    ends = Lines(lambda _, raw: said.append(raw), lambda _: None)
+    ends = LineProtocol(lambda _, raw: said.append(raw), lambda _: None)
     for piece in pieces(b"".join(line + b"\n" for line in lines), sizes):
         ends.feed(piece)
     assert said == lines
@@ -59,7 +59,7 @@ lines_of_any_length = st.lists(st.integers(0, 60).map(lambda size: b"x" * size),
 @given(lines_of_any_length, some.chunks, st.integers(1, 50))
 def test_no_line_beyond_its_limit_is_heard_or_kept(raw: bytes, sizes: list[int], limit_bytes: int) -> None:
     said: list[bytes] = []
-    ends = Lines(lambda _, line: said.append(line), lambda _: None, limit_bytes)
+    ends = LineProtocol(lambda _, line: said.append(line), lambda _: None, limit_bytes)
     for piece in pieces(raw, sizes):
         ends.feed(piece)
     assert max(map(len, said), default=0) <= limit_bytes
@@ -72,7 +72,7 @@ HELLO = json.loads(pack(agent(1).to_message()))
 @given(some.spoiled(HELLO) | st.dictionaries(some.texts, some.json_values, max_size=3))
 def test_who_knocks_with_any_json_is_an_agent_or_refused(message: Any) -> None:
     check = functools.partial(check_hello, plan=PLAN, nonce="secret", joined={})
-    hello, refusal = some.tried(RefusedError, check, message)
+    hello, refusal = some.tried(JoinRefusedError, check, message)
     assert hello or refusal.startswith("refused: ")
     if hello:
         assert message["nonce"] == "secret"
@@ -122,7 +122,7 @@ words = st.tuples(st.sampled_from([*Outcome, IDLE]).map(str), st.text(max_size=5
 @given(st.lists(words, min_size=1, max_size=4))
 def test_a_short_cut_is_taken_only_where_all_nodes_said_the_same_and_nothing_bad(said: list[list[str]]) -> None:
     by_node = {node: {"all": word, "seconds": 1.0} for node, word in enumerate(said)}
-    answers = Answers(end=End.ALL, seconds=1.0, by_node=by_node, early={}, before_exit=frozenset())
+    answers = Replies(end=WaitEnd.ALL, seconds=1.0, by_node=by_node, early={}, before_exit=frozenset())
     result = agreed("c", answers, {})
     if result is not None:
         assert all(word == said[0] for word in said)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from devcluster.controlplane.inside import AUDIT_LOG
+from devcluster.controlplane.supervisor import AUDIT_LOG
 from tests.support.clusters import audit
-from tests.support.clusters.audit import Request
-from tools.docs.rights import Right
+from tests.support.clusters.audit import AuditedRequest
+from tools.docs.permissions import Right
 
 OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
 ROLE = "disttest-operator"
@@ -32,8 +32,8 @@ def an_event(verb: str = "get", resource: str = "pods", **changes: Any) -> dict[
     return usual | changes
 
 
-def a_request(*words: str, **changes: Any) -> Request:
-    return Request.read(an_event(*words, **changes))
+def a_request(*words: str, **changes: Any) -> AuditedRequest:
+    return AuditedRequest.read(an_event(*words, **changes))
 
 
 def test_a_request_is_a_right_and_the_role_that_allowed_it() -> None:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.clusters import proxy
-from tests.support.clusters.proxy import Proxy
+from tests.support.clusters.proxy import KubectlProxy
 from tests.support.fakes import canned
 from tests.support.fakes.canned import Answer
 
@@ -29,7 +29,7 @@ def ask(method: str, *answers: Answer) -> tuple[Any, int]:
     """What came of it, and how often the server was asked."""
     with canned.serving() as server:
         server.answers = list(answers)
-        return Proxy(urlsplit(server.url).port or 0).request(method, PATH), len(server.requests)
+        return KubectlProxy(urlsplit(server.url).port or 0).request(method, PATH), len(server.requests)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ COLUMNS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class QueryNeed:
     """How many series a query must answer where there is a history; `or_empty` is why it may answer nothing."""
 
     at_least: int = 1
@@ -28,11 +28,11 @@ class Item:
     panel: model.Panel
     width: int
     height: int
-    needs: tuple[Need, ...] = ()
+    needs: tuple[QueryNeed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
+class DashboardSection:
     title: str
     items: tuple[Item, ...]
 
@@ -47,7 +47,7 @@ class Board:
     since: str
     refresh: str
     variables: tuple[model.VariableModel, ...]
-    sections: tuple[Section, ...]
+    sections: tuple[DashboardSection, ...]
 
     @property
     def items(self) -> Iterator[Item]:

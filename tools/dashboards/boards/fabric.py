@@ -1,19 +1,19 @@
 """The fabric: bandwidth by collective and size against threshold and history, wrong elements, nodes."""
 
 from tools.dashboards.boards import promql, styles, variables
-from tools.dashboards.boards.board import Board, Item, Section
+from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, bars, curve, lines, ranking, stat_of
 from tools.dashboards.boards.promql import MANY, PER_POINT, POINTS, count_or_zero, in_night_or_born, of_night
 from tools.dashboards.boards.styles import Look
-from tools.dashboards.boards.tables import Column, Rows, matrix, table_of
+from tools.dashboards.boards.tables import Rows, TableColumn, matrix, table_of
 
 TESTED = f"disttest_node_last_tested_timestamp_seconds{{{MANY}}}"
 NO_BLAME = "absent while no node is blamed"
 NONE_CONFIRMED = "no node was confirmed"
 
 
-def nodes() -> Section:
-    return Section(title="Suspect nodes", items=(_suspects(), *_confirmed()))
+def nodes() -> DashboardSection:
+    return DashboardSection(title="Suspect nodes", items=(_suspects(), *_confirmed()))
 
 
 def _suspects() -> Item:
@@ -25,7 +25,7 @@ def _suspects() -> Item:
         ),
         Rows(keys=(("node", "Node"), ("reason", "Reason"), ("confirmed", "Confirmed")), sort="Node", descending=False),
         (
-            Column(
+            TableColumn(
                 "Suspect",
                 "max by (node, reason, confirmed) (disttest_node_suspect)",
                 look=Look(words=styles.YES_IS_BAD),
@@ -67,7 +67,7 @@ def _confirmed() -> tuple[Item, Item]:
     return confirmed, by_night
 
 
-def coverage() -> Section:
+def coverage() -> DashboardSection:
     age = Look(unit="s", decimals=1, by_steps=True, steps=styles.NIGHTS_OLD)
     by_series = matrix(
         Head(
@@ -92,7 +92,7 @@ def coverage() -> Section:
         Ask(f"topk(20, time() - max by (node) ({TESTED}))", "{{node}}"),
         age,
     )
-    return Section(title="Coverage", items=(by_series, longest, _each_night()))
+    return DashboardSection(title="Coverage", items=(by_series, longest, _each_night()))
 
 
 def _each_night() -> Item:
@@ -135,7 +135,7 @@ def _number(title: str, about: str, expr: str, steps: styles.Steps) -> Item:
     return stat_of(Head(title, about, width=4, height=4), Ask(expr), Look(steps=steps, by_steps=True))
 
 
-def _now() -> Section:
+def _now() -> DashboardSection:
     rows = (
         (
             "Measurements",
@@ -174,10 +174,10 @@ def _now() -> Section:
             styles.NEUTRAL,
         ),
     )
-    return Section(title="Now", items=tuple(_number(*row) for row in rows))
+    return DashboardSection(title="Now", items=tuple(_number(*row) for row in rows))
 
 
-def _points() -> Section:
+def _points() -> DashboardSection:
     about = "What the last runs measured: one line for each collective, type, size and number of nodes."
     head = Head("Measurements of the last runs", about, width=24, height=10)
     measured = table_of(head, Rows(keys=KEYS, sort="Of median", descending=False), _columns())
@@ -187,12 +187,12 @@ def _points() -> Section:
         '"series", "collective", "dtype")',
         Look(unit="Bps"),
     )
-    return Section(title="The last runs", items=(measured, by_size))
+    return DashboardSection(title="The last runs", items=(measured, by_size))
 
 
-def _columns() -> tuple[Column, ...]:
-    def column(name: str, selector: str, look: Look, or_empty: str = "") -> Column:
-        return Column(name, f"max by ({PER_POINT}) ({selector})", look=look, or_empty=or_empty)
+def _columns() -> tuple[TableColumn, ...]:
+    def column(name: str, selector: str, look: Look, or_empty: str = "") -> TableColumn:
+        return TableColumn(name, f"max by ({PER_POINT}) ({selector})", look=look, or_empty=or_empty)
 
     def recorded(name: str) -> str:
         return f"disttest:collective_busbw:{name}{{{POINTS}}}"
@@ -217,7 +217,7 @@ def _nightly(title: str, about: str, asks: tuple[Ask, ...], look: Look, repeat: 
     return lines(Head(title, about, step=promql.NIGHT, repeat=repeat), asks, look)
 
 
-def _history() -> Section:
+def _history() -> DashboardSection:
     def night(metric: str, more: str = "") -> str:
         return of_night(f"{metric}{{{POINTS}{more}}}")
 
@@ -247,7 +247,7 @@ def _history() -> Section:
         worst("disttest:collective_busbw:to_reference_ratio", UNJUDGED),
         Look(unit="percentunit", steps=((None, "transparent"), (1, styles.RED)), dashed=True),
     )
-    return Section(title="Nights", items=(bandwidth, to_median, to_reference, _slowest(), _wrong()))
+    return DashboardSection(title="Nights", items=(bandwidth, to_median, to_reference, _slowest(), _wrong()))
 
 
 def _time_of(stat: str) -> str:

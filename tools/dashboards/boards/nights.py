@@ -1,11 +1,11 @@
 """Months of nights at a glance: what is red, since when, and where the time goes."""
 
 from tools.dashboards.boards import promql, series_table, styles, variables
-from tools.dashboards.boards.board import Board, Item, Section
+from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, ranking, stat_of, words
 from tools.dashboards.boards.promql import MANY, PER_SERIES, count_or_zero, in_night, of_night, sum_or_zero
 from tools.dashboards.boards.styles import Look
-from tools.dashboards.boards.tables import Column, Rows, table_of
+from tools.dashboards.boards.tables import Rows, TableColumn, table_of
 
 TO_SERIES = (
     "This series in depth",
@@ -29,7 +29,7 @@ def _number(title: str, about: str, expr: str, steps: styles.Steps) -> Item:
     return stat_of(Head(title, about, width=3, height=4), Ask(expr), Look(steps=steps, by_steps=True))
 
 
-def _now() -> Section:
+def _now() -> DashboardSection:
     bad, odd = styles.ANY_IS_BAD, styles.ANY_IS_ODD
     rows = (
         ("Series", "Series with a ledger.", count_or_zero(f"disttest_run_streak{{{MANY}}}"), styles.NEUTRAL),
@@ -61,10 +61,10 @@ def _now() -> Section:
         ("Active runs", "Runs without a verdict.", sum_or_zero(f"disttest_active_runs{{{MANY}}}"), styles.NEUTRAL),
         ("Alerts firing", "Alerts of DistTest that fire now.", count_or_zero(FIRING), bad),
     )
-    return Section(title="Now", items=tuple(_number(*row) for row in rows))
+    return DashboardSection(title="Now", items=tuple(_number(*row) for row in rows))
 
 
-def _verdicts() -> Section:
+def _verdicts() -> DashboardSection:
     head = Head(
         "Verdict of each night",
         "One cell for each series and day (UTC): the verdict of the last run that finished on that day. No run, and a "
@@ -75,27 +75,31 @@ def _verdicts() -> Section:
     )
     grid = cells(head, Ask(promql.verdict_of_night(MANY), NAME), Look(words=styles.VERDICTS))
     commands = words(Head("The whole report of a run", "Commands to type.", width=24, height=4), COMMANDS)
-    return Section(title="Nights", items=(grid, series_table.series_now(), commands))
+    return DashboardSection(title="Nights", items=(grid, series_table.series_now(), commands))
 
 
-def _cases() -> Section:
+def _cases() -> DashboardSection:
     by = "alertname, severity, namespace, series"
     firing = table_of(
         Head("Alerts firing by name", "Alerts of DistTest that fire now; docs/runbook.md says what to do.", width=10),
         Rows(
             keys=(("alertname", "Alert"), ("severity", "Severity"), *series_table.KEYS), sort="Alert", descending=False
         ),
-        (Column("Firing", f"max by ({by}) ({FIRING})", look=Look(words=styles.YES_IS_BAD), width=70, or_empty=QUIET),),
+        (
+            TableColumn(
+                "Firing", f"max by ({by}) ({FIRING})", look=Look(words=styles.YES_IS_BAD), width=70, or_empty=QUIET
+            ),
+        ),
     )
     named = series_table.cases_by_name(MANY, series_table.KEYS, series_table.TO_SERIES)
-    return Section(title="Cases", items=(named, firing, series_table.cases_by_night(MANY, ("series", "case"))))
+    return DashboardSection(title="Cases", items=(named, firing, series_table.cases_by_night(MANY, ("series", "case"))))
 
 
 def _nightly(title: str, about: str, *, width: int = 8) -> Head:
     return Head(title, about, width=width, step=promql.NIGHT)
 
 
-def _trends() -> Section:
+def _trends() -> DashboardSection:
     def total(metric: str) -> str:
         return f"sum({of_night(f'{metric}{{{MANY}}}')})"
 
@@ -121,10 +125,10 @@ def _trends() -> Section:
         Ask(f"sum by (outcome) ({in_night(bad_cases)})", "{{outcome}}"),
         Look(decimals=0, colours=styles.OUTCOMES),
     )
-    return Section(title="Trends", items=(ratio, counts, outcomes))
+    return DashboardSection(title="Trends", items=(ratio, counts, outcomes))
 
 
-def _time() -> Section:
+def _time() -> DashboardSection:
     steps = bars(
         _nightly("Time by step", "Seconds that the runs of each day spent in each step.", width=12),
         Ask(f"sum by (step) ({in_night(f'disttest_step_duration_seconds_sum{{{MANY}}}')})", "{{step}}", at_least=6),
@@ -136,7 +140,7 @@ def _time() -> Section:
         Ask(longest, "{{series}} {{suite}}"),
         Look(unit="s", lowest=0),
     )
-    return Section(title="Time", items=(steps, suites))
+    return DashboardSection(title="Time", items=(steps, suites))
 
 
 BOARD = Board(

@@ -1,17 +1,17 @@
 """The operator itself: who acts, how fast it is, what the API server answers, and whether it tells everything."""
 
 from tools.dashboards.boards import styles, variables
-from tools.dashboards.boards.board import Board, Item, Section
+from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, lines, stat_of, timeline
 from tools.dashboards.boards.promql import OWN, RATE, count_or_zero, quantile, rate_by, sum_or_zero
 from tools.dashboards.boards.styles import Look
-from tools.dashboards.boards.tables import Column, Rows, table_of
+from tools.dashboards.boards.tables import Rows, TableColumn, table_of
 
 FIRING = 'ALERTS{alertname=~"DistTest.*", alertstate="firing"}'
 PLAIN_HTTP = "absent over plain HTTP"
 
 
-def exports() -> Section:
+def exports() -> DashboardSection:
     scrapes = lines(
         Head("Scrapes", "Requests for /metrics by answer.", width=8),
         (Ask(rate_by("disttest_metrics_requests_total", "code"), "{{code}}"),),
@@ -21,9 +21,13 @@ def exports() -> Section:
     dropped = table_of(
         Head("Series cut by family", "At least so many series of each family are missing."),
         Rows(keys=(("family", "Family"),), sort="Missing"),
-        (Column("Missing", missing, look=Look(by_steps=True, steps=styles.ANY_IS_ODD), or_empty="no family is cut"),),
+        (
+            TableColumn(
+                "Missing", missing, look=Look(by_steps=True, steps=styles.ANY_IS_ODD), or_empty="no family is cut"
+            ),
+        ),
     )
-    return Section(title="What it tells", items=(scrapes, *_certificate(), dropped, _firing()))
+    return DashboardSection(title="What it tells", items=(scrapes, *_certificate(), dropped, _firing()))
 
 
 def _certificate() -> tuple[Item, Item]:
@@ -58,7 +62,11 @@ def _firing() -> Item:
     return table_of(
         Head("Alerts firing by name", "All alerts of DistTest; docs/runbook.md says what to do."),
         Rows(keys=keys, sort="Alert", descending=False),
-        (Column("Firing", expr, look=Look(words=styles.YES_IS_BAD), width=70, or_empty="absent while no alert fires"),),
+        (
+            TableColumn(
+                "Firing", expr, look=Look(words=styles.YES_IS_BAD), width=70, or_empty="absent while no alert fires"
+            ),
+        ),
     )
 
 
@@ -77,9 +85,9 @@ def _third(title: str, about: str) -> Head:
     return Head(title, about, width=8)
 
 
-def work() -> Section:
+def work() -> DashboardSection:
     reports = "sum by (transport, outcome) (increase(disttest_results_ingested_total[1h]))"
-    return Section(
+    return DashboardSection(
         title="Work",
         items=(
             lines(
@@ -116,10 +124,10 @@ def work() -> Section:
     )
 
 
-def api() -> Section:
+def api() -> DashboardSection:
     refused = f'disttest_api_requests_total{{{OWN}, code!~"2.."}}'
     bucket = f"disttest_api_request_duration_seconds_bucket{{{OWN}}}"
-    return Section(
+    return DashboardSection(
         title="API server",
         items=(
             lines(
@@ -147,9 +155,9 @@ def api() -> Section:
     )
 
 
-def watches() -> Section:
+def watches() -> DashboardSection:
     hangs = Look(unit="s", lowest=0, steps=((None, "transparent"), (420, styles.RED)), dashed=True)
-    return Section(
+    return DashboardSection(
         title="Watches",
         items=(
             _age(
@@ -188,7 +196,7 @@ def _of_process(metric: str, *, per_second: bool = False) -> str:
     return f"max by (instance) ({asked} and on (job, instance) {OWN_PROCESS})"
 
 
-def _now() -> Section:
+def _now() -> DashboardSection:
     exactly_one = ((None, styles.RED), (1, styles.GREEN), (2, styles.RED))
     rows = (
         (
@@ -218,10 +226,10 @@ def _now() -> Section:
         ),
         ("Alerts firing", "Alerts of DistTest that fire now.", count_or_zero(FIRING), styles.ANY_IS_BAD),
     )
-    return Section(title="Now", items=tuple(_number(*row) for row in rows))
+    return DashboardSection(title="Now", items=tuple(_number(*row) for row in rows))
 
 
-def _replicas() -> Section:
+def _replicas() -> DashboardSection:
     leads = timeline(
         Head("Who acts", "Which replica holds the Lease and acts.", width=16, height=6),
         Ask(f"max by (instance) (disttest_leader{{{OWN}}})", "{{instance}}"),
@@ -231,7 +239,7 @@ def _replicas() -> Section:
     versions = table_of(
         Head("Versions", "What each replica runs.", width=8, height=6),
         Rows(keys=(("instance", "Replica"), ("version", "Version")), sort="Replica", descending=False),
-        (Column("Scraped", scraped, look=Look(words=styles.YES_IS_GOOD), width=80),),
+        (TableColumn("Scraped", scraped, look=Look(words=styles.YES_IS_GOOD), width=80),),
     )
     cpu = lines(
         Head("CPU", "Cores that each replica used.", width=8),
@@ -251,7 +259,7 @@ def _replicas() -> Section:
         ),
         Look(log=10),
     )
-    return Section(title="Replicas", items=(leads, versions, cpu, memory, files))
+    return DashboardSection(title="Replicas", items=(leads, versions, cpu, memory, files))
 
 
 BOARD = Board(

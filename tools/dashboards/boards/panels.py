@@ -19,7 +19,7 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 from grafana_foundation_sdk.models import text as text_model
 
 from tools.dashboards.boards import promql, styles
-from tools.dashboards.boards.board import Item, Need
+from tools.dashboards.boards.board import Item, QueryNeed
 from tools.dashboards.boards.styles import Look
 
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -52,8 +52,8 @@ class Ask:
     or_empty: str = ""
 
     @property
-    def need(self) -> Need:
-        return Need(at_least=self.at_least, or_empty=self.or_empty)
+    def need(self) -> QueryNeed:
+        return QueryNeed(at_least=self.at_least, or_empty=self.or_empty)
 
 
 def stat_of(head: Head, ask: Ask, look: Look) -> Item:

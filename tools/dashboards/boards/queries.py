@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from grafana_foundation_sdk.models import prometheus
 
 from tools.dashboards.boards import DASHBOARDS
-from tools.dashboards.boards.board import Board, Item, Need
+from tools.dashboards.boards.board import Board, Item, QueryNeed
 
 DAY = 86400
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": DAY}
@@ -36,7 +36,7 @@ class Query:
     name: str
     instant: bool
     step_seconds: int
-    need: Need
+    need: QueryNeed
 
 
 def queries(chosen: Chosen) -> Iterator[Query]:

@@ -1,12 +1,12 @@
 """One series in depth."""
 
 from tools.dashboards.boards import promql, series_table, styles, variables
-from tools.dashboards.boards.board import Board, Item, Section
+from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, stat_of, words
 from tools.dashboards.boards.promql import SINGLE, if_ran, in_night, quantile, sum_or_zero
 from tools.dashboards.boards.series_table import AGO, BAD, ODD, PASSED, SHARE, STREAK
 from tools.dashboards.boards.styles import Look
-from tools.dashboards.boards.tables import Column, Rows, table_of
+from tools.dashboards.boards.tables import Rows, TableColumn, table_of
 
 SECONDS = Look(unit="s", lowest=0)
 WHOLE = Look(decimals=0)
@@ -16,12 +16,12 @@ def _nightly(title: str, about: str) -> Head:
     return Head(title, about, step=promql.NIGHT)
 
 
-def durations() -> Section:
+def durations() -> DashboardSection:
     steps = if_ran(f"disttest_last_run_step_seconds{{{SINGLE}}}", SINGLE)
     suites = if_ran(f"disttest_suite_last_duration_seconds{{{SINGLE}}}", SINGLE)
     took = f"disttest_run_duration_seconds_bucket{{{SINGLE}}}"
     waited = f"disttest_gang_wait_seconds_bucket{{{SINGLE}}}"
-    return Section(
+    return DashboardSection(
         title="Time",
         items=(
             bars(
@@ -58,7 +58,7 @@ def durations() -> Section:
     )
 
 
-def runs() -> Section:
+def runs() -> DashboardSection:
     verdicts = bars(
         _nightly("Runs by verdict", "Runs that finished on each day."),
         Ask(f"sum by (verdict) ({in_night(f'disttest_runs_total{{{SINGLE}}}')})", "{{verdict}}"),
@@ -69,7 +69,7 @@ def runs() -> Section:
     reasons = table_of(
         Head("Reasons", "Runs within the time range by verdict and reason."),
         Rows(keys=(("verdict", "Verdict"), ("reason", "Reason")), sort="Runs"),
-        (Column("Runs", counted, look=WHOLE),),
+        (TableColumn("Runs", counted, look=WHOLE),),
     )
     again = bars(
         _nightly("Attempts repeated", "Attempts that were followed by another, by why they ended."),
@@ -89,10 +89,10 @@ def runs() -> Section:
         ),
         WHOLE,
     )
-    return Section(title="Runs", items=(verdicts, reasons, again, hangs))
+    return DashboardSection(title="Runs", items=(verdicts, reasons, again, hangs))
 
 
-def active() -> Section:
+def active() -> DashboardSection:
     phases = lines(
         Head("Active runs", "Runs without a verdict, by phase.", width=8),
         (Ask(f"sum by (phase) (disttest_active_runs{{{SINGLE}}})", "{{phase}}"),),
@@ -104,9 +104,9 @@ def active() -> Section:
     made_with = table_of(
         Head("Made with", "Software and GPU of the last run that had results.", width=16),
         Rows(keys=keys, sort="torch"),
-        (Column("In use", expr, look=known, or_empty="absent before the first run with results"),),
+        (TableColumn("In use", expr, look=known, or_empty="absent before the first run with results"),),
     )
-    return Section(title="Active runs, and what runs are made with", items=(phases, made_with))
+    return DashboardSection(title="Active runs, and what runs are made with", items=(phases, made_with))
 
 
 # Encoded: who sends a link to a dashboard writes these values, and a name of Kubernetes stays as it is.
@@ -191,7 +191,7 @@ def _schedule() -> tuple[Item, ...]:
     return (*(_one(*row) for row in SCHEDULE), missing, pending)
 
 
-def _nights() -> Section:
+def _nights() -> DashboardSection:
     verdicts = cells(
         Head(
             "Verdict of each night",
@@ -208,12 +208,12 @@ def _nights() -> Section:
         Look(words=styles.SUITES),
     )
     commands = words(Head("The whole report of a run", "Commands to type.", width=24, height=4), COMMANDS)
-    return Section(title="Nights", items=(verdicts, suites, commands))
+    return DashboardSection(title="Nights", items=(verdicts, suites, commands))
 
 
-def _cases() -> Section:
-    def column(name: str, metric: str, look: Look) -> Column:
-        return Column(name, f"max by (suite) ({metric}{{{SINGLE}}})", look=look)
+def _cases() -> DashboardSection:
+    def column(name: str, metric: str, look: Look) -> TableColumn:
+        return TableColumn(name, f"max by (suite) ({metric}{{{SINGLE}}})", look=look)
 
     suites = table_of(
         Head("Suites now", "Flips: most changes of one case between good and bad within 30 runs.", width=10),
@@ -231,7 +231,7 @@ def _cases() -> Section:
         Ask(f"sum by (outcome) ({if_ran(f'disttest_last_run_cases{{{SINGLE}}}', SINGLE)})", "{{outcome}}"),
         Look(decimals=0, colours=styles.OUTCOMES),
     )
-    return Section(
+    return DashboardSection(
         title="Cases",
         items=(
             series_table.cases_by_name(SINGLE, ()),
@@ -250,12 +250,12 @@ BOARD = Board(
     refresh="5m",
     variables=(variables.DATASOURCE, variables.ONE_NAMESPACE, variables.ONE_SERIES),
     sections=(
-        Section(title="Now", items=tuple(_one(*row) for row in NOW)),
+        DashboardSection(title="Now", items=tuple(_one(*row) for row in NOW)),
         _nights(),
         _cases(),
         durations(),
         runs(),
-        Section(title="Schedule", items=_schedule()),
+        DashboardSection(title="Schedule", items=_schedule()),
         active(),
     ),
 )

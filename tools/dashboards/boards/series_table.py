@@ -5,7 +5,7 @@ from tools.dashboards.boards.board import Item
 from tools.dashboards.boards.panels import Ask, Head, timeline
 from tools.dashboards.boards.promql import MANY, PER_SERIES
 from tools.dashboards.boards.styles import Look
-from tools.dashboards.boards.tables import COUNT, Column, Rows, table_of
+from tools.dashboards.boards.tables import COUNT, Rows, TableColumn, table_of
 
 KEYS = (("namespace", "Namespace"), ("series", "Series"))
 TO_SERIES = (
@@ -22,12 +22,12 @@ ODD = Look(by_steps=True, steps=styles.ANY_IS_ODD)
 STREAK = Look(by_steps=True, steps=styles.STREAK)
 
 
-def _of_series(name: str, metric: str, look: Look = COUNT, *, then: str = "", or_empty: str = "") -> Column:
-    return Column(name, f"max by ({PER_SERIES}) ({metric}{{{MANY}}}{then})", look=look, or_empty=or_empty)
+def _of_series(name: str, metric: str, look: Look = COUNT, *, then: str = "", or_empty: str = "") -> TableColumn:
+    return TableColumn(name, f"max by ({PER_SERIES}) ({metric}{{{MANY}}}{then})", look=look, or_empty=or_empty)
 
 
-def _of_suites(name: str, metric: str, look: Look) -> Column:
-    return Column(name, f"sum by ({PER_SERIES}) ({metric}{{{MANY}}})", look=look)
+def _of_suites(name: str, metric: str, look: Look) -> TableColumn:
+    return TableColumn(name, f"sum by ({PER_SERIES}) ({metric}{{{MANY}}})", look=look)
 
 
 def series_now() -> Item:
@@ -78,7 +78,9 @@ def cases_by_name(scope: str, keys: tuple[tuple[str, str], ...], link: tuple[str
         width=14,
         link=link,
     )
-    column = Column("Runs in a row", _streak(scope, [label for label, _ in keys]), look=LOOK, width=120, or_empty=NONE)
+    column = TableColumn(
+        "Runs in a row", _streak(scope, [label for label, _ in keys]), look=LOOK, width=120, or_empty=NONE
+    )
     return table_of(head, Rows(keys=keys, sort=column.name), (column,))
 
 

@@ -16,7 +16,7 @@ COUNT = Look()
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column of values; with words or steps its cells are coloured."""
 
     name: str
@@ -36,7 +36,7 @@ class Rows:
     descending: bool = True
 
 
-def table_of(head: Head, rows: Rows, columns: Sequence[Column]) -> Item:
+def table_of(head: Head, rows: Rows, columns: Sequence[TableColumn]) -> Item:
     made = table.Panel().show_header(show_header=True).cell_height(kinds.TableCellHeight.SM).no_value("-")
     made = made.sort_by([common.TableSortByFieldState().display_name(rows.sort).desc(rows.descending)])
     made = made.filterable(filterable=True).unit("short")
@@ -74,7 +74,7 @@ def _joined(rows: Rows, names: list[str]) -> list[model.DataTransformerConfig]:
     return made if len(names) == 1 else [model.DataTransformerConfig(id_val="merge", options={}), *made]
 
 
-def _properties(column: Column) -> list[model.DynamicConfigValue]:
+def _properties(column: TableColumn) -> list[model.DynamicConfigValue]:
     look, made = column.look, [model.DynamicConfigValue(id_val="unit", value=column.look.unit)]
     if look.decimals is not None:
         made.append(model.DynamicConfigValue(id_val="decimals", value=look.decimals))

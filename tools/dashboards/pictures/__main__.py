@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tools.dashboards.boards import DASHBOARDS
 from tools.dashboards.boards.queries import DAY, Chosen
-from tools.dashboards.pictures.page import Asked, draw
+from tools.dashboards.pictures.page import QueryContext, draw
 from tools.dashboards.pictures.prometheus import PrometheusError
 
 
@@ -36,7 +36,7 @@ def main() -> int:
         )
         file = options.to / f"{board.uid}.png"
         try:
-            draw(board, Asked(address=options.prometheus, chosen=chosen, end=end), file)
+            draw(board, QueryContext(address=options.prometheus, chosen=chosen, end=end), file)
         except PrometheusError as error:
             print(f"render: {error}", file=sys.stderr)
             return 1

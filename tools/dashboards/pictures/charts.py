@@ -17,14 +17,14 @@ from matplotlib.typing import ColorType
 from tools.dashboards.boards import styles
 from tools.dashboards.boards.styles import BLUE
 from tools.dashboards.pictures import number_tables
-from tools.dashboards.pictures.prometheus import Line
+from tools.dashboards.pictures.prometheus import SeriesLine
 
 Json = dict[str, Any]
 DAY = 86400
 MOST_ROWS, MOST_LINES = 24, 4
 
 
-def grid(axes: Axes, field: Json, lines: list[Line]) -> None:
+def grid(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
     """One cell for each night, around midnight as Grafana draws it, with the first sign of its text."""
     size = 7 if max((len(line.points) for line in lines), default=0) > 45 else 8
     for row, line in enumerate(lines):
@@ -47,7 +47,7 @@ def grid(axes: Axes, field: Json, lines: list[Line]) -> None:
     legend(axes, handles, [str(handle.get_label()) for handle in handles])
 
 
-def timeline(axes: Axes, field: Json, lines: list[Line]) -> None:
+def timeline(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
     """Neighbours of the same value are one bar with the value in it."""
     gaps = [later[0] - sooner[0] for line in lines for sooner, later in itertools.pairwise(line.points)]
     step = min(gaps, default=DAY)
@@ -63,7 +63,7 @@ def timeline(axes: Axes, field: Json, lines: list[Line]) -> None:
     _rows(axes, lines)
 
 
-def segments(line: Line, step: float) -> list[tuple[float, float, float]]:
+def segments(line: SeriesLine, step: float) -> list[tuple[float, float, float]]:
     made: list[tuple[float, float, float]] = []
     for at, value in line.points:
         if made and made[-1][2] == value and at - made[-1][1] < step / 2:
@@ -73,7 +73,7 @@ def segments(line: Line, step: float) -> list[tuple[float, float, float]]:
     return made
 
 
-def _rows(axes: Axes, lines: list[Line]) -> None:
+def _rows(axes: Axes, lines: list[SeriesLine]) -> None:
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_yticks(range(len(lines)), [line.name[:60] for line in lines], fontsize=8)
     by_day(axes)
@@ -87,7 +87,7 @@ def by_day(axes: Axes) -> None:
     axes.tick_params(labelsize=8)
 
 
-def moments(line: Line) -> list[datetime]:
+def moments(line: SeriesLine) -> list[datetime]:
     return [datetime.fromtimestamp(at, tz=UTC) for at, _ in line.points]
 
 
@@ -122,7 +122,7 @@ def legend(axes: Axes, handles: Sequence[Artist], names: list[str]) -> None:
     )
 
 
-def lines(axes: Axes, panel: Json, answers: list[list[Line]]) -> None:
+def lines(axes: Axes, panel: Json, answers: list[list[SeriesLine]]) -> None:
     field = panel["fieldConfig"]["defaults"]
     dashed = _dashed(panel)
     for target, answer in zip(panel["targets"], answers, strict=True):
@@ -141,7 +141,7 @@ def lines(axes: Axes, panel: Json, answers: list[list[Line]]) -> None:
     _names(axes)
 
 
-def bars(axes: Axes, panel: Json, answer: list[Line]) -> None:
+def bars(axes: Axes, panel: Json, answer: list[SeriesLine]) -> None:
     """Stacked; a bar is as wide as most of a day."""
     bottoms: dict[float, float] = {}
     for line in sorted(answer, key=lambda line: line.name):
@@ -161,7 +161,7 @@ def bars(axes: Axes, panel: Json, answer: list[Line]) -> None:
     _names(axes)
 
 
-def ranking(axes: Axes, field: Json, answer: list[Line], end: float) -> None:
+def ranking(axes: Axes, field: Json, answer: list[SeriesLine], end: float) -> None:
     rows = sorted(answer, key=lambda line: line.last)[-20:]
     axes.barh(
         range(len(rows)),
@@ -175,7 +175,7 @@ def ranking(axes: Axes, field: Json, answer: list[Line], end: float) -> None:
     axes.set_xticks([])
 
 
-def curve(axes: Axes, field: Json, answer: list[Line]) -> None:
+def curve(axes: Axes, field: Json, answer: list[SeriesLine]) -> None:
     by_point: dict[str, list[tuple[int, float]]] = {}
     for line in answer:
         by_point.setdefault(line.labels["point"], []).append((int(line.labels["size_bytes"]), line.last))
@@ -198,7 +198,7 @@ def renamed(panel: Json, name: str) -> str:
     return name
 
 
-def _line(axes: Axes, panel: Json, line: Line, *, dashed: bool) -> None:
+def _line(axes: Axes, panel: Json, line: SeriesLine, *, dashed: bool) -> None:
     style: Json = {"linestyle": "--", "color": "#444444"} if dashed else {"marker": "o", "markersize": 2.5}
     if len(line.points) > 200:
         style["marker"] = ""

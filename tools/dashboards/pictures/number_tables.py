@@ -5,7 +5,7 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from tools.dashboards.boards.styles import BLUE
-from tools.dashboards.pictures.prometheus import Line
+from tools.dashboards.pictures.prometheus import SeriesLine
 
 Json = dict[str, Any]
 PER_SECOND = {"ops": "/s", "reqps": " req/s", "wps": " writes/s", "Bps": "B/s", "bytes": "B"}
@@ -65,7 +65,7 @@ Cell = tuple[str, str | None]  # text, background
 MOST_TEXT = 52
 
 
-def number(axes: Axes, field: Json, answer: list[Line], end: float) -> None:
+def number(axes: Axes, field: Json, answer: list[SeriesLine], end: float) -> None:
     axes.axis("off")
     shown = value_text(field, answer[0].last, end) if answer else "-"
     colour = value_colour(field, answer[0].last) if answer else None
@@ -81,7 +81,7 @@ def words(axes: Axes, panel: Json, chosen: dict[str, str]) -> None:
     axes.text(0.005, 0.95, content.strip(), va="top", fontsize=9, family="monospace")
 
 
-def table(axes: Axes, panel: Json, answers: list[list[Line]], end: float, most_rows: int) -> None:
+def table(axes: Axes, panel: Json, answers: list[list[SeriesLine]], end: float, most_rows: int) -> None:
     axes.axis("off")
     headings, rows = _rows(panel, answers, end)
     if not rows:
@@ -110,7 +110,7 @@ def _row(axes: Axes, row: list[Cell], widths: list[int], scale: int, y: float, h
         x += width
 
 
-def _rows(panel: Json, answers: list[list[Line]], end: float) -> tuple[list[str], list[list[Cell]]]:
+def _rows(panel: Json, answers: list[list[SeriesLine]], end: float) -> tuple[list[str], list[list[Cell]]]:
     if panel["transformations"][0]["id"] == "groupingToMatrix":
         return _matrix(panel, answers[0], end)
     renamed: Json = panel["transformations"][-1]["options"]["renameByName"]
@@ -142,7 +142,7 @@ def _sorted(
     return sorted(rows, key=lambda row: row[1].get(place - labels, worst), reverse=by["desc"])
 
 
-def _matrix(panel: Json, answer: list[Line], end: float) -> tuple[list[str], list[list[Cell]]]:
+def _matrix(panel: Json, answer: list[SeriesLine], end: float) -> tuple[list[str], list[list[Cell]]]:
     options = panel["transformations"][0]["options"]
     row, column, field = options["rowField"], options["columnField"], panel["fieldConfig"]["defaults"]
     known = {(line.labels[row], line.labels[column]): line.last for line in answer}

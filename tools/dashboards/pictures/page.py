@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from tools.dashboards.boards.board import COLUMNS, Board, to_json
 from tools.dashboards.boards.queries import Chosen, of_item
 from tools.dashboards.pictures import charts, number_tables
-from tools.dashboards.pictures.prometheus import Line, ask
+from tools.dashboards.pictures.prometheus import SeriesLine, ask
 
 Json = dict[str, Any]
 COLUMN_INCHES, ROW_INCHES, DOTS_PER_INCH = 0.78, 0.4, 80
@@ -21,7 +21,7 @@ NOTE = "A plot of what the queries of this dashboard answer, not a picture of Gr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class QueryContext:
     """Where, about what and until when is asked."""
 
     address: str
@@ -33,7 +33,7 @@ class Asked:
         return self.end - self.chosen.range_seconds
 
 
-def draw(board: Board, asked: Asked, file: Path) -> None:
+def draw(board: Board, asked: QueryContext, file: Path) -> None:
     document = json.loads(to_json(board))
     panels = document["panels"]
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in panels) + 2
@@ -56,7 +56,7 @@ def draw(board: Board, asked: Asked, file: Path) -> None:
     figure.savefig(file, dpi=DOTS_PER_INCH, metadata={"Software": None})
 
 
-def _panel(figure: Figure, panel: Json, answers: list[list[Line]], asked: Asked, rows: int) -> None:
+def _panel(figure: Figure, panel: Json, answers: list[list[SeriesLine]], asked: QueryContext, rows: int) -> None:
     place, title = panel["gridPos"], panel["title"]
     if panel.get("repeat"):
         title, answers = _first_of(panel, answers)
@@ -71,7 +71,7 @@ def _panel(figure: Figure, panel: Json, answers: list[list[Line]], asked: Asked,
     _content(axes, panel, answers, asked)
 
 
-def _content(axes: Axes, panel: Json, answers: list[list[Line]], asked: Asked) -> None:
+def _content(axes: Axes, panel: Json, answers: list[list[SeriesLine]], asked: QueryContext) -> None:
     kind, field = panel["type"], panel.get("fieldConfig", {}).get("defaults", {})
     first = answers[0] if answers else []
     if kind == "text":
@@ -87,7 +87,7 @@ def _content(axes: Axes, panel: Json, answers: list[list[Line]], asked: Asked) -
         axes.text(0.5, 0.5, "no data", ha="center", va="center", fontsize=9, color="#777777")
 
 
-def _picture(axes: Axes, panel: Json, answers: list[list[Line]], asked: Asked) -> None:
+def _picture(axes: Axes, panel: Json, answers: list[list[SeriesLine]], asked: QueryContext) -> None:
     kind, field, first = panel["type"], panel["fieldConfig"]["defaults"], answers[0]
     match kind:
         case "status-history":
@@ -108,7 +108,7 @@ def _picture(axes: Axes, panel: Json, answers: list[list[Line]], asked: Asked) -
             axes.set_xlim(asked.start / charts.DAY - 0.6, asked.end / charts.DAY + 0.3)
 
 
-def _first_of(panel: Json, answers: list[list[Line]]) -> tuple[str, list[list[Line]]]:
+def _first_of(panel: Json, answers: list[list[SeriesLine]]) -> tuple[str, list[list[SeriesLine]]]:
     """Grafana repeats such a panel for each value; one is enough to see what it is like."""
     label = panel["repeat"]
     known = sorted({line.labels[label] for answer in answers for line in answer})
@@ -119,7 +119,7 @@ def _first_of(panel: Json, answers: list[list[Line]]) -> tuple[str, list[list[Li
     return title, [[line for line in answer if line.labels[label] == value] for answer in answers]
 
 
-def _margins(kind: str, answers: list[list[Line]]) -> tuple[float, float, float, float]:
+def _margins(kind: str, answers: list[list[SeriesLine]]) -> tuple[float, float, float, float]:
     """Left and right as a part of the width, below and above in rows."""
     if kind in {"stat", "table", "text"}:
         return 0.01, 0.01, 0.3, 1.2

@@ -18,7 +18,7 @@ class PrometheusError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class SeriesLine:
     """One series of an answer: its labels, the name that the panel gives it, and (seconds, value) pairs."""
 
     labels: dict[str, str]
@@ -30,7 +30,7 @@ class Line:
         return self.points[-1][1]
 
 
-def ask(address: str, query: Query, start: float, end: float) -> tuple[Line, ...]:
+def ask(address: str, query: Query, start: float, end: float) -> tuple[SeriesLine, ...]:
     """As Grafana asks: the steps of a range lie at whole multiples of the step."""
     if query.instant:
         found = _get(address, "query", query=query.expr, time=end)
@@ -41,12 +41,12 @@ def ask(address: str, query: Query, start: float, end: float) -> tuple[Line, ...
     return tuple(_line(query, row["metric"], row["values"]) for row in found)
 
 
-def _line(query: Query, labels: dict[str, str], values: list[list[Any]]) -> Line:
+def _line(query: Query, labels: dict[str, str], values: list[list[Any]]) -> SeriesLine:
     shown = {label: text for label, text in labels.items() if label != "__name__"}
     name = LABEL.sub(lambda found: labels.get(found[1], ""), query.name)
     if not name or name == "__auto":
         name = " ".join(shown.values())
-    return Line(labels=shown, name=name.strip(), points=tuple((float(at), float(value)) for at, value in values))
+    return SeriesLine(labels=shown, name=name.strip(), points=tuple((float(at), float(value)) for at, value in values))
 
 
 def _get(address: str, path: str, **asked: str | float) -> list[dict[str, Any]]:

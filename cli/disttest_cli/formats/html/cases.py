@@ -57,7 +57,7 @@ Endings = tuple[str, ...]  # of one rank, or of ranks that are alike, one for ea
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class RankColumn:
     label: str
     name: str  # in full
     node: str
@@ -69,7 +69,7 @@ class Grid:
     """`spans` are (node, columns) above the ranks; empty where columns are not of one node each."""
 
     rows: tuple[tuple[str, CaseResult], ...]
-    columns: tuple[Column, ...]
+    columns: tuple[RankColumn, ...]
     spans: tuple[tuple[str, int], ...]
     more_rows: int
     note: str
@@ -123,7 +123,7 @@ def worst(endings: Iterable[str]) -> str:
     return next((str(ending) for ending in WORST_FIRST if ending in seen), UNTOLD)
 
 
-def _columns(endings: Mapping[int, Endings], report: Report) -> tuple[tuple[Column, ...], str]:
+def _columns(endings: Mapping[int, Endings], report: Report) -> tuple[tuple[RankColumn, ...], str]:
     if len(endings) <= SINGLE_COLUMNS:
         return tuple(_column([rank], ending, report) for rank, ending in endings.items()), ""
     groups = alike(endings)
@@ -151,20 +151,20 @@ def alike_nodes(endings: Mapping[int, Endings], ranks_per_node: int) -> dict[End
     return groups
 
 
-def _column(some: Sequence[int], endings: Endings, report: Report) -> Column:
+def _column(some: Sequence[int], endings: Endings, report: Report) -> RankColumn:
     nodes = {rank // max(report.ranks_per_node, 1) for rank in some}
     node = _node(min(nodes), report) if len(nodes) == 1 else ""
     shown = formatting.show_ranks(some)
     where = f" on {node}" if node else f" on {len(nodes)} nodes"
     name = f"rank{'s' if len(some) > 1 else ''} {shown}{where}"
-    return Column(label=limits.cut(shown, LABEL_BYTES), name=name, node=node, endings=endings)
+    return RankColumn(label=limits.cut(shown, LABEL_BYTES), name=name, node=node, endings=endings)
 
 
 def _node(index: int, report: Report) -> str:
     return report.node_names[index] if index < len(report.node_names) else f"node index {index}"
 
 
-def _spans(columns: Sequence[Column]) -> tuple[tuple[str, int], ...]:
+def _spans(columns: Sequence[RankColumn]) -> tuple[tuple[str, int], ...]:
     spans: list[tuple[str, int]] = []
     for column in columns:
         if spans and spans[-1][0] == column.node:
@@ -189,7 +189,7 @@ ORDER = (Outcome.HUNG, Outcome.CRASHED, Outcome.ERRORED, Outcome.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class CaseDetails:
     """A case in full. `number` names its place in the page. Texts are by the ranks that share them."""
 
     number: int
@@ -209,11 +209,11 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failures:
-    interrupted: tuple[Told, ...]  # the case that was running when the run ended
-    red: tuple[Told, ...]
-    excused: tuple[Told, ...]
-    flaky: tuple[Told, ...]
+class FailureSection:
+    interrupted: tuple[CaseDetails, ...]  # the case that was running when the run ended
+    red: tuple[CaseDetails, ...]
+    excused: tuple[CaseDetails, ...]
+    flaky: tuple[CaseDetails, ...]
     left_out: int  # red ones that only the table of all cases has
     few_left_out: int  # flaky ones and those in quarantine
     blamed: tuple[tuple[str, int], ...]  # node, and in how many red cases it is named; most often first
@@ -224,13 +224,13 @@ class Failures:
         return {id(told.case): told.number for told in (*self.interrupted, *self.red, *self.excused, *self.flaky)}
 
 
-def failures(report: Report) -> Failures:
+def failures(report: Report) -> FailureSection:
     every = [(suite.name, case) for suite in report.suites for case in suite.cases]
     red = sorted(report.failures, key=lambda pair: ORDER.index(pair[1].outcome))
     excused, flaky = report.excused, [(name, case) for name, case in every if case.is_flaky]
     told = tuple(_within(map(tell, range(1, SHOWN + 1), red[:SHOWN])))
     first = SHOWN + 1
-    return Failures(
+    return FailureSection(
         interrupted=tuple(map(tell, range(first + 2 * FEW, first + 3 * FEW), report.interrupted)),
         red=told,
         excused=tuple(map(tell, range(first, first + FEW), excused[:FEW])),
@@ -241,10 +241,10 @@ def failures(report: Report) -> Failures:
     )
 
 
-def tell(number: int, pair: tuple[str, CaseResult]) -> Told:
+def tell(number: int, pair: tuple[str, CaseResult]) -> CaseDetails:
     suite, case = pair
     diagnosis = case.diagnosis
-    return Told(
+    return CaseDetails(
         number=number,
         suite=suite,
         case=case,
@@ -264,7 +264,7 @@ def shared(texts: Mapping[int, str], first: Iterable[int] = ()) -> tuple[tuple[s
     return tuple((rank_list(tuple(some)), text) for text, some in groups.items())
 
 
-def _within(told: Iterable[Told]) -> Iterator[Told]:
+def _within(told: Iterable[CaseDetails]) -> Iterator[CaseDetails]:
     """As many as a page can bear, the first one always."""
     room = SHOWN_CHARACTERS
     for number, one in enumerate(told):

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from disttest_cli.formats import advice
 from disttest_cli.formats.html import texts
-from disttest_cli.formats.html.cases import SIGNS, Failures, failures, grid
+from disttest_cli.formats.html.cases import SIGNS, FailureSection, failures, grid
 from disttest_cli.formats.html.facts import attempts, environment, suspects
 from disttest_cli.formats.html.plots import bandwidth, speed
 from disttest_cli.formats.html.timeline import timeline
@@ -113,7 +113,7 @@ def slowest(report: Report) -> list[Row]:
     return sorted(rows, key=lambda row: -row[1].seconds)[:SLOWEST]
 
 
-def _chunks(rows: Sequence[Row], told: Failures) -> Iterator[list[tuple[str, CaseResult, int]]]:
+def _chunks(rows: Sequence[Row], told: FailureSection) -> Iterator[list[tuple[str, CaseResult, int]]]:
     """With the number of the place where each is told in full, or 0."""
     places = told.places
     for first in range(0, len(rows), CHUNK):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from disttest_cli.formats.html.texts import known
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
-from disttest_contract.results.thresholds import Standing, Threshold, standings
+from disttest_contract.results.thresholds import Threshold, ThresholdResult, standings
 from disttest_contract.text.formatting import BYTES_PER_SECOND, show_bytes, show_speeds
 
 CHARTS = 24
@@ -34,7 +34,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class PlotLine:
     dtype: str
     number: int  # which of the styles
     points: tuple[tuple[float, float, str], ...]
@@ -57,7 +57,7 @@ class Mark:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     collective: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     marks: tuple[Mark, ...]
     x_ticks: tuple[tuple[float, str], ...]
     y_ticks: tuple[tuple[float, str], ...]
@@ -71,7 +71,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
-    judged: tuple[Standing, ...]  # those with a threshold, the worst first
+    judged: tuple[ThresholdResult, ...]  # those with a threshold, the worst first
     charts: tuple[Chart, ...]
     left_out: int  # charts
 
@@ -94,7 +94,7 @@ def can_be_drawn(one: Measurement) -> bool:
     return 0 < one.size_bytes <= LARGEST_BYTES and bool(known(one.bus_bytes_per_second * 1e-6))
 
 
-def chart(name: str, measured: Sequence[Measurement], judged: Sequence[Standing]) -> Chart:
+def chart(name: str, measured: Sequence[Measurement], judged: Sequence[ThresholdResult]) -> Chart:
     limits = [one.threshold for one in judged if one.threshold]
     sizes = [*(one.size_bytes for one in measured), *(one.size_bytes for one in limits)]
     speeds = [
@@ -121,22 +121,22 @@ def speed(bytes_per_second: float) -> str:
     return show_speeds(bytes_per_second, -1.0)[0]
 
 
-def _line(dtype: str, number: int, measured: Iterable[Measurement], x: Axis, y: Axis) -> Line:
+def _line(dtype: str, number: int, measured: Iterable[Measurement], x: Axis, y: Axis) -> PlotLine:
     """Of what was measured several times the slowest counts, as for thresholds."""
     slowest: dict[int, float] = {}
     for one in measured:
         if one.dtype == dtype:
             slowest[one.size_bytes] = min(one.bus_bytes_per_second, slowest.get(one.size_bytes, math.inf))
     points = sorted(slowest.items())[:POINTS]
-    return Line(
+    return PlotLine(
         dtype=dtype,
         number=number,
         points=tuple((x.at(size), y.at(bus), f"{show_bytes(size)} {dtype}: {speed(bus)}") for size, bus in points),
     )
 
 
-def _marks(judged: Iterable[Standing], x: Axis, y: Axis) -> tuple[Mark, ...]:
-    found: dict[Threshold, list[Standing]] = {}
+def _marks(judged: Iterable[ThresholdResult], x: Axis, y: Axis) -> tuple[Mark, ...]:
+    found: dict[Threshold, list[ThresholdResult]] = {}
     for one in judged:
         if one.threshold:
             found.setdefault(one.threshold, []).append(one)
@@ -151,7 +151,7 @@ def _marks(judged: Iterable[Standing], x: Axis, y: Axis) -> tuple[Mark, ...]:
     )
 
 
-def _words(limit: Threshold, some: Sequence[Standing]) -> str:
+def _words(limit: Threshold, some: Sequence[ThresholdResult]) -> str:
     """What is asked for, and what is short of it."""
     asked = f"{show_bytes(limit.size_bytes)} {limit.dtype}".strip()
     wanted = speed(limit.min_bus_bandwidth_bytes_per_second)
@@ -165,7 +165,7 @@ def _words(limit: Threshold, some: Sequence[Standing]) -> str:
     return f"threshold {wanted} at {asked}: missed, {found}"
 
 
-def _is_of(one: Standing, collective: str) -> bool:
+def _is_of(one: ThresholdResult, collective: str) -> bool:
     return one.collective == collective
 
 

@@ -44,7 +44,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class AllowanceNeed:
     """A field of a DistTest that asks for something, and what would allow it."""
 
     path: str
@@ -69,10 +69,12 @@ def parse(item: str, source: str) -> Allowance:
     return Allowance(kind=kind, value=value, namespace=namespace or "")
 
 
-def needs(test: DistTest) -> tuple[Need, ...]:
+def needs(test: DistTest) -> tuple[AllowanceNeed, ...]:
     """Everything that a DistTest asks for beyond what anybody may have."""
     return tuple(
-        Need(path=f"spec.template.spec.{path}", allowance=Allowance(kind=kind, value=value, namespace=test.namespace))
+        AllowanceNeed(
+            path=f"spec.template.spec.{path}", allowance=Allowance(kind=kind, value=value, namespace=test.namespace)
+        )
         for path, kind, value in _asked(test)
     )
 

@@ -11,7 +11,7 @@ from disttest_contract.text import escaping
 MESSAGE_BYTES = 2048
 
 
-class Type(StrEnum):
+class ConditionType(StrEnum):
     """Finished comes with either of Complete and Failed, as batch/v1 names them."""
 
     SUSPENDED = "Suspended"
@@ -23,14 +23,16 @@ class Type(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    type: Type
+class ConditionState:
+    type: ConditionType
     is_true: bool
     reason: str
     message: str
 
 
-def merge(old: Iterable[Mapping[str, Any]], states: Iterable[State], *, generation: int, now: datetime) -> list[Any]:
+def merge(
+    old: Iterable[Mapping[str, Any]], states: Iterable[ConditionState], *, generation: int, now: datetime
+) -> list[Any]:
     """The new list: a condition's time changes with its status only; conditions of others stay."""
     merged = {condition["type"]: dict(condition) for condition in old}
     for state in states:
@@ -47,7 +49,7 @@ def merge(old: Iterable[Mapping[str, Any]], states: Iterable[State], *, generati
     return list(merged.values())
 
 
-def find(status: Mapping[str, Any], type_: Type) -> Mapping[str, Any] | None:
+def find(status: Mapping[str, Any], type_: ConditionType) -> Mapping[str, Any] | None:
     """The condition of that type, as it was read."""
     return next((entry for entry in status.get("conditions") or () if entry["type"] == type_), None)
 

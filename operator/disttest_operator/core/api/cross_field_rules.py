@@ -14,7 +14,7 @@ Node = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class CrossFieldRule:
     """`holds` gets the value at `path`, in which every field has passed its own rule."""
 
     path: str  # below spec; [] stands for each entry of a list
@@ -76,47 +76,47 @@ def _is_at_or_below(path: str, other: str) -> bool:
 
 
 TEMPLATE_RULES = (
-    Rule(
+    CrossFieldRule(
         path="template.spec.tolerations[]",
         sentence="operator Exists takes no value; remove value, or write operator: Equal",
         holds=_has_a_value_only_with_equal,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec.tolerations[]",
         sentence="a toleration without key tolerates every taint; write key, or operator: Exists",
         holds=_is_whole_toleration,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec.tolerations[]",
         sentence="tolerationSeconds needs effect: NoExecute; write that effect, or remove tolerationSeconds",
         holds=_has_seconds_only_with_no_execute,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec.volumes[]",
         sentence="write exactly one of hostPath, persistentVolumeClaim and emptyDir",
         holds=_has_one_source,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec.volumes[].name",
         sentence="artifacts, dshm, runner, tmp and names that begin with suite- are taken; choose another name",
         holds=_is_free_name,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec.volumeMounts[].mountPath",
         sentence=f"{', '.join(TAKEN_PATHS)} are taken: write a path that is none of them, nor above or below one",
         holds=_is_free_path,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec.volumeMounts",
         sentence="one mount hides another; write paths that are neither equal nor below each other",
         holds=_have_places_of_their_own,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec",
         sentence="each of volumeMounts names one of volumes; add the volume, or remove the mount",
         holds=_has_a_volume_for_each_mount,
     ),
-    Rule(
+    CrossFieldRule(
         path="template.spec",
         sentence=(
             "tests do not write to their node; add readOnly: true to each mount of a hostPath, and write to a"
@@ -169,24 +169,24 @@ def _has_room_for_a_case(timeouts: Node) -> bool:
 
 
 SPEC_RULES = (
-    Rule(
+    CrossFieldRule(
         path="series",
         sentence=f"{ADHOC_SERIES} is the series of runs that name none; choose another name, or leave series out",
         holds=lambda series: series != ADHOC_SERIES,
     ),
-    Rule(
+    CrossFieldRule(
         path="suites[]",
         sentence=(
             "builtin, configMap and files exclude each other; write one, or none for the built-in suite of this name"
         ),
         holds=lambda suite: sum(source in suite for source in ("builtin", "configMap", "files")) <= 1,
     ),
-    Rule(
+    CrossFieldRule(
         path="",
         sentence="backend nccl needs GPUs; write backend: gloo, or gpusPerNode of at least 1",
         holds=_is_nccl_with_gpus,
     ),
-    Rule(
+    CrossFieldRule(
         path="",
         sentence=(
             "with GPUs every rank needs one of its own; write ranksPerNode of at most gpusPerNode,"
@@ -194,12 +194,12 @@ SPEC_RULES = (
         ),
         holds=_has_a_gpu_for_each_rank,
     ),
-    Rule(
+    CrossFieldRule(
         path="",
         sentence="GPUs are asked for by gpusPerNode; remove the GPU resource from template.spec.resources",
         holds=_leaves_gpus_to_gpus_per_node,
     ),
-    Rule(
+    CrossFieldRule(
         path="",
         sentence=(
             f"no suite measures what thresholds are about; add the suite {MEASURING}, or one with files, or remove"
@@ -207,14 +207,14 @@ SPEC_RULES = (
         ),
         holds=_measures_what_has_thresholds,
     ),
-    Rule(
+    CrossFieldRule(
         path="",
         sentence="one rank alone measures nothing; write more nodes or ranksPerNode, or remove thresholds",
         holds=_has_ranks_to_measure,
     ),
-    Rule(path="env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
-    Rule(path="suites[].env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
-    Rule(
+    CrossFieldRule(path="env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
+    CrossFieldRule(path="suites[].env[].name", sentence=RESERVED, holds=lambda name: not environment.is_reserved(name)),
+    CrossFieldRule(
         path="timeouts",
         sentence="a case cannot last longer than the run; write caseSeconds of at most runSeconds",
         holds=_has_room_for_a_case,

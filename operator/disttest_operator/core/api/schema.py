@@ -32,7 +32,7 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Boolean:
     """true or false."""
 
     default: bool | None = None
@@ -77,7 +77,7 @@ class Object:
     has_default: bool = False  # the server fills in {} and with it the defaults inside
 
 
-Rule = Text | Whole | Flag | Quantity | ListOf | MapOf | Object
+Rule = Text | Whole | Boolean | Quantity | ListOf | MapOf | Object
 
 # As the API server writes them, without sign and exponent: nobody asks for -1 or 1e3 bytes on purpose.
 QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
@@ -93,11 +93,11 @@ def check(rule: Rule, value: Any, path: str) -> Iterator[str]:
         case Whole():
             if isinstance(value, bool) or not isinstance(value, int) or not rule.minimum <= value <= rule.maximum:
                 yield f"{path}: write a whole number from {rule.minimum} to {rule.maximum}, not {_show(value)}"
-        case Flag() if not isinstance(value, bool):
+        case Boolean() if not isinstance(value, bool):
             yield f"{path}: write true or false, not {_show(value)}"
         case Quantity() if not is_quantity(value):
             yield f"{path}: write a quantity such as 4, 500m or 16Gi, not {_show(value)}"
-        case Flag() | Quantity():
+        case Boolean() | Quantity():
             pass
         case ListOf():
             yield from _check_list(rule, value, path)

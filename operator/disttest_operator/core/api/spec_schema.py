@@ -4,7 +4,7 @@ from disttest_contract import limits
 from disttest_contract.gang.plan import UPSTREAM_ROOT
 from disttest_contract.results.measurement import COLLECTIVES, DTYPES
 from disttest_operator.core.api.model import Backend, Concurrency, Placement
-from disttest_operator.core.api.schema import NAME, NOT_YET, Flag, ListOf, Object, Text, Whole, object_name
+from disttest_operator.core.api.schema import NAME, NOT_YET, Boolean, ListOf, Object, Text, Whole, object_name
 from disttest_operator.core.api.template import TEMPLATE
 
 ADHOC_SERIES = "adhoc"  # where runs without a series are counted
@@ -135,8 +135,8 @@ SPEC = Object(
         "quarantine": Object(required=("configMap",), fields={"configMap": CONFIG_MAP}),
         "ttlSecondsAfterFinished": Whole(minimum=0, maximum=31536000),
         "concurrencyPolicy": Text(max_length=16, choices=tuple(Concurrency), default=Concurrency.ALLOW.value),
-        "suspend": Flag(default=False),
-        "cancel": Flag(default=False),
+        "suspend": Boolean(default=False),
+        "cancel": Boolean(default=False),
         "template": TEMPLATE,
     },
     refused=dict.fromkeys(("files", "select", "resourceClaims"), NOT_YET),

@@ -10,7 +10,7 @@ from disttest_operator.core.api.schema import (
     NOT_YET,
     OURS,
     QUALIFIED_NAME,
-    Flag,
+    Boolean,
     ListOf,
     MapOf,
     Object,
@@ -173,15 +173,15 @@ VOLUME = Object(
         ),
         "persistentVolumeClaim": Object(
             required=("claimName",),
-            fields={"claimName": object_name("a PersistentVolumeClaim of this namespace"), "readOnly": Flag()},
+            fields={"claimName": object_name("a PersistentVolumeClaim of this namespace"), "readOnly": Boolean()},
         ),
         "emptyDir": Object(fields={"medium": Text(max_length=16, choices=("Memory",)), "sizeLimit": Quantity()}),
     },
 )
-MOUNT = Object(required=("name", "mountPath"), fields={"name": NAME, "mountPath": PATH, "readOnly": Flag()})
+MOUNT = Object(required=("name", "mountPath"), fields={"name": NAME, "mountPath": PATH, "readOnly": Boolean()})
 SECURITY_CONTEXT = Object(
     fields={
-        "privileged": Flag(),
+        "privileged": Boolean(),
         "runAsUser": Whole(minimum=0, maximum=2**31 - 1),
         "capabilities": Object(
             required=("add",),
@@ -214,9 +214,9 @@ POD = Object(
         "imagePullSecrets": ListOf(
             item=Object(required=("name",), fields={"name": object_name("a Secret of this namespace")}), max_items=8
         ),
-        "hostNetwork": Flag(),
-        "hostIPC": Flag(),
-        "hostPID": Flag(),
+        "hostNetwork": Boolean(),
+        "hostIPC": Boolean(),
+        "hostPID": Boolean(),
         "securityContext": SECURITY_CONTEXT,
         "volumes": ListOf(
             item=VOLUME,

@@ -61,7 +61,7 @@ REASONS = tuple(reason for reason in Reason if reason not in {Reason.ALL_CASES_P
 SOURCES = ("logPattern", "nodeCondition", "podCondition")
 
 
-class Status(StrEnum):
+class ConditionStatus(StrEnum):
     TRUE = "True"
     FALSE = "False"
     UNKNOWN = "Unknown"  # of a node whose kubelet is silent
@@ -77,14 +77,14 @@ class NodeCondition:
     """Of the node of a pod of the gang. Without a reason any will do."""
 
     type: str
-    status: Status
+    status: ConditionStatus
     reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCondition:
     type: str
-    status: Status
+    status: ConditionStatus
     reason: str = ""
 
 
@@ -122,7 +122,7 @@ _CONDITION_REASON = Text(
 )
 
 
-def _condition(*statuses: Status) -> Object:
+def _condition(*statuses: ConditionStatus) -> Object:
     status = Text(max_length=7, choices=statuses)
     fields = {"type": _CONDITION_TYPE, "status": status, "reason": _CONDITION_REASON}
     return Object(required=("type", "status"), fields=fields)
@@ -133,8 +133,10 @@ ENTRY = Object(
     required=("reason",),
     fields={
         "logPattern": Text(min_length=1, max_length=512),
-        "nodeCondition": _condition(*Status),
-        "podCondition": _condition(Status.TRUE, Status.FALSE),  # of an unknown one the operator keeps nothing
+        "nodeCondition": _condition(*ConditionStatus),
+        "podCondition": _condition(
+            ConditionStatus.TRUE, ConditionStatus.FALSE
+        ),  # of an unknown one the operator keeps nothing
         "verdict": Text(max_length=16, choices=VERDICTS),
         "reason": Text(max_length=64, choices=REASONS),
         "retry": _TRUTH,
@@ -230,5 +232,5 @@ def _sign(words: Mapping[str, Any]) -> LogPattern | NodeCondition | PodCondition
         return LogPattern(pattern=Pattern(words["logPattern"]))
     kind = NodeCondition if "nodeCondition" in words else PodCondition
     condition = words["nodeCondition" if kind is NodeCondition else "podCondition"]
-    status, reason = Status(condition["status"]), condition.get("reason", "")
+    status, reason = ConditionStatus(condition["status"]), condition.get("reason", "")
     return kind(type=condition["type"], status=status, reason=reason)

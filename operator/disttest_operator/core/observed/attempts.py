@@ -83,7 +83,7 @@ def queued_since(test: DistTest, now: datetime) -> datetime:
         if record.get("reason") != Reason.GANG_TIMEOUT and ended:
             since = max(since, ended)
             break
-    suspended = conditions.find(test.status, conditions.Type.SUSPENDED)
+    suspended = conditions.find(test.status, conditions.ConditionType.SUSPENDED)
     if not suspended or suspended["reason"] not in {BY_SPEC, RESUMED}:
         return since
     resumed = now if suspended["status"] == "True" else parse(suspended["lastTransitionTime"])

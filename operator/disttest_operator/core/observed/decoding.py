@@ -8,7 +8,15 @@ from disttest_contract.gang.plan import InvalidPlanError, RunPlan
 from disttest_contract.gang.quarantine import NOTHING, Lists
 from disttest_contract.transport.termination_message import Summary
 from disttest_operator.core.api import naming
-from disttest_operator.core.observed.objects import Body, Condition, EventView, Exit, JobView, NodeView, PodView
+from disttest_operator.core.observed.objects import (
+    Body,
+    Condition,
+    ContainerExit,
+    EventView,
+    JobView,
+    NodeView,
+    PodView,
+)
 
 YEARS = (1970, 9000)  # before it nothing was stamped, beyond it there is no room for a deadline
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -195,13 +203,13 @@ def _started(container: Body) -> datetime | None:
     return started if started and started > EPOCH else None
 
 
-def _exit(container: Body) -> Exit | None:
+def _exit(container: Body) -> ContainerExit | None:
     entry = (container.get("state") or {}).get("terminated")
     if not entry:
         return None
     message = entry.get("message") or ""
     summary = Summary.read(message)
-    return Exit(
+    return ContainerExit(
         code=entry.get("exitCode", 0),
         signal=entry.get("signal") or 0,
         reason=entry.get("reason") or "",

@@ -49,7 +49,7 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
+class ContainerExit:
     """How the container ended. `summary` is what the agent left; `message` is all of it if it is no summary."""
 
     code: int
@@ -91,8 +91,8 @@ class PodView:
     is_unwatched: bool = False  # somebody changed its labels: no event will tell of it
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     started: datetime | None = None  # the container
-    exit: Exit | None = None
-    injected: Exit | None = None
+    exit: ContainerExit | None = None
+    injected: ContainerExit | None = None
     waiting_image: str = ""
     waiting_reason: str = ""
     waiting_message: str = ""

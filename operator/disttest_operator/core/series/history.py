@@ -13,7 +13,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Verdict
-from disttest_operator.core.series.run_results import CaseKey, Letter, Results, Trouble
+from disttest_operator.core.series.run_results import BadCase, CaseKey, Letter, Results
 
 LISTED = 50  # in each list; the longest streaks, and what changes most
 WINDOW = 30  # runs about cases that a history holds
@@ -121,7 +121,7 @@ def _letter(key: CaseKey, results: Results) -> Letter:
     return Letter.GOOD if key in results.good else Letter.ABSENT
 
 
-def _go_on(history: History, letter: Letter, trouble: Trouble | None, time: str) -> History:
+def _go_on(history: History, letter: Letter, trouble: BadCase | None, time: str) -> History:
     """One run later."""
     later = replace(history, outcomes=history.outcomes + letter.value)
     if later.flips > history.flips:

@@ -16,7 +16,7 @@ from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import CaseResult, Report
-from disttest_contract.results.thresholds import Asked, Threshold
+from disttest_contract.results.thresholds import Threshold, ThresholdIndex
 from disttest_contract.text import escaping, formatting
 from disttest_operator.core.observed.evidence import Evidence, ReportFound
 from disttest_operator.core.status import attempt_record
@@ -47,7 +47,7 @@ def points(report: Report, wanted: Sequence[Threshold] = ()) -> Points:
         wrong[key] += one.wrong_elements
         if key not in found or one.bus_bytes_per_second < found[key].bus_bytes_per_second:
             found[key] = one
-    asked = Asked(wanted)
+    asked = ThresholdIndex(wanted)
     references = {key: threshold for key, one in found.items() if (threshold := asked.highest(one))}
     kept = sorted(sorted(found, key=lambda key: (key not in references, key))[:POINTS])
     rows = tuple(_row(found[key], wrong[key], references.get(key)) for key in kept)
@@ -132,7 +132,7 @@ LETTERS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class BadCase:
     """A case that was bad, if only at first. `told` is its message as the report has it."""
 
     letter: Letter
@@ -149,7 +149,7 @@ class Trouble:
 class Results:
     """A case that is in neither of the two did not run."""
 
-    troubles: Mapping[CaseKey, Trouble] = field(default_factory=dict)
+    troubles: Mapping[CaseKey, BadCase] = field(default_factory=dict)
     good: frozenset[CaseKey] = frozenset()
     nodes: frozenset[str] = frozenset()
     queue: str = ""  # that the run waited in
@@ -171,7 +171,7 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
     if not isinstance(evidence.report, ReportFound) or status["verdict"] not in ABOUT_CASES:
         return Results(nodes=nodes, queue=queue)
     report, suites = evidence.report.report, {suite.name for suite in evidence.test.spec.suites}
-    troubles: dict[CaseKey, Trouble] = {}
+    troubles: dict[CaseKey, BadCase] = {}
     good: set[CaseKey] = set()
     for suite, case in islice(_cases(report), most):
         letter = _letter(case)
@@ -181,7 +181,7 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
         if letter is Letter.GOOD:
             good.add(key)
         elif key not in troubles or letter is Letter.BAD:  # an id that comes twice is as good as its worse half
-            troubles[key] = Trouble(letter=letter, outcome=case.outcome, told=case.message)
+            troubles[key] = BadCase(letter=letter, outcome=case.outcome, told=case.message)
     return Results(
         troubles=troubles,
         good=frozenset(good - troubles.keys()),

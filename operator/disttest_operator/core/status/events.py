@@ -6,7 +6,7 @@ from typing import Any
 
 from disttest_contract.outcomes import Verdict
 from disttest_operator.core.api import conditions
-from disttest_operator.core.api.conditions import Type
+from disttest_operator.core.api.conditions import ConditionType
 
 WORRYING = frozenset({"TooFewGpus", "Unschedulable"})  # a gang that is not ready for these reasons needs somebody
 
@@ -23,8 +23,8 @@ class Transition:
 def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition, ...]:
     """In the order in which they happened."""
     found = []
-    gang = conditions.find(new, Type.GANG_READY)
-    before = conditions.find(old, Type.GANG_READY)
+    gang = conditions.find(new, ConditionType.GANG_READY)
+    before = conditions.find(old, ConditionType.GANG_READY)
     number = new.get("attempt")
     records = new.get("attempts") or ()
     if not new.get("verdict") and records and records[-1]["number"] != _newest(old):

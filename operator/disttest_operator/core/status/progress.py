@@ -25,7 +25,7 @@ FIELDS_THAT_GO = ("step", "suite", "currentCase")  # when there is nothing to sa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class FollowTarget:
     """Whose log is to be followed, and how our lines in it can be told from others'."""
 
     namespace: str
@@ -39,12 +39,12 @@ def spacing_seconds(followed: int) -> float:
     return max(SPACING_SECONDS, followed / WRITES_PER_SECOND)
 
 
-def target(evidence: Evidence) -> Target | None:
+def target(evidence: Evidence) -> FollowTarget | None:
     """None while there is nobody to listen to."""
     leader, job = evidence.leader, evidence.seen.job
     if not _goes_on(evidence) or leader is None or job is None or not job.nonce:
         return None
-    return Target(namespace=leader.namespace, pod=leader.name, uid=leader.uid, nonce=job.nonce)
+    return FollowTarget(namespace=leader.namespace, pod=leader.name, uid=leader.uid, nonce=job.nonce)
 
 
 def due_at(evidence: Evidence) -> datetime | None:

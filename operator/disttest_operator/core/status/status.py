@@ -11,7 +11,7 @@ from disttest_contract.outcomes import BAD, Verdict
 from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.text import escaping, formatting
 from disttest_operator.core.api import conditions, naming
-from disttest_operator.core.api.conditions import State, Type
+from disttest_operator.core.api.conditions import ConditionState, ConditionType
 from disttest_operator.core.api.model import Phase
 from disttest_operator.core.observed import attempts, decoding
 from disttest_operator.core.observed.evidence import Evidence
@@ -108,7 +108,9 @@ def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     message = limits.cut(attempts.words(made), conditions.MESSAGE_BYTES)
     if (stored := evidence.seen.stored) and stored.config_map:
         made["report"] = stored.config_map
-    gang_ready = State(type=Type.GANG_READY, is_true=False, reason=ending.reason.value, message=message)
+    gang_ready = ConditionState(
+        type=ConditionType.GANG_READY, is_true=False, reason=ending.reason.value, message=message
+    )
     status = _common(evidence) | {
         "phase": Phase.QUEUED.value,
         "reason": "",
@@ -182,20 +184,24 @@ def _started(evidence: Evidence) -> datetime | None:
     return decoding.time(evidence.test.status.get("startTime")) or evidence.started
 
 
-def _suspended(evidence: Evidence) -> tuple[State, ...]:
+def _suspended(evidence: Evidence) -> tuple[ConditionState, ...]:
     """Only of runs that are or were suspended."""
     test, job = evidence.test, evidence.seen.job
     if test.spec.suspend:
-        return (State(type=Type.SUSPENDED, is_true=True, reason=attempts.BY_SPEC, message="spec.suspend is true"),)
+        return (
+            ConditionState(
+                type=ConditionType.SUSPENDED, is_true=True, reason=attempts.BY_SPEC, message="spec.suspend is true"
+            ),
+        )
     if job and job.is_suspended:
         words = f"waits in queue {test.spec.queue_name!r}" if test.spec.queue_name else "the Job is suspended"
-        return (State(type=Type.SUSPENDED, is_true=True, reason=attempts.IN_QUEUE, message=words),)
-    before = conditions.find(test.status, Type.SUSPENDED)
+        return (ConditionState(type=ConditionType.SUSPENDED, is_true=True, reason=attempts.IN_QUEUE, message=words),)
+    before = conditions.find(test.status, ConditionType.SUSPENDED)
     if before is None:
         return ()
     after = {attempts.BY_SPEC: attempts.RESUMED, attempts.IN_QUEUE: attempts.ADMITTED}
     reason = after.get(before["reason"], before["reason"])
-    return (State(type=Type.SUSPENDED, is_true=False, reason=reason, message="the run may go on"),)
+    return (ConditionState(type=ConditionType.SUSPENDED, is_true=False, reason=reason, message="the run may go on"),)
 
 
 def _phase(evidence: Evidence) -> Phase:
@@ -214,19 +220,24 @@ def _phase(evidence: Evidence) -> Phase:
     return max(phase, before, key=ORDER.index)
 
 
-def _merge(evidence: Evidence, states: tuple[State, ...]) -> list[Any]:
+def _merge(evidence: Evidence, states: tuple[ConditionState, ...]) -> list[Any]:
     test = evidence.test
     return conditions.merge(test.status.get("conditions") or (), states, generation=test.generation, now=evidence.now)
 
 
-def _gang_ready(evidence: Evidence) -> State:
+def _gang_ready(evidence: Evidence) -> ConditionState:
     test = evidence.test
-    before = conditions.find(test.status, Type.GANG_READY)
+    before = conditions.find(test.status, ConditionType.GANG_READY)
     if evidence.has_whole_gang or (before and before["status"] == "True"):
         nodes = test.spec.nodes
-        return State(type=Type.GANG_READY, is_true=True, reason="GangRunning", message=f"{nodes} of {nodes} pods run")
-    return State(
-        type=Type.GANG_READY, is_true=False, reason=_wait_reason(evidence), message=capacity.why_waiting(evidence)
+        return ConditionState(
+            type=ConditionType.GANG_READY, is_true=True, reason="GangRunning", message=f"{nodes} of {nodes} pods run"
+        )
+    return ConditionState(
+        type=ConditionType.GANG_READY,
+        is_true=False,
+        reason=_wait_reason(evidence),
+        message=capacity.why_waiting(evidence),
     )
 
 
@@ -245,23 +256,23 @@ def _wait_reason(evidence: Evidence) -> str:
     return "Starting"
 
 
-def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[State, ...]:
+def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[ConditionState, ...]:
     reason, message = ending.reason.value, ending.message
     collected = attempt_record.partial_report(evidence) is not None
     words = "the report was read" if collected else "there is no report that can be used"
     if evidence.seen.stored and evidence.seen.stored.problem:
         words = f"{words}; {evidence.seen.stored.problem}"
-    outcome = Type.COMPLETE if ending.verdict is Verdict.PASSED else Type.FAILED
+    outcome = ConditionType.COMPLETE if ending.verdict is Verdict.PASSED else ConditionType.FAILED
     return (
         _gang_ready(evidence),
-        State(
-            type=Type.RESULTS_COLLECTED,
+        ConditionState(
+            type=ConditionType.RESULTS_COLLECTED,
             is_true=collected,
             reason="ReportRead" if collected else reason,
             message=words,
         ),
-        State(type=outcome, is_true=True, reason=reason, message=message),
-        State(type=Type.FINISHED, is_true=True, reason=ending.verdict.value, message=message),
+        ConditionState(type=outcome, is_true=True, reason=reason, message=message),
+        ConditionState(type=ConditionType.FINISHED, is_true=True, reason=ending.verdict.value, message=message),
     )
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
 from disttest_operator.core.observed.evidence import Evidence
-from disttest_operator.core.observed.objects import Exit, PodView
-from disttest_operator.core.verdict.rule import Finding, Retry, Rule
+from disttest_operator.core.observed.objects import ContainerExit, PodView
+from disttest_operator.core.verdict.rule import Retry, Rule, RuleMatch
 
 START_FAILED = frozenset({"StartError", "ContainerCannotRun"})
 START_CODES = frozenset({126, 127})  # the shell's: not executable, not found
@@ -24,21 +24,21 @@ def inject_out_of_memory(evidence: Evidence) -> str | None:
     return None
 
 
-def inject_killed(evidence: Evidence) -> Finding | None:
+def inject_killed(evidence: Evidence) -> RuleMatch | None:
     for pod, end in _not_injected(evidence):
         if end.code in KILLED:
             how = f"exit code {end.code}, while the runner was copied into it"
             message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
-            return Finding(message=message, pods=(pod,))
+            return RuleMatch(message=message, pods=(pod,))
     return None
 
 
-def inject_failed(evidence: Evidence) -> Finding | None:
+def inject_failed(evidence: Evidence) -> RuleMatch | None:
     """The node's doing, says whoever copied: a full disk, say."""
     for pod, end in _not_injected(evidence):
         if end.code == ExitCode.INFRASTRUCTURE:
             message = f"{pod.where} did not get the runner ({how_it_ended(end)}): look at the node, and run again"
-            return Finding(message=message, pods=(pod,))
+            return RuleMatch(message=message, pods=(pod,))
     return None
 
 
@@ -66,19 +66,19 @@ def container_start(evidence: Evidence) -> str | None:
     return None
 
 
-def _not_injected(evidence: Evidence) -> Iterator[tuple[PodView, Exit]]:
+def _not_injected(evidence: Evidence) -> Iterator[tuple[PodView, ContainerExit]]:
     """Pods that will never run: nothing is to be waited for. What took pods away has rules of its own."""
     for pod in evidence.pods:
         if pod.injected and pod.injected.code and not pod.is_deleting and not pod.disruption:
             yield pod, pod.injected
 
 
-def _is_mute_failure(end: Exit) -> bool:
+def _is_mute_failure(end: ContainerExit) -> bool:
     """An agent writes its termination message first of all, and has exit codes of its own."""
     return end.summary is None and 0 < end.code < SIGNAL_BASE and end.code not in set(ExitCode)
 
 
-def how_it_ended(end: Exit) -> str:
+def how_it_ended(end: ContainerExit) -> str:
     """For a message. A container that was never started has no log: the words are the runtime's."""
     if not end.last_words:
         return f"exit code {end.code}"

@@ -5,7 +5,7 @@ from disttest_operator.core.observed.evidence import Evidence, ReportLost
 from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.verdict.not_started import KILLED, RAISE_MEMORY, SIGKILLED, how_it_ended
 from disttest_operator.core.verdict.reported import reported_trouble, told_in_passing
-from disttest_operator.core.verdict.rule import Finding, Retry, Rule, Told
+from disttest_operator.core.verdict.rule import ReportedRule, Retry, Rule, RuleMatch
 
 NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions that point at a lost node
 
@@ -17,11 +17,11 @@ def job_missing(evidence: Evidence) -> str | None:
     return "the Job of the run was deleted by somebody else, and with it its pods: create the DistTest again"
 
 
-def node_lost(evidence: Evidence) -> Finding | None:
+def node_lost(evidence: Evidence) -> RuleMatch | None:
     pod = _disrupted(evidence, node_gone=True)
     if pod is None:
         return None
-    return Finding(message=f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node", pods=(pod,))
+    return RuleMatch(message=f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node", pods=(pod,))
 
 
 def disrupted(evidence: Evidence) -> str | None:
@@ -68,11 +68,11 @@ def job_deadline(evidence: Evidence) -> str | None:
     return "the Job's own deadline ended the run, since no operator was there to do so: raise spec.timeouts.runSeconds"
 
 
-def node_refused_pod(evidence: Evidence) -> Finding | None:
+def node_refused_pod(evidence: Evidence) -> RuleMatch | None:
     for pod in evidence.lost_pods:
         if pod.reason == "UnexpectedAdmissionError" or pod.reason.startswith("OutOf"):
             message = f"the node refused {pod.where} ({pod.reason}: {pod.message}): look at the node's devices"
-            return Finding(message=message, pods=(pod,))
+            return RuleMatch(message=message, pods=(pod,))
     return None
 
 
@@ -89,7 +89,7 @@ def out_of_memory(evidence: Evidence) -> str | None:
     return f"{pod.where} ran out of memory: {RAISE_MEMORY}" if pod else None
 
 
-def pod_killed(evidence: Evidence) -> Finding | None:
+def pod_killed(evidence: Evidence) -> RuleMatch | None:
     if not evidence.is_over:
         return None
     pod = next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.code in KILLED), None)
@@ -98,7 +98,7 @@ def pod_killed(evidence: Evidence) -> Finding | None:
     case = case_in_flight(evidence)
     how = f"exit code {pod.exit.code}{f', during {case}' if case else ''}"
     message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
-    return Finding(message=message, pods=(pod,) if pod.exit.code == SIGKILLED and not pod.is_deleting else ())
+    return RuleMatch(message=message, pods=(pod,) if pod.exit.code == SIGKILLED and not pod.is_deleting else ())
 
 
 def pod_missing(evidence: Evidence) -> str | None:
@@ -191,10 +191,10 @@ AFTER_THE_GANG = (
 )
 LAST = (
     Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed, retry=Retry.CHARGED, blames=True),
-    Told(find=reported_trouble),
+    ReportedRule(find=reported_trouble),
     Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.REPORT_INVALID, verdict=Verdict.INFRA_FAILED, find=report_invalid),
-    Told(find=told_in_passing),
+    ReportedRule(find=told_in_passing),
     Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.RUNNER_ERROR, verdict=Verdict.INFRA_FAILED, find=runner_error),
     Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),

@@ -9,7 +9,7 @@ from disttest_operator.core.observed.evidence import Evidence, ReportFound
 from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.verdict import capacity
 from disttest_operator.core.verdict.capacity import not_started, unbound, wait_in_words, why_waiting
-from disttest_operator.core.verdict.rule import Finding, Retry, Rule
+from disttest_operator.core.verdict.rule import Retry, Rule, RuleMatch
 from disttest_operator.core.workload import run_plan
 
 # Waiting reasons of a container, as kubelets give them. What is wrong with a name is wrong for ever.
@@ -94,13 +94,13 @@ def pods_refused(evidence: Evidence) -> str | None:
     return f"pods are refused: {refused[-1].message}. Change the namespace's quota or policy, or the DistTest"
 
 
-def image_unavailable_on_a_node(evidence: Evidence) -> Finding | None:
+def image_unavailable_on_a_node(evidence: Evidence) -> RuleMatch | None:
     """Others of the gang have it: it is not the name, and not the registry."""
     pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_patience_seconds)
     if pod is None or not any(other.has_started for other in evidence.pods):
         return None
     message = f"image {pod.waiting_image!r} cannot be had by {pod.where}, and by others it can ({wait_in_words(pod)})"
-    return Finding(message=f"{message}: look at the node", pods=(pod,))
+    return RuleMatch(message=f"{message}: look at the node", pods=(pod,))
 
 
 def image_unavailable(evidence: Evidence) -> str | None:

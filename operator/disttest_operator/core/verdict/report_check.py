@@ -10,17 +10,19 @@ from disttest_contract.outcomes import BAD, EXIT_CODES, Reason, Verdict
 from disttest_contract.results import thresholds
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import InvalidReportError, Report, judge_suites
-from disttest_contract.results.thresholds import Standing, Threshold
+from disttest_contract.results.thresholds import Threshold, ThresholdResult
 from disttest_operator.core.api.model import DistTest
 from disttest_operator.core.observed.evidence import ReportFound
-from disttest_operator.core.observed.objects import Exit
+from disttest_operator.core.observed.objects import ContainerExit
 
 # Verdicts about cases, which can be checked against the cases; the others are about everything else.
 SUITE_NAME_BYTES = 63
 ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG})
 
 
-def read_report(raw: bytes, test: DistTest, leader_exit: Exit | None, quarantine: Lists = NOTHING) -> ReportFound:
+def read_report(
+    raw: bytes, test: DistTest, leader_exit: ContainerExit | None, quarantine: Lists = NOTHING
+) -> ReportFound:
     """The report of a log if it is this run's and whole; raises InvalidReportError with a sentence.
 
     `quarantine` is what the gang was told of known failures: nothing else is excused.
@@ -109,7 +111,7 @@ def _check_pass(report: Report, test: DistTest) -> None:
         raise InvalidReportError(f"the report is of nodes, ranks per node, backend {world}, the run has {wanted}")
 
 
-def _check_exit(leader_exit: Exit | None) -> None:
+def _check_exit(leader_exit: ContainerExit | None) -> None:
     if leader_exit is None or leader_exit.code != EXIT_CODES[Verdict.PASSED]:
         end = f"with exit code {leader_exit.code}" if leader_exit else "nobody knows how"
         raise InvalidReportError(f"the report claims Passed, but the leader ended {end}")
@@ -153,7 +155,7 @@ def _sound(report: Report) -> list[Measurement]:
     return [one for one in measured if thresholds.is_sound(one)]
 
 
-def _row(one: Standing) -> dict[str, Any]:
+def _row(one: ThresholdResult) -> dict[str, Any]:
     row = {
         "collective": one.collective,
         "dtype": one.dtype,

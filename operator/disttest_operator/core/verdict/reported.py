@@ -5,7 +5,7 @@ from disttest_operator.core.observed.evidence import Evidence, ReportFound, Repo
 from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.verdict import report_check
 from disttest_operator.core.verdict.report_check import conclusion
-from disttest_operator.core.verdict.rule import Ending, Retry, Told
+from disttest_operator.core.verdict.rule import Ending, ReportedRule, Retry
 
 RED_OR_CONFIG = frozenset(
     {Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, Verdict.INFRA_FAILED}
@@ -100,7 +100,7 @@ def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
     return (*((evidence.leader,) if evidence.leader else ()), *evidence.ended_pods)
 
 
-SIGNS = (Told(find=known_sign),)  # looked for only where the others come to no pass
+SIGNS = (ReportedRule(find=known_sign),)  # looked for only where the others come to no pass
 
 
-RESULT = (Told(find=reported_result),)
+RESULT = (ReportedRule(find=reported_result),)

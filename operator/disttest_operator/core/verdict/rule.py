@@ -35,7 +35,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class RuleMatch:
     """What a rule found, and in which pods."""
 
     message: str
@@ -48,22 +48,22 @@ class Rule:
 
     reason: Reason
     verdict: Verdict
-    find: Callable[[Evidence], str | Finding | None]
+    find: Callable[[Evidence], str | RuleMatch | None]
     retry: Retry = Retry.NEVER
     blames: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ReportedRule:
     """A rule that takes verdict and reason from what the runner said."""
 
     find: Callable[[Evidence], Ending | None]
 
 
-def first_match(rules: tuple[Rule | Told, ...], evidence: Evidence) -> Ending | None:
+def first_match(rules: tuple[Rule | ReportedRule, ...], evidence: Evidence) -> Ending | None:
     """The ending of the first rule that matches."""
     for rule in rules:
-        ending = rule.find(evidence) if isinstance(rule, Told) else _apply(rule, evidence)
+        ending = rule.find(evidence) if isinstance(rule, ReportedRule) else _apply(rule, evidence)
         if ending:
             return replace(ending, message=escaping.short_block(ending.message, MESSAGE_BYTES))
     return None
@@ -73,6 +73,6 @@ def _apply(rule: Rule, evidence: Evidence) -> Ending | None:
     found = rule.find(evidence)
     if not found:
         return None
-    finding = Finding(message=found) if isinstance(found, str) else found
+    finding = RuleMatch(message=found) if isinstance(found, str) else found
     blamed = tuple(dict.fromkeys(pod.node for pod in finding.pods if pod.node)) if rule.blames else ()
     return Ending(verdict=rule.verdict, reason=rule.reason, message=finding.message, retry=rule.retry, blamed=blamed)

@@ -104,7 +104,7 @@ PAIR = "send_recv_pair"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class BandwidthSeries:
     """What one case times."""
 
     dtype: torch.dtype
@@ -144,12 +144,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def all_series(arguments: Arguments) -> Iterator[object]:
     for name in arguments.dtypes:
         for size_bytes in arguments.sizes_bytes:
-            series = Series(dtype=getattr(torch, name), size_bytes=size_bytes, iterations=arguments.iterations)
+            series = BandwidthSeries(dtype=getattr(torch, name), size_bytes=size_bytes, iterations=arguments.iterations)
             yield pytest.param(series, id=f"{name}-{show_bytes(size_bytes).replace(' ', '')}")
 
 
 def test_bandwidth(
-    request: pytest.FixtureRequest, gang: Gang, measure: Measure, operation: Operation, series: Series
+    request: pytest.FixtureRequest, gang: Gang, measure: Measure, operation: Operation, series: BandwidthSeries
 ) -> None:
     need_peers(gang)
     values.expect_gap(gang, series.dtype, operation.alone)
@@ -167,7 +167,9 @@ def test_bandwidth(
         pytest.fail(message, pytrace=False)
 
 
-def test_bandwidth_of_pairs(request: pytest.FixtureRequest, gang: Gang, measure: Measure, series: Series) -> None:
+def test_bandwidth_of_pairs(
+    request: pytest.FixtureRequest, gang: Gang, measure: Measure, series: BandwidthSeries
+) -> None:
     need_peers(gang)
     ring = operations.BY_NAME["send_recv"]
     it, again = (series.round(PAIR, gang, turn=turn) for turn in values.TURNS)

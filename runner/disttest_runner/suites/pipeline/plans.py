@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from disttest_runner.compat import override
 
 
-class Kind(StrEnum):
+class ActionKind(StrEnum):
     FORWARD = "F"
     BACKWARD = "B"  # for input and weights at once
     BACKWARD_INPUT = "I"
@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
 
 class Action(NamedTuple):
-    kind: Kind
+    kind: ActionKind
     stage: int
     microbatch: int
 
@@ -35,19 +35,19 @@ class Action(NamedTuple):
 
 Plan = Mapping[int, Sequence[Action | None]]  # rank -> what it does, step by step; None = it waits for a step
 
-COMPUTED = (Kind.FORWARD, Kind.BACKWARD, Kind.BACKWARD_INPUT, Kind.BACKWARD_WEIGHT)
-GIVE_GRADIENTS = (Kind.BACKWARD, Kind.BACKWARD_INPUT)
+COMPUTED = (ActionKind.FORWARD, ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT, ActionKind.BACKWARD_WEIGHT)
+GIVE_GRADIENTS = (ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT)
 
 # Torch's names; those of None have to do with sharded parameters and with the division of gradients.
-KINDS: Mapping[str, Kind | None] = {
-    "FORWARD": Kind.FORWARD,
-    "FULL_BACKWARD": Kind.BACKWARD,
-    "BACKWARD_INPUT": Kind.BACKWARD_INPUT,
-    "BACKWARD_WEIGHT": Kind.BACKWARD_WEIGHT,
-    "SEND_F": Kind.SEND_FORWARD,
-    "RECV_F": Kind.RECEIVE_FORWARD,
-    "SEND_B": Kind.SEND_BACKWARD,
-    "RECV_B": Kind.RECEIVE_BACKWARD,
+KINDS: Mapping[str, ActionKind | None] = {
+    "FORWARD": ActionKind.FORWARD,
+    "FULL_BACKWARD": ActionKind.BACKWARD,
+    "BACKWARD_INPUT": ActionKind.BACKWARD_INPUT,
+    "BACKWARD_WEIGHT": ActionKind.BACKWARD_WEIGHT,
+    "SEND_F": ActionKind.SEND_FORWARD,
+    "RECV_F": ActionKind.RECEIVE_FORWARD,
+    "SEND_B": ActionKind.SEND_BACKWARD,
+    "RECV_B": ActionKind.RECEIVE_BACKWARD,
     "UNSHARD": None,
     "RESHARD": None,
     "REDUCE_GRAD": None,
@@ -103,11 +103,11 @@ def wrong_counts(plan: Plan, stages: int, microbatches: int) -> Iterator[str]:
 def has_input(action: Action, done: Collection[Action], last_stage: int) -> bool:
     """Whether what it needs has been computed, wherever."""
     kind, stage, microbatch = action
-    if kind is Kind.FORWARD:
-        return stage == 0 or Action(Kind.FORWARD, stage - 1, microbatch) in done
-    if kind is Kind.BACKWARD_WEIGHT:
-        return Action(Kind.BACKWARD_INPUT, stage, microbatch) in done
-    return Action(Kind.FORWARD, stage, microbatch) in done and (
+    if kind is ActionKind.FORWARD:
+        return stage == 0 or Action(ActionKind.FORWARD, stage - 1, microbatch) in done
+    if kind is ActionKind.BACKWARD_WEIGHT:
+        return Action(ActionKind.BACKWARD_INPUT, stage, microbatch) in done
+    return Action(ActionKind.FORWARD, stage, microbatch) in done and (
         stage == last_stage or any(Action(one, stage + 1, microbatch) in done for one in GIVE_GRADIENTS)
     )
 
@@ -162,12 +162,12 @@ def own_plan(rank_of: Sequence[int], microbatches: int, *, splits_backward: bool
 
 def _work(rank_of: Sequence[int], rank: int, microbatches: int, *, splits_backward: bool) -> list[Action]:
     """What a rank has to do, most urgent first."""
-    backward = Kind.BACKWARD_INPUT if splits_backward else Kind.BACKWARD
-    kinds = [backward, Kind.FORWARD, *([Kind.BACKWARD_WEIGHT] if splits_backward else [])]
+    backward = ActionKind.BACKWARD_INPUT if splits_backward else ActionKind.BACKWARD
+    kinds = [backward, ActionKind.FORWARD, *([ActionKind.BACKWARD_WEIGHT] if splits_backward else [])]
     mine = [stage for stage, holder in enumerate(rank_of) if holder == rank]
     return [
         Action(kind, stage, microbatch)
         for kind in kinds
         for microbatch in range(microbatches)
-        for stage in sorted(mine, reverse=kind is not Kind.FORWARD)
+        for stage in sorted(mine, reverse=kind is not ActionKind.FORWARD)
     ]

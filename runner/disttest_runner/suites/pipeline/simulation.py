@@ -11,13 +11,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from disttest_runner.suites.pipeline import plans
-from disttest_runner.suites.pipeline.plans import GIVE_GRADIENTS, Action, Kind, Plan, holders
+from disttest_runner.suites.pipeline.plans import GIVE_GRADIENTS, Action, ActionKind, Plan, holders
 
 Ranks = tuple[int, int]  # sender, receiver
 
 # What a message is called by its receiver, and how far away its stage is.
-ARRIVES_AS = {Kind.SEND_FORWARD: (Kind.RECEIVE_FORWARD, 1), Kind.SEND_BACKWARD: (Kind.RECEIVE_BACKWARD, -1)}
-COMES_FROM = {Kind.RECEIVE_FORWARD: -1, Kind.RECEIVE_BACKWARD: 1}
+ARRIVES_AS = {
+    ActionKind.SEND_FORWARD: (ActionKind.RECEIVE_FORWARD, 1),
+    ActionKind.SEND_BACKWARD: (ActionKind.RECEIVE_BACKWARD, -1),
+}
+COMES_FROM = {ActionKind.RECEIVE_FORWARD: -1, ActionKind.RECEIVE_BACKWARD: 1}
 
 
 class Exchange:
@@ -66,20 +69,20 @@ class Exchange:
 
     def _computed(self, message: Action) -> bool:
         kind, stage, microbatch = message
-        makers = (Kind.FORWARD,) if kind is Kind.SEND_FORWARD else GIVE_GRADIENTS
+        makers = (ActionKind.FORWARD,) if kind is ActionKind.SEND_FORWARD else GIVE_GRADIENTS
         return any(Action(maker, stage, microbatch) in self._done for maker in makers)
 
     def _has_input(self, rank: int, action: Action) -> bool:
         kind, stage, microbatch = action
-        if kind is Kind.FORWARD:
-            return stage == 0 or self._came(rank, action, Kind.RECEIVE_FORWARD, (Kind.FORWARD,))
-        if kind is Kind.BACKWARD_WEIGHT:
-            return Action(Kind.BACKWARD_INPUT, stage, microbatch) in self._done
-        return Action(Kind.FORWARD, stage, microbatch) in self._done and (
-            stage == self._last_stage or self._came(rank, action, Kind.RECEIVE_BACKWARD, GIVE_GRADIENTS)
+        if kind is ActionKind.FORWARD:
+            return stage == 0 or self._came(rank, action, ActionKind.RECEIVE_FORWARD, (ActionKind.FORWARD,))
+        if kind is ActionKind.BACKWARD_WEIGHT:
+            return Action(ActionKind.BACKWARD_INPUT, stage, microbatch) in self._done
+        return Action(ActionKind.FORWARD, stage, microbatch) in self._done and (
+            stage == self._last_stage or self._came(rank, action, ActionKind.RECEIVE_BACKWARD, GIVE_GRADIENTS)
         )
 
-    def _came(self, rank: int, action: Action, kind: Kind, makers: tuple[Kind, ...]) -> bool:
+    def _came(self, rank: int, action: Action, kind: ActionKind, makers: tuple[ActionKind, ...]) -> bool:
         """From the neighbouring stage: computed here, or by the message that answers what was asked for."""
         source = action.stage + COMES_FROM[kind]
         if self._holders[source] == rank:

@@ -19,10 +19,10 @@ from torch.distributed.pipelining import PipelineStage, ScheduleGPipe, SplitPoin
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 from disttest_runner.suites.pipeline import models, plans
-from disttest_runner.suites.pipeline.training import ROWS, Line, Part, draw, loss_of
+from disttest_runner.suites.pipeline.training import ROWS, PipelineGroup, RankStages, draw, loss_of
 
 
-def expect_messages_to_oneself(schedule: Any, line: Line, rank_of: Sequence[int]) -> None:
+def expect_messages_to_oneself(schedule: Any, line: PipelineGroup, rank_of: Sequence[int]) -> None:
     """Torch's older runtime sends between two stages of one rank as well, and gloo has no connection to oneself."""
     neighbours = any(one == other for one, other in itertools.pairwise(rank_of))
     if line.backend != "gloo" or isinstance(schedule, _PipelineScheduleRuntime) or not neighbours:
@@ -37,7 +37,7 @@ def expect_messages_to_oneself(schedule: Any, line: Line, rank_of: Sequence[int]
         pytest.xfail(f"{type(schedule).__name__} sends to its own rank, which gloo refuses: {reason}")
 
 
-def expect_unheard_messages(schedule: Any, line: Line, *, are_several: bool = False) -> None:
+def expect_unheard_messages(schedule: Any, line: PipelineGroup, *, are_several: bool = False) -> None:
     """Older schedules wait for the last of several messages only. Gloo gives up what nobody waits for: ranks hang."""
     is_alone = isinstance(schedule, (ScheduleGPipe, _PipelineScheduleRuntime)) and not are_several
     if line.backend != "gloo" or is_alone:
@@ -57,10 +57,10 @@ def traced(
     build: Callable[[int], nn.Module],
     layers: Sequence[int],
     schedule_class: type[Any],
-    line: Line,
+    line: PipelineGroup,
     *,
     weighs: bool = False,
-) -> Part:
+) -> RankStages:
     """Torch finds out what each stage needs; one stage on each rank."""
     model, reference = models.twice(lambda: build(sum(layers)), line.device)
     batch, _, weight = (tensor[:ROWS] for tensor in draw(0, line))
@@ -74,7 +74,7 @@ def traced(
     module = pipe.get_stage_module(line.rank)
     schedule = scheduled(schedule_class, pipe.build_stage(line.rank, line.device, line.group), line)
     expect_unheard_messages(schedule, line, are_several=isinstance(reference, models.Skipping))
-    return Part(
+    return RankStages(
         schedule=schedule,
         stages={line.rank: module},
         last_stage=line.size - 1,
@@ -85,12 +85,12 @@ def traced(
 
 def by_hand(
     rank_of: Sequence[int],
-    line: Line,
+    line: PipelineGroup,
     make_schedule: Callable[[list[Any]], Any],
     block: Callable[[], nn.Module] = models.Block,
     *,
     tells_shapes: bool = True,
-) -> Part:
+) -> RankStages:
     """One layer in each stage, stage s on rank `rank_of[s]`. Torch finds shapes out by messages, unless it is told."""
 
     def build() -> nn.Module:
@@ -115,7 +115,7 @@ def by_hand(
     schedule = make_schedule(stages)
     expect_messages_to_oneself(schedule, line, rank_of)
     expect_unheard_messages(schedule, line)
-    return Part(
+    return RankStages(
         schedule=schedule,
         stages=modules,
         last_stage=len(rank_of) - 1,
@@ -124,16 +124,16 @@ def by_hand(
     )
 
 
-def _like_a_microbatch(line: Line, *, trains: bool = True) -> torch.Tensor:
+def _like_a_microbatch(line: PipelineGroup, *, trains: bool = True) -> torch.Tensor:
     shape = (ROWS, models.DIM)
     return torch.empty(shape, dtype=torch.float64, device=line.device, requires_grad=trains)
 
 
-def scheduled(schedule_class: type[Any], stages: Any, line: Line) -> Any:
+def scheduled(schedule_class: type[Any], stages: Any, line: PipelineGroup) -> Any:
     return schedule_class(stages, line.microbatches, loss_fn=loss_of, scale_grads=False)
 
 
-def planned(schedule_class: type[Any], plan: plans.Plan, stages: list[Any], line: Line) -> Any:
+def planned(schedule_class: type[Any], plan: plans.Plan, stages: list[Any], line: PipelineGroup) -> Any:
     """A schedule that follows a plan of our own. A file is the way in that all versions of torch have."""
     schedule = scheduled(schedule_class, stages, line)
     with tempfile.TemporaryDirectory() as folder:

@@ -22,7 +22,7 @@ LONGEST = 16  # ranks of one pipeline: plans grow with the square of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class PipelineGroup:
     number: int
     rank: int  # in this pipeline
     size: int
@@ -36,14 +36,14 @@ class Line:
         return 2 * self.size
 
 
-def join_line(gang: Gang) -> Line:
+def join_line(gang: Gang) -> PipelineGroup:
     """Skips the case where there is nobody to pass anything to."""
     if gang.world_size == 1:
         pytest.skip("not run: a pipeline needs two ranks")
     bounds = cut(gang.world_size)
     number = next(number for number, end in enumerate(bounds[1:]) if gang.rank < end)
     groups = _groups(gang.generation, bounds) if len(bounds) > 2 else (None,)
-    line = Line(
+    line = PipelineGroup(
         number=number,
         rank=gang.rank - bounds[number],
         size=bounds[number + 1] - bounds[number],
@@ -77,7 +77,7 @@ VISIBLE = 100 * ABSOLUTE  # the largest element of each gradient is above it, or
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class RankStages:
     """What this rank runs of the model."""
 
     schedule: Any  # torch's
@@ -92,7 +92,7 @@ def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.mse_loss(output, target, reduction="sum")
 
 
-def draw(iteration: int, line: Line) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def draw(iteration: int, line: PipelineGroup) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Input, target and weight: other ones in each iteration, microbatch and pipeline."""
     generator = torch.Generator().manual_seed(1000 * (iteration + 1) + line.number)
     shape = (3, ROWS * line.microbatches, DIM)
@@ -100,7 +100,7 @@ def draw(iteration: int, line: Line) -> tuple[torch.Tensor, torch.Tensor, torch.
     return one, two, three
 
 
-def train(part: Part, line: Line, *, iterations: int = ITERATIONS, weighs: bool = False) -> None:
+def train(part: RankStages, line: PipelineGroup, *, iterations: int = ITERATIONS, weighs: bool = False) -> None:
     """Some iterations, each with other data and from the parameters that the one before has left."""
     problems: list[str] = []
     for iteration in range(iterations):
@@ -123,7 +123,7 @@ def train(part: Part, line: Line, *, iterations: int = ITERATIONS, weighs: bool 
 
 
 def _step(
-    part: Part, batch: torch.Tensor, target: torch.Tensor, named: Mapping[str, torch.Tensor]
+    part: RankStages, batch: torch.Tensor, target: torch.Tensor, named: Mapping[str, torch.Tensor]
 ) -> tuple[Any, list[torch.Tensor]]:
     losses: list[torch.Tensor] = []
     inputs: tuple[torch.Tensor, ...] = ()
@@ -137,7 +137,7 @@ def _step(
     return part.schedule.step(*inputs, **options), losses
 
 
-def _compare_gradients(part: Part) -> list[str]:
+def _compare_gradients(part: RankStages) -> list[str]:
     problems = []
     for mine, name in part.names.items():
         expected = part.reference.get_parameter(name).grad
@@ -157,7 +157,7 @@ def _compare(what: str, mine: Any, expected: torch.Tensor) -> list[str]:
 
 
 @torch.no_grad()
-def _descend(part: Part) -> None:
+def _descend(part: RankStages) -> None:
     """The same step on both sides."""
     for parameter in (*part.names, *part.reference.parameters()):
         if parameter.grad is not None:

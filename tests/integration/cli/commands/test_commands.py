@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import OperatorProcess, config_map, disttest
-from tests.support.shell import Ended, Shell
+from tests.support.shell import EndedCommand, Shell
 
 SUITE = """
 import os
@@ -24,7 +24,9 @@ def test_bad():
 
 
 @pytest.fixture(scope="module")
-def shell(cluster: Cluster, operator: OperatorProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+def shell(
+    cluster: SessionCluster, operator: OperatorProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Shell]:
     """The administrator, and the one run that has ended by then."""
     with cluster.namespace() as namespace:
         cluster.apply(config_map(namespace, "own", SUITE))
@@ -39,11 +41,11 @@ def shell(cluster: Cluster, operator: OperatorProcess, tmp_path_factory: pytest.
         yield shell
 
 
-def test_list_has_the_run_also_as_a_plugin_of_kubectl(cluster: Cluster, shell: Shell) -> None:
+def test_list_has_the_run_also_as_a_plugin_of_kubectl(cluster: SessionCluster, shell: Shell) -> None:
     head, row = shell.lines("list", "--series", "nights", "--verdict", "TestsFailed")
     assert head.split()[:4] == ["NAME", "SERIES", "VERDICT", "PHASE"]
     assert row.split()[:9] == ["night", "nights", "TestsFailed", "Finished", "2/2", "2", "0", "1", "1"]
-    assert shell("list", "--verdict", "Hung", "-n", shell.namespace) == Ended(
+    assert shell("list", "--verdict", "Hung", "-n", shell.namespace) == EndedCommand(
         code=0, out="", error=f"No DistTests that match in namespace {shell.namespace}.\n"
     )
     plugin = shell.start("disttest", "list", "-A", "-o", "name", program=cluster.program)
@@ -51,7 +53,7 @@ def test_list_has_the_run_also_as_a_plugin_of_kubectl(cluster: Cluster, shell: S
     assert "disttest.disttest.dev/night" in plugin.out.splitlines()
 
 
-def test_list_prints_the_objects_that_kubectl_prints(cluster: Cluster, shell: Shell) -> None:
+def test_list_prints_the_objects_that_kubectl_prints(cluster: SessionCluster, shell: Shell) -> None:
     ours = json.loads("\n".join(shell.lines("list", "-o", "json")))
     theirs = json.loads(cluster.kubectl("get", "dt", "-n", shell.namespace, "-o", "json"))
     assert ours == theirs
@@ -91,7 +93,7 @@ def test_following_a_pod_that_has_ended_ends_too(shell: Shell) -> None:
     assert shell.lines("logs", "night", "--node", "1", "--tail", "1", "--follow")
 
 
-def test_what_is_planned_is_what_the_operator_made(cluster: Cluster, shell: Shell) -> None:
+def test_what_is_planned_is_what_the_operator_made(cluster: SessionCluster, shell: Shell) -> None:
     manifest = cluster.get("disttest", "night", shell.namespace)
     assert manifest is not None
     plain = {key: manifest[key] for key in ("apiVersion", "kind", "spec")}
@@ -143,7 +145,7 @@ def test_doctor_finds_the_operator_and_no_gpus(shell: Shell) -> None:
     assert "nvidia.com/gpu: 0" in checks["Nodes"]["message"]
 
 
-def test_a_user_who_may_view_sees_everything_and_creates_nothing(cluster: Cluster, shell: Shell) -> None:
+def test_a_user_who_may_view_sees_everything_and_creates_nothing(cluster: SessionCluster, shell: Shell) -> None:
     viewer = _user(cluster, shell, "viewer", role="view")
     assert viewer.lines("list", "-o", "name") == ["disttest.disttest.dev/night"]
     assert "[rank 3] this is rank 3" in viewer.lines("logs", "night", "--failed")
@@ -162,7 +164,7 @@ def test_a_user_who_may_view_sees_everything_and_creates_nothing(cluster: Cluste
     assert "may not create disttests" in checks["Rights"]["message"]
 
 
-def test_a_user_without_rights_is_told_whom_to_ask(cluster: Cluster, shell: Shell) -> None:
+def test_a_user_without_rights_is_told_whom_to_ask(cluster: SessionCluster, shell: Shell) -> None:
     nobody = _user(cluster, shell, "nobody")
     for words in (["list"], ["describe", "night"], ["logs", "night"]):
         refused = nobody(*words, "-n", nobody.namespace)
@@ -176,12 +178,12 @@ def test_a_user_without_rights_is_told_whom_to_ask(cluster: Cluster, shell: Shel
 
 def test_a_name_that_is_not_there_is_answered_with_the_one_that_is(shell: Shell) -> None:
     refused = shell("describe", "nigth", "-n", shell.namespace)
-    assert refused == Ended(
+    assert refused == EndedCommand(
         code=2, out="", error=f"disttest: no DistTest 'nigth' in namespace {shell.namespace}; did you mean 'night'?\n"
     )
 
 
-def test_when_the_pods_are_gone_the_report_says_what_the_rank_had_to_say(cluster: Cluster, shell: Shell) -> None:
+def test_when_the_pods_are_gone_the_report_says_what_the_rank_had_to_say(cluster: SessionCluster, shell: Shell) -> None:
     """From here on tests delete what those before have looked at."""
     cluster.kubectl(
         "delete", "pods", "-n", shell.namespace, "-l", "disttest.dev/name=night", "--force", "--grace-period=0"
@@ -194,7 +196,7 @@ def test_when_the_pods_are_gone_the_report_says_what_the_rank_had_to_say(cluster
     )
 
 
-def test_nights_are_compared_also_when_the_first_is_gone(cluster: Cluster, shell: Shell) -> None:
+def test_nights_are_compared_also_when_the_first_is_gone(cluster: SessionCluster, shell: Shell) -> None:
     cluster.apply(config_map(shell.namespace, "worse", SUITE.replace("pass", "assert 0, 'it broke'")))
     suite = {"name": "own", "configMap": {"name": "worse"}}
     run = disttest(shell.namespace, "next", suites=[suite], series="nights", retries={"flaky": 0})
@@ -218,7 +220,7 @@ def test_nights_are_compared_also_when_the_first_is_gone(cluster: Cluster, shell
     assert "rank 3 is never right" in page.read_text()
 
 
-def _user(cluster: Cluster, shell: Shell, name: str, *, role: str = "") -> Shell:
+def _user(cluster: SessionCluster, shell: Shell, name: str, *, role: str = "") -> Shell:
     cluster.kubectl("create", "serviceaccount", name, "-n", shell.namespace)
     if role:
         binding = ("create", "rolebinding", name, "-n", shell.namespace, f"--clusterrole={role}")

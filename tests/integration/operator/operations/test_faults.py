@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import (
     OperatorProcess,
     StartOperator,
@@ -32,20 +32,20 @@ def follows(operator: OperatorProcess) -> bool:
     return operator.metrics()["disttest_followed_logs"] == 1
 
 
-def is_rid_of_dying_namespaces(cluster: Cluster) -> bool:
+def is_rid_of_dying_namespaces(cluster: SessionCluster) -> bool:
     """Whether nothing is left there that an operator would hear of when it goes."""
     listed = json.loads(cluster.kubectl("get", "disttests,disttestseries", "--all-namespaces", "-o", "json"))
     dying = {one["metadata"]["name"] for one in cluster.find("namespaces") if "deletionTimestamp" in one["metadata"]}
     return not any(item["metadata"]["namespace"] in dying for item in listed["items"])
 
 
-def sleepy_run(cluster: Cluster, namespace: str, name: str, seconds: float) -> None:
+def sleepy_run(cluster: SessionCluster, namespace: str, name: str, seconds: float) -> None:
     cluster.apply(config_map(namespace, name, SLEEPY.format(seconds=seconds)))
     cluster.apply(disttest(namespace, name, series=name, suites=[{"name": "sleepy", "configMap": {"name": name}}]))
 
 
 def test_a_standby_finishes_the_run_of_a_killed_operator_and_counts_it_once(
-    cluster: Cluster, start_operator: StartOperator, namespace: str
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str
 ) -> None:
     with start_operator(log="first.log") as first:
         cluster.wait_until("the first is active", functools.partial(leads, first), 20)
@@ -67,7 +67,7 @@ def test_a_standby_finishes_the_run_of_a_killed_operator_and_counts_it_once(
 
 @pytest.mark.soak
 def test_an_operator_killed_again_and_again_at_the_end_of_runs_counts_each_once(
-    cluster: Cluster, start_operator: StartOperator, namespace: str
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str
 ) -> None:
     """Runs that end at once, and a kill in the middle of them: wherever it hits, the next operator goes on."""
     names = [f"quick-{number}" for number in range(12)]
@@ -92,7 +92,7 @@ def test_an_operator_killed_again_and_again_at_the_end_of_runs_counts_each_once(
 
 
 def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
-    cluster: Cluster, start_operator: StartOperator, namespace: str
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str
 ) -> None:
     with start_operator(log="leaving.log") as leaving:
         cluster.wait_until("it is active", functools.partial(leads, leaving), 25)
@@ -108,7 +108,7 @@ def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
 
 @pytest.mark.soak
 def test_an_idle_operator_sends_nothing_but_its_lease_and_watches(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.wait_until("runs of other tests are gone", functools.partial(is_rid_of_dying_namespaces, cluster), 60)
     cluster.apply(disttest(namespace, "before", suites=[{"name": "none-such"}]))
@@ -132,7 +132,7 @@ def test_health_says_live_and_ready(operator: OperatorProcess) -> None:
     assert operator.get("/readyz") == (200, "ok")
 
 
-def has_counted(cluster: Cluster, namespace: str, runs: int) -> bool:
+def has_counted(cluster: SessionCluster, namespace: str, runs: int) -> bool:
     """Whether more than so many runs are in the ledger."""
     return bool(ledger(cluster, namespace, "quick").get("runCount", 0) > runs)
 

@@ -9,7 +9,7 @@ import pytest
 
 from disttest_contract.results.report import Report
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.stub_nodes import told
 from tests.support.operators.operator import OperatorProcess, StartOperator, disttest, finished, ledger
 
@@ -23,7 +23,7 @@ def keeper(start_operator: StartOperator) -> Iterator[OperatorProcess]:
 
 
 def test_the_newest_reports_of_a_series_stay_when_their_runs_go_until_the_series_goes(
-    cluster: Cluster, keeper: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, keeper: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     names = [f"night-{number}" for number in range(RUNS)]
     cluster.apply([a_run(namespace, name) for name in names])
@@ -63,7 +63,7 @@ def a_run(namespace: str, name: str) -> dict[str, Any]:
     return disttest(namespace, name, series="nights", template=told())
 
 
-def two_are_listed(cluster: Cluster, namespace: str) -> list[str]:
+def two_are_listed(cluster: SessionCluster, namespace: str) -> list[str]:
     """Their runs, once the ledger names no more reports than are kept."""
     status = ledger(cluster, namespace, "nights")
     named = [run["name"] for run in status.get("runs") or () if "report" in run]
@@ -74,11 +74,11 @@ def newest_of(names: list[str]) -> list[str]:
     return sorted(f"{name}-report" for name in names)
 
 
-def reports(cluster: Cluster, namespace: str) -> list[str]:
+def reports(cluster: SessionCluster, namespace: str) -> list[str]:
     return [one["metadata"]["name"] for one in cluster.find("configmaps", namespace) if "binaryData" in one]
 
 
-def read(cluster: Cluster, namespace: str, name: str) -> Report:
+def read(cluster: SessionCluster, namespace: str, name: str) -> Report:
     body = cluster.get("configmap", name, namespace)
     assert body is not None
     return Report.loads(gzip.decompress(base64.b64decode(body["binaryData"]["report.json.gz"])))

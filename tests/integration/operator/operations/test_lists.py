@@ -10,7 +10,7 @@ import pytest
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.api_client import KubernetesCluster, connect
 from disttest_operator.kubernetes.ports import Kind
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import disttest
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ def test_a_list_of_nothing_is_empty(installed: Path, kind: Kind, *, only_metadat
 
 
 def test_metadata_alone_tell_which_object_is_meant_and_how_new_it_is(
-    cluster: Cluster, namespace: str, installed: Path
+    cluster: SessionCluster, namespace: str, installed: Path
 ) -> None:
     cluster.apply(disttest(namespace, "listed"))
 
@@ -59,7 +59,9 @@ def test_metadata_alone_tell_which_object_is_meant_and_how_new_it_is(
     assert int(light["metadata"]["resourceVersion"]) <= int(full["metadata"]["resourceVersion"])
 
 
-def test_kopf_gets_the_version_of_a_list_but_no_objects(cluster: Cluster, namespace: str, installed: Path) -> None:
+def test_kopf_gets_the_version_of_a_list_but_no_objects(
+    cluster: SessionCluster, namespace: str, installed: Path
+) -> None:
     cluster.apply(disttest(namespace, "there"))
 
     async def as_kopf(connected: KubernetesCluster) -> tuple[Any, Any, bool]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.monitoring import scraping
 from tests.support.operators.operator import (
     OperatorProcess,
@@ -30,7 +30,7 @@ KINDS = {"Namespace", "ServiceAccount", "Role", "RoleBinding"}
 
 
 @pytest.fixture(scope="module")
-def kubeconfig(cluster: Cluster, installed: Path) -> Path:
+def kubeconfig(cluster: SessionCluster, installed: Path) -> Path:
     """Of a ServiceAccount that has the Roles of the overlay; of the namespace for runs there is a copy."""
     rendered = cluster.kubectl("kustomize", str(OVERLAY)).replace("disttest-system", OWN)
     for text in (rendered, rendered.replace(RUNS, MORE)):
@@ -55,11 +55,11 @@ def namespaced(start_operator: StartOperator, kubeconfig: Path) -> Iterator[Oper
         yield process
 
 
-def may(cluster: Cluster, verb: str, what: str, *where: str) -> bool:
+def may(cluster: SessionCluster, verb: str, what: str, *where: str) -> bool:
     return cluster.kubectl("auth", "can-i", verb, what, f"--as={USER}", *where, check=False).startswith("yes")
 
 
-def test_it_has_rights_in_its_namespaces_only(cluster: Cluster, kubeconfig: Path) -> None:
+def test_it_has_rights_in_its_namespaces_only(cluster: SessionCluster, kubeconfig: Path) -> None:
     assert may(cluster, "create", "jobs", "--namespace", RUNS)
     assert may(cluster, "update", "disttests.disttest.dev", "--subresource=finalizers", "--namespace", MORE)
     assert may(cluster, "update", "leases/disttest-operator", "--namespace", OWN)
@@ -71,7 +71,7 @@ def test_it_has_rights_in_its_namespaces_only(cluster: Cluster, kubeconfig: Path
 
 
 def test_runs_of_its_namespaces_come_to_their_verdict_and_others_are_left_alone(
-    cluster: Cluster, namespaced: OperatorProcess
+    cluster: SessionCluster, namespaced: OperatorProcess
 ) -> None:
     with cluster.namespace() as foreign:
         for namespace in (foreign, RUNS, MORE):
@@ -87,7 +87,7 @@ def test_runs_of_its_namespaces_come_to_their_verdict_and_others_are_left_alone(
 
 
 def test_of_nodes_that_it_may_not_see_nothing_is_claimed_and_its_own_deadline_ends_the_wait(
-    cluster: Cluster, namespaced: OperatorProcess
+    cluster: SessionCluster, namespaced: OperatorProcess
 ) -> None:
     """The DistTests leave queueSeconds to the operator, whose --fixed-nodes would say TooFewGpus at once."""
     for name in ("gpus", "more-gpus"):
@@ -105,7 +105,7 @@ def test_of_nodes_that_it_may_not_see_nothing_is_claimed_and_its_own_deadline_en
 
 
 def test_until_an_administrator_lets_it_ask_who_scrapes_it_says_what_is_missing(
-    cluster: Cluster, namespaced: OperatorProcess
+    cluster: SessionCluster, namespaced: OperatorProcess
 ) -> None:
     token = f"Bearer {scraping.token(cluster, 'default', 'default')}"
     status, text, _ = scraping.scrape(namespaced, token)

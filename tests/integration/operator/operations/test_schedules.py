@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from disttest_operator.core.schedule.expected_runs import cron_job
-from tests.support.clusters.cluster import Cluster, KubectlError, Manifest
+from tests.support.clusters.cluster import KubectlError, Manifest, SessionCluster
 from tests.support.operators.operator import OperatorProcess, StartOperator, disttest, finished
 from tests.support.paths import ROOT
 
@@ -45,7 +45,7 @@ def told(operator: OperatorProcess, namespace: str) -> dict[str, float]:
     }
 
 
-def becomes(cluster: Cluster, operator: OperatorProcess, namespace: str, names: set[str]) -> dict[str, float]:
+def becomes(cluster: SessionCluster, operator: OperatorProcess, namespace: str, names: set[str]) -> dict[str, float]:
     """Until exactly these are told."""
 
     def probe() -> dict[str, float] | None:
@@ -60,7 +60,7 @@ HELD = {"interval_seconds", "suspended", "readable"}
 
 
 def test_a_labelled_cronjob_is_told_until_it_is_suspended_or_deleted(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(a_cron_job(namespace))
     seen = becomes(cluster, operator, namespace, ACTIVE)
@@ -77,7 +77,7 @@ def test_a_labelled_cronjob_is_told_until_it_is_suspended_or_deleted(
 
 
 def test_what_is_expected_begins_anew_with_a_resumption_and_not_with_another_image_or_a_status(
-    cluster: Cluster, namespace: str
+    cluster: SessionCluster, namespace: str
 ) -> None:
     """By the managed fields as a real API server keeps them, to the second."""
     cluster.apply(a_cron_job(namespace))
@@ -116,13 +116,15 @@ def test_what_is_expected_begins_anew_with_a_resumption_and_not_with_another_ima
     [{"timeZone": "Mars/Olympus"}, {"schedule": "0 1 L * *"}, {"schedule": "TZ=Europe/Berlin 0 1 * * *"}],
     ids=["zone", "schedule", "zone in the schedule"],
 )
-def test_what_would_not_be_understood_cannot_be_made(cluster: Cluster, namespace: str, spec: dict[str, str]) -> None:
+def test_what_would_not_be_understood_cannot_be_made(
+    cluster: SessionCluster, namespace: str, spec: dict[str, str]
+) -> None:
     with pytest.raises(KubectlError, match="Invalid value"):
         cluster.apply(a_cron_job(namespace, **spec))
 
 
 @pytest.fixture
-def rights_of_before(cluster: Cluster, installed: Path) -> Iterator[Path]:
+def rights_of_before(cluster: SessionCluster, installed: Path) -> Iterator[Path]:
     """Of an operator that was upgraded without its new rights: Roles as in the overlay, without CronJobs."""
     rendered = cluster.kubectl("kustomize", str(OVERLAY))
     for manifest in yaml.safe_load_all(rendered.replace("disttest-system", OWN).replace("disttest-runs", RUNS)):
@@ -139,7 +141,7 @@ def rights_of_before(cluster: Cluster, installed: Path) -> Iterator[Path]:
 
 
 def test_without_the_right_to_cronjobs_runs_come_to_their_verdict_and_no_schedule_is_told(
-    cluster: Cluster, start_operator: StartOperator, rights_of_before: Path
+    cluster: SessionCluster, start_operator: StartOperator, rights_of_before: Path
 ) -> None:
     flags = (f"--namespaces={RUNS}", f"--lease-namespace={OWN}", "--log-format=json")
     with start_operator(*flags, log="before.log", kubeconfig=rights_of_before) as operator:
@@ -156,7 +158,7 @@ def test_without_the_right_to_cronjobs_runs_come_to_their_verdict_and_no_schedul
         assert "403" in why
 
 
-def a_ledger(cluster: Cluster, namespace: str, name: str, last: str) -> None:
+def a_ledger(cluster: SessionCluster, namespace: str, name: str, last: str) -> None:
     """As of a series whose last run finished then."""
     kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
     cluster.apply(kind | {"metadata": {"name": name, "namespace": namespace}})
@@ -166,7 +168,7 @@ def a_ledger(cluster: Cluster, namespace: str, name: str, last: str) -> None:
 
 
 def test_a_ledger_of_long_ago_goes_and_that_of_a_suspended_cronjob_stays(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(a_cron_job(namespace, suspend=True))
     becomes(cluster, operator, namespace, HELD)

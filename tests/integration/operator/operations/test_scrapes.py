@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from disttest_operator.serving import tls_pair
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.monitoring import prometheus, scraping
 from tests.support.monitoring.prometheus import Prometheus
 from tests.support.operators.operator import NAMESPACE, OperatorProcess, StartOperator, disttest, finished
@@ -36,7 +36,7 @@ class Guarded:
 
 @pytest.fixture(scope="module")
 def guarded(
-    cluster: Cluster, start_operator: StartOperator, tmp_path_factory: pytest.TempPathFactory
+    cluster: SessionCluster, start_operator: StartOperator, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Guarded]:
     files = tmp_path_factory.mktemp("certificates")
     put(files)
@@ -66,7 +66,7 @@ def put(files: Path) -> None:
     ],
 )
 def test_a_service_account_reads_metrics_if_the_role_is_bound_to_it(
-    account: str, status: int, words: str, cluster: Cluster, guarded: Guarded
+    account: str, status: int, words: str, cluster: SessionCluster, guarded: Guarded
 ) -> None:
     cluster.wait_until("it is active", functools.partial(leads, cluster, guarded), 25)
     token = scraping.token(cluster, guarded.accounts, account)
@@ -91,12 +91,12 @@ def test_who_shows_no_token_that_the_api_server_knows_reads_nothing(header: str,
     assert text.startswith(words)
 
 
-def test_a_token_for_another_audience_is_unknown(cluster: Cluster, guarded: Guarded) -> None:
+def test_a_token_for_another_audience_is_unknown(cluster: SessionCluster, guarded: Guarded) -> None:
     other = cluster.kubectl("create", "token", READER, "-n", guarded.accounts, "--audience=vault").strip()
     assert scraping.scrape(guarded.operator, f"Bearer {other}", guarded.ca)[0] == 401
 
 
-def test_a_role_that_is_taken_away_ends_the_reading(cluster: Cluster, guarded: Guarded) -> None:
+def test_a_role_that_is_taken_away_ends_the_reading(cluster: SessionCluster, guarded: Guarded) -> None:
     """What was answered before is kept for a minute, by token: fresh ones see it at once."""
     scraping.account(cluster, guarded.accounts, "leaving", may_scrape=True)
     fresh = functools.partial(scraping.token, cluster, guarded.accounts, "leaving")
@@ -113,7 +113,7 @@ def test_health_is_told_to_anybody_and_metrics_are_not_told_there(guarded: Guard
     assert guarded.operator.get("/metrics")[0] == 404
 
 
-def test_a_standby_is_scraped_too(cluster: Cluster, guarded: Guarded, start_operator: StartOperator) -> None:
+def test_a_standby_is_scraped_too(cluster: SessionCluster, guarded: Guarded, start_operator: StartOperator) -> None:
     """It may write nothing, and yet it asks. Without files it shows a certificate of its own."""
     cluster.wait_until("the first is active", functools.partial(leads, cluster, guarded), 25)
     with start_operator(GUARDED, log="standby.log") as standby:
@@ -124,7 +124,7 @@ def test_a_standby_is_scraped_too(cluster: Cluster, guarded: Guarded, start_oper
         assert 'disttest_metrics_certificate_expiry_timestamp_seconds{source="own"}' in text
 
 
-def test_a_certificate_that_is_renewed_is_shown_without_a_restart(cluster: Cluster, guarded: Guarded) -> None:
+def test_a_certificate_that_is_renewed_is_shown_without_a_restart(cluster: SessionCluster, guarded: Guarded) -> None:
     before = guarded.ca.read_bytes()
     put(guarded.files)
     assert guarded.ca.read_bytes() != before
@@ -140,7 +140,7 @@ def test_a_certificate_that_is_renewed_is_shown_without_a_restart(cluster: Clust
 
 
 def test_a_real_prometheus_scrapes_with_a_token_and_verifies_the_operator(
-    cluster: Cluster, guarded: Guarded, namespace: str, tmp_path: Path
+    cluster: SessionCluster, guarded: Guarded, namespace: str, tmp_path: Path
 ) -> None:
     cluster.apply(disttest(namespace, "seen", series="seen", suites=[{"name": "none-such"}]))
     finished(cluster, namespace, "seen")
@@ -173,7 +173,7 @@ def unanswered(scraper: Prometheus, namespace: str) -> list[str]:
     return [query.expr for query in silent if "increase(" not in query.expr and "rate(" not in query.expr]
 
 
-def test_a_prometheus_without_the_role_is_down(cluster: Cluster, guarded: Guarded, tmp_path: Path) -> None:
+def test_a_prometheus_without_the_role_is_down(cluster: SessionCluster, guarded: Guarded, tmp_path: Path) -> None:
     wanted = {
         "scheme": "https",
         "authorization": {"credentials": scraping.token(cluster, guarded.accounts, STRANGER)},
@@ -185,7 +185,7 @@ def test_a_prometheus_without_the_role_is_down(cluster: Cluster, guarded: Guarde
         assert scraper.ask("disttest_leader") == []
 
 
-def test_no_token_is_in_the_log(cluster: Cluster, guarded: Guarded) -> None:
+def test_no_token_is_in_the_log(cluster: SessionCluster, guarded: Guarded) -> None:
     token = scraping.token(cluster, guarded.accounts, STRANGER)
     assert status_of(guarded, token) == 403
     said = guarded.operator.log.read_text()
@@ -197,7 +197,7 @@ def status_of(guarded: Guarded, token: str) -> int:
     return scraping.scrape(guarded.operator, f"Bearer {token}", guarded.ca)[0]
 
 
-def leads(cluster: Cluster, guarded: Guarded) -> bool:
+def leads(cluster: SessionCluster, guarded: Guarded) -> bool:
     lease = cluster.get("lease", "disttest-operator", NAMESPACE)
     holder = str((lease or {"spec": {}})["spec"].get("holderIdentity", ""))
     return f"-{guarded.operator.process.pid}-" in holder

@@ -14,7 +14,7 @@ import pytest
 from disttest_contract.results.report import Report
 from tests.support import patience
 from tests.support.clusters import audit
-from tests.support.clusters.cluster import Cluster, Manifest, fresh_cluster, say_aloud
+from tests.support.clusters.cluster import Manifest, SessionCluster, fresh_cluster, say_aloud
 from tests.support.operators import nightly, previous
 from tests.support.operators.operator import Status, config_map, disttest, finished, ledger, reaches_phase, run_counts
 from tests.support.operators.upgrades import BEFORE, OURS, Site
@@ -43,7 +43,7 @@ def test_held():
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class UpgradePath:
     """How one comes from the previous version to another state, and which operator acts then."""
 
     id: str
@@ -76,11 +76,11 @@ def back_again(site: Site) -> None:
 
 
 WAYS = (
-    Way("rollout", by_rollout),
-    Way("kill", by_a_kill),
-    Way("only the image", by_image_alone),
-    Way("only CRDs and rights", by_all_but_the_operator, acts=BEFORE),
-    Way("and back", back_again, acts=BEFORE),
+    UpgradePath("rollout", by_rollout),
+    UpgradePath("kill", by_a_kill),
+    UpgradePath("only the image", by_image_alone),
+    UpgradePath("only CRDs and rights", by_all_but_the_operator, acts=BEFORE),
+    UpgradePath("and back", back_again, acts=BEFORE),
 )
 
 
@@ -88,7 +88,7 @@ WAYS = (
 class Upgraded:
     """What was seen. `before` the upgrade, `after` it while no run has ended, and at the `end` of all."""
 
-    way: Way
+    way: UpgradePath
     site: Site
     namespace: str
     edge: str
@@ -207,7 +207,7 @@ def put_to_the_edge(site: Site, namespace: str) -> None:
     )
 
 
-def go_through(cluster: Cluster, namespace: str) -> None:
+def go_through(cluster: SessionCluster, namespace: str) -> None:
     """Everything that is open comes to its end."""
     patch(cluster, namespace, "queued-a1", kind="job", suspend=False)
     patch(cluster, namespace, "paused", suspend=False)
@@ -315,29 +315,29 @@ def a_run(namespace: str, name: str, suite: str, **spec: Any) -> Manifest:
     return disttest(namespace, name, **usual | spec)
 
 
-def patch(cluster: Cluster, namespace: str, name: str, *, kind: str = "disttest", **spec: Any) -> None:
+def patch(cluster: SessionCluster, namespace: str, name: str, *, kind: str = "disttest", **spec: Any) -> None:
     cluster.kubectl("patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
-def status(cluster: Cluster, namespace: str, name: str) -> Status:
+def status(cluster: SessionCluster, namespace: str, name: str) -> Status:
     return (cluster.get("disttest", name, namespace) or {}).get("status") or {}
 
 
-def is_in_case(cluster: Cluster, namespace: str, name: str, case: str) -> bool:
+def is_in_case(cluster: SessionCluster, namespace: str, name: str, case: str) -> bool:
     current = str((status(cluster, namespace, name).get("progress") or {}).get("currentCase", ""))
     return current.endswith(case)
 
 
-def is_between_attempts(cluster: Cluster, namespace: str, name: str) -> bool:
+def is_between_attempts(cluster: SessionCluster, namespace: str, name: str) -> bool:
     return bool(status(cluster, namespace, name).get("attempts")) and not pods_of(cluster, namespace, name)
 
 
-def pods_of(cluster: Cluster, namespace: str, run: str) -> list[str]:
+def pods_of(cluster: SessionCluster, namespace: str, run: str) -> list[str]:
     """Their uids."""
     return [pod["metadata"]["uid"] for pod in cluster.find("pods", namespace, f"disttest.dev/name={run}")]
 
 
-def owners(cluster: Cluster, namespace: str, report: str) -> list[str]:
+def owners(cluster: SessionCluster, namespace: str, report: str) -> list[str]:
     """Their names; the garbage collector takes out those that are gone."""
     body = cluster.get("configmap", report, namespace) or {"metadata": {}}
     return [owner["name"] for owner in body["metadata"].get("ownerReferences", ())]
@@ -347,7 +347,7 @@ def image(job: Manifest) -> str:
     return str(job["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-def everything(cluster: Cluster, namespace: str) -> dict[str, Manifest]:
+def everything(cluster: SessionCluster, namespace: str) -> dict[str, Manifest]:
     """What must outlast an upgrade, but for what the API server notes of writes."""
     found = {}
     for body in cluster.find(KINDS, namespace):

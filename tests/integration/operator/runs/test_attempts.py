@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import OperatorProcess, Status, config_map, disttest, finished, reaches_phase
 
 # The first gang sleeps until something befalls it.
@@ -23,14 +23,14 @@ SECONDS = 150  # two gangs one after the other, on a machine that has more to do
 MOST_OF_A_NODE = {"cpu": "40"}  # of 64
 
 
-def patient_run(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:
+def patient_run(cluster: SessionCluster, namespace: str, name: str, **spec: Any) -> None:
     """One pod, whose first attempt lasts."""
     cluster.apply(config_map(namespace, name, PATIENT))
     usual = {"nodes": 1, "suites": [{"name": "own", "configMap": {"name": name}}], "retries": {"infrastructure": 1}}
     cluster.apply(disttest(namespace, name, **usual | spec))
 
 
-def runs_its_first_gang(cluster: Cluster, namespace: str, name: str, **spec: Any) -> dict[str, Any]:
+def runs_its_first_gang(cluster: SessionCluster, namespace: str, name: str, **spec: Any) -> dict[str, Any]:
     """Gives the pod."""
     patient_run(cluster, namespace, name, **spec)
     reaches_phase(cluster, namespace, name, "Running")
@@ -38,11 +38,11 @@ def runs_its_first_gang(cluster: Cluster, namespace: str, name: str, **spec: Any
     return pod
 
 
-def patch(cluster: Cluster, kind: str, namespace: str, name: str, **spec: Any) -> None:
+def patch(cluster: SessionCluster, kind: str, namespace: str, name: str, **spec: Any) -> None:
     cluster.kubectl("patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
-def evict(cluster: Cluster, namespace: str, pod: str) -> None:
+def evict(cluster: SessionCluster, namespace: str, pod: str) -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
     cluster.kubectl("create", "--raw", path, "-f", "-", input=json.dumps(eviction))
@@ -53,7 +53,7 @@ def attempts(status: Status) -> list[tuple[int, str, bool]]:
 
 
 def test_a_run_whose_pod_is_evicted_passes_with_its_second_gang(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     pod = runs_its_first_gang(cluster, namespace, "evicted")
     logs = ("logs", pod["metadata"]["name"], "-n", namespace)
@@ -70,7 +70,7 @@ def test_a_run_whose_pod_is_evicted_passes_with_its_second_gang(
 
 
 def test_a_node_that_throws_its_pods_out_is_a_suspect_and_a_pass_elsewhere_confirms_it(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     pod = runs_its_first_gang(cluster, namespace, "tainted")
     node = pod["spec"]["nodeName"]
@@ -84,7 +84,7 @@ def test_a_node_that_throws_its_pods_out_is_a_suspect_and_a_pass_elsewhere_confi
 
 
 def test_a_run_that_is_preempted_by_a_higher_priority_goes_on_elsewhere(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     resources = {"spec": {"resources": {"requests": MOST_OF_A_NODE}}}
     pod = runs_its_first_gang(cluster, namespace, "preempted", template=resources)
@@ -118,7 +118,7 @@ def test_a_run_that_is_preempted_by_a_higher_priority_goes_on_elsewhere(
 
 
 def test_a_pod_that_somebody_deletes_costs_a_retry_and_blames_no_node(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     pod = runs_its_first_gang(cluster, namespace, "deleted")
     cluster.kubectl("delete", "pod", pod["metadata"]["name"], "-n", namespace, "--wait=false")
@@ -129,7 +129,7 @@ def test_a_pod_that_somebody_deletes_costs_a_retry_and_blames_no_node(
 
 
 def test_a_run_is_suspended_and_resumed_by_its_user_and_nothing_is_charged(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     runs_its_first_gang(cluster, namespace, "paused", retries={"infrastructure": 0})
     patch(cluster, "disttest", namespace, "paused", suspend=True)
@@ -145,7 +145,7 @@ def test_a_run_is_suspended_and_resumed_by_its_user_and_nothing_is_charged(
 
 
 def test_a_queue_that_takes_the_nodes_away_is_no_failure_and_admits_the_next_gang(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     """As Kueue does it: by spec.suspend of the Job, which is created suspended."""
     patient_run(cluster, namespace, "queued", queueName="gpu-nightly", retries={"infrastructure": 0})
@@ -167,7 +167,7 @@ def test_a_queue_that_takes_the_nodes_away_is_no_failure_and_admits_the_next_gan
 
 
 def test_a_cancelled_run_ends_at_once_with_its_pods(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     runs_its_first_gang(cluster, namespace, "cancelled")
     patch(cluster, "disttest", namespace, "cancelled", cancel=True)
@@ -182,7 +182,7 @@ def test_a_cancelled_run_ends_at_once_with_its_pods(
 
 
 def test_a_run_waits_for_the_older_one_of_its_series_where_it_is_told_to(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     runs_its_first_gang(cluster, namespace, "older", series="one-by-one")
     patient_run(cluster, namespace, "younger", series="one-by-one", concurrencyPolicy="Wait")

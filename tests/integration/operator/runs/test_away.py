@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.stub_nodes import told
 from tests.support.operators.operator import (
     OperatorProcess,
@@ -26,7 +26,7 @@ HERE = {"Passed": 4, "InfraFailed": 2}
 
 @pytest.mark.soak  # half a minute of waiting for a Lease
 def test_what_a_frozen_operator_still_has_to_do_when_it_goes_on_has_no_effect(
-    cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     with start_operator(log="frozen.log") as first:
         cluster.wait_until("the first is active", functools.partial(leads, first), 25)
@@ -57,7 +57,7 @@ def test_what_a_frozen_operator_still_has_to_do_when_it_goes_on_has_no_effect(
 
 
 def test_an_operator_that_was_away_while_runs_ended_gives_them_their_verdicts(
-    cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     ends = {"pass": "Passed", "fail": "TestsFailed", "crash": "InfraFailed", "mute": "InfraFailed"}
     with start_operator(log="leaves.log"):
@@ -83,7 +83,7 @@ def test_an_operator_that_was_away_while_runs_ended_gives_them_their_verdicts(
 
 @pytest.mark.soak  # three minutes of waiting
 def test_a_gang_that_nobody_watches_is_ended_by_its_jobs_own_deadline(
-    cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     """Without an operator its nodes are not held for ever; with the next one the run has its verdict."""
     timeouts = {"queueSeconds": 10, "joinSeconds": 5, "caseSeconds": 5, "runSeconds": 5}
@@ -112,12 +112,12 @@ def leads(operator: OperatorProcess) -> bool:
     return operator.metrics().get("disttest_leader") == 1
 
 
-def settled(cluster: Cluster, namespace: str) -> bool:
+def settled(cluster: SessionCluster, namespace: str) -> bool:
     counted = ledger(cluster, namespace, "here")
     return counted.get("runCount") == sum(HERE.values()) and counted.get("pending") == []
 
 
-def everything(cluster: Cluster, namespace: str) -> dict[str, str]:
+def everything(cluster: SessionCluster, namespace: str) -> dict[str, str]:
     """What the operators write, by version: a write that changes something changes it."""
     return {
         f"{kind}/{one['metadata']['name']}": one["metadata"]["resourceVersion"]
@@ -127,11 +127,11 @@ def everything(cluster: Cluster, namespace: str) -> dict[str, str]:
     }
 
 
-def verdicts(cluster: Cluster, namespace: str) -> dict[str, int]:
+def verdicts(cluster: SessionCluster, namespace: str) -> dict[str, int]:
     found = [one["status"]["verdict"] for one in cluster.find("disttests", namespace)]
     return {verdict: found.count(verdict) for verdict in set(found)}
 
 
-def going(cluster: Cluster, namespace: str) -> list[str]:
+def going(cluster: SessionCluster, namespace: str) -> list[str]:
     pods = cluster.find("pods", namespace)
     return [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] not in {"Succeeded", "Failed"}]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import OperatorProcess, disttest, finished, ledger, run_counts
 
 CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
@@ -48,7 +48,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_bad_input_ends_with_a_reason_and_advice(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, name: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, name: str
 ) -> None:
     spec, verdict, reason, words = CASES[name]
     cluster.apply(disttest(namespace, name, **spec))
@@ -62,7 +62,7 @@ def test_bad_input_ends_with_a_reason_and_advice(
 
 
 def test_pods_that_the_namespace_refuses_end_the_run_with_the_refusal(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     quota = {
         "apiVersion": "v1",
@@ -81,7 +81,7 @@ def test_pods_that_the_namespace_refuses_end_the_run_with_the_refusal(
 
 
 def test_a_service_of_somebody_else_in_the_way_is_named_and_left_alone(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     service = {
         "apiVersion": "v1",
@@ -97,5 +97,5 @@ def test_a_service_of_somebody_else_in_the_way_is_named_and_left_alone(
     assert cluster.get("service", "taken-a1", namespace) is not None
 
 
-def pending(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
+def pending(cluster: SessionCluster, namespace: str) -> list[dict[str, Any]]:
     return [pod for pod in cluster.find("pods", namespace) if pod["status"]["phase"] in {"Pending", "Running"}]

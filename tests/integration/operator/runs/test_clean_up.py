@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.clusters.stub_nodes import told
 from tests.support.operators.deletions import Deletions
 from tests.support.operators.operator import OperatorProcess, disttest, finished, run_counts
@@ -17,7 +17,7 @@ OURS = ("jobs", "services", "pods", "configmaps")
 
 @pytest.mark.parametrize("runs", [24, pytest.param(200, marks=pytest.mark.soak)])
 def test_nothing_is_left_of_runs_deleted_in_every_phase(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...], runs: int
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...], runs: int
 ) -> None:
     deletions = Deletions(cluster.kubeconfig, namespace, random.Random(runs))  # noqa: S311 - moments, no secrets
     asyncio.run(deletions.play(runs))
@@ -47,7 +47,7 @@ def test_nothing_is_left_of_runs_deleted_in_every_phase(
 
 
 def test_what_is_deleted_by_hand_of_a_finished_run_is_not_made_anew(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     cluster.apply(disttest(namespace, "done", template=told()))
     status = finished(cluster, namespace, "done")
@@ -62,7 +62,7 @@ def test_what_is_deleted_by_hand_of_a_finished_run_is_not_made_anew(
     assert after["status"] == status
 
 
-def left(cluster: Cluster, namespace: str) -> list[str]:
+def left(cluster: SessionCluster, namespace: str) -> list[str]:
     """Objects of ours, by owner or label; without reports that a series keeps."""
     return [
         f"{kind}/{one['metadata']['name']}"
@@ -78,12 +78,12 @@ def owners(body: Manifest) -> set[str]:
     return {owner["kind"] for owner in body["metadata"].get("ownerReferences") or ()}
 
 
-def kept(cluster: Cluster, namespace: str) -> set[str]:
+def kept(cluster: SessionCluster, namespace: str) -> set[str]:
     found = cluster.find("configmaps", namespace)
     return {one["metadata"]["name"] for one in found if "DistTestSeries" in owners(one)}
 
 
-def listed(cluster: Cluster, namespace: str) -> set[str]:
+def listed(cluster: SessionCluster, namespace: str) -> set[str]:
     """Of what is still to be had: a run may be deleted between being counted and having its report kept."""
     found = {one["metadata"]["name"] for one in cluster.find("configmaps", namespace)}
     named = {
@@ -95,5 +95,5 @@ def listed(cluster: Cluster, namespace: str) -> set[str]:
     return found & named
 
 
-def pending(cluster: Cluster, namespace: str) -> bool:
+def pending(cluster: SessionCluster, namespace: str) -> bool:
     return any((one.get("status") or {}).get("pending") for one in cluster.find("disttestseries", namespace))

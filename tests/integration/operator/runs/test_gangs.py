@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from devcluster.stubnode import behaviour
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import StartOperator, config_map, disttest, finished
 
 TAINT = "disttest-busy=yes:NoSchedule"
@@ -13,14 +13,14 @@ TOLERATED = [{"key": "disttest-busy", "operator": "Exists"}]
 MOST_OF_A_NODE = {"requests": {"cpu": "40"}}  # of 64: two pods do not fit on one
 
 
-def has_half_a_gang(cluster: Cluster, namespace: str, name: str) -> bool:
+def has_half_a_gang(cluster: SessionCluster, namespace: str, name: str) -> bool:
     pods = cluster.find("pods", namespace, f"disttest.dev/name={name}")
     return sorted(bool(pod["spec"].get("nodeName")) for pod in pods) == [False, True]
 
 
 @pytest.mark.soak
 def test_two_gangs_that_hold_half_of_the_nodes_each_both_come_to_their_end(
-    cluster: Cluster, start_operator: StartOperator, namespace: str
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str
 ) -> None:
     """The younger one gives its node back; without that both would wait until queueSeconds."""
     cluster.apply(config_map(namespace, "own", "def test_quick():\n    pass\n"))

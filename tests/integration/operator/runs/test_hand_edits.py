@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.stub_nodes import told
 from tests.support.operators.operator import OperatorProcess, disttest, finished, ledger, reaches_phase, run_counts
 
@@ -11,7 +11,7 @@ LABELS = tuple(f"disttest.dev/{name}-" for name in ("name", "uid", "attempt", "s
 MANAGED_BY = "app.kubernetes.io/managed-by-"
 
 
-def gang(cluster: Cluster, namespace: str, name: str, seconds: float) -> list[str]:
+def gang(cluster: SessionCluster, namespace: str, name: str, seconds: float) -> list[str]:
     """A run whose containers end after so many seconds; gives its pods."""
     retries = {"infrastructure": 2}
     cluster.apply(disttest(namespace, name, series=name, template=told(seconds=seconds), retries=retries))
@@ -20,28 +20,28 @@ def gang(cluster: Cluster, namespace: str, name: str, seconds: float) -> list[st
     return [pod["metadata"]["name"] for pod in pods]
 
 
-def unlabel(cluster: Cluster, namespace: str, kind: str, *names: str) -> None:
+def unlabel(cluster: SessionCluster, namespace: str, kind: str, *names: str) -> None:
     cluster.kubectl("label", kind, *names, "-n", namespace, *LABELS, MANAGED_BY)
 
 
-def edit(cluster: Cluster, namespace: str, what: str, **status: Any) -> str:
+def edit(cluster: SessionCluster, namespace: str, what: str, **status: Any) -> str:
     flags = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     return cluster.kubectl("patch", what, "-n", namespace, *flags, check=False)
 
 
-def passed_once(cluster: Cluster, namespace: str, name: str, jobs: set[str]) -> None:
+def passed_once(cluster: SessionCluster, namespace: str, name: str, jobs: set[str]) -> None:
     status = finished(cluster, namespace, name)
     assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
     assert run_counts(ledger(cluster, namespace, name)) == {("Passed", "AllCasesPassed"): 1}
     assert {job["metadata"]["uid"] for job in cluster.find("jobs", namespace)} == jobs
 
 
-def uids(cluster: Cluster, namespace: str) -> set[str]:
+def uids(cluster: SessionCluster, namespace: str) -> set[str]:
     return {job["metadata"]["uid"] for job in cluster.find("jobs", namespace)}
 
 
 def test_pods_and_a_job_without_our_labels_are_no_lost_gang(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     pods = gang(cluster, namespace, "bare", 5)
     jobs = uids(cluster, namespace)
@@ -51,7 +51,7 @@ def test_pods_and_a_job_without_our_labels_are_no_lost_gang(
 
 
 def test_a_cancelled_run_takes_a_job_without_labels_along(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     gang(cluster, namespace, "dropped", 60)
     unlabel(cluster, namespace, "job", "dropped-a1")
@@ -61,7 +61,7 @@ def test_a_cancelled_run_takes_a_job_without_labels_along(
 
 
 def test_a_status_and_a_ledger_that_are_edited_in_mid_run_are_put_right(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     gang(cluster, namespace, "edited", 7)
     jobs = uids(cluster, namespace)

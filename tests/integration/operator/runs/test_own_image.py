@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.clusters.cluster import RUNNER_IMAGE, Cluster
+from tests.support.clusters.cluster import RUNNER_IMAGE, SessionCluster
 from tests.support.gangs.foreign_images import NO_PYTHON, OLD_PYTHON, TORCH_ONLY
 from tests.support.operators.operator import OperatorProcess, StartOperator, config_map, disttest, finished
 
@@ -34,7 +34,7 @@ def test_together(process_group):
 
 
 @pytest.fixture(autouse=True)
-def _images_are_there(cluster: Cluster) -> None:
+def _images_are_there(cluster: SessionCluster) -> None:
     if cluster.dev is None:
         pytest.skip("these images are directories of this machine, which only a cluster of our own knows")
 
@@ -49,7 +49,7 @@ def _images_are_there(cluster: Cluster) -> None:
     ids=["away", "without the runner"],
 )
 def test_a_wrong_image_of_the_runner_is_the_operators_to_correct(
-    cluster: Cluster, start_operator: StartOperator, namespace: str, runner_image: str, reason: str, words: str
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str, runner_image: str, reason: str, words: str
 ) -> None:
     flags = ("--runner-image", runner_image, "--image-patience-seconds=3")
     with start_operator(*flags, log="wrong-image.log"):
@@ -61,7 +61,7 @@ def test_a_wrong_image_of_the_runner_is_the_operators_to_correct(
 
 
 def test_a_gang_runs_in_an_image_that_has_only_torch(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "where", WHERE))
     own = {"name": "where", "configMap": {"name": "where"}, "env": [{"name": "PYTHONPATH", "value": "/nowhere"}]}
@@ -88,7 +88,7 @@ def test_a_gang_runs_in_an_image_that_has_only_torch(
     ids=["no Python", "old Python"],
 )
 def test_an_image_that_cannot_run_the_runner_is_named_with_what_it_lacks(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, image: str, words: tuple[str, ...]
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, image: str, words: tuple[str, ...]
 ) -> None:
     cluster.apply(disttest(namespace, "lacking", image=image))
     status = finished(cluster, namespace, "lacking", timeout_seconds=40)

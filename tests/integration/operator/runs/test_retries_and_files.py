@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster, Manifest
+from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.operators.operator import OperatorProcess, config_map, disttest, events_with, finished
 
 # Each rank leaves its mark in the pod's own /tmp, so that its second try can see that there was a first.
@@ -33,7 +33,7 @@ def test_keeps_something(gang):
 
 
 def test_a_case_that_passes_at_its_second_try_is_flaky_and_the_run_passes(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     variables = [{"name": "OF_BOTH", "value": "suite"}, {"name": "DOLLARS", "value": "$(HOME) $$"}]
     suite = {"name": "own", "configMap": {"name": "own"}, "env": variables}
@@ -51,7 +51,9 @@ def test_a_case_that_passes_at_its_second_try_is_flaky_and_the_run_passes(
     assert note.startswith("AllCasesPassed, 1 flaky: ")
 
 
-def test_without_retries_the_same_case_is_red(cluster: Cluster, operator: OperatorProcess, namespace: str) -> None:
+def test_without_retries_the_same_case_is_red(
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
+) -> None:
     variables = [{"name": "OF_ALL", "value": "all"}, {"name": "OF_BOTH", "value": "suite"}]
     suite = {
         "name": "own",
@@ -67,7 +69,7 @@ def test_without_retries_the_same_case_is_red(cluster: Cluster, operator: Operat
 
 
 def test_a_case_that_is_known_to_fail_runs_and_leaves_the_run_green(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     variables = [{"name": "OF_ALL", "value": "all"}, {"name": "OF_BOTH", "value": "suite"}]
     known = config_map(namespace, "known", "") | {"data": {"own": "# tickets\n*::test_once_bad\n*::test_variables\n"}}
@@ -85,7 +87,7 @@ def test_a_case_that_is_known_to_fail_runs_and_leaves_the_run_green(
 
 
 def test_only_chosen_cases_run_whatever_their_source(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "own", FLAKY))
     own = {"name": "own", "configMap": {"name": "own"}, "select": "good and not variables"}
@@ -98,14 +100,16 @@ def test_only_chosen_cases_run_whatever_their_source(
     assert 1 <= totals["collectives"] < 5
 
 
-def test_a_choice_that_leaves_no_case_is_an_error(cluster: Cluster, operator: OperatorProcess, namespace: str) -> None:
+def test_a_choice_that_leaves_no_case_is_an_error(
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
+) -> None:
     cluster.apply(disttest(namespace, "none", suites=[{"name": "collectives", "select": "no_such_case"}]))
     status = finished(cluster, namespace, "none", timeout_seconds=90)
     assert (status["verdict"], status["reason"]) == ("Errored", "NothingCollected"), status
 
 
 def test_files_that_the_image_lacks_are_an_error_that_names_them(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(disttest(namespace, "lacking", suites=[{"name": "up", "files": ["test/no_such_*.py"]}]))
     status = finished(cluster, namespace, "lacking", timeout_seconds=90)
@@ -114,7 +118,7 @@ def test_files_that_the_image_lacks_are_an_error_that_names_them(
 
 
 @pytest.fixture
-def claim(cluster: Cluster, namespace: str, tmp_path: pathlib.Path) -> pathlib.Path:
+def claim(cluster: SessionCluster, namespace: str, tmp_path: pathlib.Path) -> pathlib.Path:
     """A bound claim `dumps`; gives the folder behind it."""
     if cluster.dev is None:
         pytest.skip("the folder behind a claim can be seen in a cluster of our own only: leave KUBECONFIG unset")
@@ -143,7 +147,7 @@ def claim(cluster: Cluster, namespace: str, tmp_path: pathlib.Path) -> pathlib.P
 
 
 def test_every_pod_can_write_to_the_claim(
-    cluster: Cluster, operator: OperatorProcess, namespace: str, claim: pathlib.Path
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str, claim: pathlib.Path
 ) -> None:
     cluster.apply(config_map(namespace, "keeping", KEEPING))
     suite = {"name": "keeping", "configMap": {"name": "keeping"}}

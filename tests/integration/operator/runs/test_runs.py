@@ -10,7 +10,7 @@ from datetime import datetime
 from disttest_contract.outcomes import Verdict
 from disttest_contract.results.report import Report
 from tests.support import patience
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import (
     OperatorProcess,
     Status,
@@ -51,7 +51,7 @@ def test_steady(number):
 
 
 def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     suites, asked = [{"name": "collectives", "select": "float32"}], {"collective": "all_reduce", "sizeBytes": 4096}
     thresholds = [asked | {"minBusBandwidthBytesPerSecond": 1}]
@@ -98,7 +98,7 @@ def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
 
 
 def test_how_far_a_run_is_moves_in_its_status_every_ten_seconds_and_is_gone_at_the_end(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "steady", STEADY))
     suites = [{"name": "steady", "configMap": {"name": "steady"}}]
@@ -135,7 +135,7 @@ def test_how_far_a_run_is_moves_in_its_status_every_ten_seconds_and_is_gone_at_t
 
 
 def test_a_failed_case_of_own_files_is_red_and_named(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "own", "def test_good():\n    pass\n\ndef test_bad():\n    assert 1 == 2\n"))
     cluster.apply(disttest(namespace, "bad", suites=[{"name": "own", "configMap": {"name": "own"}}]))
@@ -148,7 +148,7 @@ def test_a_failed_case_of_own_files_is_red_and_named(
 
 
 def test_a_run_that_times_out_names_the_case_that_hangs_and_who_waits_for_whom(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     """The case has as long as the run. On a busy machine a short run may time out before the case starts."""
     cluster.apply(config_map(namespace, "stuck", STUCK))
@@ -170,7 +170,7 @@ def test_a_run_that_times_out_names_the_case_that_hangs_and_who_waits_for_whom(
 
 
 def test_deletion_in_the_foreground_returns_when_the_pods_are_gone(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "slow", SLOW))
     cluster.apply(disttest(namespace, "deleted", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
@@ -184,7 +184,7 @@ def test_deletion_in_the_foreground_returns_when_the_pods_are_gone(
 
 
 def test_a_job_deleted_by_somebody_ends_the_run_as_an_infrastructure_failure(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "slow", SLOW))
     cluster.apply(disttest(namespace, "robbed", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
@@ -195,7 +195,7 @@ def test_a_job_deleted_by_somebody_ends_the_run_as_an_infrastructure_failure(
 
 
 def test_an_evicted_pod_is_a_disruption_and_no_failure_of_a_test(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "slow", SLOW))
     cluster.apply(disttest(namespace, "evicted", suites=[{"name": "slow", "configMap": {"name": "slow"}}]))
@@ -216,7 +216,7 @@ def test_an_evicted_pod_is_a_disruption_and_no_failure_of_a_test(
 
 
 def test_a_finished_run_goes_when_its_time_to_live_is_over(
-    cluster: Cluster, operator: OperatorProcess, namespace: str
+    cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     run = disttest(namespace, "brief", suites=[{"name": "no-such-suite"}], ttlSecondsAfterFinished=2)
     cluster.apply(run)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.stub_nodes import silence, told
 from tests.support.operators.operator import OperatorProcess, disttest, finished, reaches_phase
 
@@ -20,7 +20,7 @@ from tests.support.operators.operator import OperatorProcess, disttest, finished
     ids=lambda value: value.get("end", "") if isinstance(value, dict) else "",
 )
 def test_a_run_on_stub_nodes_ends_as_told(
-    cluster: Cluster,
+    cluster: SessionCluster,
     namespace: str,
     operator: OperatorProcess,
     stub_nodes: tuple[str, ...],
@@ -36,7 +36,7 @@ def test_a_run_on_stub_nodes_ends_as_told(
 
 
 def test_a_stub_pod_that_hangs_ends_when_it_is_deleted_as_slowly_as_told(
-    cluster: Cluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
 ) -> None:
     cluster.apply(disttest(namespace, "hangs", template=told(end="hang", stop_seconds=3)))
     reaches_phase(cluster, namespace, "hangs", "Running")
@@ -47,7 +47,7 @@ def test_a_stub_pod_that_hangs_ends_when_it_is_deleted_as_slowly_as_told(
 
 
 def test_a_stub_node_that_is_silent_says_nothing_until_it_finds_its_voice_again(
-    cluster: Cluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
 ) -> None:
     template = told(seconds=3)
     cluster.apply(disttest(namespace, "waits", template=template))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.stub_nodes import ON_STUB_NODES, told
 from tests.support.operators.operator import MANIFESTS, StartOperator, disttest, finished, reaches_phase
 
@@ -14,7 +14,7 @@ TAINT = "disttest-maintenance=yes:NoExecute"
 
 
 @pytest.fixture
-def _right_to_label_nodes(cluster: Cluster) -> Iterator[None]:
+def _right_to_label_nodes(cluster: SessionCluster) -> Iterator[None]:
     """Not for the tests after these."""
     rights = str(MANIFESTS / "rbac" / "suspects" / "nodes.yaml")
     cluster.kubectl("apply", "-f", rights)
@@ -24,7 +24,7 @@ def _right_to_label_nodes(cluster: Cluster) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_right_to_label_nodes")
 def test_a_blamed_node_has_the_label_until_a_newer_run_passes_there(
-    cluster: Cluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
+    cluster: SessionCluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     usual = {"nodes": 1, "series": "labels", "retries": {"infrastructure": 1}}
 

@@ -9,7 +9,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_runner.cases.rank_orders import MIN_COLLECT_SECONDS
 from tests.support import patience
-from tests.support.gangs.gang import Gang, case, make_plan, suite_of, wait_for
+from tests.support.gangs.gang import AgentGang, case, make_plan, suite_of, wait_for
 
 SUITE = """
 import subprocess, time
@@ -33,16 +33,16 @@ sys.meta_path.insert(0, Finder())
 
 
 @pytest.fixture
-def gang(tmp_path: Path, request: pytest.FixtureRequest) -> Gang:
+def gang(tmp_path: Path, request: pytest.FixtureRequest) -> AgentGang:
     """A gang whose ranks are all asleep in the third of four cases, each with a process of its own beside it."""
     seconds = getattr(request, "param", 120)
     plan = make_plan(suite_of(tmp_path / "suite", SUITE), case_seconds=100, run_seconds=seconds)
-    gang = Gang(plan, tmp_path)
+    gang = AgentGang(plan, tmp_path)
     wait_for(lambda: sum("asleep" in line for line in gang.log) == 4, "4 sleepers", 90, lambda: gang.text)
     return gang
 
 
-def check_partial_report(gang: Gang, verdict: Verdict, reason: Reason) -> None:
+def check_partial_report(gang: AgentGang, verdict: Verdict, reason: Reason) -> None:
     report = gang.run()
     assert (report.verdict, report.reason) == (verdict, reason), report.message
     (suite,) = report.suites
@@ -63,7 +63,7 @@ def check_partial_report(gang: Gang, verdict: Verdict, reason: Reason) -> None:
     assert gang.summary().verdict is verdict
 
 
-def test_sigterm_ends_the_leader_with_a_report_of_what_is_known(gang: Gang) -> None:
+def test_sigterm_ends_the_leader_with_a_report_of_what_is_known(gang: AgentGang) -> None:
     started = time.monotonic()
     gang.agents[0].send_signal(signal.SIGTERM)
     check_partial_report(gang, Verdict.INFRA_FAILED, Reason.TERMINATED)
@@ -75,12 +75,12 @@ def test_sigterm_ends_the_leader_with_a_report_of_what_is_known(gang: Gang) -> N
 def test_an_agent_that_is_told_to_end_while_it_starts_ends_at_once_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(TOLD_TO_END_WHILE_IT_STARTS)
     plan = make_plan(suite_of(tmp_path / "suite", SUITE), nodes=1)
-    gang = Gang(plan, tmp_path, environ={"PYTHONPATH": str(tmp_path)})
+    gang = AgentGang(plan, tmp_path, environ={"PYTHONPATH": str(tmp_path)})
     assert gang.wait() == {0: 20}, gang.text
     assert gang.summary().reason is Reason.TERMINATED
 
 
-def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
+def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: AgentGang) -> None:
     gang.agents[1].send_signal(signal.SIGTERM)
     check_partial_report(gang, Verdict.INFRA_FAILED, Reason.GANG_LOST)
     assert gang.wait() == {0: 20, 1: 20}
@@ -89,7 +89,7 @@ def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: Gang)
 
 
 @pytest.mark.soak  # the table of faults has it too
-def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
+def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: AgentGang) -> None:
     gang.agents[1].kill()
     gang.agents[0].wait(patience.stretched(10))
     report = gang.report()
@@ -100,7 +100,7 @@ def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: Gang) -> None:
     wait_for(lambda: all("sleep 1000" in line for line in gang.living()), "ranks left", 3, lambda: str(gang.living()))
 
 
-def test_agents_that_lose_their_leader_say_so(gang: Gang) -> None:
+def test_agents_that_lose_their_leader_say_so(gang: AgentGang) -> None:
     gang.agents[0].kill()
     assert gang.agents[1].wait(patience.stretched(10)) == 20
     summary = gang.summary(1)
@@ -118,7 +118,7 @@ def test_agents_that_lose_their_leader_say_so(gang: Gang) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("gang", [25], indirect=True, ids=["25"])
-def test_the_deadline_of_the_run_leaves_the_rest_not_run(gang: Gang) -> None:
+def test_the_deadline_of_the_run_leaves_the_rest_not_run(gang: AgentGang) -> None:
     check_partial_report(gang, Verdict.TIMED_OUT, Reason.RUN_DEADLINE)
     assert gang.wait() == {0: 10, 1: 10}
     assert f"within {gang.plan.run_seconds} s" in gang.report().message
@@ -135,7 +135,7 @@ def test_kills_its_zygote(gang, process_group):
 def test_after(gang, process_group):
     assert gang.generation == 2
 """
-    gang = Gang(make_plan(suite_of(tmp_path / "suite", source)), tmp_path)
+    gang = AgentGang(make_plan(suite_of(tmp_path / "suite", source)), tmp_path)
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.TESTS_FAILED, Reason.CASES_CRASHED), gang.text
     crash, after = report.suites[0].cases
@@ -149,7 +149,7 @@ def test_a_zygote_that_cannot_import_torch_ends_the_run_with_what_it_said(tmp_pa
     hooks.mkdir()
     (hooks / "torch.py").write_text("raise ImportError('libcudart is missing')\n")
     plan = make_plan(suite_of(tmp_path / "suite", SUITE))
-    gang = Gang(plan, tmp_path, own={1: {"PYTHONPATH": str(hooks)}})
+    gang = AgentGang(plan, tmp_path, own={1: {"PYTHONPATH": str(hooks)}})
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START)
     assert "node index 1 (pod tried-1 on local-1)" in report.message

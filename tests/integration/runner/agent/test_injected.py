@@ -10,7 +10,7 @@ from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_runner.inject import __main__
 from tests.support.gangs import foreign_images
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 SUITE = """
 import os
@@ -73,7 +73,7 @@ def test_a_gang_runs_with_the_images_torch_and_the_copied_pytest(image: Path, tm
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "mine.py").touch()
     suite = suite_of(tmp_path / "suite", SUITE.format(runner=str(runner), image=str(image)))
-    gang = Gang(
+    gang = AgentGang(
         make_plan(SuitePlan(name="quick", builtin="collectives", select="barrier"), suite),
         tmp_path,
         python=image / "bin/python3",

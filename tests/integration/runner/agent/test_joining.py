@@ -13,13 +13,13 @@ from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.report import Report
 from disttest_runner.protocol.wire import PROTOCOL
 from tests.support import patience
-from tests.support.gangs.gang import Gang, builtin, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, builtin, make_plan, suite_of
 
 SHORT = "def test_it(): pass\n"
 
 
 def test_a_missing_agent_is_named_at_the_join_deadline(tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin("collectives"), nodes=3, join_seconds=2), tmp_path, indexes=[0, 2])
+    gang = AgentGang(make_plan(builtin("collectives"), nodes=3, join_seconds=2), tmp_path, indexes=[0, 2])
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.RENDEZVOUS_TIMEOUT)
     assert f"node index 1 of 3 did not join within {gang.plan.join_seconds} s" in report.message
@@ -30,7 +30,7 @@ def test_a_missing_agent_is_named_at_the_join_deadline(tmp_path: Path) -> None:
 
 
 def test_an_agent_without_a_leader_says_where_it_looked(tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin("collectives"), join_seconds=1), tmp_path, indexes=[1])
+    gang = AgentGang(make_plan(builtin("collectives"), join_seconds=1), tmp_path, indexes=[1])
     assert gang.wait() == {1: 20}
     gang.check_nothing_left()
     summary = gang.summary(1)
@@ -39,7 +39,7 @@ def test_an_agent_without_a_leader_says_where_it_looked(tmp_path: Path) -> None:
 
 
 def test_a_leader_whose_name_does_not_resolve_yet_is_waited_for(tmp_path: Path) -> None:
-    gang = Gang(
+    gang = AgentGang(
         make_plan(builtin("collectives"), join_seconds=1),
         tmp_path,
         indexes=[1],
@@ -51,7 +51,7 @@ def test_a_leader_whose_name_does_not_resolve_yet_is_waited_for(tmp_path: Path) 
 
 def test_two_agents_of_a_spread_gang_on_one_node_are_refused(tmp_path: Path) -> None:
     same = {environment.NODE_NAME: "only-node"}
-    report = Gang(make_plan(builtin("collectives")), tmp_path, environ=same).run()
+    report = AgentGang(make_plan(builtin("collectives")), tmp_path, environ=same).run()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.SHARED_NODE)
     assert "node indexes 0, 1 all run on only-node" in report.message
 
@@ -59,12 +59,12 @@ def test_two_agents_of_a_spread_gang_on_one_node_are_refused(tmp_path: Path) -> 
 def test_agents_may_share_a_node_where_the_placement_lets_them(tmp_path: Path) -> None:
     same = {environment.NODE_NAME: "only-node"}
     plan = make_plan(suite_of(tmp_path / "suite", SHORT), spread=False)
-    report = Gang(plan, tmp_path, environ=same).run()
+    report = AgentGang(plan, tmp_path, environ=same).run()
     assert report.verdict is Verdict.PASSED
     assert report.node_names == ("only-node", "only-node")
 
 
-STRANGERS: dict[str, Callable[[Gang], bytes]] = {
+STRANGERS: dict[str, Callable[[AgentGang], bytes]] = {
     "wrong nonce": lambda _: hello(nonce="guessed"),
     "no json": lambda _: b"GET / HTTP/1.1\r\n\r\n",
     "not an object": lambda _: b"[1, 2]\n",
@@ -91,7 +91,7 @@ def hello(**changes: object) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def disturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Gang, Report, dict[str, bytes]]:
+def disturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[AgentGang, Report, dict[str, bytes]]:
     """A run during which all sorts of strangers knock."""
     folder = tmp_path_factory.mktemp("disturbed")
     door = folder / "door"
@@ -101,7 +101,7 @@ def test_waits_for_the_strangers():
     while not pathlib.Path({str(door)!r}).exists():
         time.sleep(0.02)
 """
-    gang = Gang(make_plan(suite_of(folder / "suite", source)), folder)
+    gang = AgentGang(make_plan(suite_of(folder / "suite", source)), folder)
     gang.wait_for_line("joined after")
     answers, open_sockets = {}, []
     for name, say in STRANGERS.items():
@@ -130,7 +130,7 @@ def read_to_end(stranger: socket.socket) -> bytes:
     raise AssertionError("the leader keeps a stranger's connection open")
 
 
-def test_strangers_do_not_disturb_the_run(disturbed: tuple[Gang, Report, dict[str, bytes]]) -> None:
+def test_strangers_do_not_disturb_the_run(disturbed: tuple[AgentGang, Report, dict[str, bytes]]) -> None:
     gang, report, _ = disturbed
     assert report.verdict is Verdict.PASSED, gang.text
     assert report.node_names == ("local-0", "local-1")
@@ -148,20 +148,20 @@ def test_strangers_do_not_disturb_the_run(disturbed: tuple[Gang, Report, dict[st
         ("second pod of an index", b"has joined already"),
     ],
 )
-def test_a_stranger_is_refused(disturbed: tuple[Gang, Report, dict[str, bytes]], name: str, words: bytes) -> None:
+def test_a_stranger_is_refused(disturbed: tuple[AgentGang, Report, dict[str, bytes]], name: str, words: bytes) -> None:
     answer = disturbed[2][name]
     assert b"welcome" not in answer
     assert any(word in answer for word in words.split(b"|"))
 
 
-def test_a_stranger_with_a_wrong_nonce_learns_nothing(disturbed: tuple[Gang, Report, dict[str, bytes]]) -> None:
+def test_a_stranger_with_a_wrong_nonce_learns_nothing(disturbed: tuple[AgentGang, Report, dict[str, bytes]]) -> None:
     gang, _, answers = disturbed
     assert gang.nonce.encode() not in answers["wrong nonce"]
     assert b"local-" not in answers["wrong nonce"]
 
 
 def test_an_unknown_suite_ends_every_agent_at_once(tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin("colectives")), tmp_path)
+    gang = AgentGang(make_plan(builtin("colectives")), tmp_path)
     assert gang.wait() == {0: 30, 1: 30}
     for index in (0, 1):
         summary = gang.summary(index)
@@ -183,7 +183,7 @@ def test_an_unknown_suite_ends_every_agent_at_once(tmp_path: Path) -> None:
     ids=["plan", "nonce", "index", "leader", "no ranks", "no suite"],
 )
 def test_an_environment_that_makes_no_sense_is_refused(changes: dict[str, str], words: str, tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin("collectives")), tmp_path, indexes=[0], environ=changes)
+    gang = AgentGang(make_plan(builtin("collectives")), tmp_path, indexes=[0], environ=changes)
     assert gang.wait() == {0: 30}
     summary = gang.summary()
     assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.RUNNER_ERROR)
@@ -193,14 +193,14 @@ def test_an_environment_that_makes_no_sense_is_refused(changes: dict[str, str], 
 def test_a_termination_message_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     plan = make_plan(suite_of(tmp_path / "suite", SHORT), nodes=1)
     nowhere = {environment.TERMINATION_LOG: str(tmp_path / "no" / "folder")}
-    gang = Gang(plan, tmp_path, environ=nowhere)
+    gang = AgentGang(plan, tmp_path, environ=nowhere)
     assert gang.run().verdict is Verdict.PASSED
     assert "warning: the termination message cannot be written" in gang.text
 
 
 def test_agents_that_wait_long_for_another_one_do_not_take_the_leader_for_lost(tmp_path: Path) -> None:
     silence_seconds = patience.stretched(1)
-    gang = Gang(
+    gang = AgentGang(
         make_plan(suite_of(tmp_path / "suite", SHORT), nodes=3, ranks=1),
         tmp_path,
         indexes=(0, 1),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 LIMIT = 160  # enough for two nodes, and less than the strangers that a leader without a budget lets in
 FEW = ("bash", "-c", f'ulimit -Sn {LIMIT} && ulimit -Hn {LIMIT} && exec "$0" "$@"')
@@ -51,7 +51,7 @@ def flood(port: int) -> Iterator[threading.Event]:
 
 def test_a_leader_under_a_flood_of_strangers_lets_its_agents_in_and_starts_ranks_again(tmp_path: Path) -> None:
     plan = make_plan(suite_of(tmp_path / "suite", SOURCE), join_seconds=60)
-    gang = Gang(plan, tmp_path, indexes=[0], wrap={0: FEW})
+    gang = AgentGang(plan, tmp_path, indexes=[0], wrap={0: FEW})
     gang.wait_for_line("2 nodes x 2 ranks")
     with flood(gang.port) as is_full:
         assert is_full.wait(60), gang.text
@@ -64,7 +64,7 @@ def test_a_leader_under_a_flood_of_strangers_lets_its_agents_in_and_starts_ranks
 
 def test_a_world_that_its_leader_has_too_few_descriptors_for_is_refused(tmp_path: Path) -> None:
     plan = make_plan(suite_of(tmp_path / "suite", SOURCE), nodes=100)
-    gang = Gang(plan, tmp_path, indexes=[0], wrap={0: FEW})
+    gang = AgentGang(plan, tmp_path, indexes=[0], wrap={0: FEW})
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START)
     assert "the leader of 100 nodes x 2 ranks needs 196 open files, but its limit is 160" in report.message

@@ -4,13 +4,13 @@ import sys
 from pathlib import Path
 
 from disttest_contract.outcomes import Reason, Verdict
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 SOURCE = "def test_it(process_group): pass\n"
 
 
 def test_the_report_tells_about_every_node(tmp_path: Path) -> None:
-    report = Gang(make_plan(suite_of(tmp_path / "suite", SOURCE), ranks=1), tmp_path).run()
+    report = AgentGang(make_plan(suite_of(tmp_path / "suite", SOURCE), ranks=1), tmp_path).run()
     assert report.verdict is Verdict.PASSED
     assert [facts.node_name for facts in report.preflight] == ["local-0", "local-1"]
     for facts in report.preflight:
@@ -33,7 +33,7 @@ def test_a_node_with_another_torch_is_named_before_any_rank_starts(tmp_path: Pat
         "    torch.__version__ = '1.13.0'\n"
     )
     plan = make_plan(suite_of(tmp_path / "suite", SOURCE), ranks=1)
-    gang = Gang(plan, tmp_path, own={1: {"PYTHONPATH": str(hooks)}})
+    gang = AgentGang(plan, tmp_path, own={1: {"PYTHONPATH": str(hooks)}})
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.NODES_DIFFER), gang.text
     assert "torch: local-1 (node index 1) has 1.13.0" in report.message

@@ -8,7 +8,7 @@ from disttest_contract.gang import suites
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.results.report import Report
-from tests.support.gangs.gang import Gang, builtin, make_plan, only_suite, outcomes
+from tests.support.gangs.gang import AgentGang, builtin, make_plan, only_suite, outcomes
 
 AFRESH = "[zygote] ranks are started afresh, which takes longer: the zygote has 2 threads"
 # A thread in the zygote, as a module that is imported there may start one.
@@ -34,7 +34,7 @@ def test_ranks_are_started_afresh_where_forking_would_not_be_safe(tmp_path: Path
     """Our adapter is in place in each of them."""
     suite = SuitePlan(name="c10d-spawn", builtin="c10d-spawn", select=" or ".join(CASES))
     plan = make_plan(suite, nodes=1, join_seconds=300, case_seconds=60, run_seconds=400)
-    gang = Gang(plan, tmp_path, environ=unforkable)
+    gang = AgentGang(plan, tmp_path, environ=unforkable)
     report = gang.run(430)
     assert AFRESH in gang.text
     assert report.verdict is Verdict.PASSED, gang.text
@@ -48,7 +48,7 @@ def test_a_built_in_suite_ends_as_in_forked_ranks(name: str, tmp_path: Path, unf
         folder.mkdir()
         plan = make_plan(builtin(name), nodes=1, join_seconds=300, case_seconds=300, run_seconds=WHOLE_SECONDS)
         cache = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}  # both compile
-        gang = Gang(plan, folder, environ=environ | cache)
+        gang = AgentGang(plan, folder, environ=environ | cache)
         return gang.run(WHOLE_SECONDS + 30), gang.text
 
     (afresh, text), (forked, forked_text) = run(tmp_path / "afresh", unforkable), run(tmp_path / "forked", {})

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 SOURCE = """
 import os
@@ -20,7 +20,7 @@ def test_each_suite_runs_with_its_own_environment(tmp_path: Path) -> None:
     red = suite_of(tmp_path / "red", SOURCE.format(colour="red", level="DETAIL"), "red")
     red = dataclasses.replace(red, env=(("COLOUR", "red"), ("TORCH_DISTRIBUTED_DEBUG", "DETAIL")))
     again = dataclasses.replace(plain, name="again")
-    gang = Gang(make_plan(plain, red, again), tmp_path)
+    gang = AgentGang(make_plan(plain, red, again), tmp_path)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
 
@@ -31,7 +31,7 @@ def test_an_environment_in_which_torch_cannot_be_imported_is_an_error_of_its_sui
     source = "def test_it(process_group): pass\n"
     suites = [suite_of(tmp_path / name, source, name) for name in ("first", "second", "third")]
     suites[1] = dataclasses.replace(suites[1], env=(("PYTHONPATH", str(tmp_path / "hooks")),))
-    gang = Gang(make_plan(*suites), tmp_path)
+    gang = AgentGang(make_plan(*suites), tmp_path)
     report = gang.run()
     assert [(suite.verdict, suite.reason) for suite in report.suites] == [
         (Verdict.PASSED, Reason.ALL_CASES_PASSED),

@@ -20,7 +20,7 @@ from disttest_runner.protocol.wire import Channel, Message
 from disttest_runner.zygote import zygote_client
 from tests.support import patience
 from tests.support.gangs import pretended_gpus
-from tests.support.gangs.gang import Gang, builtin, case, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, builtin, case, make_plan, suite_of
 from tests.support.gangs.pretended_gpus import Pretended
 
 pytestmark = pytest.mark.skipif(pretended_gpus.COMPILER is None, reason="no C compiler here")
@@ -112,7 +112,7 @@ def test_the_driver_answers_this_rank():
 
 
 def test_ranks_start_the_driver_themselves_after_the_fork(tmp_path: Path, gpus: Pretended) -> None:
-    gang = Gang(make_plan(suite_of(tmp_path / "suite", ASKS), nodes=1), tmp_path, environ=gpus.environ)
+    gang = AgentGang(make_plan(suite_of(tmp_path / "suite", ASKS), nodes=1), tmp_path, environ=gpus.environ)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
     assert case(report, "test_the_driver_answers_this_rank").outcome is Outcome.PASSED

@@ -9,7 +9,7 @@ from bench import hang
 from disttest_cli.local.agents import free_port
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report
-from tests.support.gangs.gang import Gang, case, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, case, make_plan, suite_of
 
 CASE_SECONDS = 2
 RUN_SECONDS = 300  # a deadline against hanging for ever; C frames take long on a busy machine
@@ -117,7 +117,7 @@ SLEEPS = "import time\ndef test_hang():\n    time.sleep(1000)\n"
 
 
 @pytest.fixture(scope="module")
-def gang(tmp_path_factory: pytest.TempPathFactory) -> Gang:
+def gang(tmp_path_factory: pytest.TempPathFactory) -> AgentGang:
     folder = tmp_path_factory.mktemp("hangs")
     plan = make_plan(
         suite_of(folder / "suite", SUITE),
@@ -125,13 +125,13 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> Gang:
         run_seconds=RUN_SECONDS,
         artifacts=str(folder / "artifacts"),
     )
-    gang = Gang(plan, folder, environ={"HF_TOKEN": "secret-of-the-pod", "NCCL_DEBUG": "WARN"})
+    gang = AgentGang(plan, folder, environ={"HF_TOKEN": "secret-of-the-pod", "NCCL_DEBUG": "WARN"})
     gang.run(seconds=RUN_SECONDS)
     return gang
 
 
 @pytest.fixture(scope="module")
-def report(gang: Gang) -> Report:
+def report(gang: AgentGang) -> Report:
     return gang.report()
 
 
@@ -224,7 +224,7 @@ def test_where_others_waited_for_a_rank_that_failed_is_told_and_changes_no_blame
     assert "ranks 0, 2, 3 wait in all_reduce number 2 of the default group" in result.diagnosis.summary
 
 
-def test_whole_dumps_lie_in_the_directory_that_was_given(report: Report, gang: Gang) -> None:
+def test_whole_dumps_lie_in_the_directory_that_was_given(report: Report, gang: AgentGang) -> None:
     result = case(report, "test_a_rank_never_comes")
     assert result.diagnosis is not None
     folder = Path(result.diagnosis.artifacts)
@@ -241,7 +241,7 @@ def test_whole_dumps_lie_in_the_directory_that_was_given(report: Report, gang: G
     assert "secret-of-the-pod" not in environment
 
 
-def test_c_frames_are_shown_where_they_can_be_had_and_else_it_is_said_once(report: Report, gang: Gang) -> None:
+def test_c_frames_are_shown_where_they_can_be_had_and_else_it_is_said_once(report: Report, gang: AgentGang) -> None:
     result = case(report, "test_a_rank_never_comes")
     assert result.diagnosis is not None
     complaints = [line for line in gang.log if "shown without C frames" in line]
@@ -254,7 +254,7 @@ def test_what_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     plan = make_plan(
         suite_of(tmp_path / "suite", SLEEPS), nodes=1, case_seconds=1, artifacts=str(tmp_path / "file" / "artifacts")
     )
-    gang = Gang(plan, tmp_path)
+    gang = AgentGang(plan, tmp_path)
     result = case(gang.run(), "test_hang")
     assert (result.outcome, result.ranks) == (Outcome.HUNG, (0, 1))
     assert sum("could not be written to" in line for line in gang.log) == 1
@@ -263,7 +263,7 @@ def test_what_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
 def test_nccl_is_asked_where_its_service_listens(tmp_path: Path) -> None:
     """Over gloo only because the variable says where."""
     plan = make_plan(suite_of(tmp_path / "suite", SLEEPS), nodes=1, ranks=1, case_seconds=1)
-    gang = Gang(plan, tmp_path, environ={"NCCL_RAS_ADDR": f"127.0.0.1:{free_port()}"})
+    gang = AgentGang(plan, tmp_path, environ={"NCCL_RAS_ADDR": f"127.0.0.1:{free_port()}"})
     diagnosis = case(gang.run(), "test_hang").diagnosis
     assert diagnosis is not None
     assert "did not answer" in diagnosis.ras

@@ -39,7 +39,7 @@ LONGEST_SECONDS = 120  # to import torch and to start ranks, on a busy machine
 
 
 @dataclass
-class Command:
+class InterruptedCommand:
     """`disttest run` of a file in a folder, and what it prints."""
 
     process: subprocess.Popen[str]
@@ -61,14 +61,14 @@ class Command:
         wait_for(lambda: not marked(self.mark), "processes left", 3, lambda: str(marked(self.mark)))
 
 
-Start = Callable[..., Command]
+Start = Callable[..., InterruptedCommand]
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
     commands = []
 
-    def _start(source: str, *arguments: str) -> Command:
+    def _start(source: str, *arguments: str) -> InterruptedCommand:
         (tmp_path / "test_hang.py").write_text(source)
         mark = secrets.token_hex(8)
         with (tmp_path / f"{mark}.log").open("w") as log:
@@ -82,7 +82,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 text=True,
                 start_new_session=True,
             )
-        commands.append(Command(process, tmp_path, mark))
+        commands.append(InterruptedCommand(process, tmp_path, mark))
         return commands[-1]
 
     yield _start

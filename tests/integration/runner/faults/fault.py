@@ -32,7 +32,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FaultResult:
     """What did come of it. `seconds` are those from the fault until the runner had reported it.
 
     `slower`: how many times slower than usual the machine was, at the start or the end of the run.
@@ -47,7 +47,7 @@ class Found:
     slower: float = 1.0
 
 
-def problems(fault: Fault, found: Found) -> list[str]:
+def problems(fault: Fault, found: FaultResult) -> list[str]:
     """In which ways the outcome is not the expected one."""
     wrong = [
         f"{what} is {is_!r}, expected {expected!r}"
@@ -64,11 +64,11 @@ def problems(fault: Fault, found: Found) -> list[str]:
     return wrong
 
 
-def of_case(result: CaseResult, following: CaseResult | None) -> Found:
+def of_case(result: CaseResult, following: CaseResult | None) -> FaultResult:
     after: After | str = After.NEXT_CASE
     if following is None or following.outcome != "passed":
         after = f"the next case is {following.outcome if following else 'missing'}: {following and following.message}"
-    return Found(
+    return FaultResult(
         outcome=result.outcome.value,
         ranks=result.ranks,
         message=result.message,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.report import SuiteResult
-from tests.integration.runner.faults.fault import After, Fault, Found, of_case
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, of_case
 from tests.support.gangs.gang import suite_of
 
 CASE_SECONDS = 4
@@ -218,7 +218,7 @@ def suite(folder: Path, name: str, faults: tuple[Fault, ...]) -> SuitePlan:
     return suite_of(folder / name, "\n".join(parts), name=name)
 
 
-def read(result: SuiteResult, faults: tuple[Fault, ...]) -> dict[str, Found]:
+def read(result: SuiteResult, faults: tuple[Fault, ...]) -> dict[str, FaultResult]:
     """By the names of faults."""
     cases = {one.id.split("::")[-1].split("[")[0]: one for one in result.cases}
     return {

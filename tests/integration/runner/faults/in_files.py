@@ -4,7 +4,7 @@ from pathlib import Path
 
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.report import Report
-from tests.integration.runner.faults.fault import After, Fault, Found, word
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, word
 from tests.support.gangs.gang import suite_of
 
 SECONDS = 15.0  # imports included
@@ -44,14 +44,14 @@ def suites(folder: Path) -> list[SuitePlan]:
     return [one for pair in broken for one in (pair, suite_of(folder / "good", good, name="good"))]
 
 
-def read(report: Report) -> dict[str, Found]:
+def read(report: Report) -> dict[str, FaultResult]:
     found = {}
     for place, result in enumerate(report.suites):
         if not result.name.startswith("file-"):
             continue
         following = report.suites[place + 1]
         after = After.NEXT_SUITE if following.verdict == "Passed" else f"the next suite is {following.verdict}"
-        found[FILES[int(result.name.removeprefix("file-"))].name] = Found(
+        found[FILES[int(result.name.removeprefix("file-"))].name] = FaultResult(
             outcome=word(result), message=result.message, seconds=result.seconds, after=after
         )
     return found

@@ -9,11 +9,11 @@ from disttest_contract.gang import environment
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report
-from tests.integration.runner.faults.fault import After, Fault, Found, word
-from tests.integration.runner.faults.proxy import Proxy
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, word
+from tests.integration.runner.faults.proxy import StallingProxy
 from tests.integration.runner.faults.trial import Trial
 from tests.support import patience
-from tests.support.gangs.gang import Gang, make_plan, suite_of, wait_for
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of, wait_for
 
 SILENCE_SECONDS = 3
 JOIN_SECONDS = 20
@@ -35,22 +35,22 @@ def _plan(folder: Path) -> RunPlan:
     return make_plan(suite_of(folder / "suite", SUITE), ranks=1, case_seconds=100, run_seconds=300)
 
 
-def _asleep(gang: Gang) -> None:
+def _asleep(gang: AgentGang) -> None:
     """Both ranks are in the third of four cases."""
     wait_for(lambda: sum("asleep" in line for line in gang.log) == 2, "two sleepers", 60, lambda: gang.text)
 
 
-def _of_report(report: Report, seconds: float) -> Found:
+def _of_report(report: Report, seconds: float) -> FaultResult:
     outcomes = tuple(one.outcome.value for suite in report.suites for one in suite.cases)
     after = After.ENDS if outcomes == KNOWN else f"the cases are {outcomes}"
-    return Found(outcome=word(report), message=report.message, seconds=seconds, after=after)
+    return FaultResult(outcome=word(report), message=report.message, seconds=seconds, after=after)
 
 
-def _ends(fault: Fault, strike: Callable[[Gang], None], survivor: int) -> Callable[[Path], dict[str, Found]]:
+def _ends(fault: Fault, strike: Callable[[AgentGang], None], survivor: int) -> Callable[[Path], dict[str, FaultResult]]:
     """Strike when all are asleep, and see what the surviving agent says."""
 
-    def show(folder: Path) -> dict[str, Found]:
-        gang = Gang(
+    def show(folder: Path) -> dict[str, FaultResult]:
+        gang = AgentGang(
             _plan(folder), folder, environ={environment.SILENCE_SECONDS: str(patience.stretched(SILENCE_SECONDS))}
         )
         try:
@@ -61,7 +61,7 @@ def _ends(fault: Fault, strike: Callable[[Gang], None], survivor: int) -> Callab
     return show
 
 
-def _struck(gang: Gang, strike: Callable[[Gang], None], survivor: int) -> Found:
+def _struck(gang: AgentGang, strike: Callable[[AgentGang], None], survivor: int) -> FaultResult:
     _asleep(gang)
     started = time.monotonic()
     strike(gang)
@@ -71,7 +71,7 @@ def _struck(gang: Gang, strike: Callable[[Gang], None], survivor: int) -> Found:
         return _of_report(gang.report(), seconds)
     summary, leader = gang.summary(1), gang.summary(0)
     kept = leader.current == "mine: test_it.py::test_long" and leader.counts[Outcome.FAILED] == 1
-    return Found(
+    return FaultResult(
         outcome=f"{summary.verdict} {summary.reason}",
         message=summary.message,
         seconds=seconds,
@@ -113,10 +113,10 @@ TWICE = Fault(
 )  # fmt: skip
 
 
-def _show_stall(folder: Path) -> dict[str, Found]:
+def _show_stall(folder: Path) -> dict[str, FaultResult]:
     """Agent 1 reaches the leader through a proxy, which keeps its connections and forwards no more."""
-    with Proxy() as proxy:
-        gang = Gang(
+    with StallingProxy() as proxy:
+        gang = AgentGang(
             _plan(folder),
             folder,
             environ={environment.SILENCE_SECONDS: str(patience.stretched(SILENCE_SECONDS))},
@@ -131,16 +131,16 @@ def _show_stall(folder: Path) -> dict[str, Found]:
             gang.agents[1].wait(patience.stretched(SILENCE_SECONDS * 2 + 10))
             said = gang.summary(1).message
             if "has said nothing" not in said:
-                found = Found(outcome=f"agent 1 said {said!r}", seconds=found.seconds, after=found.after)
+                found = FaultResult(outcome=f"agent 1 said {said!r}", seconds=found.seconds, after=found.after)
             return {STALL.name: found}
         finally:
             gang.end()
 
 
-def _show_never(folder: Path) -> dict[str, Found]:
+def _show_never(folder: Path) -> dict[str, FaultResult]:
     plan = make_plan(suite_of(folder / "suite", SUITE), ranks=1, join_seconds=2)
     started = time.monotonic()
-    gang = Gang(plan, folder, indexes=[0])
+    gang = AgentGang(plan, folder, indexes=[0])
     try:
         gang.wait_for_line("default/tried attempt 1")
         started = time.monotonic()
@@ -148,11 +148,11 @@ def _show_never(folder: Path) -> dict[str, Found]:
     finally:
         gang.end()
     after = After.ENDS if report.suites[0].verdict is report.verdict else f"the suite is {report.suites[0].verdict}"
-    found = Found(outcome=word(report), message=report.message, seconds=time.monotonic() - started, after=after)
+    found = FaultResult(outcome=word(report), message=report.message, seconds=time.monotonic() - started, after=after)
     return {NEVER.name: found}
 
 
-def _show_late(folder: Path) -> dict[str, Found]:
+def _show_late(folder: Path) -> dict[str, FaultResult]:
     """The leader waits for agent 1; later a second agent 1 comes and is sent away, while the first one goes on."""
     door = folder / "door"
     source = f"""
@@ -162,7 +162,7 @@ def test_waits():
         time.sleep(0.02)
 """
     plan = make_plan(suite_of(folder / "suite", source), ranks=1, join_seconds=JOIN_SECONDS, case_seconds=60)
-    gang = Gang(plan, folder, indexes=[0])
+    gang = AgentGang(plan, folder, indexes=[0])
     try:
         gang.wait_for_line("default/tried attempt 1")
         time.sleep(2)  # late, yet within the time to join
@@ -180,14 +180,14 @@ def test_waits():
     whole = After.GOES_ON if word(report) == LATE.outcome and code == 20 else f"the run came to {word(report)}"
     waited = (report.joined or 0) - report.started
     return {
-        LATE.name: Found(outcome=word(report), message=report.message, seconds=waited, after=whole),
-        TWICE.name: Found(
+        LATE.name: FaultResult(outcome=word(report), message=report.message, seconds=waited, after=whole),
+        TWICE.name: FaultResult(
             outcome=f"{second.verdict} {second.reason}", message=second.message, seconds=seconds, after=whole
         ),
     }
 
 
-def _trial(fault: Fault, strike: Callable[[Gang], None], *, survivor: int) -> Trial:
+def _trial(fault: Fault, strike: Callable[[AgentGang], None], *, survivor: int) -> Trial:
     return Trial(title=fault.name, faults=(fault,), show=_ends(fault, strike, survivor))
 
 

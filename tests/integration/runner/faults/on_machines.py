@@ -10,9 +10,9 @@ from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult
 from tests.integration.runner.faults.cgroup import Cgroup
-from tests.integration.runner.faults.fault import After, Fault, Found, of_case
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, of_case
 from tests.integration.runner.faults.trial import Trial
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 MEMORY_BYTES = 3 << 29  # agent, zygote and two ranks need a quarter of it
 QUICK = 4.0
@@ -108,11 +108,11 @@ def _full_disk(place: Path) -> list[str]:
     return _shell(f"mount -t tmpfs -o size=64k none {where}; cat /dev/zero > {where}/filler 2>/dev/null || true")
 
 
-def _show(folder: Path) -> dict[str, Found]:
+def _show(folder: Path) -> dict[str, FaultResult]:
     place = folder / "disk"
     place.mkdir()
     full = {"TMPDIR": str(place), environment.TERMINATION_LOG: str(place / "termination")}
-    gang = Gang(
+    gang = AgentGang(
         _plan(folder, len(NODES)),
         folder,
         wrap={1: _read_only(folder), 2: _shell("mount -t tmpfs -o ro none /dev/shm"), 3: _full_disk(place)},
@@ -121,13 +121,13 @@ def _show(folder: Path) -> dict[str, Found]:
     found = _run(gang, {READ_ONLY: "test_read_only", NO_SHM: "test_no_shm", FULL_DISK: "test_full_disk"})
     warning = "the termination message cannot be written"
     if warning not in gang.text:
-        found[FULL_DISK.name] = Found(outcome=f"no warning that {warning}", seconds=0, after="")
+        found[FULL_DISK.name] = FaultResult(outcome=f"no warning that {warning}", seconds=0, after="")
     return found
 
 
-def _show_out_of_memory(folder: Path) -> dict[str, Found]:
+def _show_out_of_memory(folder: Path) -> dict[str, FaultResult]:
     with Cgroup(MEMORY_BYTES) as cgroup:
-        gang = Gang(_plan(folder, 1, ranks=2), folder, wrap={0: cgroup.wrap})
+        gang = AgentGang(_plan(folder, 1, ranks=2), folder, wrap={0: cgroup.wrap})
         return _run(gang, {OUT_OF_MEMORY: "test_out_of_memory"})
 
 
@@ -137,7 +137,7 @@ def _plan(folder: Path, nodes: int, ranks: int = 1) -> RunPlan:
     )
 
 
-def _run(gang: Gang, cases: dict[Fault, str]) -> dict[str, Found]:
+def _run(gang: AgentGang, cases: dict[Fault, str]) -> dict[str, FaultResult]:
     try:
         report = gang.run()
     finally:

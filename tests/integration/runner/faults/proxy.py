@@ -6,7 +6,7 @@ import threading
 from typing import Self
 
 
-class Proxy:
+class StallingProxy:
     """Forwards connections on `port` to `target`, until it is told to stall."""
 
     def __init__(self) -> None:

@@ -6,22 +6,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.integration.runner.faults import in_cases, in_files, in_gangs, on_machines
-from tests.integration.runner.faults.fault import Fault, Found
+from tests.integration.runner.faults.fault import Fault, FaultResult
 from tests.integration.runner.faults.in_cases import CASE_SECONDS, CRASHES, FAILURES, HANGS
 from tests.integration.runner.faults.in_files import FILES
 from tests.integration.runner.faults.trial import Trial
 from tests.integration.runner.faults.untidy import UNTIDY
 from tests.support import patience
-from tests.support.gangs.gang import Gang, make_plan
+from tests.support.gangs.gang import AgentGang, make_plan
 
 SUITES = {"crashes": CRASHES, "failures": FAILURES, "hangs": HANGS, "untidy": UNTIDY}
 
 
-def _show_cases(folder: Path) -> dict[str, Found]:
+def _show_cases(folder: Path) -> dict[str, FaultResult]:
     """One gang of 2 x 2 ranks for all faults of test code."""
     suites = [in_cases.suite(folder, name, faults) for name, faults in SUITES.items()]
     plan = make_plan(*suites, *in_files.suites(folder), case_seconds=CASE_SECONDS, run_seconds=400)
-    gang = Gang(plan, folder)
+    gang = AgentGang(plan, folder)
     try:
         report = gang.run(500)
     finally:
@@ -41,7 +41,7 @@ FAULTS: tuple[tuple[Trial, Fault], ...] = tuple((trial, fault) for trial in TRIA
 
 
 @functools.cache
-def found(trial: Trial) -> dict[str, Found]:
+def found(trial: Trial) -> dict[str, FaultResult]:
     """Shown once, however many of its faults are looked at. A gang's own timeouts follow the load at its start."""
     slower = patience.slowdown()
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.integration.runner.faults.fault import Fault, Found
+from tests.integration.runner.faults.fault import Fault, FaultResult
 
 
 def nothing() -> str:
@@ -17,5 +17,5 @@ class Trial:
 
     title: str
     faults: tuple[Fault, ...]
-    show: Callable[[Path], dict[str, Found]]
+    show: Callable[[Path], dict[str, FaultResult]]
     lacks: Callable[[], str] = nothing

@@ -4,7 +4,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
-from tests.support.gangs.gang import Gang, case, make_plan, only_suite, suite_of
+from tests.support.gangs.gang import AgentGang, case, make_plan, only_suite, suite_of
 
 SUITE = '''
 import os, signal, unittest
@@ -119,19 +119,19 @@ def test_last(gang, process_group):
 
 
 @pytest.fixture(scope="module")
-def gang(tmp_path_factory: pytest.TempPathFactory) -> Gang:
+def gang(tmp_path_factory: pytest.TempPathFactory) -> AgentGang:
     folder = tmp_path_factory.mktemp("outcomes")
-    gang = Gang(make_plan(suite_of(folder / "suite", SUITE)), folder)
+    gang = AgentGang(make_plan(suite_of(folder / "suite", SUITE)), folder)
     gang.run()
     return gang
 
 
 @pytest.fixture(scope="module")
-def report(gang: Gang) -> Report:
+def report(gang: AgentGang) -> Report:
     return gang.report()
 
 
-def test_every_case_has_its_outcome(report: Report, gang: Gang) -> None:
+def test_every_case_has_its_outcome(report: Report, gang: AgentGang) -> None:
     others = {
         "test_killed": Outcome.CRASHED,
         "test_exit_3": Outcome.CRASHED,
@@ -196,7 +196,7 @@ def test_it_is_told_when_each_case_began(report: Report) -> None:
     assert began[-1] < report.finished - report.started
 
 
-def test_the_log_says_how_far_the_run_is_and_programs_can_read_it(gang: Gang, report: Report) -> None:
+def test_the_log_says_how_far_the_run_is_and_programs_can_read_it(gang: AgentGang, report: Report) -> None:
     told = gang.progress
     steps = list(dict.fromkeys(one.step for one in told))
     assert steps == ["joining", "collecting", "running", "finished"]
@@ -213,11 +213,11 @@ def test_reasons_are_kept(report: Report) -> None:
     assert case(report, "test_xfailed").message == "known to fail"
 
 
-def test_agents_end_with_the_code_of_the_verdict(gang: Gang) -> None:
+def test_agents_end_with_the_code_of_the_verdict(gang: AgentGang) -> None:
     assert gang.wait() == {0: 10, 1: 10}
 
 
-def test_the_termination_message_vouches_for_the_report(gang: Gang, report: Report) -> None:
+def test_the_termination_message_vouches_for_the_report(gang: AgentGang, report: Report) -> None:
     summary = gang.summary()
     assert (summary.step, summary.verdict, summary.reason) == ("finished", report.verdict, report.reason)
     assert summary.counts == report.counts
@@ -228,5 +228,5 @@ def test_the_termination_message_vouches_for_the_report(gang: Gang, report: Repo
     assert (other.node_index, other.step, other.verdict) == (1, "finished", Verdict.TESTS_FAILED)
 
 
-def test_what_ranks_print_is_in_the_log_with_their_number(gang: Gang) -> None:
+def test_what_ranks_print_is_in_the_log_with_their_number(gang: AgentGang) -> None:
     assert {f"[rank {rank}] the last one ran" for rank in range(4)} <= set(gang.log)

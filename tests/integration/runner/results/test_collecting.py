@@ -5,7 +5,7 @@ import pytest
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report, SuiteResult
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 GOOD = "def test_good(gang): assert gang.world_size == 4\n"
 SOURCES = {
@@ -25,18 +25,18 @@ def test_a(one): pass
 
 
 @pytest.fixture(scope="module")
-def gang(tmp_path_factory: pytest.TempPathFactory) -> Gang:
+def gang(tmp_path_factory: pytest.TempPathFactory) -> AgentGang:
     folder = tmp_path_factory.mktemp("collecting")
     suites = [suite_of(folder / name, source, name=name) for name, source in SOURCES.items()]
     (folder / "bad-conftest" / "conftest.py").write_text("import no_such_plugin\n")
     missing = SuitePlan(name="no-folder", directory=str(folder / "nowhere"))
-    gang = Gang(make_plan(missing, *suites), folder)
+    gang = AgentGang(make_plan(missing, *suites), folder)
     gang.run()
     return gang
 
 
 @pytest.fixture(scope="module")
-def report(gang: Gang) -> Report:
+def report(gang: AgentGang) -> Report:
     return gang.report()
 
 
@@ -71,11 +71,11 @@ def test_the_difference_is_named(report: Report) -> None:
     assert "without test_it.py::test_a[2]; with test_it.py::test_a[3]" in message
 
 
-def test_the_next_suite_runs_all_the_same(report: Report, gang: Gang) -> None:
+def test_the_next_suite_runs_all_the_same(report: Report, gang: AgentGang) -> None:
     found = suite(report, "good")
     assert [case.outcome for case in found.cases] == [Outcome.PASSED], gang.text
 
 
-def test_a_run_with_a_suite_that_could_not_run_is_errored(report: Report, gang: Gang) -> None:
+def test_a_run_with_a_suite_that_could_not_run_is_errored(report: Report, gang: AgentGang) -> None:
     assert (report.verdict, report.reason) == (Verdict.ERRORED, Reason.COLLECTION_FAILED)
     assert gang.wait() == {0: 30, 1: 30}

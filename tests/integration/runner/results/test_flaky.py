@@ -7,7 +7,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
-from tests.support.gangs.gang import Gang, case, make_plan, only_suite, suite_of
+from tests.support.gangs.gang import AgentGang, case, make_plan, only_suite, suite_of
 
 SUITE = """
 import os, pathlib, time
@@ -66,7 +66,7 @@ def test_sleeps_at_its_second_try():
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     folder = tmp_path_factory.mktemp("flaky")
     suite = suite_of(folder / "suite", SUITE.format(folder=str(folder)))
-    return Gang(make_plan(suite, flaky_retries=1, case_seconds=4), folder).run()
+    return AgentGang(make_plan(suite, flaky_retries=1, case_seconds=4), folder).run()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_deadline_of_the_run_holds_while_cases_are_tried_again(tmp_path: Pat
     suite = suite_of(tmp_path / "suite", FOREVER.format(folder=str(tmp_path)))
     run_seconds = 25  # all but the sleep takes a tenth of it
     plan = make_plan(suite, nodes=1, ranks=1, flaky_retries=1, case_seconds=100, run_seconds=run_seconds)
-    gang = Gang(plan, tmp_path)
+    gang = AgentGang(plan, tmp_path)
     gang.wait_for_line("asleep")
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.TIMED_OUT, Reason.RUN_DEADLINE)

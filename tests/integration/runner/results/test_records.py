@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from disttest_contract.outcomes import Outcome
-from tests.support.gangs.gang import Gang, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 SOURCE = """
 import logging
@@ -31,7 +31,7 @@ def test_unformattable(gang):
 
 
 def test_logs_of_a_failed_case_are_in_the_report(tmp_path: Path) -> None:
-    gang = Gang(make_plan(suite_of(tmp_path / "suite", SOURCE), nodes=1), tmp_path)
+    gang = AgentGang(make_plan(suite_of(tmp_path / "suite", SOURCE), nodes=1), tmp_path)
     report = gang.run()
     good, bad, quiet, odd = report.suites[0].cases
     assert (good.outcome, bad.outcome) == (Outcome.PASSED, Outcome.FAILED), gang.text

@@ -6,7 +6,7 @@ from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
 from disttest_contract.results.thresholds import Threshold
-from tests.support.gangs.gang import Gang, case, make_plan, suite_of
+from tests.support.gangs.gang import AgentGang, case, make_plan, suite_of
 
 IMPOSSIBLE = 10**15
 OWN = """
@@ -48,7 +48,7 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, str]:
     """One for all tests: it takes seconds."""
     folder = tmp_path_factory.mktemp("gang")
     own = suite_of(folder / "mine", OWN)
-    gang = Gang(make_plan(SUITE, own, nodes=1, flaky_retries=1, thresholds=THRESHOLDS), folder)
+    gang = AgentGang(make_plan(SUITE, own, nodes=1, flaky_retries=1, thresholds=THRESHOLDS), folder)
     return gang.run(), gang.text
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult, Report
-from tests.support.gangs.gang import Gang, builtin, make_plan, only_suite
+from tests.support.gangs.gang import AgentGang, builtin, make_plan, only_suite
 from tests.support.paths import TESTS
 
 DATA = TESTS / "data"
@@ -35,7 +35,7 @@ def run(
         (folder / f"node-{node}").mkdir()
         own[node] = {"TMPDIR": str(folder / f"node-{node}")}
     plan = make_plan(builtin("c10d-spawn"), nodes=nodes, ranks=ranks, case_seconds=60, run_seconds=SECONDS)
-    return Gang(plan, folder, own=own, python=python, environ=environ).run(SECONDS + 30)
+    return AgentGang(plan, folder, own=own, python=python, environ=environ).run(SECONDS + 30)
 
 
 def table(cases: tuple[CaseResult, ...]) -> dict[str, Any]:

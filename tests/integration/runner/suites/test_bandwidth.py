@@ -8,7 +8,7 @@ from disttest_cli.formats.table import render_report
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
-from tests.support.gangs.gang import Gang, make_plan, only_suite
+from tests.support.gangs.gang import AgentGang, make_plan, only_suite
 from tests.support.gangs.sabotage import Sabotage
 from tests.support.gangs.sabotaged import can_sabotage, sabotage_folder
 
@@ -32,7 +32,7 @@ def in_folder(folder: Path, conftest: str, select: str) -> SuitePlan:
 
 def test_what_the_environment_asks_for_is_timed_by_all_ranks(tmp_path: Path) -> None:
     suite = collectives(SIZES="8,4K", DTYPES="float64,int32", ITERATIONS="3")
-    report = Gang(make_plan(suite, case_seconds=60), tmp_path).run()
+    report = AgentGang(make_plan(suite, case_seconds=60), tmp_path).run()
     assert report.verdict is Verdict.PASSED, report.message
     measured = [one for case in only_suite(report).cases for one in case.measurements]
     assert {(one.collective, one.dtype, one.size_bytes) for one in measured} == {
@@ -53,7 +53,7 @@ def test_what_the_environment_asks_for_is_timed_by_all_ranks(tmp_path: Path) -> 
 
 
 def test_a_wrong_value_ends_the_suite_with_what_to_write(tmp_path: Path) -> None:
-    report = Gang(make_plan(collectives(SIZES="1X"), nodes=1), tmp_path).run()
+    report = AgentGang(make_plan(collectives(SIZES="1X"), nodes=1), tmp_path).run()
     suite = only_suite(report)
     assert (suite.verdict, suite.reason) == (Verdict.ERRORED, Reason.COLLECTION_FAILED)
     assert "COLLECTIVES_SIZES has the size '1X'; write bytes from 1 to 64G" in suite.message
@@ -62,7 +62,7 @@ def test_a_wrong_value_ends_the_suite_with_what_to_write(tmp_path: Path) -> None
 
 def test_what_does_not_fit_into_memory_is_not_run_and_says_so(tmp_path: Path) -> None:
     suite = collectives(select="all_gather and GiB or all_gather and 4KiB", SIZES="4K,64G")
-    report = Gang(make_plan(suite, nodes=1), tmp_path).run()
+    report = AgentGang(make_plan(suite, nodes=1), tmp_path).run()
     small, large = only_suite(report).cases
     assert small.outcome is Outcome.PASSED
     assert large.outcome is Outcome.NOT_RUN
@@ -108,4 +108,4 @@ def test_wrong_elements_of_the_timed_collectives_fail_the_case_and_are_counted(t
 
 
 def run(suite: SuitePlan, folder: Path) -> Report:
-    return Gang(make_plan(suite, case_seconds=60), folder).run()
+    return AgentGang(make_plan(suite, case_seconds=60), folder).run()

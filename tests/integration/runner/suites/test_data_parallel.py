@@ -7,7 +7,7 @@ import pytest
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.results.report import SuiteResult
-from tests.support.gangs.gang import Gang, make_plan, only_suite, outcomes
+from tests.support.gangs.gang import AgentGang, make_plan, only_suite, outcomes
 
 MODES = ("dtensor_replicate", "dtensor_shard", "fully_shard", "replicate")
 DTENSORS = MODES[:2]
@@ -40,7 +40,7 @@ EXPECTED = {
 
 def run(folder: Path, *, nodes: int, ranks: int, select: str = "") -> SuiteResult:
     suite = SuitePlan(name="data-parallel", builtin="data-parallel", select=select)
-    gang = Gang(make_plan(suite, nodes=nodes, ranks=ranks, case_seconds=120, run_seconds=1000), folder)
+    gang = AgentGang(make_plan(suite, nodes=nodes, ranks=ranks, case_seconds=120, run_seconds=1000), folder)
     report = gang.run(seconds=1000)
     assert report.verdict is Verdict.PASSED, gang.text
     return only_suite(report)

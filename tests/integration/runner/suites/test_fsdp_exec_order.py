@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Verdict
-from tests.support.gangs.gang import Gang, builtin, make_plan
+from tests.support.gangs.gang import AgentGang, builtin, make_plan
 
 CASES = {
     f"{name}{strategy}]"
@@ -28,7 +28,7 @@ CASES = {
     ],
 )
 def test_what_every_case_comes_to(nodes: int, ranks: int, outcome: Outcome, tmp_path: Path) -> None:
-    gang = Gang(make_plan(builtin("fsdp-exec-order"), nodes=nodes, ranks=ranks), tmp_path)
+    gang = AgentGang(make_plan(builtin("fsdp-exec-order"), nodes=nodes, ranks=ranks), tmp_path)
     (suite,) = gang.run().suites
     assert {case.id.split("::")[-1]: case.outcome for case in suite.cases} == dict.fromkeys(CASES, outcome), gang.text
     assert suite.verdict is (Verdict.PASSED if outcome is Outcome.PASSED else Verdict.ERRORED)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from disttest_contract.outcomes import Outcome, Verdict
-from tests.support.gangs.gang import Gang, builtin, make_plan, outcomes, suite_of
+from tests.support.gangs.gang import AgentGang, builtin, make_plan, outcomes, suite_of
 
 SUITE = builtin("pipeline-schedules")
 TRAINING = dataclasses.replace(SUITE, name="training", select="not test_plan")
@@ -56,7 +56,7 @@ def expected(*, world_size: int) -> dict[str, Outcome]:
 
 
 def test_every_case_of_the_suite_on_two_nodes_of_two_ranks(tmp_path: Path) -> None:
-    gang = Gang(make_plan(SUITE, case_seconds=60, run_seconds=300), tmp_path)
+    gang = AgentGang(make_plan(SUITE, case_seconds=60, run_seconds=300), tmp_path)
     report = gang.run(seconds=300)
     assert report.verdict is Verdict.PASSED, gang.text
     found = outcomes(report.suites[0])
@@ -72,7 +72,7 @@ def test_every_case_of_the_suite_on_two_nodes_of_two_ranks(tmp_path: Path) -> No
 @pytest.mark.soak
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_training_on_one_node(ranks: int, tmp_path: Path) -> None:
-    gang = Gang(make_plan(TRAINING, nodes=1, ranks=ranks, case_seconds=60), tmp_path)
+    gang = AgentGang(make_plan(TRAINING, nodes=1, ranks=ranks, case_seconds=60), tmp_path)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
     assert outcomes(report.suites[0]) == expected(world_size=ranks)
@@ -81,7 +81,7 @@ def test_training_on_one_node(ranks: int, tmp_path: Path) -> None:
 @pytest.mark.soak
 def test_alone_there_is_nothing_to_train_but_plans_are_looked_at(tmp_path: Path) -> None:
     some = dataclasses.replace(SUITE, select="not test_plan or 2x2x2")
-    gang = Gang(make_plan(some, nodes=1, ranks=1), tmp_path)
+    gang = AgentGang(make_plan(some, nodes=1, ranks=1), tmp_path)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
     plans = {f"test_plan[Schedule{name}-2x2x2]" for name in ("Interleaved1F1B", "LoopedBFS", "InterleavedZeroBubble")}
@@ -95,7 +95,7 @@ def test_a_gang_that_is_too_large_for_one_pipeline_has_several(tmp_path: Path) -
     several = dataclasses.replace(suite_of(tmp_path / "several", source), select="by_hand or along_a_v or two_stages")
     (tmp_path / "several" / "conftest.py").write_text(TWO_PIPELINES)
     first = dataclasses.replace(SUITE, select="by_hand and GPipe")
-    gang = Gang(make_plan(first, several, nodes=1, ranks=4, case_seconds=60), tmp_path)
+    gang = AgentGang(make_plan(first, several, nodes=1, ranks=4, case_seconds=60), tmp_path)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
     found = outcomes(report.suites[1])

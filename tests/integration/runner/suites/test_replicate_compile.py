@@ -8,7 +8,7 @@ import pytest
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.results.report import SuiteResult
-from tests.support.gangs.gang import Gang, make_plan, only_suite, outcomes
+from tests.support.gangs.gang import AgentGang, make_plan, only_suite, outcomes
 
 WAYS = ("forward", "no_sync", "fp32", "bf16_hook", "fp16_hook", "backward_only")
 BY_INDUCTOR = ("test_compile[forward]", "test_bucketing[coalesced]", "test_bucketing[concat]")
@@ -22,7 +22,7 @@ def run(
 ) -> SuiteResult:
     suite = SuitePlan(name="replicate-compile", builtin="replicate-compile", select=select)
     plan = make_plan(suite, nodes=nodes, ranks=ranks, case_seconds=300, run_seconds=RUN_SECONDS)
-    gang = Gang(plan, folder, environ={"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), **(environ or {})})
+    gang = AgentGang(plan, folder, environ={"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), **(environ or {})})
     report = gang.run(seconds=RUN_SECONDS)
     assert report.verdict is Verdict.PASSED, gang.text
     return only_suite(report)

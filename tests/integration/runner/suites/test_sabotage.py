@@ -13,7 +13,7 @@ import pytest
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.results.report import CaseResult
-from tests.support.gangs.gang import Gang, make_plan
+from tests.support.gangs.gang import AgentGang, make_plan
 from tests.support.gangs.sabotage import Sabotage
 from tests.support.gangs.sabotaged import can_sabotage, sabotage_folder
 
@@ -24,7 +24,7 @@ RUN_SECONDS = 2400  # against hanging for ever; two cores that do nothing else n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class SuiteRow:
     """A suite in the table. Words are parts of case ids."""
 
     modules: tuple[str, ...]  # of disttest_runner.suites
@@ -40,14 +40,14 @@ class Row:
 
 
 TABLE = {
-    "collectives": Row(
+    "collectives": SuiteRow(
         modules=("collectives.correctness", "collectives.bandwidth"),
         # other types and sizes pass the same kernels
         select="float32-1031 or float32-4KiB or not (test_every_element or test_bandwidth)",
         silent_under={(Sabotage.SCALED, "test_barrier"): "a barrier carries no value"},
     ),
-    "fully-shard-autograd": Row(modules=("fully_shard_autograd",), prepared_by="list", takes_minutes=True),
-    "pipeline-schedules": Row(
+    "fully-shard-autograd": SuiteRow(modules=("fully_shard_autograd",), prepared_by="list", takes_minutes=True),
+    "pipeline-schedules": SuiteRow(
         modules=("pipeline_schedules",),
         # one schedule of each kind; a plan stands for all of them
         select="GPipe and not (traced and uneven) or Interleaved1F1B-2x2x2 or two_stages and ZeroBubble or along_a_v "
@@ -56,14 +56,14 @@ TABLE = {
         takes_minutes=True,
         silent={"test_plan": "rank 0 alone looks at plans"},
     ),
-    "data-parallel": Row(
+    "data-parallel": SuiteRow(
         modules=("data_parallel",),
         # one optimizer, and one case of what is compiled: compiling takes longer than everything else
         select="sgd and eager or dim and eager or sgd and dtensor_replicate and forward",
         prepared_by="sgd and replicate-sgd-eager and not dtensor",
         takes_minutes=True,
     ),
-    "replicate-compile": Row(
+    "replicate-compile": SuiteRow(
         modules=("replicate_compile",),
         # a hook, accumulation, and inductor's fused buckets; the others differ in what is compiled, which takes seconds
         select="no_sync or bf16_hook or coalesced",
@@ -73,7 +73,7 @@ TABLE = {
 }
 
 
-def folder_of(place: Path, row: Row, sabotage: Sabotage) -> Path:
+def folder_of(place: Path, row: SuiteRow, sabotage: Sabotage) -> Path:
     place.mkdir()
     for module in row.modules:
         name = module.replace(".", "_")
@@ -83,15 +83,15 @@ def folder_of(place: Path, row: Row, sabotage: Sabotage) -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SabotagedSuite:
     """What became of one suite under all sabotages."""
 
-    row: Row
+    row: SuiteRow
     cases: Mapping[Sabotage, tuple[CaseResult, ...]]
 
 
 @pytest.fixture(scope="module")
-def column(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Column:
+def column(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SabotagedSuite:
     """One gang for all sabotages of a suite: modules are imported once, by a case of the suite itself."""
     name, folder = request.param, tmp_path_factory.mktemp("sabotage")
     row = TABLE[name]
@@ -99,10 +99,10 @@ def column(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     for sabotage in Sabotage:
         place = folder_of(folder / sabotage.value, row, sabotage)
         suites.append(SuitePlan(name=sabotage.value, directory=str(place), select=row.select))
-    gang = Gang(make_plan(*suites, nodes=1, ranks=2, case_seconds=150, run_seconds=RUN_SECONDS), folder)
+    gang = AgentGang(make_plan(*suites, nodes=1, ranks=2, case_seconds=150, run_seconds=RUN_SECONDS), folder)
     found = {suite.name: suite for suite in gang.run(seconds=RUN_SECONDS).suites}
     assert "prepare" not in found or found["prepare"].verdict is Verdict.PASSED, gang.text
-    return Column(row, {sabotage: found[sabotage.value].cases for sabotage in Sabotage})
+    return SabotagedSuite(row, {sabotage: found[sabotage.value].cases for sabotage in Sabotage})
 
 
 in_every_suite = pytest.mark.parametrize(
@@ -114,7 +114,7 @@ in_every_suite = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("sabotage", SABOTAGES)
 @in_every_suite
-def test_every_communicating_case_goes_red_and_no_other(column: Column, sabotage: Sabotage) -> None:
+def test_every_communicating_case_goes_red_and_no_other(column: SabotagedSuite, sabotage: Sabotage) -> None:
     outcomes = {case.id: case.outcome for case in column.cases[Sabotage.NONE]}
     wrong = []
     for case in column.cases[sabotage]:
@@ -131,7 +131,7 @@ def test_every_communicating_case_goes_red_and_no_other(column: Column, sabotage
 
 
 @in_every_suite
-def test_the_same_folder_without_sabotage_is_green(column: Column) -> None:
+def test_the_same_folder_without_sabotage_is_green(column: SabotagedSuite) -> None:
     """Else everything above could be red for another reason."""
     without = column.cases[Sabotage.NONE]
     assert [case for case in without if case.outcome in BAD] == []
@@ -139,7 +139,7 @@ def test_the_same_folder_without_sabotage_is_green(column: Column) -> None:
 
 
 @in_every_suite
-def test_what_is_called_silent_is_there(column: Column) -> None:
+def test_what_is_called_silent_is_there(column: SabotagedSuite) -> None:
     ids = [case.id for case in column.cases[Sabotage.NONE]]
     for words in (*column.row.silent, *(words for _, words in column.row.silent_under)):
         assert any(words in one for one in ids), f"no case is called {words!r} any more"

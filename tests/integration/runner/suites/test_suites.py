@@ -6,7 +6,7 @@ import pytest
 
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
-from tests.support.gangs.gang import Gang, builtin, make_plan
+from tests.support.gangs.gang import AgentGang, builtin, make_plan
 
 SUITES = ("collectives", "fully-shard-autograd")
 
@@ -17,7 +17,7 @@ SUITES = ("collectives", "fully-shard-autograd")
     ids=["2x2", "1x1", "1x3"],
 )
 def test_both_suites_pass_one_after_the_other_in_the_same_gang(nodes: int, ranks: int, tmp_path: Path) -> None:
-    gang = Gang(make_plan(*map(builtin, SUITES), nodes=nodes, ranks=ranks, case_seconds=60), tmp_path)
+    gang = AgentGang(make_plan(*map(builtin, SUITES), nodes=nodes, ranks=ranks, case_seconds=60), tmp_path)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
     assert [(suite.name, suite.verdict) for suite in report.suites] == [(name, Verdict.PASSED) for name in SUITES]
@@ -42,7 +42,7 @@ def test_both_suites_pass_one_after_the_other_in_the_same_gang(nodes: int, ranks
 
 
 def test_times_are_in_order_and_the_gang_is_down_soon_after_the_last_case(tmp_path: Path) -> None:
-    gang = Gang(make_plan(SuitePlan(name="collectives", builtin="collectives", select="float32")), tmp_path)
+    gang = AgentGang(make_plan(SuitePlan(name="collectives", builtin="collectives", select="float32")), tmp_path)
     report = gang.run()
     assert report.joined is not None
     assert report.first_case is not None

@@ -8,7 +8,7 @@ from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
 from tests.integration.runner.upstream import upstream_table
-from tests.support.gangs.gang import Gang, case, make_plan, only_suite
+from tests.support.gangs.gang import AgentGang, case, make_plan, only_suite
 from tests.support.paths import TESTS
 
 ROOT = TESTS / "data"
@@ -27,23 +27,23 @@ def upstream(*files: str, select: str = "") -> SuitePlan:
         pytest.param((2, 1), id="2 nodes x 1 rank"),
     ],
 )
-def gang(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Gang:
+def gang(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AgentGang:
     """Nodes have different folders for temporary files, as pods do: what ranks share there is bridged, or missed."""
     nodes, ranks = request.param
     folder = tmp_path_factory.mktemp("upstream")
     own = {node: {"TMPDIR": str(tmp_path_factory.mktemp(f"node-{node}"))} for node in range(nodes)}
     plan = make_plan(upstream(*FILES), nodes=nodes, ranks=ranks, run_seconds=200)
-    gang = Gang(plan, folder, own=own)
+    gang = AgentGang(plan, folder, own=own)
     gang.run()
     return gang
 
 
 @pytest.fixture(scope="module")
-def report(gang: Gang) -> Report:
+def report(gang: AgentGang) -> Report:
     return gang.report()
 
 
-def test_every_case_ends_as_the_table_says(report: Report, gang: Gang) -> None:
+def test_every_case_ends_as_the_table_says(report: Report, gang: AgentGang) -> None:
     found = {
         upstream_table.name(one.id): (
             one.outcome,
@@ -75,13 +75,13 @@ def test_ids_are_relative_to_the_root(report: Report) -> None:
 
 
 def test_select_chooses_cases(tmp_path: Path) -> None:
-    report = Gang(make_plan(upstream("plain", select="add or one"), nodes=1), tmp_path).run()
+    report = AgentGang(make_plan(upstream("plain", select="add or one"), nodes=1), tmp_path).run()
     assert [one.id.split("::")[-1] for one in only_suite(report).cases] == ["test_add", "test_world_of_one"]
     assert report.verdict is Verdict.PASSED
 
 
 def test_a_pattern_without_files_is_named(tmp_path: Path) -> None:
-    report = Gang(
+    report = AgentGang(
         make_plan(SuitePlan(name="gone", root=str(ROOT), files=("upstream/tset_*.py",)), nodes=1), tmp_path
     ).run()
     suite = only_suite(report)
@@ -97,7 +97,7 @@ def test_classes_of_the_harness_run_in_folders_too(tmp_path: Path) -> None:
     for name in ("test_continuous.py", "test_plain.py"):
         (folder / name).write_text((ROOT / "upstream" / name).read_text())
     suite = SuitePlan(name="mine", directory=str(folder), select="sum_factor_1 or add or fails")
-    report = Gang(make_plan(suite, nodes=1, run_seconds=200), tmp_path).run()
+    report = AgentGang(make_plan(suite, nodes=1, run_seconds=200), tmp_path).run()
     outcomes = {one.id.split("::")[-1]: (one.outcome, one.ranks) for one in only_suite(report).cases}
     assert outcomes["test_sum_factor_1"] == (Outcome.PASSED, ())
     assert outcomes["test_add"] == (Outcome.PASSED, ())

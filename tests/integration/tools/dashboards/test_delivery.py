@@ -1,9 +1,9 @@
-from tests.support.clusters.cluster import Cluster
+from tests.support.clusters.cluster import SessionCluster
 
 SIDECAR = "grafana_dashboard=1"
 
 
-def test_the_dashboards_can_be_applied_again_and_again_by_the_client(cluster: Cluster, namespace: str) -> None:
+def test_the_dashboards_can_be_applied_again_and_again_by_the_client(cluster: SessionCluster, namespace: str) -> None:
     """A client keeps the whole object in an annotation, which has a limit."""
     apply = ("apply", "-n", namespace, "-k", "manifests/monitoring/dashboards")
     assert cluster.kubectl(*apply).count("created") == 4

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.clusters.cluster import Cluster, fresh_cluster, say_aloud
+from tests.support.clusters.cluster import SessionCluster, fresh_cluster, say_aloud
 from tools.demo.session import ROOT
 
 DEMO_SECONDS = 600
@@ -20,17 +20,17 @@ SUITE = "fsdp-exec-order"
 
 
 @pytest.fixture(scope="module")
-def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def bare(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionCluster]:
     """A cluster in which nothing is installed."""
     with fresh_cluster(tmp_path_factory.mktemp("bare"), say_aloud(request.config), nodes=2) as cluster:
         yield cluster
 
 
-def objects(cluster: Cluster) -> set[str]:
+def objects(cluster: SessionCluster) -> set[str]:
     return set(cluster.kubectl("get", KINDS, "-o", "name").split())
 
 
-def demo(cluster: Cluster, folder: Path) -> subprocess.CompletedProcess[str]:
+def demo(cluster: SessionCluster, folder: Path) -> subprocess.CompletedProcess[str]:
     programs = folder / "bin"
     programs.mkdir()
     (programs / "kubectl").symlink_to(cluster.program[0])
@@ -53,7 +53,7 @@ def demo(cluster: Cluster, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_runs_on_the_current_cluster_and_leaves_nothing_there(bare: Cluster, tmp_path: Path) -> None:
+def test_the_demo_runs_on_the_current_cluster_and_leaves_nothing_there(bare: SessionCluster, tmp_path: Path) -> None:
     before = objects(bare)
     done = demo(bare, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -63,7 +63,7 @@ def test_the_demo_runs_on_the_current_cluster_and_leaves_nothing_there(bare: Clu
     assert objects(bare) == before
 
 
-def test_the_demo_refuses_a_cluster_that_has_disttest_and_leaves_it_alone(bare: Cluster, tmp_path: Path) -> None:
+def test_the_demo_refuses_a_cluster_that_has_disttest_and_leaves_it_alone(bare: SessionCluster, tmp_path: Path) -> None:
     bare.kubectl("apply", "-f", str(ROOT / "manifests" / "crd" / "disttests.yaml"))
     before = objects(bare)
     done = demo(bare, tmp_path)

@@ -9,7 +9,7 @@ from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
 from disttest_runner.results.thresholds import judged
 from tests.support.builders.runs import a_report_of
-from tests.support.monitoring.simulation.story import MEASURING, SUITES, CaseNumber, Night, Plan
+from tests.support.monitoring.simulation.story import MEASURING, SUITES, CaseNumber, SeriesPlan, StoryNight
 
 COLLECTIVES = ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")
 SIZES = {1 << 20: 0.07, 32 << 20: 0.62, 1 << 30: 1.0}  # bytes, and their share of the bandwidth of large messages
@@ -17,12 +17,12 @@ SHARES = {"all_gather": 0.97, "all_reduce": 1.0, "all_to_all": 0.82, "reduce_sca
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class StoryRun:
     """One run of the story, and when it was made."""
 
-    plan: Plan
+    plan: SeriesPlan
     number: int
-    night: Night
+    night: StoryNight
     created: datetime
 
     @property
@@ -51,14 +51,14 @@ class Run:
         return self.created + timedelta(seconds=sum(self.steps.values()))
 
 
-def report_of(run: Run) -> Report:
+def report_of(run: StoryRun) -> Report:
     suites = tuple(_suite(run, name, count, seconds) for name, count, seconds in SUITES)
     node = NodeFacts(gpus=("NVIDIA H100 80GB HBM3",) * 8)
     versions = {"torch": run.night.torch, "nccl": "2.27.5"}
     return replace(a_report_of(suites=suites), backend="nccl", versions=versions, preflight=(node,) * run.plan.nodes)
 
 
-def _suite(run: Run, name: str, count: int, seconds: float) -> SuiteResult:
+def _suite(run: StoryRun, name: str, count: int, seconds: float) -> SuiteResult:
     cases = tuple(_case(run, (name, number)) for number in range(count))
     verdict, reason = judge_cases(cases)
     return SuiteResult(
@@ -66,7 +66,7 @@ def _suite(run: Run, name: str, count: int, seconds: float) -> SuiteResult:
     )
 
 
-def _case(run: Run, key: CaseNumber) -> CaseResult:
+def _case(run: StoryRun, key: CaseNumber) -> CaseResult:
     suite, number = key
     measurements = _measurements(run) if key == MEASURING else ()
     case = CaseResult(
@@ -81,11 +81,11 @@ def _case(run: Run, key: CaseNumber) -> CaseResult:
     return judged(case, (run.plan.threshold,))
 
 
-def _measurements(run: Run) -> tuple[Measurement, ...]:
+def _measurements(run: StoryRun) -> tuple[Measurement, ...]:
     return tuple(_measurement(run, name, size, share) for name in COLLECTIVES for size, share in SIZES.items())
 
 
-def _measurement(run: Run, collective: str, size: int, share: float) -> Measurement:
+def _measurement(run: StoryRun, collective: str, size: int, share: float) -> Measurement:
     bus = run.plan.bus_bytes_per_second * run.night.bandwidth_share * share * SHARES[collective]
     seconds = 1.9 * size / bus
     is_wrong = collective == "all_gather" and size == 32 << 20

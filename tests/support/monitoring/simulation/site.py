@@ -6,19 +6,19 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from disttest_contract.outcomes import Counts, judge
-from disttest_operator.cache.cache import Caches
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api import conditions, naming
 from disttest_operator.core.api.model import Backend, Defaults, Suite
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import status
 from disttest_operator.core.verdict.rule import Ending
 from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
-from disttest_operator.kubernetes.requests import Request
+from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
 from tests.support.builders.nights import ledger_body
 from tests.support.builders.runs import a_pod, a_spec, a_test, evidence, found
-from tests.support.monitoring.simulation.run import Run, report_of
-from tests.support.monitoring.simulation.story import NIGHTS, OUTAGE, PLANS, SUITES, Plan, play
+from tests.support.monitoring.simulation.run import StoryRun, report_of
+from tests.support.monitoring.simulation.story import NIGHTS, OUTAGE, PLANS, SUITES, SeriesPlan, play
 
 NAMESPACE = "gpu-ci"
 PREFIX = "disttest_"
@@ -32,7 +32,7 @@ class Site:
         """The last night is that which follows this midnight, which may be noon elsewhere. UTC, whole minutes."""
         self.begin = last_midnight - timedelta(days=NIGHTS - 1)
         self.now = self.begin
-        self.caches = Caches(Defaults(image="runner:1"))
+        self.caches = Cache(Defaults(image="runner:1"))
         self.metrics = Metrics(self.caches, version=VERSION, speaks=lambda: True, clock=lambda: self.now)
         self._ledgers: dict[str, ledger.Status] = {plan.series: {} for plan in PLANS}
         self._versions = 0
@@ -65,7 +65,7 @@ class Site:
         """One scrape."""
         return self.metrics.render("")[0].decode()
 
-    def _count(self, run: Run) -> None:
+    def _count(self, run: StoryRun) -> None:
         report = report_of(run) if run.night.has_results else None
         spec = a_spec(
             suites=tuple(Suite(name=name, builtin=name) for name, _, _ in SUITES),
@@ -104,7 +104,7 @@ class Site:
         self.metrics.count_ledger_write(LedgerWrite.SUCCESS)
         self.metrics.count_report(Transport.LOG, "found" if report else "missing")
 
-    def _put_active(self, run: Run) -> None:
+    def _put_active(self, run: StoryRun) -> None:
         phase = "Queued" if self.now < run.started else "Running"
         if self._phases.get(run.name) == phase:
             return
@@ -112,7 +112,7 @@ class Site:
         started = {"startTime": conditions.stamp(run.started)} if phase == "Running" else {}
         self._put(run, phase=phase, **started)
 
-    def _put(self, run: Run, **status_: Any) -> None:
+    def _put(self, run: StoryRun, **status_: Any) -> None:
         self._versions += 1
         meta = {
             "name": run.name,
@@ -132,14 +132,14 @@ class Site:
             self.metrics.count_reconcile(kind, result="success", seconds=0.004)
             self.metrics.note_event(kind)
         for verb, resource, seconds in (("get", "leases", 0.003), ("update", "leases", 0.006), ("list", "pods", 0.02)):
-            self.metrics.count_request(Request(verb=verb, resource=resource), "200", seconds)
+            self.metrics.count_request(ApiRequest(verb=verb, resource=resource), "200", seconds)
         self.metrics.note_wait(0.001)
         self.metrics.count_scrape(200)
         begun = {kind.resource: self.now.timestamp() - 120 for kind in (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)}
         self.metrics.note_state(is_active=True, queue_depth=0, watches_begun=begun)
 
 
-def _cron_job(plan: Plan, created: datetime) -> dict[str, Any]:
+def _cron_job(plan: SeriesPlan, created: datetime) -> dict[str, Any]:
     first = created + timedelta(minutes=plan.minute)
     meta = {
         "name": plan.series,
@@ -158,9 +158,9 @@ def _cron_job(plan: Plan, created: datetime) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}
 
 
-def _runs(begin: datetime, *, has_bad_end: bool) -> Iterator[Run]:
+def _runs(begin: datetime, *, has_bad_end: bool) -> Iterator[StoryRun]:
     for number in range(NIGHTS):
         for plan in PLANS:
             if night := play(plan, number, has_bad_end=has_bad_end):
                 created = begin + timedelta(days=number, minutes=plan.minute)
-                yield Run(plan=plan, number=number, night=night, created=created)
+                yield StoryRun(plan=plan, number=number, night=night, created=created)

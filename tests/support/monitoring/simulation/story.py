@@ -43,7 +43,7 @@ CaseNumber = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SeriesPlan:
     """One series: `minute` of the day at which its CronJob begins, usual bus bandwidth of large messages."""
 
     series: str
@@ -59,14 +59,14 @@ class Plan:
 
 
 PLANS = (
-    Plan(series="nightly-1x8", nodes=1, minute=90, bus_bytes_per_second=480e9),
-    Plan(series="nightly-2x8", nodes=2, minute=150, bus_bytes_per_second=390e9),
-    Plan(series="nightly-4x8", nodes=4, minute=210, bus_bytes_per_second=370e9),
+    SeriesPlan(series="nightly-1x8", nodes=1, minute=90, bus_bytes_per_second=480e9),
+    SeriesPlan(series="nightly-2x8", nodes=2, minute=150, bus_bytes_per_second=390e9),
+    SeriesPlan(series="nightly-4x8", nodes=4, minute=210, bus_bytes_per_second=370e9),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class StoryNight:
     """What one run of a series came to. `bad` and `flaky` are cases; without `has_results` there is no report."""
 
     nodes: tuple[str, ...]
@@ -86,7 +86,7 @@ class Night:
         return self.ending is None
 
 
-def play(plan: Plan, number: int, *, has_bad_end: bool) -> Night | None:
+def play(plan: SeriesPlan, number: int, *, has_bad_end: bool) -> StoryNight | None:
     """None: no run was made."""
     if number in OUTAGE:
         return None
@@ -97,7 +97,7 @@ def play(plan: Plan, number: int, *, has_bad_end: bool) -> Night | None:
         bad[UNRELIABLE] = Outcome.FAILED
     if plan.nodes == 4 and number == HANG:
         bad[HANGS] = Outcome.HUNG
-    night = Night(
+    night = StoryNight(
         nodes=nodes,
         bad=bad,
         flaky=frozenset({FLAKY}) if plan.nodes == 2 and dice.random() < 0.2 else frozenset(),
@@ -111,7 +111,7 @@ def play(plan: Plan, number: int, *, has_bad_end: bool) -> Night | None:
     return _last(plan, night) if has_bad_end and number == LAST else night
 
 
-def _nodes(plan: Plan, number: int, dice: random.Random) -> tuple[str, ...]:
+def _nodes(plan: SeriesPlan, number: int, dice: random.Random) -> tuple[str, ...]:
     """The bad node is there when the story needs it, and not again until it is mended."""
     if number in BAD_NIGHTS:
         others = [node for node in POOL if node != BAD_NODE]
@@ -122,7 +122,7 @@ def _nodes(plan: Plan, number: int, dice: random.Random) -> tuple[str, ...]:
     return tuple(sorted(dice.sample(pool, plan.nodes)))
 
 
-def _on_the_bad_node(plan: Plan, night: Night, number: int) -> Night:
+def _on_the_bad_node(plan: SeriesPlan, night: StoryNight, number: int) -> StoryNight:
     """Two nodes are slow with it. Four lose it: in two nights of four the second attempt passes without it."""
     if plan.nodes == 2:
         return replace(night, bandwidth_share=night.bandwidth_share * SLOW_SHARE)
@@ -132,7 +132,7 @@ def _on_the_bad_node(plan: Plan, night: Night, number: int) -> Night:
     return replace(night, nodes=POOL[: plan.nodes], suspects={BAD_NODE: True}, retries=1)
 
 
-def _last(plan: Plan, night: Night) -> Night | None:
+def _last(plan: SeriesPlan, night: StoryNight) -> StoryNight | None:
     """Something of everything: wrong numbers, a slow fabric with a new failure, and a night that never came."""
     match plan.nodes:
         case 1:

@@ -15,13 +15,13 @@ import pytest
 from disttest_cli.commands import apply as apply_command
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.input import applying
-from disttest_cli.kube import waiting
+from disttest_cli.kube import run_wait
 from disttest_cli.kube.client import Cluster, RefusedError
-from disttest_cli.kube.waiting import DeletedError, OverdueError, Run
+from disttest_cli.kube.run_wait import DeletedError, OverdueError, WaitedRun
 from disttest_cli.main import main
-from disttest_cli.views.progress import Lines
+from disttest_cli.views.progress import ProgressLines
 from tests.support.builders import bodies
-from tests.support.fakes.canned import NAMESPACE, Broken, FakeTime, Server, Signal, Watch
+from tests.support.fakes.canned import NAMESPACE, Broken, CannedWatch, FakeTime, Server, Signal
 
 SPEC = {"suites": [{"name": "collectives"}]}
 MANIFEST = {
@@ -30,7 +30,7 @@ MANIFEST = {
     "metadata": {"generateName": "n-"},
     "spec": SPEC,
 }
-RUN = Run(namespace=NAMESPACE, name="n-1", uid="u")
+RUN = WaitedRun(namespace=NAMESPACE, name="n-1", uid="u")
 EXISTS = (409, {"message": "exists", "reason": "AlreadyExists"})
 NOT_FOUND = (404, {"message": "not found", "details": {"name": "n-1", "kind": "disttests"}})
 BUSY = (503, {"message": "later"})
@@ -204,8 +204,8 @@ class TestCreating:
 def wait(api: Cluster, time: FakeTime, *, seconds: float = 1000) -> tuple[dict[str, Any], list[str]]:
     """The status, and what was said; warnings begin with `!`."""
     said: list[str] = []
-    lines = Lines(say=said.append, now=time.clock.now)
-    status = waiting.wait(
+    lines = ProgressLines(say=said.append, now=time.clock.now)
+    status = run_wait.wait(
         api, RUN, seconds=seconds, see=lines.see, warn=lambda line: said.append(f"!{line}"), clock=time.clock
     )
     return status, said
@@ -223,7 +223,7 @@ class TestWaiting:
             modified(**running, progress={"casesDone": 3}),
             modified(**PASSED),
         ]
-        server.answers = [(200, body()), Watch(events)]
+        server.answers = [(200, body()), CannedWatch(events)]
         status, said = wait(api, time)
         assert status == PASSED
         assert said == ["created; no operator has looked at it yet", "Queued: no nodes", "Running"]
@@ -240,13 +240,13 @@ class TestWaiting:
         running: dict[str, Any] = {"phase": "Running"}
         server.answers = [
             (200, body(version=1)),
-            Watch([]),
+            CannedWatch([]),
             (200, body(version=2)),
-            Watch([too_old]),
+            CannedWatch([too_old]),
             (200, body(version=3)),
             (410, {"message": "too old resource version"}),
             (200, body(version=4, **running)),
-            Watch([modified(**running)], breaks_off=True),
+            CannedWatch([modified(**running)], breaks_off=True),
             Broken(),
             BUSY,
             (200, body(version=5, **PASSED)),
@@ -265,14 +265,14 @@ class TestWaiting:
         server.answers = [BUSY] * 500
         said: list[str] = []
         with pytest.raises(OverdueError):
-            waiting.wait(api, RUN, seconds=1000, see=lambda _: None, warn=said.append, clock=time.clock)
+            run_wait.wait(api, RUN, seconds=1000, see=lambda _: None, warn=said.append, clock=time.clock)
         assert said == ["later; trying again"]
         assert time.seconds == 1000
 
     def test_rights_that_are_taken_away_end_it_after_a_while(
         self, api: Cluster, server: Server, time: FakeTime
     ) -> None:
-        server.answers = [(200, body()), Watch([]), *([(403, {"message": "may not get"})] * 100)]
+        server.answers = [(200, body()), CannedWatch([]), *([(403, {"message": "may not get"})] * 100)]
         with pytest.raises(RefusedError, match="may not get"):
             wait(api, time)
         assert 120 <= time.seconds < 130
@@ -282,8 +282,8 @@ class TestWaiting:
         [
             [NOT_FOUND],
             [(200, body(uid="another"))],
-            [(200, body()), Watch([{"type": "DELETED", "object": body()}])],
-            [(200, body()), Watch([{"type": "ADDED", "object": body(uid="another", **PASSED)}])],
+            [(200, body()), CannedWatch([{"type": "DELETED", "object": body()}])],
+            [(200, body()), CannedWatch([{"type": "ADDED", "object": body(uid="another", **PASSED)}])],
         ],
         ids=["gone", "another of this name", "deleted in a watch", "another in a watch"],
     )
@@ -295,7 +295,9 @@ class TestWaiting:
             wait(api, time)
 
     def test_the_deadline_ends_a_watch_that_tells_and_tells(self, api: Cluster, server: Server, time: FakeTime) -> None:
-        server.answers = [answer for _ in range(9) for answer in ((200, body()), Watch([modified(phase="Running")]))]
+        server.answers = [
+            answer for _ in range(9) for answer in ((200, body()), CannedWatch([modified(phase="Running")]))
+        ]
         with pytest.raises(OverdueError):
             wait(api, time, seconds=7)
         assert time.slept == [3, 3, 1]
@@ -333,7 +335,7 @@ class TestCommand:
         self, verdict: str, code: int, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         end: dict[str, Any] = {"phase": "Finished", "verdict": verdict, "reason": "Because", "message": "of that"}
-        server.answers = [CREATED, (200, body()), Watch([modified(**end)])]
+        server.answers = [CREATED, (200, body()), CannedWatch([modified(**end)])]
         assert self.run(server, tmp_path, "--wait") == code
         assert capsys.readouterr().out.splitlines() == [
             "n-1: created, in namespace gpu-ci; waiting for its verdict, 11820 s at most",
@@ -346,7 +348,7 @@ class TestCommand:
         self, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         running = bodies.going_on()["status"]
-        server.answers = [CREATED, (200, body()), Watch([modified(**running), modified(**PASSED)])]
+        server.answers = [CREATED, (200, body()), CannedWatch([modified(**running), modified(**PASSED)])]
         main_end, end = pty.openpty()
         written: list[bytes] = []
         reader = threading.Thread(target=lambda: written.extend(_parts(main_end)))
@@ -379,7 +381,7 @@ class TestCommand:
     def test_without_a_verdict_in_time_it_says_that_the_run_goes_on(
         self, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        server.answers = [CREATED, (200, body()), Watch([])]
+        server.answers = [CREATED, (200, body()), CannedWatch([])]
         assert self.run(server, tmp_path, "--wait", "--timeout", "1") == 41
         assert "no verdict within 1 s; n-1 goes on; follow it with: kubectl wait -n gpu-ci" in capsys.readouterr().err
 

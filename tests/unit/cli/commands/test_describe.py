@@ -12,8 +12,8 @@ import pytest
 
 from disttest_cli.formats.advice import ENDINGS
 from disttest_cli.main import main
-from disttest_cli.views import description, details, run_table
-from disttest_cli.views.description import Seen
+from disttest_cli.views import description, run_table, run_tables
+from disttest_cli.views.description import DescribedRun
 from disttest_contract.outcomes import Outcome, Reason
 from disttest_contract.results.report import CaseResult
 from tests.support import golden
@@ -28,8 +28,8 @@ REPORT = a_report_of(
     CaseResult(id="t.py::test_slower", outcome=Outcome.HUNG, seconds=60),
 )
 RUNS = {
-    "passed": Seen(body=bodies.passed(), now=NOW, report=REPORT),
-    "failed": Seen(
+    "passed": DescribedRun(body=bodies.passed(), now=NOW, report=REPORT),
+    "failed": DescribedRun(
         body=bodies.failed(),
         now=NOW,
         pods=[
@@ -43,18 +43,20 @@ RUNS = {
         ],
         notes=['report: configmaps "bad-report" is forbidden'],
     ),
-    "going-on": Seen(body=bodies.going_on(), now=NOW, pods=[bodies.a_pod(0, run="now"), bodies.a_pod(1, run="now")]),
-    "waiting": Seen(
+    "going-on": DescribedRun(
+        body=bodies.going_on(), now=NOW, pods=[bodies.a_pod(0, run="now"), bodies.a_pod(1, run="now")]
+    ),
+    "waiting": DescribedRun(
         body=bodies.waiting(),
         now=NOW,
         pods=[bodies.a_pod(0, run="later", phase="Pending")],
     ),
-    "new": Seen(body=bodies.a_run("new", created=1), now=NOW),
+    "new": DescribedRun(body=bodies.a_run("new", created=1), now=NOW),
 }
 
 
-def screen(seen: Seen) -> str:
-    return "".join(f"{line.plain}\n" for line in (*description.summary(seen), *details.all_of(seen)))
+def screen(seen: DescribedRun) -> str:
+    return "".join(f"{line.plain}\n" for line in (*description.summary(seen), *run_tables.all_of(seen)))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -109,7 +111,7 @@ def test_an_odd_status_is_shown_as_far_as_it_goes(name: str) -> None:
     others = itertools.cycle(odd)
     for path, other in ((path, next(others)) for path in places(seen.body) for _ in range(3)):
         body = with_other(seen.body, path, other)
-        text = screen(Seen(body=body, now=NOW, pods=[*seen.pods, body], events=[*seen.events, body]))
+        text = screen(DescribedRun(body=body, now=NOW, pods=[*seen.pods, body], events=[*seen.events, body]))
         assert text, (path, other)
         assert len(run_table.table([body], now=NOW, wide=True, namespaces=True)) == 2, (path, other)
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from disttest_cli.doctor import check, installation, place
-from disttest_cli.doctor.check import Check, State
+from disttest_cli.doctor.check import Check, CheckState
 from disttest_cli.kube.client import Cluster
 from disttest_cli.main import main
 from tests.support import golden
@@ -57,7 +57,7 @@ def a_deployment(ready: int = 1, *, replicas: int = 1, args: tuple[str, ...] = (
     return body
 
 
-def said(checks: list[Check]) -> tuple[State, str]:
+def said(checks: list[Check]) -> tuple[CheckState, str]:
     return checks[0].state, f"{checks[0].words} | {checks[0].advice}"
 
 
@@ -65,16 +65,20 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("document", "state", "words"),
         [
-            (published(), State.OK, "installed (disttest.dev/v1alpha1), with all "),
-            (published(without="thresholds"), State.PROBLEM, "does not know spec.thresholds"),
-            (published(more="later"), State.WARNING, "newer than this command line, which does not know spec.later"),
-            (published(without="progress"), State.WARNING, "has no status.progress"),
-            ({}, State.WARNING, "not published yet"),
+            (published(), CheckState.OK, "installed (disttest.dev/v1alpha1), with all "),
+            (published(without="thresholds"), CheckState.PROBLEM, "does not know spec.thresholds"),
+            (
+                published(more="later"),
+                CheckState.WARNING,
+                "newer than this command line, which does not know spec.later",
+            ),
+            (published(without="progress"), CheckState.WARNING, "has no status.progress"),
+            ({}, CheckState.WARNING, "not published yet"),
         ],
         ids=["same", "older", "newer", "no progress", "nothing"],
     )
     def test_their_fields_are_compared_with_those_of_this_command_line(
-        self, document: dict[str, Any], state: State, words: str
+        self, document: dict[str, Any], state: CheckState, words: str
     ) -> None:
         found = said(installation.judge_schema(document))
         assert found[0] is state
@@ -85,19 +89,23 @@ class TestRights:
     @pytest.mark.parametrize(
         ("refused", "state", "words"),
         [
-            ([], State.OK, "all that the commands need"),
-            ([("get", "", "pods", "log")], State.WARNING, "may not get pods/log in namespace x; does not work: logs"),
-            ([("create", "disttest.dev", "disttests", "")], State.WARNING, "ClusterRole edit"),
+            ([], CheckState.OK, "all that the commands need"),
+            (
+                [("get", "", "pods", "log")],
+                CheckState.WARNING,
+                "may not get pods/log in namespace x; does not work: logs",
+            ),
+            ([("create", "disttest.dev", "disttests", "")], CheckState.WARNING, "ClusterRole edit"),
             (
                 [("list", "disttest.dev", "disttests", "")],
-                State.PROBLEM,
+                CheckState.PROBLEM,
                 "ask an administrator for the ClusterRole view",
             ),
         ],
         ids=["all", "no logs", "no create", "none"],
     )
     def test_what_does_not_work_without_them_is_named(
-        self, refused: list[tuple[str, str, str, str]], state: State, words: str
+        self, refused: list[tuple[str, str, str, str]], state: CheckState, words: str
     ) -> None:
         found = said(installation.judge_rights(refused, "x"))
         assert found[0] is state
@@ -108,15 +116,15 @@ class TestOperator:
     @pytest.mark.parametrize(
         ("body", "state", "words"),
         [
-            (LEASE, State.OK, "held by disttest-operator-7d9f, renewed 4s ago"),
-            (None, State.PROBLEM, "there is no Lease disttest-operator in namespace system"),
-            ({"spec": {"holderIdentity": ""}}, State.PROBLEM, "has given the Lease back"),
-            ({"spec": {"holderIdentity": "x", "renewTime": bodies.ago(600)}}, State.PROBLEM, "last 10m ago"),
-            ({"spec": {"holderIdentity": "x"}}, State.PROBLEM, "last an unknown time ago"),
+            (LEASE, CheckState.OK, "held by disttest-operator-7d9f, renewed 4s ago"),
+            (None, CheckState.PROBLEM, "there is no Lease disttest-operator in namespace system"),
+            ({"spec": {"holderIdentity": ""}}, CheckState.PROBLEM, "has given the Lease back"),
+            ({"spec": {"holderIdentity": "x", "renewTime": bodies.ago(600)}}, CheckState.PROBLEM, "last 10m ago"),
+            ({"spec": {"holderIdentity": "x"}}, CheckState.PROBLEM, "last an unknown time ago"),
         ],
         ids=["fresh", "none", "released", "stale", "odd"],
     )
-    def test_a_lease_says_whether_one_acts(self, body: Any, state: State, words: str) -> None:
+    def test_a_lease_says_whether_one_acts(self, body: Any, state: CheckState, words: str) -> None:
         found = said(installation.judge_lease(body, "system", NOW))
         assert found[0] is state
         assert words in found[1]
@@ -124,20 +132,20 @@ class TestOperator:
     @pytest.mark.parametrize(
         ("body", "state", "words"),
         [
-            (a_deployment(), State.OK, "1 of 1 replicas ready, image disttest-operator:0.1.0"),
-            (a_deployment(1, replicas=2), State.WARNING, "1 of 2 replicas"),
-            (a_deployment(0), State.PROBLEM, "logs deploy/disttest-operator"),
-            (a_deployment(0, replicas=0), State.PROBLEM, "scale deploy/disttest-operator --replicas=1"),
-            (a_deployment(args=("--namespaces=a,b",)), State.PROBLEM, "looks at a, b only, not at gpu-ci"),
-            (a_deployment(args=("--namespaces", "gpu-ci")), State.OK, "1 of 1"),
+            (a_deployment(), CheckState.OK, "1 of 1 replicas ready, image disttest-operator:0.1.0"),
+            (a_deployment(1, replicas=2), CheckState.WARNING, "1 of 2 replicas"),
+            (a_deployment(0), CheckState.PROBLEM, "logs deploy/disttest-operator"),
+            (a_deployment(0, replicas=0), CheckState.PROBLEM, "scale deploy/disttest-operator --replicas=1"),
+            (a_deployment(args=("--namespaces=a,b",)), CheckState.PROBLEM, "looks at a, b only, not at gpu-ci"),
+            (a_deployment(args=("--namespaces", "gpu-ci")), CheckState.OK, "1 of 1"),
         ],
         ids=["ready", "some", "none", "none wanted", "elsewhere", "here"],
     )
-    def test_a_deployment_says_which_it_is_and_where_it_looks(self, body: Any, state: State, words: str) -> None:
+    def test_a_deployment_says_which_it_is_and_where_it_looks(self, body: Any, state: CheckState, words: str) -> None:
         checks = installation.judge_deployment(body, NAMESPACE)
         assert said(checks)[0] is state
         assert words in said(checks)[1]
-        assert (checks[1].state, checks[1].words.split()[0]) == (State.UNKNOWN, "disttest-runner:0.1.0")
+        assert (checks[1].state, checks[1].words.split()[0]) == (CheckState.UNKNOWN, "disttest-runner:0.1.0")
 
     def test_a_flag_may_stand_in_the_environment(self) -> None:
         container = {"env": [{"name": "DISTTEST_OPERATOR_RUNNER_IMAGE", "value": "mine:1"}]}
@@ -150,22 +158,26 @@ class TestNodes:
         [
             (
                 [a_node("a"), a_node("b")],
-                State.OK,
+                CheckState.OK,
                 "2 of 2 ready and schedulable; nvidia.com/gpu: 16 (2 x 8; NVIDIA-H100)",
             ),
             (
                 [a_node("a"), a_node("b", cordoned=True)],
-                State.WARNING,
+                CheckState.WARNING,
                 "1 of 2 ready and schedulable; nvidia.com/gpu: 8",
             ),
-            ([a_node("a", ready="Unknown")], State.PROBLEM, "0 of 1 ready"),
-            ([a_node("a", gpus="")], State.WARNING, "nvidia.com/gpu: 0 | install the device plugin"),
-            ([a_node("a", gpus="", other="amd.com/gpu")], State.WARNING, "there is amd.com/gpu: use --gpu-resource"),
-            ([], State.PROBLEM, "0 of 0"),
+            ([a_node("a", ready="Unknown")], CheckState.PROBLEM, "0 of 1 ready"),
+            ([a_node("a", gpus="")], CheckState.WARNING, "nvidia.com/gpu: 0 | install the device plugin"),
+            (
+                [a_node("a", gpus="", other="amd.com/gpu")],
+                CheckState.WARNING,
+                "there is amd.com/gpu: use --gpu-resource",
+            ),
+            ([], CheckState.PROBLEM, "0 of 0"),
         ],
         ids=["all", "cordoned", "not ready", "no GPUs", "other GPUs", "no nodes"],
     )
-    def test_gpus_count_where_pods_may_go(self, nodes: list[Any], state: State, words: str) -> None:
+    def test_gpus_count_where_pods_may_go(self, nodes: list[Any], state: CheckState, words: str) -> None:
         found = said(place.judge_nodes(nodes, "nvidia.com/gpu"))
         assert found[0] is state
         assert words in found[1]
@@ -173,13 +185,13 @@ class TestNodes:
     @pytest.mark.parametrize(
         ("hard", "used", "state"),
         [
-            ({"pods": "10"}, {"pods": "3"}, State.OK),
-            ({"pods": "10"}, {"pods": "10"}, State.WARNING),
-            ({}, {}, State.OK),
+            ({"pods": "10"}, {"pods": "3"}, CheckState.OK),
+            ({"pods": "10"}, {"pods": "10"}, CheckState.WARNING),
+            ({}, {}, CheckState.OK),
         ],
     )
     def test_a_quota_that_is_used_up_is_a_warning(
-        self, hard: dict[str, str], used: dict[str, str], state: State
+        self, hard: dict[str, str], used: dict[str, str], state: CheckState
     ) -> None:
         body = {"metadata": {"name": "q"}, "status": {"hard": hard, "used": used}}
         assert said(place.judge_quota([body]))[0] is state
@@ -251,8 +263,8 @@ def test_no_api_server_is_one_problem(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_kinds_that_are_not_installed_are_a_problem(api: Cluster, server: Server) -> None:
     server.answers = [NOT_FOUND]
-    looked = check.Place(server=api, namespace=NAMESPACE, operator_namespace="x", gpu_resource="y")
+    looked = check.CheckedNamespace(server=api, namespace=NAMESPACE, operator_namespace="x", gpu_resource="y")
     assert said(installation.kinds(looked)) == (
-        State.PROBLEM,
+        CheckState.PROBLEM,
         "are not installed there | kubectl apply -k manifests/base",
     )

@@ -12,7 +12,7 @@ import yaml
 from disttest_cli.main import main
 from disttest_contract.results.report import Report
 from tests.support.builders import bodies
-from tests.support.fakes.canned import Answer, Server, Watch
+from tests.support.fakes.canned import Answer, CannedWatch, Server
 from tests.support.reports.hostile import ARGUMENT, NASTY, a_hostile_file, forbidden, poisoned
 from tests.unit.cli.commands import test_apply as applied
 from tests.unit.cli.commands.test_compare import a_series
@@ -65,7 +65,7 @@ def of_a_file(*arguments: str) -> Case:
 def followed(**status: Any) -> list[Answer]:
     """A run that is created, and goes on until its verdict."""
     told = [{"type": "MODIFIED", "object": applied.body(**(one["status"] | status))} for one in (GOING_ON, FAILED)]
-    return [applied.CREATED, (200, applied.body(**GOING_ON["status"])), Watch(events=told)]
+    return [applied.CREATED, (200, applied.body(**GOING_ON["status"])), CannedWatch(events=told)]
 
 
 CASES = {

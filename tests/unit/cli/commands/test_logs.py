@@ -12,10 +12,10 @@ import pytest
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import log_lines, pod_logs
 from disttest_cli.kube.client import Cluster
-from disttest_cli.kube.log_lines import Output, keeping
+from disttest_cli.kube.log_lines import LogOutput, keeping
 from disttest_cli.main import main
 from disttest_cli.views import log_choice
-from disttest_cli.views.log_choice import Part
+from disttest_cli.views.log_choice import LogPart
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.case_result import RankEnding, RankGroup
 from disttest_contract.results.report import CaseResult
@@ -159,13 +159,15 @@ class TestBlaming:
     def test_an_earlier_attempt_blames_the_pod_that_ended_first(self) -> None:
         pod = bodies.a_pod(1, run="bad")
         parts = log_choice.blamed(bodies.failed(), 1, [pod], None)
-        assert parts == [Part(node=1, why="ended first, NodeLost")]
+        assert parts == [LogPart(node=1, why="ended first, NodeLost")]
 
     def test_without_failures_in_the_status_the_report_says_whom(self) -> None:
         report = a_report_of(CaseResult(id="t", outcome=Outcome.CRASHED, seconds=1, ranks=(9,)))
         body = bodies.a_run(verdict="TestsFailed", attempt=1)
         headings = ("==> collectives: t <==",)
-        assert log_choice.blamed(body, 1, (), report) == [Part(node=1, rank=9, why="crashed in t", headings=headings)]
+        assert log_choice.blamed(body, 1, (), report) == [
+            LogPart(node=1, rank=9, why="crashed in t", headings=headings)
+        ]
 
     @pytest.mark.parametrize("odd", ["x-y", "9-1", [None, "8"], {"a": 1}, -5])
     def test_ranks_that_are_none_blame_nobody(self, odd: object) -> None:
@@ -178,13 +180,13 @@ class TestOutput:
         main_end, end = pty.openpty()
         with os.fdopen(end, "w") as stream:
             monkeypatch.setattr("sys.stdout", stream)
-            Output().line(b"\x1b[2J\x9b1m\rover\x07 \xc3\xa4", "[node 1] ")
+            LogOutput().line(b"\x1b[2J\x9b1m\rover\x07 \xc3\xa4", "[node 1] ")
         shown = os.read(main_end, 4096)
         os.close(main_end)
         assert shown == "[node 1] \\x1b[2J�1m\\rover\\x07 ä\r\n".encode(), "one line, with its prefix"
 
     def test_an_empty_line_stays_one(self, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-        Output().line(b"")
+        LogOutput().line(b"")
         assert capfdbinary.readouterr().out == b"\n"
 
 
@@ -265,7 +267,7 @@ class TestFollowing:
     @pytest.fixture
     def follow(self, api: Cluster, time: FakeTime) -> Callable[..., None]:
         def call(*, tail: int | None = None) -> None:
-            pod_logs.follow(api, PODS[0], keeping(None, raw=False), tail, time.clock, Output())
+            pod_logs.follow(api, PODS[0], keeping(None, raw=False), tail, time.clock, LogOutput())
 
         return call
 
@@ -307,7 +309,7 @@ class TestFollowing:
 
 
 def test_a_pod_of_this_index_that_is_gone_is_named() -> None:
-    gang = pod_logs.Gang(run="nightly", attempt=1, pods=(PODS[0],))
+    gang = pod_logs.PodGang(run="nightly", attempt=1, pods=(PODS[0],))
     with pytest.raises(UsageError, match="attempt 1 of nightly has no pod of node index 1 any more; there: 0"):
         gang.pod(1)
 

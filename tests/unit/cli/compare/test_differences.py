@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from disttest_cli.compare.differences import compare
-from disttest_cli.compare.model import CaseChange, Comparison, Kind
+from disttest_cli.compare.model import CaseChange, ChangeKind, Comparison
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.case_result import CaseResult, Earlier
 from disttest_contract.results.preflight import NodeFacts
@@ -28,41 +28,41 @@ def compared(before: CaseResult | None, after: CaseResult | None, **changes: str
     return compare(a_night(0, {"mine": of(before)}, **changes), a_night(1, {"mine": of(after)}, **changes))
 
 
-def told(comparison: Comparison) -> list[tuple[Kind, str, str]]:
+def told(comparison: Comparison) -> list[tuple[ChangeKind, str, str]]:
     return [(kind, one.before, one.after) for kind, those in comparison.changes.items() for one in those]
 
 
 P, F, S, N = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED, Outcome.NOT_RUN
-CASES: list[tuple[CaseResult | Outcome | None, CaseResult | Outcome | None, Kind | None]] = [
+CASES: list[tuple[CaseResult | Outcome | None, CaseResult | Outcome | None, ChangeKind | None]] = [
     (P, P, None),
     (S, N, None),
     (P, Outcome.XFAILED, None),
     (QUARANTINED, QUARANTINED, None),
     (FLAKY, FLAKY, None),
-    (P, F, Kind.NEWLY_FAILING),
-    (P, Outcome.HUNG, Kind.NEWLY_FAILING),
-    (S, F, Kind.NEWLY_FAILING),
-    (N, Outcome.CRASHED, Kind.NEWLY_FAILING),
-    (None, F, Kind.NEWLY_FAILING),
-    (FLAKY, F, Kind.NEWLY_FAILING),
-    (QUARANTINED, F, Kind.NEWLY_FAILING),
-    (F, Outcome.HUNG, Kind.STILL_FAILING),
-    (F, P, Kind.NEWLY_PASSING),
-    (Outcome.CRASHED, Outcome.XPASSED, Kind.NEWLY_PASSING),
-    (QUARANTINED, P, Kind.NEWLY_PASSING),
-    (P, FLAKY, Kind.NEWLY_FLAKY),
-    (F, FLAKY, Kind.NEWLY_FLAKY),
-    (FLAKY, P, Kind.NO_LONGER_FLAKY),
-    (P, QUARANTINED, Kind.IN_QUARANTINE),
-    (F, QUARANTINED, Kind.IN_QUARANTINE),
-    (P, N, Kind.NO_LONGER_RUN),
-    (F, N, Kind.NO_LONGER_RUN),
-    (P, S, Kind.NEWLY_SKIPPED),
-    (N, P, Kind.NOW_RUN),
-    (P, None, Kind.ONLY_IN_A),
-    (F, None, Kind.ONLY_IN_A),
-    (None, P, Kind.ONLY_IN_B),
-    (None, QUARANTINED, Kind.ONLY_IN_B),
+    (P, F, ChangeKind.NEWLY_FAILING),
+    (P, Outcome.HUNG, ChangeKind.NEWLY_FAILING),
+    (S, F, ChangeKind.NEWLY_FAILING),
+    (N, Outcome.CRASHED, ChangeKind.NEWLY_FAILING),
+    (None, F, ChangeKind.NEWLY_FAILING),
+    (FLAKY, F, ChangeKind.NEWLY_FAILING),
+    (QUARANTINED, F, ChangeKind.NEWLY_FAILING),
+    (F, Outcome.HUNG, ChangeKind.STILL_FAILING),
+    (F, P, ChangeKind.NEWLY_PASSING),
+    (Outcome.CRASHED, Outcome.XPASSED, ChangeKind.NEWLY_PASSING),
+    (QUARANTINED, P, ChangeKind.NEWLY_PASSING),
+    (P, FLAKY, ChangeKind.NEWLY_FLAKY),
+    (F, FLAKY, ChangeKind.NEWLY_FLAKY),
+    (FLAKY, P, ChangeKind.NO_LONGER_FLAKY),
+    (P, QUARANTINED, ChangeKind.IN_QUARANTINE),
+    (F, QUARANTINED, ChangeKind.IN_QUARANTINE),
+    (P, N, ChangeKind.NO_LONGER_RUN),
+    (F, N, ChangeKind.NO_LONGER_RUN),
+    (P, S, ChangeKind.NEWLY_SKIPPED),
+    (N, P, ChangeKind.NOW_RUN),
+    (P, None, ChangeKind.ONLY_IN_A),
+    (F, None, ChangeKind.ONLY_IN_A),
+    (None, P, ChangeKind.ONLY_IN_B),
+    (None, QUARANTINED, ChangeKind.ONLY_IN_B),
 ]
 
 
@@ -72,15 +72,15 @@ def a_result(one: CaseResult | Outcome | None) -> CaseResult | None:
 
 @pytest.mark.parametrize(("before", "after", "kind"), CASES)
 def test_a_case_is_told_of_once_by_what_became_of_it(
-    before: CaseResult | Outcome | None, after: CaseResult | Outcome | None, kind: Kind | None
+    before: CaseResult | Outcome | None, after: CaseResult | Outcome | None, kind: ChangeKind | None
 ) -> None:
     assert [found for found, *_ in told(compared(a_result(before), a_result(after)))] == ([kind] if kind else [])
 
 
 def test_a_change_says_who_and_what_of_the_worse_of_the_two() -> None:
     bad = a_case(ID, F, message="3 != 4", ranks=(3,), nodes=("node1",))
-    failing = compared(a_case(ID), bad).changes[Kind.NEWLY_FAILING]
-    passing = compared(bad, a_case(ID)).changes[Kind.NEWLY_PASSING]
+    failing = compared(a_case(ID), bad).changes[ChangeKind.NEWLY_FAILING]
+    passing = compared(bad, a_case(ID)).changes[ChangeKind.NEWLY_PASSING]
     words = {"message": "3 != 4", "ranks": (3,), "nodes": ("node1",)}
     assert failing == (CaseChange(suite="mine", case=ID, before="passed", after="failed", **words),)  # type: ignore[arg-type]
     assert passing == (CaseChange(suite="mine", case=ID, before="failed", after="passed", **words),)  # type: ignore[arg-type]
@@ -91,20 +91,22 @@ def test_of_a_flaky_case_it_says_how_the_first_try_ended() -> None:
         Earlier(outcome=F, seconds=1, message="first", ranks=(2,)),
         Earlier(outcome=F, seconds=1, message="second"),
     )
-    [one] = compared(a_case(ID), a_case(ID, earlier=tries)).changes[Kind.NEWLY_FLAKY]
+    [one] = compared(a_case(ID), a_case(ID, earlier=tries)).changes[ChangeKind.NEWLY_FLAKY]
     assert (one.before, one.after, one.message, one.ranks) == ("passed", "flaky", "first", (2,))
 
 
 def test_an_id_that_comes_twice_is_as_bad_as_its_worse_half() -> None:
     a = a_night(0, {"mine": [a_case(ID), a_case(ID)]})
     b = a_night(1, {"mine": [a_case(ID), a_case(ID, F), a_case(ID)]})
-    assert told(compare(a, b)) == [(Kind.NEWLY_FAILING, "passed", "failed")]
+    assert told(compare(a, b)) == [(ChangeKind.NEWLY_FAILING, "passed", "failed")]
 
 
 def test_what_a_cut_report_lacks_is_unknown_and_not_gone() -> None:
     comparison = compared(a_case(ID), None, trimmed="passed cases")
     assert (told(comparison), comparison.unknown) == ([], 1)
-    assert told(compared(None, a_case(ID, F), trimmed="passed cases")) == [(Kind.NEWLY_FAILING, "unknown", "failed")]
+    assert told(compared(None, a_case(ID, F), trimmed="passed cases")) == [
+        (ChangeKind.NEWLY_FAILING, "unknown", "failed")
+    ]
     assert [warning for warning in comparison.warnings if "left out (passed cases)" in warning]
 
 
@@ -127,14 +129,15 @@ def test_worse_is_what_fails_anew_or_is_not_reached(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "kind"), [(Verdict.INFRA_FAILED, Kind.NO_LONGER_RUN), (Verdict.TESTS_FAILED, Kind.ONLY_IN_A)]
+    ("verdict", "kind"),
+    [(Verdict.INFRA_FAILED, ChangeKind.NO_LONGER_RUN), (Verdict.TESTS_FAILED, ChangeKind.ONLY_IN_A)],
 )
-def test_what_a_run_lacks_that_was_broken_off_was_not_reached(verdict: Verdict, kind: Kind) -> None:
+def test_what_a_run_lacks_that_was_broken_off_was_not_reached(verdict: Verdict, kind: ChangeKind) -> None:
     skipped = a_case("t.py::test_skipped", S)
     a = a_night(0, {"mine": [OTHER, a_case(ID, F), skipped]})
     b = a_night(1, {"mine": [OTHER]}, verdict=verdict, reason=Reason.NODE_LOST)
     assert (kind, "failed", "absent") in told(compare(a, b))
-    assert (Kind.ONLY_IN_A, "skipped", "absent") in told(compare(a, b))
+    assert (ChangeKind.ONLY_IN_A, "skipped", "absent") in told(compare(a, b))
 
 
 def test_a_verdict_that_is_no_longer_passed_is_worse_whatever_the_cases_say() -> None:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from disttest_cli import errors
-from disttest_cli.errors import Exit
+from disttest_cli.errors import ExitStatus
 from disttest_cli.input import applying
 from disttest_contract.outcomes import EXIT_CODES
 from disttest_operator.core.api import naming, parse
@@ -69,7 +69,7 @@ def test_every_ending_that_another_pod_would_not_change_fails_the_job(body: dict
     [rule] = [
         rule for rule in body["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"] if "onExitCodes" in rule
     ]
-    final = {*EXIT_CODES.values(), *Exit} - {0, Exit.UNREACHABLE}
+    final = {*EXIT_CODES.values(), *ExitStatus} - {0, ExitStatus.UNREACHABLE}
     assert rule["action"] == "FailJob"
     assert set(rule["onExitCodes"]["values"]) == final
     assert not final & {errors.SIGNALLED + 2, errors.SIGNALLED + 15}, "a pod that was told to end is replaced"

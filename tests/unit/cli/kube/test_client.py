@@ -6,7 +6,7 @@ import pytest
 
 from disttest_cli.kube import client, resources
 from disttest_cli.kube.client import BusyError, Cluster, ExistsError, LostError, RefusedError
-from tests.support.fakes.canned import NAMESPACE, Broken, Server, Watch
+from tests.support.fakes.canned import NAMESPACE, Broken, CannedWatch, Server
 
 MANIFEST = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": {"name": "a"}, "spec": {}}
 PATH = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttests"
@@ -76,7 +76,7 @@ def test_a_run_that_is_gone_is_none_and_a_kind_that_is_not_served_is_an_error(ap
 
 def test_a_watch_tells_of_one_object_and_ends_where_its_version_is_too_old(api: Cluster, server: Server) -> None:
     gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410}}
-    server.answers = [Watch([{"type": "MODIFIED", "object": BODY}, {"type": "DELETED", "object": BODY}, gone])]
+    server.answers = [CannedWatch([{"type": "MODIFIED", "object": BODY}, {"type": "DELETED", "object": BODY}, gone])]
     events = list(api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60))
     assert [event.is_gone for event in events] == [False, True]
     assert server.requests[0].path == (
@@ -85,7 +85,7 @@ def test_a_watch_tells_of_one_object_and_ends_where_its_version_is_too_old(api: 
 
 
 def test_a_watch_that_breaks_off_gives_what_it_told_before(api: Cluster, server: Server) -> None:
-    server.answers = [Watch([{"type": "MODIFIED", "object": BODY}], breaks_off=True)]
+    server.answers = [CannedWatch([{"type": "MODIFIED", "object": BODY}], breaks_off=True)]
     events = api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60)
     assert next(events).body == BODY
     with pytest.raises(LostError, match="the watch broke off"):

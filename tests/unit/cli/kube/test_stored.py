@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from disttest_cli.errors import CommandError, Exit, UsageError
+from disttest_cli.errors import CommandError, ExitStatus, UsageError
 from disttest_cli.kube import stored
 from disttest_cli.kube.client import Cluster
 from disttest_contract import limits
@@ -142,7 +142,7 @@ class TestOnACluster:
         with pytest.raises(UsageError) as caught:
             stored.find(api, NAMESPACE, NAME, attempt=attempt)
         assert words in str(caught.value)
-        assert caught.value.code == Exit.USAGE
+        assert caught.value.code == ExitStatus.USAGE
         assert str(caught.value).isprintable(), "one line, and nothing that steers a terminal"
         assert server.answers == []
 
@@ -157,7 +157,7 @@ class TestOnACluster:
         server.answers = [Broken()]
         with pytest.raises(CommandError) as caught:
             stored.find(api, NAMESPACE, NAME)
-        assert caught.value.code == Exit.UNREACHABLE
+        assert caught.value.code == ExitStatus.UNREACHABLE
 
 
 class TestInAFile:

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from disttest_cli.local import local_plans, local_runs, run_request
-from disttest_cli.local.local_runs import LAST_LINES, Lines, LocalTest
-from disttest_cli.local.run_request import Request
-from disttest_cli.views.live import Gang, LiveView
+from disttest_cli.local.local_runs import LAST_LINES, AgentLines, LocalTest
+from disttest_cli.local.run_request import RunRequest
+from disttest_cli.views.live import GangShape, LiveView
 from tests.support.reports import hostile, reports
 
 LINES = ("[1/2] passed     0.01 s  mine: t.py::test_a", "[rank 0] \x1b[2Jhello", "warning: \x07of the node")
@@ -35,14 +35,16 @@ def written(console: Console) -> str:
 )
 def test_beside_a_bar_only_warnings_are_shown_unless_all_is_wanted(*, shows_all: bool, shown: list[str]) -> None:
     console = a_console(is_terminal=True)
-    lines = Lines(LiveView(console, Gang(nodes=1, ranks_per_node=2, suites=1)), shows_all=shows_all)
+    lines = AgentLines(LiveView(console, GangShape(nodes=1, ranks_per_node=2, suites=1)), shows_all=shows_all)
     for line in LINES:
         lines.take(line)
     assert written(console).splitlines() == shown
 
 
 def test_the_last_lines_are_there_for_a_run_without_a_report() -> None:
-    lines = Lines(LiveView(a_console(is_terminal=True), Gang(nodes=1, ranks_per_node=2, suites=1)), shows_all=False)
+    lines = AgentLines(
+        LiveView(a_console(is_terminal=True), GangShape(nodes=1, ranks_per_node=2, suites=1)), shows_all=False
+    )
     for number in range(2 * LAST_LINES):
         lines.take(f"line {number}")
     assert list(lines.last) == [f"line {number}" for number in range(LAST_LINES, 2 * LAST_LINES)]
@@ -50,9 +52,9 @@ def test_the_last_lines_are_there_for_a_run_without_a_report() -> None:
 
 @pytest.fixture
 def one(tmp_path: Path) -> LocalTest:
-    request = Request(suites=("collectives",))
+    request = RunRequest(suites=("collectives",))
     test = run_request.make_test(request, run_request.shape(request, 0)).test
-    plan = local_plans.make(test, local_plans.Places(), request)
+    plan = local_plans.make(test, local_plans.LocalPlaces(), request)
     return LocalTest(test=test, plan=plan, report=tmp_path / "a report.json")
 
 

@@ -9,8 +9,8 @@ import yaml
 from disttest_cli.errors import UsageError
 from disttest_cli.input import manifests
 from disttest_cli.local import local_plans, run_request
-from disttest_cli.local.local_plans import NO_END_SECONDS, Places
-from disttest_cli.local.run_request import Folder, Request
+from disttest_cli.local.local_plans import NO_END_SECONDS, LocalPlaces
+from disttest_cli.local.run_request import Folder, RunRequest
 from disttest_contract.gang.plan import FOR_EVER
 from disttest_contract.gang.suites import BUILTIN, SUMMARIES
 from disttest_operator.core.api.model import Backend
@@ -18,28 +18,31 @@ from disttest_operator.core.api.model import Backend
 MINE = Path("tests/test_mine.py")
 
 FORBIDDEN = {
-    "nothing": (Request(), "say what to run: --suite NAME, a PATH with test files of your own, or -f FILE"),
-    "file and path": (Request(filename="f", paths=(MINE,)), "-f and PATH exclude each other"),
-    "file and ranks": (Request(filename="f", ranks=2), "--ranks is for --suite and PATH"),
-    "file and nodes": (Request(filename="f", nodes=2), "--nodes is for --suite and PATH"),
-    "file and backend": (Request(filename="f", backend="gloo"), "--backend is for --suite and PATH"),
-    "files without file": (Request(suites=("a",), files=("a=b",)), "--files is for the ConfigMaps that a file names"),
+    "nothing": (RunRequest(), "say what to run: --suite NAME, a PATH with test files of your own, or -f FILE"),
+    "file and path": (RunRequest(filename="f", paths=(MINE,)), "-f and PATH exclude each other"),
+    "file and ranks": (RunRequest(filename="f", ranks=2), "--ranks is for --suite and PATH"),
+    "file and nodes": (RunRequest(filename="f", nodes=2), "--nodes is for --suite and PATH"),
+    "file and backend": (RunRequest(filename="f", backend="gloo"), "--backend is for --suite and PATH"),
+    "files without file": (
+        RunRequest(suites=("a",), files=("a=b",)),
+        "--files is for the ConfigMaps that a file names",
+    ),
     "case as path": (
-        Request(paths=(Path("tests/test_mine.py::test_a[x::y]"),)),
+        RunRequest(paths=(Path("tests/test_mine.py::test_a[x::y]"),)),
         "write tests/test_mine.py --case test_mine.py::test_a[x::y]",
     ),
-    "timeouts": (Request(suites=("a",), timeout=5, case_timeout=6), "--case-timeout 6 is more than --timeout 5"),
-    "case and select": (Request(suites=("a",), cases=("c",), select="d"), "--case and --select exclude each other"),
+    "timeouts": (RunRequest(suites=("a",), timeout=5, case_timeout=6), "--case-timeout 6 is more than --timeout 5"),
+    "case and select": (RunRequest(suites=("a",), cases=("c",), select="d"), "--case and --select exclude each other"),
     "until and keep": (
-        Request(suites=("a",), until_fail=True, keep_going=True),
+        RunRequest(suites=("a",), until_fail=True, keep_going=True),
         "--until-fail and --keep-going exclude each other",
     ),
 }
 ALLOWED = {
-    "file": Request(filename="f", suites=("a",), select="b", files=("a=b",), keep_going=True),
-    "suites": Request(suites=("a", "b"), ranks=4, nodes=2, backend="gloo", select="x", repeat=3, keep_going=True),
-    "path and suite": Request(paths=(MINE,), suites=("a",)),
-    "hunt": Request(suites=("a",), cases=("c", "d"), until_fail=True, repeat=50),
+    "file": RunRequest(filename="f", suites=("a",), select="b", files=("a=b",), keep_going=True),
+    "suites": RunRequest(suites=("a", "b"), ranks=4, nodes=2, backend="gloo", select="x", repeat=3, keep_going=True),
+    "path and suite": RunRequest(paths=(MINE,), suites=("a",)),
+    "hunt": RunRequest(suites=("a",), cases=("c", "d"), until_fail=True, repeat=50),
 }
 
 
@@ -57,7 +60,7 @@ def test_options_that_go_together(name: str) -> None:
 
 
 def test_who_says_nothing_is_told_what_can_be_said_and_help_tells_every_suite_in_a_line() -> None:
-    said, listing = run_request.problem(Request()), run_request.listing()
+    said, listing = run_request.problem(RunRequest()), run_request.listing()
     assert SUMMARIES.keys() == BUILTIN.keys()
     assert "\n" not in said
     assert all(name in said for name in BUILTIN)
@@ -68,48 +71,48 @@ def test_who_says_nothing_is_told_what_can_be_said_and_help_tells_every_suite_in
 @pytest.mark.parametrize(
     ("request_", "times"),
     [
-        (Request(), 1),
-        (Request(repeat=7), 7),
-        (Request(until_fail=True), FOR_EVER),
-        (Request(until_fail=True, repeat=7), 7),
-        (Request(until_fail=True, repeat=1), 1),
+        (RunRequest(), 1),
+        (RunRequest(repeat=7), 7),
+        (RunRequest(until_fail=True), FOR_EVER),
+        (RunRequest(until_fail=True, repeat=7), 7),
+        (RunRequest(until_fail=True, repeat=1), 1),
     ],
 )
-def test_how_often_cases_run(request_: Request, times: int) -> None:
+def test_how_often_cases_run(request_: RunRequest, times: int) -> None:
     assert request_.times == times
 
 
 @pytest.mark.parametrize(
     ("request_", "names", "words"),
     [
-        (Request(cases=("c",)), ["a"], ""),
-        (Request(until_fail=True), ["a"], ""),
-        (Request(repeat=3), ["a", "b"], ""),
+        (RunRequest(cases=("c",)), ["a"], ""),
+        (RunRequest(until_fail=True), ["a"], ""),
+        (RunRequest(repeat=3), ["a", "b"], ""),
         (
-            Request(cases=("c",)),
+            RunRequest(cases=("c",)),
             ["a", "b"],
             "--case names cases of one suite, but there are 2 (a, b): say --suite NAME",
         ),
-        (Request(until_fail=True), list("abcdef"), "of one suite, but there are 6 (a, b, c, d, …)"),
+        (RunRequest(until_fail=True), list("abcdef"), "of one suite, but there are 6 (a, b, c, d, …)"),
     ],
 )
-def test_what_is_for_one_suite(request_: Request, names: list[str], words: str) -> None:
+def test_what_is_for_one_suite(request_: RunRequest, names: list[str], words: str) -> None:
     said = run_request.of_one_suite(request_, names)
     assert (words in said) if words else (said == "")
 
 
 NCCL, GLOO = Backend.NCCL, Backend.GLOO
 SHAPES = {
-    "no GPU": (Request(), 0, (GLOO, 1, 2, "this machine has no GPU")),
-    "no GPU, ranks": (Request(ranks=4), 0, (GLOO, 1, 4, "this machine has no GPU")),
-    "no GPU, nodes": (Request(nodes=4), 0, (GLOO, 4, 4, "this machine has no GPU")),
-    "no GPU, nodes and ranks": (Request(nodes=2, ranks=6), 0, (GLOO, 2, 6, "this machine has no GPU")),
-    "all GPUs": (Request(), 8, (NCCL, 1, 8, "this machine has 8 GPUs")),
-    "one GPU": (Request(), 1, (NCCL, 1, 1, "this machine has 1 GPU")),
-    "some GPUs": (Request(ranks=4), 8, (NCCL, 1, 4, "this machine has 8 GPUs")),
-    "GPUs asked for": (Request(backend="nccl", ranks=2, nodes=1), 2, (NCCL, 1, 2, "this machine has 2 GPUs")),
-    "CPU asked for": (Request(backend="gloo"), 8, (GLOO, 1, 2, "--backend gloo")),
-    "CPU asked for, more ranks": (Request(backend="gloo", ranks=16, nodes=2), 8, (GLOO, 2, 16, "--backend gloo")),
+    "no GPU": (RunRequest(), 0, (GLOO, 1, 2, "this machine has no GPU")),
+    "no GPU, ranks": (RunRequest(ranks=4), 0, (GLOO, 1, 4, "this machine has no GPU")),
+    "no GPU, nodes": (RunRequest(nodes=4), 0, (GLOO, 4, 4, "this machine has no GPU")),
+    "no GPU, nodes and ranks": (RunRequest(nodes=2, ranks=6), 0, (GLOO, 2, 6, "this machine has no GPU")),
+    "all GPUs": (RunRequest(), 8, (NCCL, 1, 8, "this machine has 8 GPUs")),
+    "one GPU": (RunRequest(), 1, (NCCL, 1, 1, "this machine has 1 GPU")),
+    "some GPUs": (RunRequest(ranks=4), 8, (NCCL, 1, 4, "this machine has 8 GPUs")),
+    "GPUs asked for": (RunRequest(backend="nccl", ranks=2, nodes=1), 2, (NCCL, 1, 2, "this machine has 2 GPUs")),
+    "CPU asked for": (RunRequest(backend="gloo"), 8, (GLOO, 1, 2, "--backend gloo")),
+    "CPU asked for, more ranks": (RunRequest(backend="gloo", ranks=16, nodes=2), 8, (GLOO, 2, 16, "--backend gloo")),
 }
 
 
@@ -121,9 +124,9 @@ def test_gpus_are_taken_where_there_are_some_and_it_is_said_why(name: str) -> No
 
 
 def test_what_was_taken_is_one_line() -> None:
-    assert run_request.shape(Request(), 0).described() == "2 ranks on the CPU over gloo: this machine has no GPU"
-    assert run_request.shape(Request(), 1).described() == "1 rank on GPUs over NCCL: this machine has 1 GPU"
-    of_two = run_request.shape(Request(nodes=2, ranks=4, backend="gloo"), 1)
+    assert run_request.shape(RunRequest(), 0).described() == "2 ranks on the CPU over gloo: this machine has no GPU"
+    assert run_request.shape(RunRequest(), 1).described() == "1 rank on GPUs over NCCL: this machine has 1 GPU"
+    of_two = run_request.shape(RunRequest(nodes=2, ranks=4, backend="gloo"), 1)
     assert of_two.described() == "4 ranks of 2 nodes on the CPU over gloo: --backend gloo"
 
 
@@ -131,17 +134,25 @@ def test_what_was_taken_is_one_line() -> None:
     ("request_", "gpus", "words"),
     [
         (
-            Request(ranks=4),
+            RunRequest(ranks=4),
             2,
             "NCCL needs a GPU for each of 4 ranks, this machine has 2 GPUs: say --ranks 2, or --backend gloo to run",
         ),
-        (Request(backend="nccl"), 0, "NCCL needs a GPU for each of the ranks, this machine has no GPU: --backend gloo"),
-        (Request(nodes=2), 8, "--nodes 2 would share the GPUs of this machine: leave it away, or say --backend gloo"),
-        (Request(nodes=2, backend="nccl"), 0, "--nodes 2 would share the GPUs"),
-        (Request(nodes=2, ranks=3), 0, "--ranks 3 cannot be shared by --nodes 2: write a multiple of 2"),
+        (
+            RunRequest(backend="nccl"),
+            0,
+            "NCCL needs a GPU for each of the ranks, this machine has no GPU: --backend gloo",
+        ),
+        (
+            RunRequest(nodes=2),
+            8,
+            "--nodes 2 would share the GPUs of this machine: leave it away, or say --backend gloo",
+        ),
+        (RunRequest(nodes=2, backend="nccl"), 0, "--nodes 2 would share the GPUs"),
+        (RunRequest(nodes=2, ranks=3), 0, "--ranks 3 cannot be shared by --nodes 2: write a multiple of 2"),
     ],
 )
-def test_too_few_gpus_are_an_error_that_names_both_ways_out(request_: Request, gpus: int, words: str) -> None:
+def test_too_few_gpus_are_an_error_that_names_both_ways_out(request_: RunRequest, gpus: int, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         run_request.shape(request_, gpus)
     assert words in str(caught.value)
@@ -156,7 +167,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(request: Request, gpus: int = 0) -> run_request.Made:
+def make(request: RunRequest, gpus: int = 0) -> run_request.Made:
     return run_request.make_test(request, run_request.shape(request, gpus))
 
 
@@ -165,11 +176,11 @@ def paths(tree: Path, *names: str) -> tuple[Path, ...]:
 
 
 def test_suites_are_a_test_of_their_own_that_the_api_server_would_take() -> None:
-    made = make(Request(suites=("collectives", "collectives", "data-parallel"), ranks=4), gpus=4)
+    made = make(RunRequest(suites=("collectives", "collectives", "data-parallel"), ranks=4), gpus=4)
     spec = made.test.spec
     assert (made.test.name, [suite.builtin for suite in spec.suites]) == ("local", ["collectives", "data-parallel"])
     assert (spec.nodes, spec.gpus_per_node, spec.ranks_per_node, spec.backend) == (1, 4, 4, NCCL)
-    assert make(Request(suites=("collectives",))).test.name == "collectives"
+    assert make(RunRequest(suites=("collectives",))).test.name == "collectives"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +206,7 @@ def test_suites_are_a_test_of_their_own_that_the_api_server_would_take() -> None
     ],
 )
 def test_paths_are_suites_by_folder(tree: Path, names: list[str], suites: dict[str, Folder]) -> None:
-    made = make(Request(paths=paths(tree, *names)))
+    made = make(RunRequest(paths=paths(tree, *names)))
     assert made.folders == {
         name: Folder(tree / folder.path, folder.files, in_repository=True) for name, folder in suites.items()
     }
@@ -205,48 +216,50 @@ def test_paths_are_suites_by_folder(tree: Path, names: list[str], suites: dict[s
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (Request(suites=("colectives",)), "suite 'colectives' is unknown; known: c10d-spawn, collectives, "),
-        (Request(paths=(Path("no/where.py"),)), "no/where.py does not exist: write a test file, or a folder"),
+        (RunRequest(suites=("colectives",)), "suite 'colectives' is unknown; known: c10d-spawn, collectives, "),
+        (RunRequest(paths=(Path("no/where.py"),)), "no/where.py does not exist: write a test file, or a folder"),
     ],
 )
-def test_what_cannot_be_run_is_said(request_: Request, words: str) -> None:
+def test_what_cannot_be_run_is_said(request_: RunRequest, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         make(request_)
     assert words in str(caught.value)
 
 
 def test_the_plan_of_a_path_has_its_folder_and_its_files(tree: Path) -> None:
-    request = Request(paths=paths(tree, "tests/test_one.py"), cases=("test_one.py::test_a",), until_fail=True)
+    request = RunRequest(paths=paths(tree, "tests/test_one.py"), cases=("test_one.py::test_a",), until_fail=True)
     made = make(request)
-    plan = local_plans.make(made.test, Places(folders=made.folders), request)
+    plan = local_plans.make(made.test, LocalPlaces(folders=made.folders), request)
     [suite] = plan.suites
     assert (suite.directory, suite.files, suite.cases) == (str(tree / "tests"), ("test_one.py",), request.cases)
     assert (plan.repeat, plan.until_fail, plan.run_seconds) == (FOR_EVER, True, NO_END_SECONDS)
     limited = replace(request, timeout=60)
-    assert local_plans.make(made.test, Places(folders=made.folders), limited).run_seconds == 60
+    assert local_plans.make(made.test, LocalPlaces(folders=made.folders), limited).run_seconds == 60
 
 
 @pytest.mark.parametrize(
     ("request_", "case_seconds", "run_seconds"),
     [
-        (Request(suites=("collectives",)), 60, 7200),
-        (Request(suites=("collectives", "replicate-compile")), 300, 7200),
-        (Request(suites=("replicate-compile",), case_timeout=20), 20, 7200),
-        (Request(suites=("collectives",), case_timeout=9000), 9000, 9000),
-        (Request(suites=("collectives",), timeout=40), 60, 40),
+        (RunRequest(suites=("collectives",)), 60, 7200),
+        (RunRequest(suites=("collectives", "replicate-compile")), 300, 7200),
+        (RunRequest(suites=("replicate-compile",), case_timeout=20), 20, 7200),
+        (RunRequest(suites=("collectives",), case_timeout=9000), 9000, 9000),
+        (RunRequest(suites=("collectives",), timeout=40), 60, 40),
     ],
 )
-def test_timeouts_suit_a_laptop_unless_others_are_given(request_: Request, case_seconds: int, run_seconds: int) -> None:
-    plan = local_plans.make(make(request_).test, Places(), request_)
+def test_timeouts_suit_a_laptop_unless_others_are_given(
+    request_: RunRequest, case_seconds: int, run_seconds: int
+) -> None:
+    plan = local_plans.make(make(request_).test, LocalPlaces(), request_)
     assert (plan.case_seconds, plan.run_seconds) == (case_seconds, run_seconds)
 
 
 def test_the_timeouts_of_a_file_hold_unless_others_are_given(documents: manifests.Documents) -> None:
     [one, _] = documents.tests
-    request = Request(filename="f", suites=("fast",))
-    plan = local_plans.make(one, Places(), request)
+    request = RunRequest(filename="f", suites=("fast",))
+    plan = local_plans.make(one, LocalPlaces(), request)
     assert (plan.case_seconds, plan.run_seconds) == (one.spec.timeouts.case_seconds, one.spec.timeouts.run_seconds)
-    assert local_plans.make(one, Places(), replace(request, case_timeout=7)).case_seconds == 7
+    assert local_plans.make(one, LocalPlaces(), replace(request, case_timeout=7)).case_seconds == 7
 
 
 SPEC = {
@@ -271,33 +284,33 @@ def documents(tmp_path: Path) -> manifests.Documents:
 def test_suites_of_a_file_can_be_chosen_and_thresholds_go_with_the_suite_that_measures(
     documents: manifests.Documents,
 ) -> None:
-    request = Request(filename="f", suites=("fsdp-exec-order",))
+    request = RunRequest(filename="f", suites=("fsdp-exec-order",))
     tests = local_plans.of_file(documents, request)
     assert [test.name for test in tests] == ["one", "two"]
-    plan = local_plans.make(tests[0], Places(), request)
+    plan = local_plans.make(tests[0], LocalPlaces(), request)
     assert ([suite.name for suite in plan.suites], plan.thresholds) == (["fsdp-exec-order"], ())
-    request = Request(filename="f", suites=("fast",), select="all_reduce")
+    request = RunRequest(filename="f", suites=("fast",), select="all_reduce")
     [one] = local_plans.of_file(documents, request)
-    plan = local_plans.make(one, Places(), request)
+    plan = local_plans.make(one, LocalPlaces(), request)
     assert plan.suites[0].select == "(bandwidth) and (all_reduce)"
     assert len(plan.thresholds) == 1
-    request = Request(filename="f", suites=("fast",), cases=("x",))
-    assert local_plans.make(one, Places(), request).suites[0].select == "", "an id stands for itself"
+    request = RunRequest(filename="f", suites=("fast",), cases=("x",))
+    assert local_plans.make(one, LocalPlaces(), request).suites[0].select == "", "an id stands for itself"
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (Request(filename="f", suites=("slow",)), "f has no suite 'slow'; its suites: fast, fsdp-exec-order"),
-        (Request(filename="f", suites=("fsdp-exec-order",), until_fail=True), "the second of 2 DistTests of f"),
-        (Request(filename="f", cases=("x",)), "one: --case names cases of one suite, but there are 2"),
-        (Request(filename="f", until_fail=True, repeat=2), "one: --until-fail repeats the cases of one suite"),
+        (RunRequest(filename="f", suites=("slow",)), "f has no suite 'slow'; its suites: fast, fsdp-exec-order"),
+        (RunRequest(filename="f", suites=("fsdp-exec-order",), until_fail=True), "the second of 2 DistTests of f"),
+        (RunRequest(filename="f", cases=("x",)), "one: --case names cases of one suite, but there are 2"),
+        (RunRequest(filename="f", until_fail=True, repeat=2), "one: --until-fail repeats the cases of one suite"),
     ],
 )
-def test_what_a_file_cannot_do(documents: manifests.Documents, request_: Request, words: str) -> None:
+def test_what_a_file_cannot_do(documents: manifests.Documents, request_: RunRequest, words: str) -> None:
     def plans() -> None:
         for test in local_plans.of_file(documents, request_):
-            local_plans.make(test, Places(), request_)
+            local_plans.make(test, LocalPlaces(), request_)
 
     with pytest.raises(UsageError) as caught:
         plans()

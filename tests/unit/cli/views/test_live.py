@@ -11,13 +11,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from disttest_cli.views import live, terminal
-from disttest_cli.views.live import Gang, LiveView
+from disttest_cli.views.live import GangShape, LiveView
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.transport.progress import Failure, Progress
 from tests.support.builders import strategies
 from tests.support.reports.hostile import NASTY, forbidden
 
-GANG = Gang(nodes=2, ranks_per_node=4, suites=2)
+GANG = GangShape(nodes=2, ranks_per_node=4, suites=2)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold]te\nst\u202e"
 FAILURE = Failure(
     suite="mine", case="t.py::test_a", outcome=Outcome.FAILED, ranks="0-2", nodes=("a", "b"), message="no"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from disttest_cli.views.live import Gang, LiveView
-from disttest_cli.views.progress import PROGRESS_SECONDS, Lines, Live, progress_of
+from disttest_cli.views.live import GangShape, LiveView
+from disttest_cli.views.progress import PROGRESS_SECONDS, Live, ProgressLines, progress_of
 from disttest_contract.outcomes import Outcome
 from tests.support.builders import bodies
 from tests.support.fakes.canned import FakeTime
@@ -22,9 +22,9 @@ def far(done: int, **changes: Any) -> dict[str, Any]:
     return STATUS | changes | {"progress": STATUS["progress"] | {"casesDone": done}}
 
 
-def lines_of(time: FakeTime) -> tuple[Lines, list[str]]:
+def lines_of(time: FakeTime) -> tuple[ProgressLines, list[str]]:
     said: list[str] = []
-    return Lines(say=said.append, now=time.clock.now), said
+    return ProgressLines(say=said.append, now=time.clock.now), said
 
 
 def test_the_status_says_what_the_leader_said() -> None:
@@ -80,7 +80,7 @@ class TestLive:
     def screen(self, *statuses: dict[str, Any]) -> str:
         """What was written; the foot is drawn by hand, where a thread would do it."""
         console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
-        view = LiveView(console, Gang(nodes=2, ranks_per_node=8, suites=2), clock=itertools.count().__next__)
+        view = LiveView(console, GangShape(nodes=2, ranks_per_node=8, suites=2), clock=itertools.count().__next__)
         told = Live(view=view)
         for status in statuses:
             told.see(status)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from disttest_cli import errors
-from disttest_cli.errors import Exit
+from disttest_cli.errors import ExitStatus
 from disttest_cli.views import status_lines
 from disttest_contract.outcomes import EXIT_CODES, Verdict
 from tests.support.paths import ROOT
@@ -75,14 +75,14 @@ def test_a_verdict_of_a_newer_operator_is_not_green() -> None:
 
 
 def test_no_other_ending_has_the_code_of_a_verdict() -> None:
-    others = {*Exit, errors.SIGNALLED + 2, errors.SIGNALLED + 15}
+    others = {*ExitStatus, errors.SIGNALLED + 2, errors.SIGNALLED + 15}
     assert not others & {0, *EXIT_CODES.values()}
 
 
 def test_the_document_has_every_exit_code() -> None:
     rows = [line.split("|")[1].strip() for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
     codes = {int(code) for row in rows for code in row.split(", ") if code.isdecimal()}
-    assert codes == {*EXIT_CODES.values(), *Exit, errors.SIGNALLED + 2, errors.SIGNALLED + 15}
+    assert codes == {*EXIT_CODES.values(), *ExitStatus, errors.SIGNALLED + 2, errors.SIGNALLED + 15}
 
 
 @pytest.mark.parametrize(

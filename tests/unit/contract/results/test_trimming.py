@@ -25,7 +25,7 @@ from disttest_contract.results.report import (
 from disttest_contract.transport import frames
 from disttest_contract.transport.frames import GZIP, squeeze
 from disttest_contract.transport.termination_message import Summary
-from disttest_runner.leader.memory_budget import DETAIL_BYTES, Thrift
+from disttest_runner.leader.memory_budget import DETAIL_BYTES, MemoryBudget
 from disttest_runner.output import log
 from disttest_runner.output.log import REPORT_BYTES
 from tests.support.builders.measured import a_measured_case, a_measurement
@@ -217,7 +217,7 @@ def hanging(number: int, texts: list[str], ranks: int = 512, stacks: int = 64) -
 @pytest.mark.parametrize("cases", [600, pytest.param(20_000, marks=pytest.mark.soak)])
 def test_thousands_of_cases_that_hang_on_512_ranks_fit_everywhere(cases: int) -> None:
     texts = [noise(4096) for _ in range(500)]
-    thrift = Thrift()
+    thrift = MemoryBudget()
     made = tuple(thrift.kept(hanging(number, texts)) for number in range(cases))
     suite = SuiteResult(name="mine", verdict=Verdict.HUNG, reason=Reason.CASES_HUNG, seconds=9, cases=made)
     names = tuple(f"a-node-with-a-name-{index}" for index in range(512))

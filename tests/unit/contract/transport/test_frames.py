@@ -125,11 +125,11 @@ def test_a_line_that_does_not_say_its_number_as_we_do_is_none_of_the_report(numb
 def test_whether_a_report_is_large_is_known_before_it_is_unpacked(size: int, *, is_larger: bool) -> None:
     stream = zlib.compress(bytes(size), 9)
     tracemalloc.start()
-    assert frames.Packed(stream, "").is_larger_than(1000) is is_larger
+    assert frames.FramedReport(stream, "").is_larger_than(1000) is is_larger
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most_bytes < 6 * frames.PIECE_BYTES + len(stream)
 
 
 def test_what_cannot_be_unpacked_is_not_large() -> None:
-    assert not frames.Packed(b"no zlib", "").is_larger_than(0)
+    assert not frames.FramedReport(b"no zlib", "").is_larger_than(0)

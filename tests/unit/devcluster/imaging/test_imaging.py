@@ -5,7 +5,7 @@ import pytest
 
 from devcluster.imaging import base_image, buildah, choice, image_registry, storage
 from devcluster.imaging.choice import Choice
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 
 
 def parsed(*arguments: str) -> Choice:
@@ -53,12 +53,12 @@ def test_a_clone_of_torch_is_a_build_context(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_no_clone_of_torch_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"has no test, version\.txt, \.git/HEAD: give a clone of torch"):
+    with pytest.raises(DevClusterError, match=r"has no test, version\.txt, \.git/HEAD: give a clone of torch"):
         parsed("--upstream", str(tmp_path))
 
 
 def test_a_build_argument_without_a_value_is_refused() -> None:
-    with pytest.raises(ClusterError, match="--build-arg VERSION: write NAME=VALUE"):
+    with pytest.raises(DevClusterError, match="--build-arg VERSION: write NAME=VALUE"):
         parsed("--build-arg", "VERSION")
 
 

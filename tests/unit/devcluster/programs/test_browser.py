@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import browser, packages
 
 
@@ -50,7 +50,7 @@ def test_one_on_path_will_do_as_it_is(place: Path, tmp_path: Path) -> None:
 
 def test_without_one_and_without_apt_it_is_said_what_is_needed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(
-        ClusterError, match="tests of pages need Debian or Ubuntu, for the packages chromium-headless-shell"
+        DevClusterError, match="tests of pages need Debian or Ubuntu, for the packages chromium-headless-shell"
     ):
         browser.get(print)
     assert browser.main() == 1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import estimate, gobuild
 from devcluster.programs.gobuild import GoProgram
 
@@ -57,7 +57,7 @@ def test_a_binary_of_other_inputs_is_not_taken(
     (program.source / "go.mod").write_text("module another\n")
     assert gobuild.cached(program) is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ClusterError, match="Go is not installed; One is built with"):
+    with pytest.raises(DevClusterError, match="Go is not installed; One is built with"):
         gobuild.build(program, print)
 
 

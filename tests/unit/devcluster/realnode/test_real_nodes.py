@@ -7,7 +7,7 @@ import pytest
 
 from devcluster import real_node_setup
 from devcluster.machine import cache
-from devcluster.machine.errors import ClusterError
+from devcluster.machine.errors import DevClusterError
 from devcluster.programs import packages
 from devcluster.realnode import cgroups, configuration, containerd_store
 
@@ -103,14 +103,14 @@ def test_without_images_the_way_to_them_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path))
     monkeypatch.setattr(real_node_setup, "reasons_why_not", list)
     monkeypatch.setattr(real_node_setup, "shortages", lambda **_: [])
-    with pytest.raises(ClusterError, match="there are no images yet; make them with: make images"):
+    with pytest.raises(DevClusterError, match="there are no images yet; make them with: make images"):
         real_node_setup.real_nodes(2, tmp_path / "state", print)
 
 
 def test_all_that_a_machine_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(real_node_setup, "reasons_why_not", lambda: ["one"])
     monkeypatch.setattr(real_node_setup, "shortages", lambda **_: ["two"])
-    with pytest.raises(ClusterError, match="one; two"):
+    with pytest.raises(DevClusterError, match="one; two"):
         real_node_setup.real_nodes(2, tmp_path, print)
 
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.cache.cache import Caches, Key
+from disttest_operator.cache.cache import Cache, Key
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.cron_jobs import cron_job_body, written
@@ -20,29 +20,29 @@ def versioned(body: dict[str, Any], version: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def caches() -> Caches:
-    filled = Caches(Defaults(image="runner:1"))
+def caches() -> Cache:
+    filled = Cache(Defaults(image="runner:1"))
     filled.put(Kind.RUN, versioned(run_body(), 5), at(0))
     return filled
 
 
-def the_test(caches: Caches) -> DistTest:
+def the_test(caches: Cache) -> DistTest:
     run = caches.run("gpu-ci", "nightly")
     assert run is not None
     return run.test
 
 
-def put_pod(caches: Caches, version: int, state: dict[str, Any], now: datetime) -> Key | None:
+def put_pod(caches: Cache, version: int, state: dict[str, Any], now: datetime) -> Key | None:
     return caches.put(Kind.POD, versioned(pod_body(0, state), version), now)
 
 
-def test_an_older_state_never_replaces_a_newer_one(caches: Caches) -> None:
+def test_an_older_state_never_replaces_a_newer_one(caches: Cache) -> None:
     assert put_pod(caches, 9, RUNNING, at(1)) == KEY
     put_pod(caches, 8, WAITING, at(2))
     assert caches.pods(the_test(caches))[0].waiting_reason == ""
 
 
-def test_a_pod_that_is_gone_stays_with_its_last_words_until_the_run_is_finished(caches: Caches) -> None:
+def test_a_pod_that_is_gone_stays_with_its_last_words_until_the_run_is_finished(caches: Cache) -> None:
     ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "message": "the end"}}
     put_pod(caches, 9, ended, at(1))
     caches.remove(Kind.POD, versioned(pod_body(0, {}), 10), at(2))
@@ -55,26 +55,26 @@ def test_a_pod_that_is_gone_stays_with_its_last_words_until_the_run_is_finished(
     assert caches.pods(the_test(caches)) == ()
 
 
-def test_a_list_does_not_bring_back_what_a_watch_said_is_gone(caches: Caches) -> None:
+def test_a_list_does_not_bring_back_what_a_watch_said_is_gone(caches: Cache) -> None:
     caches.remove(Kind.RUN, versioned(run_body(), 7), at(1))
     caches.put(Kind.RUN, versioned(run_body(), 6), at(2))
     assert caches.run("gpu-ci", "nightly") is None
 
 
-def test_pruning_forgets_what_a_list_lacks_and_keeps_what_is_newer(caches: Caches) -> None:
+def test_pruning_forgets_what_a_list_lacks_and_keeps_what_is_newer(caches: Cache) -> None:
     assert caches.prune(Kind.RUN, [], 4, at(1)) == []
     assert caches.run("gpu-ci", "nightly") is not None, "created after the list was read"
     assert caches.prune(Kind.RUN, [], 5, at(1)) == [KEY]
     assert caches.run("gpu-ci", "nightly") is None
 
 
-def test_a_pruned_pod_of_an_unfinished_run_counts_as_gone(caches: Caches) -> None:
+def test_a_pruned_pod_of_an_unfinished_run_counts_as_gone(caches: Cache) -> None:
     put_pod(caches, 9, RUNNING, at(1))
     assert caches.prune(Kind.POD, [], 10, at(2)) == [KEY]
     assert caches.pods(the_test(caches))[0].is_gone
 
 
-def test_image_errors_that_take_turns_are_one_wait(caches: Caches) -> None:
+def test_image_errors_that_take_turns_are_one_wait(caches: Cache) -> None:
     put_pod(caches, 9, WAITING, at(10))
     put_pod(caches, 10, {"waiting": {"reason": "ImagePullBackOff"}}, at(20))
     assert caches.pods(the_test(caches))[0].waiting_since == at(10)
@@ -82,13 +82,13 @@ def test_image_errors_that_take_turns_are_one_wait(caches: Caches) -> None:
     assert caches.pods(the_test(caches))[0].waiting_since is None
 
 
-def test_pods_of_others_are_not_kept(caches: Caches) -> None:
+def test_pods_of_others_are_not_kept(caches: Cache) -> None:
     body = versioned(pod_body(0, RUNNING), 9)
     del body["metadata"]["annotations"]
     assert caches.put(Kind.POD, body, at(1)) is None
 
 
-def test_a_second_run_of_the_name_does_not_see_the_pods_of_the_first(caches: Caches) -> None:
+def test_a_second_run_of_the_name_does_not_see_the_pods_of_the_first(caches: Cache) -> None:
     put_pod(caches, 9, RUNNING, at(1))
     caches.remove(Kind.RUN, versioned(run_body(), 12), at(2))
     second = run_body()
@@ -98,7 +98,7 @@ def test_a_second_run_of_the_name_does_not_see_the_pods_of_the_first(caches: Cac
     assert caches.pods(the_test(caches)) == ()
 
 
-def test_a_finished_run_is_kept_without_the_details_of_its_status(caches: Caches) -> None:
+def test_a_finished_run_is_kept_without_the_details_of_its_status(caches: Cache) -> None:
     status = {"verdict": "Passed", "phase": "Finished", "completionTime": "2026-11-21T02:00:20Z", "failures": [{}] * 20}
     caches.put(Kind.RUN, versioned(run_body() | {"status": status}, 6), at(1))
     assert the_test(caches).is_finished
@@ -106,7 +106,7 @@ def test_a_finished_run_is_kept_without_the_details_of_its_status(caches: Caches
     assert "failures" not in the_test(caches).status
 
 
-def test_a_spec_is_read_again_only_with_another_generation(caches: Caches) -> None:
+def test_a_spec_is_read_again_only_with_another_generation(caches: Cache) -> None:
     before = the_test(caches).spec
     body = run_body() | {"status": {"phase": "Running"}}
     caches.put(Kind.RUN, versioned(body, 6), at(1))
@@ -118,7 +118,7 @@ def test_a_spec_is_read_again_only_with_another_generation(caches: Caches) -> No
     assert the_test(caches).spec.ttl_seconds_after_finished == 9
 
 
-def test_a_cronjob_is_the_business_of_the_series_that_its_label_names(caches: Caches) -> None:
+def test_a_cronjob_is_the_business_of_the_series_that_its_label_names(caches: Cache) -> None:
     series = Key(kind=Kind.SERIES, namespace="gpu-ci", name="nightly")
     assert caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1)) == series
     assert [one.schedule for one in caches.schedules()] == ["0 1 * * *"]
@@ -129,7 +129,7 @@ def test_a_cronjob_is_the_business_of_the_series_that_its_label_names(caches: Ca
     assert (caches.schedules(), caches.has_schedule("gpu-ci", "nightly")) == ([], False)
 
 
-def test_a_cronjob_that_is_given_to_another_series_leaves_the_first(caches: Caches) -> None:
+def test_a_cronjob_that_is_given_to_another_series_leaves_the_first(caches: Cache) -> None:
     caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1))
     caches.put(Kind.CRON_JOB, versioned(cron_job_body(series="weekly"), 21), at(2))
     assert not caches.has_schedule("gpu-ci", "nightly")
@@ -138,7 +138,7 @@ def test_a_cronjob_that_is_given_to_another_series_leaves_the_first(caches: Cach
     assert caches.schedules() == []
 
 
-def test_a_cronjob_of_which_only_the_image_changes_expects_what_it_did(caches: Caches) -> None:
+def test_a_cronjob_of_which_only_the_image_changes_expects_what_it_did(caches: Cache) -> None:
     caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1))
     [before] = caches.schedules()
     changed = versioned(cron_job_body(), 21)

@@ -7,19 +7,19 @@ import pytest
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import at
 from tests.support.fakes.fake_cluster import PowerCut
-from tests.support.fakes.world import RUNNING, SERIES, World
+from tests.support.fakes.world import RUNNING, SERIES, OperatorWorld
 
 NODES = [{"metadata": {"name": f"node{index}"}, "status": {}} for index in range(4)]
 
 
-def a_world() -> World:
-    world = World()
+def a_world() -> OperatorWorld:
+    world = OperatorWorld()
     for node in NODES:
         world.cluster.put(Kind.NODE, node)
     return world
 
 
-def live(world: World) -> None:
+def live(world: OperatorWorld) -> None:
     """Lose the first gang, pass with the second; whatever was done before the power failed is not done again."""
     world.look()
     if (Kind.JOB, "gpu-ci", "nightly-a1") in world.cluster.objects and not world.status.get("attempts"):
@@ -96,7 +96,7 @@ def test_such_a_run_has_that_many_writes() -> None:
 
 
 def test_without_retries_the_run_ends_with_the_gang() -> None:
-    world = World(retries={"infrastructure": 0})
+    world = OperatorWorld(retries={"infrastructure": 0})
     world.look()
     world.pods(**RUNNING)
     world.look()
@@ -108,7 +108,7 @@ def test_without_retries_the_run_ends_with_the_gang() -> None:
 
 
 def test_a_suspended_run_begins_when_it_may_and_a_cancelled_one_ends() -> None:
-    world = World(suspend=True)
+    world = OperatorWorld(suspend=True)
     world.look()
     assert condition(world, "Suspended") == ("True", "SpecSuspend")
     assert not [key for key in world.cluster.objects if key[0] in OURS]
@@ -129,7 +129,7 @@ def test_a_suspended_run_begins_when_it_may_and_a_cancelled_one_ends() -> None:
 
 
 def test_a_cancelled_run_loses_its_pods_at_once() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.pods(**RUNNING)
     world.look()
@@ -141,11 +141,11 @@ def test_a_cancelled_run_loses_its_pods_at_once() -> None:
     assert world.ledger["totals"]["runs"] == [{"verdict": "Cancelled", "reason": "Cancelled", "count": 1}]
 
 
-def change_spec(world: World, **changes: Any) -> None:
+def change_spec(world: OperatorWorld, **changes: Any) -> None:
     body = world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     world.cluster.put(Kind.RUN, body | {"spec": body["spec"] | changes})
 
 
-def condition(world: World, type_: str) -> tuple[str, str]:
+def condition(world: OperatorWorld, type_: str) -> tuple[str, str]:
     (found,) = [one for one in world.status["conditions"] if one["type"] == type_]
     return found["status"], found["reason"]

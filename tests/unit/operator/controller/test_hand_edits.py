@@ -7,7 +7,7 @@ import pytest
 from disttest_operator.core.api import naming
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import UID, a_summary, at
-from tests.support.fakes.world import RUNNING, SERIES, World, pod_body, terminated
+from tests.support.fakes.world import RUNNING, SERIES, OperatorWorld, pod_body, terminated
 
 RUN = (Kind.RUN, "gpu-ci", "nightly")
 JOB = (Kind.JOB, "gpu-ci", "nightly-a1")
@@ -15,8 +15,8 @@ LEDGER = (Kind.SERIES, "gpu-ci", "adhoc")
 LONGEST_SECONDS = 3601
 
 
-def a_running_world(**spec: Any) -> World:
-    world = World(**spec)
+def a_running_world(**spec: Any) -> OperatorWorld:
+    world = OperatorWorld(**spec)
     world.look()
     world.pods(**RUNNING)
     world.now = at(6)
@@ -25,13 +25,13 @@ def a_running_world(**spec: Any) -> World:
     return world
 
 
-def edit(world: World, where: tuple[Kind, str, str], **status: Any) -> None:
+def edit(world: OperatorWorld, where: tuple[Kind, str, str], **status: Any) -> None:
     body = world.cluster.objects[where]
     kept = {**body.get("status", {}), **status}
     world.cluster.put(where[0], body | {"status": {key: value for key, value in kept.items() if value is not None}})
 
 
-def gangs(world: World) -> list[str]:
+def gangs(world: OperatorWorld) -> list[str]:
     return [words for words in world.cluster.done if words.startswith("create jobs")]
 
 
@@ -120,7 +120,7 @@ def test_a_run_that_ended_in_the_future_loses_its_pods_all_the_same() -> None:
 
 @pytest.mark.parametrize("hours", [-5, 5])
 def test_a_clock_that_jumps_between_two_looks_changes_no_verdict(hours: int) -> None:
-    world = World(timeouts={"queueSeconds": 600, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 86_400})
+    world = OperatorWorld(timeouts={"queueSeconds": 600, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 86_400})
     world.look()
     world.pods(**RUNNING)
     for seconds in (5, 5 + hours * 3600, 15):
@@ -144,7 +144,7 @@ WRONG_CLOCKS = {
 
 @pytest.mark.parametrize("moment", WRONG_CLOCKS.values(), ids=WRONG_CLOCKS.keys())
 def test_a_node_with_a_wrong_clock_neither_ends_a_run_early_nor_keeps_it_for_ever(moment: str) -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.now = at(6)
     world.pods(running={"startedAt": moment})
@@ -192,7 +192,7 @@ def test_a_forged_last_word_of_an_agent_is_no_word() -> None:
 
 
 def test_a_ledger_that_is_deleted_in_mid_run_begins_anew() -> None:
-    world = World()
+    world = OperatorWorld()
     world.cluster.put(Kind.SERIES, {"metadata": {"name": "adhoc", "namespace": "gpu-ci"}, "status": {"runCount": 7}})
     world.look()
     world.pods(**RUNNING)
@@ -224,7 +224,7 @@ def test_an_entry_of_the_ledger_that_somebody_edited_gives_no_verdict(entry: dic
     assert (world.ledger["runCount"], world.ledger["pending"]) == (1, [])
 
 
-def unlabel(world: World, kind: Kind, name: str, *labels: str) -> None:
+def unlabel(world: OperatorWorld, kind: Kind, name: str, *labels: str) -> None:
     """As `kubectl label pod x disttest.dev/name-`: a watch by label says that the object is deleted."""
     body = world.cluster.objects[kind, "gpu-ci", name]
     kept = {key: value for key, value in body["metadata"]["labels"].items() if key not in labels}
@@ -248,7 +248,7 @@ def test_a_job_without_its_labels_is_still_the_runs() -> None:
     assert JOB not in world.cluster.objects, "its pods do not run on"
 
 
-def belong_to_their_job(world: World) -> None:
+def belong_to_their_job(world: OperatorWorld) -> None:
     uid = world.cluster.objects[JOB]["metadata"]["uid"]
     for index in (0, 1):
         body = world.cluster.objects[Kind.POD, "gpu-ci", f"pod-{index}"]
@@ -291,7 +291,7 @@ def test_pods_that_lost_our_labels_go_on_and_their_end_is_seen(labels: tuple[str
 
 
 def test_a_gang_that_comes_slowly_is_not_listed_at_each_look() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.cluster.put(Kind.POD, pod_body(0, RUNNING))
     for moment in (10.0, 10.1, 10.2, 10.3):

@@ -3,18 +3,18 @@
 from disttest_contract.outcomes import Outcome
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import a_report, found
-from tests.support.fakes.world import RUNNING, World
+from tests.support.fakes.world import RUNNING, OperatorWorld
 
 ECC = "[rank 0] RuntimeError: CUDA error: uncorrectable ECC error encountered"
 
 
-def a_red_world(log: str) -> World:
-    world = World(retries={"infrastructure": 0})
+def a_red_world(log: str) -> OperatorWorld:
+    world = OperatorWorld(retries={"infrastructure": 0})
     world.report = found(a_report({"test_a": Outcome.FAILED}))
     return ended(world, log)
 
 
-def ended(world: World, log: str) -> World:
+def ended(world: OperatorWorld, log: str) -> OperatorWorld:
     world.start()
     world.look()
     world.pods(**RUNNING)
@@ -38,14 +38,14 @@ def test_a_red_run_without_such_a_sign_is_the_tests() -> None:
 
 
 def test_what_passed_stays_passed_and_nothing_is_searched() -> None:
-    world = World()
+    world = OperatorWorld()
     ended(world, ECC)
     assert world.status["verdict"] == "Passed"
     assert "list nodes" not in world.cluster.reads
 
 
 def test_a_condition_of_a_node_of_the_gang_is_found_too() -> None:
-    world = World(retries={"infrastructure": 0})
+    world = OperatorWorld(retries={"infrastructure": 0})
     sick = {"type": "GPUMissing", "status": "True", "reason": "GPUMissing", "message": "7 of 8"}
     world.cluster.put(Kind.NODE, {"metadata": {"name": "node1"}, "status": {"conditions": [sick]}})
     world.report = found(a_report({"test_a": Outcome.FAILED}))

@@ -9,12 +9,12 @@ import pytest
 
 from disttest_contract.transport.progress import MARK, Progress, seal
 from disttest_operator.cache.cached_run import Key
-from disttest_operator.controller.log_followers import LOG_BYTES, STREAMS, TAIL_LINES, Followers, Pace
-from disttest_operator.core.status.progress import Target
+from disttest_operator.controller.log_followers import LOG_BYTES, STREAMS, TAIL_LINES, FollowPace, LogFollowers
+from disttest_operator.core.status.progress import FollowTarget
 from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
 from tests.support.fakes.fake_cluster import FakeCluster
 
-AT_ONCE = Pace(look_seconds=0, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0, well_seconds=60)
+AT_ONCE = FollowPace(look_seconds=0, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0, well_seconds=60)
 NONCE = "00ff"
 Log = Sequence[str | Exception]  # what a connection tells, and how it breaks; after the last one nothing comes any more
 TURNS = 2000  # of the loop, in which what is to happen must have happened
@@ -24,15 +24,15 @@ def a_key(number: int = 0) -> Key:
     return Key(kind=Kind.RUN, namespace="gpu-ci", name=f"run-{number}")
 
 
-def a_target(number: int = 0, nonce: str = NONCE) -> Target:
-    return Target(namespace="gpu-ci", pod=f"leader-{number}", uid=f"u-{number}", nonce=nonce)
+def a_target(number: int = 0, nonce: str = NONCE) -> FollowTarget:
+    return FollowTarget(namespace="gpu-ci", pod=f"leader-{number}", uid=f"u-{number}", nonce=nonce)
 
 
 def a_line(done: int, nonce: str = NONCE) -> str:
     return Progress(step="running", cases_done=done).to_line(nonce)
 
 
-class Logs(FakeCluster):
+class FakeLogs(FakeCluster):
     """Each connection to a pod's log takes the next of its logs; where there is none it waits for ever."""
 
     def __init__(self, **logs: Sequence[Log]) -> None:
@@ -65,14 +65,18 @@ class Logs(FakeCluster):
 
 
 def play(
-    logs: Logs, scene: Callable[[Followers, list[Key]], Awaitable[None]], *, most: int = STREAMS, pace: Pace = AT_ONCE
+    logs: FakeLogs,
+    scene: Callable[[LogFollowers, list[Key]], Awaitable[None]],
+    *,
+    most: int = STREAMS,
+    pace: FollowPace = AT_ONCE,
 ) -> list[Key]:
     """The keys that were planned for a look."""
     looks: list[Key] = []
     counts: list[int] = []
 
     async def scenario() -> None:
-        followers = Followers(logs, lambda key, _: looks.append(key), note=counts.append, most=most, pace=pace)
+        followers = LogFollowers(logs, lambda key, _: looks.append(key), note=counts.append, most=most, pace=pace)
         await scene(followers, looks)
         await followers.close()
         assert max(counts, default=0) <= most
@@ -95,15 +99,15 @@ async def a_while() -> None:
         await asyncio.sleep(0)
 
 
-def done(followers: Followers, number: int = 0) -> int:
+def done(followers: LogFollowers, number: int = 0) -> int:
     newest = followers.newest(a_key(number))
     return newest.told.cases_done if newest else -1
 
 
 def test_the_newest_line_is_kept_and_a_look_is_planned() -> None:
-    logs = Logs(leader_0=[[a_line(1), a_line(2), a_line(3)]])
+    logs = FakeLogs(leader_0=[[a_line(1), a_line(2), a_line(3)]])
 
-    async def scene(followers: Followers, looks: list[Key]) -> None:
+    async def scene(followers: LogFollowers, looks: list[Key]) -> None:
         assert followers.newest(a_key()) is None
         followers.follow(a_key(), a_target())
         followers.follow(a_key(), a_target())  # said again at each look
@@ -117,9 +121,9 @@ def test_the_newest_line_is_kept_and_a_look_is_planned() -> None:
 
 def test_lines_that_say_nothing_new_or_nothing_at_all_plan_no_look() -> None:
     others = [a_line(9, "beef"), f"{MARK} {seal(NONCE)} {{", f"{MARK} {seal(NONCE)} []", "x" * 5000]
-    logs = Logs(leader_0=[[a_line(1), *others, a_line(1), a_line(1)]])
+    logs = FakeLogs(leader_0=[[a_line(1), *others, a_line(1), a_line(1)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 1)
         await a_while()
@@ -129,13 +133,13 @@ def test_lines_that_say_nothing_new_or_nothing_at_all_plan_no_look() -> None:
 
 
 def test_a_flood_of_lines_plans_one_look_at_a_time() -> None:
-    logs = Logs(leader_0=[[a_line(number) for number in range(500)]])
+    logs = FakeLogs(leader_0=[[a_line(number) for number in range(500)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 499)
 
-    slow = Pace(look_seconds=3600, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0)
+    slow = FollowPace(look_seconds=3600, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0)
     assert play(logs, scene, pace=slow) == []
 
 
@@ -145,9 +149,9 @@ def test_a_flood_of_lines_plans_one_look_at_a_time() -> None:
     ids=["ended", "no answer", "no right to", "cut off"],
 )
 def test_a_log_that_ends_while_its_run_goes_on_is_opened_again(trouble: Log) -> None:
-    logs = Logs(leader_0=[trouble, trouble, [a_line(5)]])
+    logs = FakeLogs(leader_0=[trouble, trouble, [a_line(5)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 5)
 
@@ -157,9 +161,9 @@ def test_a_log_that_ends_while_its_run_goes_on_is_opened_again(trouble: Log) -> 
 
 def test_a_missing_right_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     refused: list[Log] = [[RefusedError("GET log: 403 forbidden")]] * 5
-    logs = Logs(leader_0=[*refused, [a_line(1)]], leader_1=[*refused, [a_line(1)]])
+    logs = FakeLogs(leader_0=[*refused, [a_line(1)]], leader_1=[*refused, [a_line(1)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         for number in range(2):
             followers.follow(a_key(number), a_target(number))
         await until(lambda: done(followers, 0) == done(followers, 1) == 1)
@@ -171,10 +175,10 @@ def test_a_missing_right_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_pauses_grow_while_nothing_lasts() -> None:
-    pace = Pace(look_seconds=0, opening_seconds=0, first_pause_seconds=0.002, longest_pause_seconds=3600)
-    logs = Logs(leader_0=[[]] * 50)
+    pace = FollowPace(look_seconds=0, opening_seconds=0, first_pause_seconds=0.002, longest_pause_seconds=3600)
+    logs = FakeLogs(leader_0=[[]] * 50)
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await after(lambda: len(logs.opened) >= 4)
         begun = len(logs.opened)
@@ -194,9 +198,9 @@ async def after(probe: Callable[[], object]) -> None:
 
 
 def test_when_the_run_ends_its_log_is_let_go() -> None:
-    logs = Logs(leader_0=[[a_line(1)]])
+    logs = FakeLogs(leader_0=[[a_line(1)]])
 
-    async def scene(followers: Followers, looks: list[Key]) -> None:
+    async def scene(followers: LogFollowers, looks: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: logs.open == 1 and looks)
         followers.follow(a_key(), None)
@@ -209,9 +213,9 @@ def test_when_the_run_ends_its_log_is_let_go() -> None:
 
 def test_after_the_last_step_the_report_is_not_read_here() -> None:
     last = Progress(step="finished", cases_done=9).to_line(NONCE)
-    logs = Logs(leader_0=[[a_line(1), last, a_line(2)], [a_line(3)]])
+    logs = FakeLogs(leader_0=[[a_line(1), last, a_line(2)], [a_line(3)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 9 and logs.open == 0)
         await a_while()
@@ -222,9 +226,9 @@ def test_after_the_last_step_the_report_is_not_read_here() -> None:
 
 
 def test_another_attempt_is_followed_anew_and_the_old_words_are_forgotten() -> None:
-    logs = Logs(leader_0=[[a_line(7)]], leader_1=[[a_line(1, "beef")]])
+    logs = FakeLogs(leader_0=[[a_line(7)]], leader_1=[[a_line(1, "beef")]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 7)
         followers.follow(a_key(), a_target(1, "beef"))
@@ -239,9 +243,9 @@ def test_another_attempt_is_followed_anew_and_the_old_words_are_forgotten() -> N
 
 
 def test_of_too_many_the_first_are_followed_and_the_others_when_there_is_room(caplog: pytest.LogCaptureFixture) -> None:
-    logs = Logs(**{f"leader_{number}": [[a_line(number)]] for number in range(10)})
+    logs = FakeLogs(**{f"leader_{number}": [[a_line(number)]] for number in range(10)})
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         for number in range(10):
             followers.follow(a_key(number), a_target(number))
         await until(lambda: logs.open == 4)
@@ -261,9 +265,9 @@ def test_of_too_many_the_first_are_followed_and_the_others_when_there_is_room(ca
 
 
 def test_the_more_are_followed_the_further_apart_they_are_written() -> None:
-    logs = Logs(**{f"leader_{number}": [[a_line(1)]] for number in range(100)})
+    logs = FakeLogs(**{f"leader_{number}": [[a_line(1)]] for number in range(100)})
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         for number in range(100):
             followers.follow(a_key(number), a_target(number))
         await until(lambda: done(followers, 99) == 1)
@@ -275,9 +279,9 @@ def test_the_more_are_followed_the_further_apart_they_are_written() -> None:
 
 
 def test_what_nobody_can_use_is_followed_no_more_until_another_attempt() -> None:
-    logs = Logs(leader_0=[[a_line(1)], [a_line(2)]], leader_1=[[a_line(3, "beef")]])
+    logs = FakeLogs(leader_0=[[a_line(1)], [a_line(2)]], leader_1=[[a_line(3, "beef")]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 1)
         followers.mute(a_key())
@@ -294,9 +298,9 @@ def test_what_nobody_can_use_is_followed_no_more_until_another_attempt() -> None
 
 
 def test_after_the_end_nothing_is_followed() -> None:
-    logs = Logs(leader_0=[[a_line(1)]])
+    logs = FakeLogs(leader_0=[[a_line(1)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         await followers.close()
         followers.follow(a_key(), a_target())
         followers.follow(a_key(), None)
@@ -308,9 +312,9 @@ def test_after_the_end_nothing_is_followed() -> None:
 
 
 def test_a_fault_of_ours_costs_a_run_its_progress_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
-    logs = Logs(leader_0=[[a_line(1), ZeroDivisionError("a fault")]], leader_1=[[a_line(1)]])
+    logs = FakeLogs(leader_0=[[a_line(1), ZeroDivisionError("a fault")]], leader_1=[[a_line(1)]])
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         for number in range(2):
             followers.follow(a_key(number), a_target(number))
         await until(lambda: done(followers, 1) == 1 and logs.open == 1)
@@ -323,11 +327,11 @@ def test_a_fault_of_ours_costs_a_run_its_progress_and_no_more(caplog: pytest.Log
 
 def test_connections_are_made_one_after_the_other() -> None:
     """After a change of operators there are hundreds to be made."""
-    pace = Pace(look_seconds=0, opening_seconds=0.01)
-    logs = Logs()
+    pace = FollowPace(look_seconds=0, opening_seconds=0.01)
+    logs = FakeLogs()
     times: list[float] = []
 
-    async def scene(followers: Followers, _: list[Key]) -> None:
+    async def scene(followers: LogFollowers, _: list[Key]) -> None:
         loop = asyncio.get_running_loop()
         for number in range(5):
             followers.follow(a_key(number), a_target(number))

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from disttest_operator.controller.lookups import Inquiries
+from disttest_operator.controller.lookups import Lookups
 from disttest_operator.core.verdict import capacity
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import a_spec, a_test
@@ -21,7 +21,7 @@ def cluster() -> FakeCluster:
 
 
 def test_nodes_are_read_once_for_many_looks(cluster: FakeCluster) -> None:
-    inquiries = Inquiries(cluster)
+    inquiries = Lookups(cluster)
     assert [node.name for node in asyncio.run(inquiries.nodes())] == ["n"]
     asyncio.run(inquiries.nodes())
     assert cluster.reads == ["list nodes"]
@@ -32,7 +32,7 @@ def test_without_a_right_to_nodes_nothing_is_claimed_of_them_and_that_is_said_on
 ) -> None:
     cluster.refuses_lists.add(Kind.NODE)
     monkeypatch.setattr("disttest_operator.controller.lookups.NODES_FRESH_SECONDS", -1)
-    inquiries = Inquiries(cluster)
+    inquiries = Lookups(cluster)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             nodes = asyncio.run(inquiries.nodes())

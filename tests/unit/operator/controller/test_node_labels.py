@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from disttest_operator.cache.cache import Caches, Series
+from disttest_operator.cache.cache import Cache, CachedSeries
 from disttest_operator.controller.status_writer import SuspectLabels, suspect_nodes
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.kubernetes.ports import Kind
@@ -15,8 +15,8 @@ def blamed(name: str, time: str = "2026-11-21T02:00:00Z", **changes: Any) -> dic
     return {"name": name, "reason": "NodeLost", "lastTime": time, **changes}
 
 
-def a_series(name: str, *rows: dict[str, Any]) -> Series:
-    return Series(namespace="gpu-ci", name=name, uid=name, resource_version=1, status={"blamedNodes": list(rows)})
+def a_series(name: str, *rows: dict[str, Any]) -> CachedSeries:
+    return CachedSeries(namespace="gpu-ci", name=name, uid=name, resource_version=1, status={"blamedNodes": list(rows)})
 
 
 def test_a_node_is_a_suspect_as_long_as_one_series_blames_it() -> None:
@@ -27,7 +27,7 @@ def test_a_node_is_a_suspect_as_long_as_one_series_blames_it() -> None:
 
 
 def test_labels_are_put_on_and_taken_off_and_what_is_right_is_left_alone() -> None:
-    cluster, caches = FakeCluster(), Caches(Defaults(image="runner:1"))
+    cluster, caches = FakeCluster(), Cache(Defaults(image="runner:1"))
     for name, labels in {"node0": {}, "node1": {"disttest.dev/suspect": "NodeLost", "pool": "a"}, "node2": {}}.items():
         cluster.put(Kind.NODE, {"metadata": {"name": name, "labels": labels}})
     body = {"metadata": {"name": "nightly", "namespace": "gpu-ci"}, "status": {"blamedNodes": [blamed("node0")]}}
@@ -44,4 +44,4 @@ def test_labels_are_put_on_and_taken_off_and_what_is_right_is_left_alone() -> No
 def test_an_operator_that_may_not_label_nodes_says_so_and_goes_on() -> None:
     cluster = FakeCluster()
     cluster.refuses_lists.add(Kind.NODE)
-    asyncio.run(SuspectLabels(cluster, Caches(Defaults(image="runner:1"))).refresh())
+    asyncio.run(SuspectLabels(cluster, Cache(Defaults(image="runner:1"))).refresh())

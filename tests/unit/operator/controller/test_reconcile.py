@@ -10,11 +10,11 @@ from disttest_contract.results.report import CaseResult
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import UID, a_flaky_case, a_report_of, at, found
 from tests.support.fakes.fake_cluster import PowerCut
-from tests.support.fakes.world import KEY, RUNNING, SERIES, World, live, pod_body, run_body
+from tests.support.fakes.world import KEY, RUNNING, SERIES, OperatorWorld, live, pod_body, run_body
 
 
 def test_a_run_takes_these_writes_and_no_others() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     assert world.status["phase"] == "Queued"
     world.pods(**RUNNING)
@@ -50,7 +50,7 @@ WRITES = 13  # of a run, events included
 
 @pytest.mark.parametrize("cut", [step / 2 for step in range(1, 2 * WRITES + 1)])
 def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_run(cut: float) -> None:
-    world = World()
+    world = OperatorWorld()
     world.cluster.cut = cut
     with pytest.raises(PowerCut):
         live(world)
@@ -71,7 +71,7 @@ def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_run(cut: float) ->
 
 @pytest.mark.parametrize("cut", [step / 2 for step in range(1, 2 * WRITES + 1)])
 def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_streak(cut: float) -> None:
-    world = World()
+    world = OperatorWorld()
     flaky = a_flaky_case()
     bad = CaseResult(id="t.py::test_bad", outcome=Outcome.CRASHED, seconds=0.5, message="why")
     world.report = found(a_report_of(flaky, bad))
@@ -89,13 +89,13 @@ def test_a_power_cut_at_any_write_neither_loses_nor_doubles_a_streak(cut: float)
 
 
 def test_a_whole_run_has_that_many_writes() -> None:
-    world = World()
+    world = OperatorWorld()
     live(world)
     assert len(world.cluster.done) == WRITES
 
 
 def test_the_verdict_is_the_ledgers_even_if_the_evidence_has_changed_since() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.pods(**RUNNING)
     world.finish()
@@ -108,7 +108,7 @@ def test_the_verdict_is_the_ledgers_even_if_the_evidence_has_changed_since() -> 
     assert world.ledger["runCount"] == 1
 
 
-def restarted_before_status(world: World) -> World:
+def restarted_before_status(world: OperatorWorld) -> OperatorWorld:
     """As if the power had failed between the ledger and the terminal status."""
     body = world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     body["status"] = {key: value for key, value in body["status"].items() if key in {"attempt", "series"}}
@@ -118,7 +118,7 @@ def restarted_before_status(world: World) -> World:
 
 
 def test_a_run_deleted_before_its_fold_is_not_counted() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.pods(**RUNNING)
     world.finish()
@@ -129,12 +129,12 @@ def test_a_run_deleted_before_its_fold_is_not_counted() -> None:
     assert world.ledger.get("runCount", 0) == 0
 
 
-def pod_body_now(world: World) -> dict[str, Any]:
+def pod_body_now(world: OperatorWorld) -> dict[str, Any]:
     return world.cluster.objects[Kind.POD, "gpu-ci", "pod-0"]
 
 
 def test_a_job_of_the_name_that_is_not_ours_is_left_alone() -> None:
-    world = World()
+    world = OperatorWorld()
     stranger = {
         "metadata": {"name": "nightly-a1", "namespace": "gpu-ci"},
         "spec": {"template": {"spec": {"containers": []}}},
@@ -146,7 +146,7 @@ def test_a_job_of_the_name_that_is_not_ours_is_left_alone() -> None:
 
 
 def test_what_the_api_server_refuses_ends_the_run() -> None:
-    world = World()
+    world = OperatorWorld()
     world.cluster.refuses.add(Kind.JOB)
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "PodsRefused")
@@ -154,7 +154,7 @@ def test_what_the_api_server_refuses_ends_the_run() -> None:
 
 @pytest.mark.parametrize("field", ["failures", "cases"])
 def test_a_verdict_gets_through_even_if_details_of_the_status_are_refused(field: str) -> None:
-    world = World()
+    world = OperatorWorld()
     world.cluster.refuses_in_status.add(field)
     live(world)
     assert (world.status["verdict"], world.status["phase"]) == ("Passed", "Finished")
@@ -165,17 +165,17 @@ def test_a_verdict_gets_through_even_if_details_of_the_status_are_refused(field:
 
 
 def test_a_missing_config_map_ends_the_run_before_a_gang_is_made() -> None:
-    world = World(suites=[{"name": "mine", "configMap": {"name": "absent"}}])
+    world = OperatorWorld(suites=[{"name": "mine", "configMap": {"name": "absent"}}])
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceMissing")
     assert not [words for words in world.cluster.done if "jobs" in words or "services" in words]
 
 
 def test_a_missing_claim_ends_the_run_and_one_that_is_there_does_not() -> None:
-    world = World(artifacts={"persistentVolumeClaim": "dumps"})
+    world = OperatorWorld(artifacts={"persistentVolumeClaim": "dumps"})
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceMissing")
-    world = World(artifacts={"persistentVolumeClaim": "dumps"})
+    world = OperatorWorld(artifacts={"persistentVolumeClaim": "dumps"})
     world.cluster.put(Kind.CLAIM, {"metadata": {"name": "dumps", "namespace": "gpu-ci"}})
     world.look()
     assert "create jobs nightly-a1" in world.cluster.done
@@ -183,7 +183,7 @@ def test_a_missing_claim_ends_the_run_and_one_that_is_there_does_not() -> None:
 
 def test_suites_that_say_too_much_for_one_variable_end_the_run_before_a_gang_is_made() -> None:
     env = [{"name": f"V{n}", "value": "x" * 4096} for n in range(31)]
-    world = World(suites=[{"name": "collectives", "env": env}])
+    world = OperatorWorld(suites=[{"name": "collectives", "env": env}])
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "InvalidSpec")
     assert "make several DistTests" in world.status["message"]
@@ -191,14 +191,14 @@ def test_suites_that_say_too_much_for_one_variable_end_the_run_before_a_gang_is_
 
 
 def test_a_spec_that_slipped_past_admission_gets_its_verdict() -> None:
-    world = World(nodes=0)
+    world = OperatorWorld(nodes=0)
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "InvalidSpec")
     assert "spec.nodes" in world.status["message"]
 
 
 def test_a_job_that_is_gone_by_a_live_read_ends_the_run() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     del world.cluster.objects[Kind.JOB, "gpu-ci", "nightly-a1"]
     world.start()
@@ -207,7 +207,7 @@ def test_a_job_that_is_gone_by_a_live_read_ends_the_run() -> None:
 
 
 def test_pods_that_go_on_after_the_verdict_are_ended_a_little_later() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.pods(**RUNNING)
     world.look()
@@ -224,7 +224,7 @@ def test_pods_that_go_on_after_the_verdict_are_ended_a_little_later() -> None:
 
 
 def test_a_run_whose_time_is_over_is_deleted() -> None:
-    world = World(ttlSecondsAfterFinished=100, suites=[{"name": "none-such"}])
+    world = OperatorWorld(ttlSecondsAfterFinished=100, suites=[{"name": "none-such"}])
     again = world.look()
     assert again == pytest.approx(100, abs=1)
     world.now = at(101)
@@ -234,7 +234,7 @@ def test_a_run_whose_time_is_over_is_deleted() -> None:
 
 def test_a_run_that_was_given_more_time_meanwhile_is_not_deleted() -> None:
     """By a cache that does not know it yet, such as that of an operator that was frozen."""
-    world = World(ttlSecondsAfterFinished=100, suites=[{"name": "none-such"}])
+    world = OperatorWorld(ttlSecondsAfterFinished=100, suites=[{"name": "none-such"}])
     world.look()
     stale = world.caches
     body = world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
@@ -247,7 +247,7 @@ def test_a_run_that_was_given_more_time_meanwhile_is_not_deleted() -> None:
 
 
 def test_nothing_is_done_for_a_run_that_is_being_deleted() -> None:
-    world = World()
+    world = OperatorWorld()
     body = run_body()
     body["metadata"]["deletionTimestamp"] = "2026-11-21T02:00:10Z"
     world.cluster.put(Kind.RUN, body)

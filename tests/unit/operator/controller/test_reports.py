@@ -21,9 +21,9 @@ from disttest_operator.core.observed.evidence import ReportFound, ReportLost
 from disttest_operator.kubernetes.ports import Kind, Uncounted
 from tests.support.builders.runs import NONCE, UID, a_report, a_report_of, a_test, an_ended_pod, at, evidence, found
 from tests.support.fakes.fake_cluster import FakeCluster, PowerCut
-from tests.support.fakes.world import REPORT, RUNNING, World, live
+from tests.support.fakes.world import REPORT, RUNNING, OperatorWorld, live
 
-REFUSED: dict[str, Callable[[World], list[str]]] = {
+REFUSED: dict[str, Callable[[OperatorWorld], list[str]]] = {
     "cut": lambda world: frames.encode(REPORT.raw, world.nonce)[:-2],
     "of another attempt": lambda world: frames.encode(dataclasses.replace(a_report(), attempt=2).dumps(), world.nonce),
     "of another run": lambda world: frames.encode(dataclasses.replace(a_report(), uid="other").dumps(), world.nonce),
@@ -36,8 +36,8 @@ REFUSED: dict[str, Callable[[World], list[str]]] = {
 
 
 @pytest.mark.parametrize("lines", REFUSED.values(), ids=REFUSED.keys())
-def test_a_pass_needs_the_announced_report(lines: Callable[[World], list[str]]) -> None:
-    world = World(retries={"infrastructure": 0})
+def test_a_pass_needs_the_announced_report(lines: Callable[[OperatorWorld], list[str]]) -> None:
+    world = OperatorWorld(retries={"infrastructure": 0})
     world.look()
     world.pods(**RUNNING)
     world.look()
@@ -51,7 +51,7 @@ def test_a_pass_needs_the_announced_report(lines: Callable[[World], list[str]]) 
 
 
 def test_a_log_that_cannot_be_read_for_a_moment_is_read_again() -> None:
-    world = World()
+    world = OperatorWorld()
     world.look()
     world.pods(**RUNNING)
     world.look()
@@ -89,7 +89,7 @@ def test_a_large_report_is_judged_beside_the_event_loop(*, is_large: bool) -> No
     assert (threading.get_ident() in THREADS) is not is_large
 
 
-def stored(world: World, packed: bytes) -> None:
+def stored(world: OperatorWorld, packed: bytes) -> None:
     """As its ConfigMap holds it; the log is gone."""
     owner = {"kind": "DistTest", "name": "nightly", "uid": UID, "controller": True}
     meta = {"name": "nightly-report", "namespace": "gpu-ci", "ownerReferences": [owner]}
@@ -111,7 +111,7 @@ ROTTEN: dict[str, Callable[[], bytes]] = {
 
 @pytest.mark.parametrize("packed", ROTTEN.values(), ids=ROTTEN.keys())
 def test_a_stored_report_that_is_damaged_is_none(packed: Callable[[], bytes]) -> None:
-    world = World(retries={"infrastructure": 0})
+    world = OperatorWorld(retries={"infrastructure": 0})
     world.look()
     world.pods(**RUNNING)
     world.look()
@@ -122,7 +122,7 @@ def test_a_stored_report_that_is_damaged_is_none(packed: Callable[[], bytes]) ->
 
 
 def test_a_stored_report_that_is_not_base64_is_none() -> None:
-    world = World(retries={"infrastructure": 0})
+    world = OperatorWorld(retries={"infrastructure": 0})
     world.look()
     world.pods(**RUNNING)
     world.finish()
@@ -136,7 +136,7 @@ def test_a_stored_report_that_is_not_base64_is_none() -> None:
 
 def test_a_stored_report_serves_when_the_log_is_gone() -> None:
     """The operator died between storing the report and counting the run; meanwhile the pod's node went."""
-    world = World()
+    world = OperatorWorld()
     world.cluster.cut = 7  # after the report's ConfigMap
     with pytest.raises(PowerCut):
         live(world)
@@ -180,7 +180,7 @@ def test_large_reports_are_read_one_after_the_other_and_small_ones_do_not_wait_f
 
 
 def test_a_reconcile_leaves_the_room_that_it_took() -> None:
-    world = World(retries={"infrastructure": 0})
+    world = OperatorWorld(retries={"infrastructure": 0})
     world.report = found(a_report({f"test_{number}": Outcome.FAILED for number in range(20_000)}))
     assert len(world.report.raw) > LARGE_BYTES
     world.look()

@@ -6,9 +6,9 @@ from disttest_operator.cache.cache import WATCHED, Key
 from disttest_operator.controller import resync
 from disttest_operator.controller.health import STALLED_SECONDS, Health
 from disttest_operator.kubernetes.ports import ClusterError, Kind
-from disttest_operator.kubernetes.requests import Request
+from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
-from tests.support.fakes.world import World
+from tests.support.fakes.world import OperatorWorld
 
 KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
 
@@ -17,7 +17,7 @@ class Setting:
     """A cluster with one run, and caches that no watch fills."""
 
     def __init__(self, *namespaces: str, kinds: tuple[Kind, ...] = WATCHED) -> None:
-        self.world = World()
+        self.world = OperatorWorld()
         self.added: list[Key] = []
         self.clock_seconds = 0.0
         self.health = Health(namespaces, monotonic=lambda: self.clock_seconds)
@@ -122,12 +122,12 @@ def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pyte
 
 def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
     for kind in WATCHED:
-        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
+        setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
     assert setting.health.all_begun.is_set()
     setting.clock_seconds = STALLED_SECONDS + 1
     for kind in set(WATCHED) - {Kind.RUN}:
-        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
-    setting.health.note_request(Request(verb="watch", resource="disttests"), "429")
+        setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
+    setting.health.note_request(ApiRequest(verb="watch", resource="disttests"), "429")
     assert setting.health.problems() == [f"watch of disttests was begun {STALLED_SECONDS + 1:.0f} s ago"]
 
 
@@ -150,7 +150,7 @@ def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> No
     def begin(*namespaces: str) -> None:
         for kind in WATCHED:
             for namespace in namespaces:
-                request = Request(verb="watch", resource=kind.resource, namespace=namespace)
+                request = ApiRequest(verb="watch", resource=kind.resource, namespace=namespace)
                 setting.health.note_request(request, "200")
 
     begin("a")
@@ -171,7 +171,7 @@ def test_a_kind_that_may_not_be_read_is_neither_listed_nor_waited_for() -> None:
     setting.world.cluster.refuses_lists = {Kind.CRON_JOB}
     setting.health.leave_out(Kind.CRON_JOB)
     for kind in set(WATCHED) - {Kind.CRON_JOB}:
-        setting.health.note_request(Request(verb="watch", resource=kind.resource), "200")
+        setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
     assert setting.health.all_begun.is_set()
     setting.once()
     setting.once()

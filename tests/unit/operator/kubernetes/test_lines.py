@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disttest_operator.kubernetes.log_streams import NEWEST, Lines
+from disttest_operator.kubernetes.log_streams import NEWEST, LineReader
 from tests.support.builders import strategies as some
 
 TEXT = b"hello\nMARK one\nMARKER no\nMARK " + b"x" * 40 + b"\n\nMARK \xff\nMARK two\nMA\nMARK not ended"
@@ -16,14 +16,14 @@ OURS = ["MARK one", "MARK \ufffd", "MARK two"]
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 20, 1000])
 def test_lines_are_found_wherever_the_pieces_are_cut(size: int) -> None:
-    lines = Lines("MARK ", limit_bytes=20)
+    lines = LineReader("MARK ", limit_bytes=20)
     pieces = [TEXT[begin : begin + size] for begin in range(0, len(TEXT), size)]
     assert [line for piece in pieces for line in lines.feed(piece)] == OURS
 
 
 @pytest.mark.parametrize("begin", [b"", b"MARK "], ids=["of others", "of ours"])
 def test_a_line_without_end_takes_no_memory(begin: bytes) -> None:
-    lines, piece = Lines("MARK ", limit_bytes=4096), b"x" * 65536
+    lines, piece = LineReader("MARK ", limit_bytes=4096), b"x" * 65536
     lines.feed(begin)
     tracemalloc.start()
     for _ in range(1000):
@@ -36,7 +36,7 @@ def test_a_line_without_end_takes_no_memory(begin: bytes) -> None:
 
 @pytest.mark.parametrize("noise", [b"\n", b"a\n", b"MAR\n", b"MARK x\n"], ids=ascii)
 def test_a_flood_of_lines_takes_little_time(noise: bytes) -> None:
-    lines, piece = Lines("MARK ", limit_bytes=4096), noise * (65536 // len(noise))
+    lines, piece = LineReader("MARK ", limit_bytes=4096), noise * (65536 // len(noise))
     begun = time.process_time()
     for _ in range(256):
         assert len(lines.feed(piece)) <= NEWEST
@@ -49,7 +49,7 @@ def test_lines_are_those_of_the_whole_text_however_it_comes(parts: list[bytes], 
     text = b"".join(parts)
     *ended, _ = text.split(b"\n")
     ours = [line.decode(errors="replace") for line in ended if line.startswith(b"MARK ") and len(line) <= 20]
-    lines, found = Lines("MARK ", limit_bytes=20), []
+    lines, found = LineReader("MARK ", limit_bytes=20), []
     for size in sizes:
         found += lines.feed(text[:size])
         text = text[size:]

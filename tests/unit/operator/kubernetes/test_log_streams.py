@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
 from disttest_operator.kubernetes.api_client import KubernetesCluster
-from disttest_operator.kubernetes.log_streams import Streams
+from disttest_operator.kubernetes.log_streams import LogStreams
 from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
 from tests.support import patience
 
@@ -97,7 +97,7 @@ def test_after_a_silence_it_ends() -> None:
 
     async def scenario() -> list[str]:
         async with serving(answer, []) as cluster, aiohttp.ClientSession() as session:
-            streams = Streams(session, no_headers, silence_seconds=0.05)
+            streams = LogStreams(session, no_headers, silence_seconds=0.05)
             lines = [line async for line in streams.lines(f"{cluster.server}/log", prefix="MARK ", limit_bytes=1000)]
             over.set()
             return lines

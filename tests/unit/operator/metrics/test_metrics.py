@@ -9,20 +9,20 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_operator.cache.cache import Caches
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.schedule import expected_runs
 from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
-from disttest_operator.kubernetes.requests import Request
+from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics, families
-from disttest_operator.metrics.families import FAMILIES, Type
+from disttest_operator.metrics.families import FAMILIES, FamilyType
 from disttest_operator.metrics.series_collectors import COMMON
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.builders.measured import a_measurement, a_threshold
 from tests.support.builders.nights import a_case, a_night, ledger_body
 from tests.support.builders.runs import a_spec, at
 from tests.support.builders.series import Nights
-from tests.support.fakes.world import World, live, run_body
+from tests.support.fakes.world import OperatorWorld, live, run_body
 from tests.support.paths import ROOT
 from tools.docs import metrics as metrics_page
 
@@ -36,9 +36,9 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture
-def caches() -> Caches:
+def caches() -> Cache:
     """After one passed run, with another that waits, and a CronJob."""
-    world = World()
+    world = OperatorWorld()
     live(world)
     waiting = run_body(series="nightly-2x8")
     waiting["metadata"] |= {"name": "waiting", "uid": "w"}
@@ -50,21 +50,21 @@ def caches() -> Caches:
     return world.caches
 
 
-def with_ledgers(*ledgers: Nights) -> Caches:
+def with_ledgers(*ledgers: Nights) -> Cache:
     """Series s0, s1 … of the namespace gpu-ci."""
-    caches = Caches(Defaults(image="runner:1"))
+    caches = Cache(Defaults(image="runner:1"))
     for number, series in enumerate(ledgers):
         caches.put(Kind.SERIES, ledger_body(f"s{number}", series.ledger, version=series.count), at(0))
     return caches
 
 
-def metrics_of(caches: Caches, *, speaks: Callable[[], bool] = lambda: True) -> Metrics:
+def metrics_of(caches: Cache, *, speaks: Callable[[], bool] = lambda: True) -> Metrics:
     return Metrics(caches, version="1", speaks=speaks, clock=lambda: at(99))
 
 
-def exercised(caches: Caches) -> Metrics:
+def exercised(caches: Cache) -> Metrics:
     metrics = metrics_of(caches)
-    metrics.count_request(Request(verb="get", resource="jobs"), "200", 0.01)
+    metrics.count_request(ApiRequest(verb="get", resource="jobs"), "200", 0.01)
     metrics.count_reconcile(Kind.RUN, result="success", seconds=0.1)
     metrics.count_healed(Kind.RUN, 1)
     metrics.count_scrape(200)
@@ -99,7 +99,7 @@ def reader(seen: Samples, **common: str) -> Callable[..., float | None]:
     return value
 
 
-def test_runs_are_told_from_ledgers_and_caches(caches: Caches) -> None:
+def test_runs_are_told_from_ledgers_and_caches(caches: Cache) -> None:
     seen = samples(exercised(caches))
     value = reader(seen, **SERIES)
     assert value("disttest_runs_total", verdict="Passed", reason="AllCasesPassed") == 1
@@ -119,7 +119,7 @@ def test_runs_are_told_from_ledgers_and_caches(caches: Caches) -> None:
     assert value("disttest_node_last_tested_timestamp_seconds", node="node1") == at(20).timestamp()
 
 
-def test_runs_without_a_verdict_are_told_with_start_and_deadline(caches: Caches) -> None:
+def test_runs_without_a_verdict_are_told_with_start_and_deadline(caches: Cache) -> None:
     value = reader(samples(exercised(caches)), namespace="gpu-ci", series="nightly-2x8")
     assert value("disttest_active_runs", phase="Queued") == 1
     assert value("disttest_active_run_start_timestamp_seconds") == at(0).timestamp()
@@ -129,7 +129,7 @@ def test_runs_without_a_verdict_are_told_with_start_and_deadline(caches: Caches)
     assert value("disttest_active_run_start_timestamp_seconds") is None
 
 
-def test_schedules_are_told_for_the_moment_of_the_scrape(caches: Caches) -> None:
+def test_schedules_are_told_for_the_moment_of_the_scrape(caches: Cache) -> None:
     """The CronJob's night begins at one and may take six hours; it is two o'clock."""
     now = at(99)
     metrics = Metrics(caches, version="1", speaks=lambda: True, clock=lambda: now)
@@ -142,7 +142,7 @@ def test_schedules_are_told_for_the_moment_of_the_scrape(caches: Caches) -> None
     assert value("disttest_schedule_due_timestamp_seconds") == today
 
 
-def test_series_beyond_the_bound_of_schedules_are_counted_as_dropped(caches: Caches) -> None:
+def test_series_beyond_the_bound_of_schedules_are_counted_as_dropped(caches: Cache) -> None:
     for number in range(expected_runs.SERIES):
         caches.put(Kind.CRON_JOB, cron_job_body(f"c{number}", series=f"a{number:03}"), at(0))
     seen = samples(metrics_of(caches))
@@ -152,13 +152,13 @@ def test_series_beyond_the_bound_of_schedules_are_counted_as_dropped(caches: Cac
     assert value("disttest_dropped_series", family="disttest_schedule_suspended") == 1
 
 
-def test_outcomes_add_up_to_all_cases_since_a_flaky_one_is_a_passed_one(caches: Caches) -> None:
+def test_outcomes_add_up_to_all_cases_since_a_flaky_one_is_a_passed_one(caches: Cache) -> None:
     seen = samples(exercised(caches))
     for name in ("disttest_cases_total", "disttest_last_run_cases"):
         assert {dict(labels)["outcome"] for found, labels in seen if found == name} == set(Outcome)
 
 
-def test_counters_are_born_at_zero(caches: Caches) -> None:
+def test_counters_are_born_at_zero(caches: Cache) -> None:
     value = reader(samples(exercised(caches)), **SERIES)
     for verdict, reason in COMMON:
         assert value("disttest_runs_total", verdict=verdict.value, reason=reason.value) is not None
@@ -288,14 +288,14 @@ def test_buckets_name_the_newest_of_their_runs_in_open_metrics_only() -> None:
 @pytest.mark.parametrize(
     "accept", ["application/openmetrics-text; version=abc", "text/plain; version=x\r\nA: b", "\x00"]
 )
-def test_who_asks_for_what_is_no_version_gets_plain_text(caches: Caches, accept: str) -> None:
+def test_who_asks_for_what_is_no_version_gets_plain_text(caches: Cache, accept: str) -> None:
     text, content_type = exercised(caches).render(accept)
     assert content_type.startswith("text/plain; version=0.0.4")
     assert b"disttest_runs_total" in text
 
 
 def test_of_several_active_runs_the_first_that_must_move_on_gives_the_deadline() -> None:
-    caches = Caches(Defaults(image="runner:1"))
+    caches = Cache(Defaults(image="runner:1"))
     timeouts = {"queueSeconds": 600, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 300}
     bodies = {
         "oldest, suspended": run_body(series="s", suspend=True),
@@ -315,7 +315,7 @@ def test_of_several_active_runs_the_first_that_must_move_on_gives_the_deadline()
     assert value("disttest_active_run_deadline_timestamp_seconds") == at(60 + 60 + 300 + 60).timestamp()
 
 
-def test_text_and_open_metrics_tell_the_same(caches: Caches) -> None:
+def test_text_and_open_metrics_tell_the_same(caches: Cache) -> None:
     metrics = exercised(caches)
     text = read_text(metrics.render("")[0].decode())
     other = read_open_metrics(metrics.render(OPEN_METRICS)[0].decode())  # type: ignore[no-untyped-call]  # same
@@ -331,13 +331,13 @@ def told(read: Iterable[Metric]) -> dict[tuple[str, frozenset[tuple[str, str]]],
     }
 
 
-def test_who_does_not_act_says_nothing_of_runs(caches: Caches) -> None:
+def test_who_does_not_act_says_nothing_of_runs(caches: Cache) -> None:
     names = {name for name, _ in samples(metrics_of(caches, speaks=lambda: False))}
     assert "disttest_leader" in names
     assert not {name for name in names if "run" in name or "cases" in name}
 
 
-def test_no_label_names_a_single_run(caches: Caches) -> None:
+def test_no_label_names_a_single_run(caches: Cache) -> None:
     found = samples(exercised(caches))
     labels = {label for _, pairs in found for label, _ in pairs}
     assert labels & FORBIDDEN == set()
@@ -345,7 +345,7 @@ def test_no_label_names_a_single_run(caches: Caches) -> None:
     assert naming_cases == {families.FAILING_STREAK}
 
 
-def test_every_family_has_a_row_and_looks_like_it(caches: Caches) -> None:
+def test_every_family_has_a_row_and_looks_like_it(caches: Cache) -> None:
     exposed = {family.name: family for family in families_of(exercised(caches)) if family.name.startswith("disttest_")}
     assert exposed.keys() == {family.full_name for family in FAMILIES}
     for row in FAMILIES:
@@ -359,7 +359,7 @@ def test_names_follow_the_conventions() -> None:
     for family in FAMILIES:
         assert re.fullmatch(r"[a-z][a-z0-9_]*", family.name)
         assert not family.name.endswith("_total"), "the client adds it"
-        assert family.type is not Type.HISTOGRAM or family.name.endswith("_seconds")
+        assert family.type is not FamilyType.HISTOGRAM or family.name.endswith("_seconds")
         assert family.bound
         assert family.meaning[0].islower() or family.meaning[0].isdigit() or family.meaning[0] == "`"
 

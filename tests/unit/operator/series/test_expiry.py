@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.cache.cache import WATCHED, Caches
+from disttest_operator.cache.cache import WATCHED, Cache
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.kubernetes.ports import ConflictError, Kind
-from disttest_operator.series.retention import PAUSE_SECONDS, Expiry
+from disttest_operator.series.retention import PAUSE_SECONDS, LedgerExpiry
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.builders.runs import at
 from tests.support.fakes.fake_cluster import FakeCluster
 from tests.support.fakes.world import SERIES as ADHOC
-from tests.support.fakes.world import World, live, run_body
+from tests.support.fakes.world import OperatorWorld, live, run_body
 
 DAYS = 90
 DAY_SECONDS = 86400
@@ -36,8 +36,8 @@ class Setting:
         for name in self.names:
             meta = {"name": name, "namespace": "gpu-ci", "uid": f"uid-of-{name}"}
             self.cluster.put(Kind.SERIES, {"metadata": meta, "status": usual | status})
-        self.caches = Caches(Defaults(image="runner:1"))
-        self.expiry = Expiry(
+        self.caches = Cache(Defaults(image="runner:1"))
+        self.expiry = LedgerExpiry(
             self.cluster,
             self.caches,
             clock=lambda: self.now,
@@ -191,7 +191,7 @@ def test_a_ledger_that_was_written_meanwhile_is_not_deleted() -> None:
 
 
 def test_a_series_is_looked_at_when_it_is_reconciled() -> None:
-    world = World(ttlSecondsAfterFinished=60)
+    world = OperatorWorld(ttlSecondsAfterFinished=60)
     world.series_idle_days = DAYS
     world.start()
     live(world)

@@ -6,36 +6,36 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.cache.cache import Caches
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.series import ledger, report_retention, run_results
 from disttest_operator.core.workload import job
 from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind, Uncounted
-from disttest_operator.series.ledger_store import Ledgers
-from disttest_operator.series.retention import Keeping
+from disttest_operator.series.ledger_store import LedgerStore
+from disttest_operator.series.retention import ReportRetention
 from disttest_runner.compat import override
 from tests.support.builders.runs import UID, a_test, at
 from tests.support.fakes.fake_cluster import FakeCluster, PowerCut
-from tests.support.fakes.world import World, live, run_body
+from tests.support.fakes.world import OperatorWorld, live, run_body
 
 SHA256 = "ab" * 32
 
 
-class Series:
+class KeptSeries:
     """Runs of `adhoc` one after the other, each with its report, and the garbage collector."""
 
     def __init__(self, most: int = 10) -> None:
         self.cluster = FakeCluster()
-        self.caches = Caches(Defaults(image="runner:1"))
+        self.caches = Cache(Defaults(image="runner:1"))
         self.count = 0
         self.start(most)
 
     def start(self, most: int) -> None:
         """An operator."""
-        self.keeping = Keeping(self.cluster, self.caches, most=most)
-        self.ledgers = Ledgers(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=self.keeping)
+        self.keeping = ReportRetention(self.cluster, self.caches, most=most)
+        self.ledgers = LedgerStore(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=self.keeping)
 
     def run(self, *, has_report: bool = True, is_gone: bool = True) -> DistTest:
         test = self.begin()
@@ -104,7 +104,7 @@ class Series:
 
 
 def test_the_newest_reports_stay_when_their_runs_go() -> None:
-    series = Series(most=3)
+    series = KeptSeries(most=3)
     for _ in range(5):
         series.run()
     assert series.reports == series.listed == ["run-2", "run-3", "run-4"]
@@ -116,14 +116,14 @@ def test_the_newest_reports_stay_when_their_runs_go() -> None:
 
 
 def test_a_run_without_a_report_pushes_none_out() -> None:
-    series = Series(most=2)
+    series = KeptSeries(most=2)
     for has_report in (True, False, False, True):
         series.run(has_report=has_report)
     assert series.reports == ["run-0", "run-3"]
 
 
 def test_the_report_of_a_run_that_is_still_there_is_never_taken_from_it() -> None:
-    series = Series(most=2)
+    series = KeptSeries(most=2)
     first = series.run(is_gone=False)
     for _ in range(4):
         series.run()
@@ -134,7 +134,7 @@ def test_the_report_of_a_run_that_is_still_there_is_never_taken_from_it() -> Non
 
 
 def test_the_steady_state_takes_two_writes_of_reports_and_none_more_of_the_ledger() -> None:
-    series = Series(most=2)
+    series = KeptSeries(most=2)
     for _ in range(4):
         series.run()
     series.cluster.done.clear()
@@ -151,7 +151,7 @@ def test_the_steady_state_takes_two_writes_of_reports_and_none_more_of_the_ledge
 
 
 def test_zero_keeps_nothing_and_costs_nothing() -> None:
-    series = Series(most=0)
+    series = KeptSeries(most=0)
     series.run()
     assert (series.reports, series.listed) == ([], [])
     assert series.writes("own") == 0
@@ -159,7 +159,7 @@ def test_zero_keeps_nothing_and_costs_nothing() -> None:
 
 @pytest.mark.parametrize(("most", "left"), [(1, ["run-2"]), (0, [])])
 def test_an_operator_that_is_to_keep_fewer_lets_the_others_go(most: int, left: list[str]) -> None:
-    series = Series()
+    series = KeptSeries()
     for _ in range(3):
         series.run()
     series.start(most=most)
@@ -168,7 +168,7 @@ def test_an_operator_that_is_to_keep_fewer_lets_the_others_go(most: int, left: l
 
 
 def test_when_the_series_goes_its_reports_go_too() -> None:
-    series = Series()
+    series = KeptSeries()
     series.run()
     kept = series.run(is_gone=False)
     del series.cluster.objects[Kind.SERIES, "gpu-ci", "adhoc"]
@@ -180,7 +180,7 @@ def test_when_the_series_goes_its_reports_go_too() -> None:
 
 def test_no_report_falls_out_of_the_ledger_with_its_run() -> None:
     """So many are kept as the ledger lists runs: the oldest must go before the ledger forgets it."""
-    series = Series(most=report_retention.RUNS)
+    series = KeptSeries(most=report_retention.RUNS)
     for _ in range(report_retention.RUNS + 2):
         series.run()
     assert len(series.reports) == report_retention.RUNS
@@ -189,7 +189,7 @@ def test_no_report_falls_out_of_the_ledger_with_its_run() -> None:
 
 
 def test_many_runs_that_end_together_leave_only_what_the_ledger_lists() -> None:
-    series = Series(most=2)
+    series = KeptSeries(most=2)
     tests = [series.begin() for _ in range(5)]
     statuses = [series.count_in(test) for test in tests]
     series.settle()
@@ -205,7 +205,7 @@ def test_many_runs_that_end_together_leave_only_what_the_ledger_lists() -> None:
 
 
 def test_a_run_that_is_deleted_before_it_is_counted_leaves_no_report() -> None:
-    series = Series()
+    series = KeptSeries()
     test = series.begin()
     body = series.cluster.objects.pop((Kind.RUN, "gpu-ci", test.name))
     series.count_in(test)
@@ -217,7 +217,7 @@ def test_a_run_that_is_deleted_before_it_is_counted_leaves_no_report() -> None:
 
 def test_what_the_ledger_does_not_list_is_not_kept() -> None:
     """As of a run that an older operator has counted: nobody would ever let it go."""
-    series = Series(most=0)
+    series = KeptSeries(most=0)
     test = series.begin()
     series.count_in(test)
     series.start(most=10)
@@ -227,7 +227,7 @@ def test_what_the_ledger_does_not_list_is_not_kept() -> None:
 
 @pytest.mark.parametrize("labels", [None, {}, {naming.LABEL_UID: "of-another"}], ids=["none", "empty", "another's"])
 def test_a_config_map_of_the_name_that_is_somebody_elses_is_left_alone(labels: dict[str, str] | None) -> None:
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     series.run(is_gone=False)
     where = (Kind.CONFIG_MAP, "gpu-ci", "run-0-report")
     meta = {"name": "run-0-report", "namespace": "gpu-ci", "uid": "foreign", "labels": labels}
@@ -238,7 +238,7 @@ def test_a_config_map_of_the_name_that_is_somebody_elses_is_left_alone(labels: d
 
 
 def test_a_report_that_was_deleted_by_hand_is_not_mistaken_for_that_of_a_later_run_of_the_name() -> None:
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     first = series.run()
     del series.cluster.objects[Kind.CONFIG_MAP, "gpu-ci", "run-0-report"]
     series.count = 0
@@ -251,7 +251,7 @@ def test_a_report_that_was_deleted_by_hand_is_not_mistaken_for_that_of_a_later_r
 
 
 def test_a_report_that_is_kept_or_was_never_kept_is_not_written_again() -> None:
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     first = series.run(is_gone=False)
     asyncio.run(series.keeping.keep(first))
     assert series.writes("own") == 1
@@ -268,7 +268,7 @@ def test_a_report_that_is_kept_or_was_never_kept_is_not_written_again() -> None:
 
 def test_an_operator_without_the_right_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     """One that was upgraded before its role: reports go with their runs, as they did."""
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     series.cluster.refuses_patches = {Kind.CONFIG_MAP}
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -284,7 +284,7 @@ def test_an_operator_without_the_right_says_so_once_and_goes_on(caplog: pytest.L
 
 
 def test_a_right_that_was_taken_away_leaves_reports_until_it_is_back() -> None:
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     series.run()
     series.cluster.refuses_patches = {Kind.CONFIG_MAP}
     series.run()
@@ -308,7 +308,7 @@ class Broken(FakeCluster):
 
 
 def test_reports_that_cannot_be_given_back_now_keep_no_run_from_being_settled() -> None:
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     series.cluster = Broken()
     series.start(most=1)
     series.run()
@@ -326,7 +326,7 @@ def test_reports_that_cannot_be_given_back_now_keep_no_run_from_being_settled() 
 
 
 def test_a_report_that_the_garbage_collector_was_writing_is_looked_at_again() -> None:
-    series = Series(most=1)
+    series = KeptSeries(most=1)
     series.cluster = Broken()
     series.start(most=1)
     series.run()
@@ -342,7 +342,7 @@ def test_a_report_that_the_garbage_collector_was_writing_is_looked_at_again() ->
 
 def test_another_run_of_the_same_name_finds_a_name_for_its_report() -> None:
     """That of the run before is kept: neither may be lost."""
-    world = World()
+    world = OperatorWorld()
     older = a_test(uid="99999999-8888-7777-6666-555555555555")
     kept = job.build_report_config_map(older, naming.report_config_map(older), b"packed", SHA256)
     kept["metadata"]["ownerReferences"] = [job.series_owner("adhoc", "series-uid")]
@@ -357,7 +357,7 @@ def test_another_run_of_the_same_name_finds_a_name_for_its_report() -> None:
 
 @pytest.mark.parametrize("is_log_gone", [False, True])
 def test_a_report_under_another_name_is_found_again_after_a_crash(*, is_log_gone: bool) -> None:
-    world = World()
+    world = OperatorWorld()
     world.cluster.put(Kind.CONFIG_MAP, {"metadata": {"name": "nightly-report", "namespace": "gpu-ci"}})
     world.cluster.cut = 7  # after the report's ConfigMap
     with pytest.raises(PowerCut):
@@ -374,7 +374,7 @@ def test_a_report_under_another_name_is_found_again_after_a_crash(*, is_log_gone
 
 
 def test_with_both_names_taken_the_run_has_its_verdict_and_says_so() -> None:
-    world = World()
+    world = OperatorWorld()
     for name in ("nightly-report", f"nightly-report-{UID[:8]}"):
         world.cluster.put(Kind.CONFIG_MAP, {"metadata": {"name": name, "namespace": "gpu-ci"}})
     live(world)
@@ -386,7 +386,7 @@ def test_with_both_names_taken_the_run_has_its_verdict_and_says_so() -> None:
 
 def test_a_run_shows_no_verdict_before_its_report_is_the_series() -> None:
     """Its time to live may be nothing."""
-    world = World(ttlSecondsAfterFinished=0)
+    world = OperatorWorld(ttlSecondsAfterFinished=0)
     live(world)
     assert (Kind.RUN, "gpu-ci", "nightly") not in world.cluster.objects
     world.cluster.collect_garbage()

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.cache.cache import Caches
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.kubernetes.ports import Kind, Uncounted
-from disttest_operator.series.ledger_store import Ledgers
-from disttest_operator.series.retention import Keeping
+from disttest_operator.series.ledger_store import LedgerStore
+from disttest_operator.series.retention import ReportRetention
 from tests.support.builders.runs import a_test, at
 from tests.support.fakes.fake_cluster import FakeCluster
 from tests.support.fakes.world import run_body
@@ -24,9 +24,9 @@ class Setting:
 
     def __init__(self, runs: int) -> None:
         self.cluster = FakeCluster()
-        self.caches = Caches(Defaults(image="runner:1"))
-        keeping = Keeping(self.cluster, self.caches, most=10)
-        self.ledgers = Ledgers(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=keeping)
+        self.caches = Cache(Defaults(image="runner:1"))
+        keeping = ReportRetention(self.cluster, self.caches, most=10)
+        self.ledgers = LedgerStore(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=keeping)
         self.tests = [self._run(number) for number in range(runs)]
 
     def _run(self, number: int) -> DistTest:

@@ -12,20 +12,20 @@ from disttest_operator.serving.access import (
     TOO_MANY,
     UNKNOWN,
     Access,
-    Answer,
+    AccessDecision,
     Limits,
-    Status,
+    ScrapeStatus,
 )
 
-FORBIDDEN = Answer(status=Status.FORBIDDEN, sentence="prometheus may not")
-UNASKED = Answer(status=Status.UNASKED, sentence="cannot be asked", cause="away")
+FORBIDDEN = AccessDecision(status=ScrapeStatus.FORBIDDEN, sentence="prometheus may not")
+UNASKED = AccessDecision(status=ScrapeStatus.UNASKED, sentence="cannot be asked", cause="away")
 MOMENT = 0.001
 
 
 class Scene:
     """Tokens and their answers, a clock, and whether the API server answers at all; counts what it is asked."""
 
-    def __init__(self, limits: Limits | None = None, **answers: Answer) -> None:
+    def __init__(self, limits: Limits | None = None, **answers: AccessDecision) -> None:
         self.answers = answers
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
@@ -35,7 +35,7 @@ class Scene:
         self.is_broken = False
         self.access = Access(self.judge, limits=limits, monotonic=lambda: self.now)
 
-    async def judge(self, token: str) -> Answer:
+    async def judge(self, token: str) -> AccessDecision:
         self.asked.append(token)
         if self.is_broken:
             raise ZeroDivisionError
@@ -48,7 +48,7 @@ class Scene:
             self.at_once -= 1
         return self.answers.get(token, UNKNOWN)
 
-    async def scrape(self, token: str) -> Status:
+    async def scrape(self, token: str) -> ScrapeStatus:
         return (await self.access.answer(f"Bearer {token}")).status
 
 
@@ -84,7 +84,7 @@ def test_the_scheme_is_read_as_http_says(header: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [ALLOWED, UNKNOWN, FORBIDDEN, UNASKED], ids=lambda answer: answer.status.name)
-def test_an_answer_is_kept_for_its_time_and_then_asked_for_again(answer: Answer) -> None:
+def test_an_answer_is_kept_for_its_time_and_then_asked_for_again(answer: AccessDecision) -> None:
     async def scenario() -> None:
         scene = Scene(token=answer)
         seconds = KEPT_SECONDS[answer.status]
@@ -102,18 +102,18 @@ def test_an_answer_is_kept_for_its_time_and_then_asked_for_again(answer: Answer)
 def test_a_right_that_was_taken_away_ends_with_the_time_of_its_answer() -> None:
     async def scenario() -> None:
         scene = Scene(token=ALLOWED)
-        assert await scene.scrape("token") is Status.ALLOWED
+        assert await scene.scrape("token") is ScrapeStatus.ALLOWED
         scene.answers["token"] = FORBIDDEN
-        assert await scene.scrape("token") is Status.ALLOWED
-        scene.now += KEPT_SECONDS[Status.ALLOWED]
-        assert await scene.scrape("token") is Status.FORBIDDEN
+        assert await scene.scrape("token") is ScrapeStatus.ALLOWED
+        scene.now += KEPT_SECONDS[ScrapeStatus.ALLOWED]
+        assert await scene.scrape("token") is ScrapeStatus.FORBIDDEN
 
     asyncio.run(scenario())
 
 
 def test_a_yes_is_never_longer_kept_than_a_minute_and_a_no_not_longer_than_a_yes() -> None:
-    assert KEPT_SECONDS.keys() == set(Status) - {Status.TOO_MANY}
-    assert max(KEPT_SECONDS.values()) == KEPT_SECONDS[Status.ALLOWED] <= 60
+    assert KEPT_SECONDS.keys() == set(ScrapeStatus) - {ScrapeStatus.TOO_MANY}
+    assert max(KEPT_SECONDS.values()) == KEPT_SECONDS[ScrapeStatus.ALLOWED] <= 60
 
 
 def test_scrapes_at_the_same_time_with_the_same_token_ask_once() -> None:
@@ -123,7 +123,7 @@ def test_scrapes_at_the_same_time_with_the_same_token_ask_once() -> None:
         scrapes = [asyncio.create_task(scene.scrape("token")) for _ in range(50)]
         await turns()
         scene.answering.set()
-        assert set(await asyncio.gather(*scrapes)) == {Status.ALLOWED}
+        assert set(await asyncio.gather(*scrapes)) == {ScrapeStatus.ALLOWED}
         assert scene.asked == ["token"]
 
     asyncio.run(scenario())
@@ -138,7 +138,7 @@ def test_a_scraper_that_goes_away_takes_the_answer_from_no_other() -> None:
         leaving.cancel()
         await turns()
         scene.answering.set()
-        assert await staying is Status.ALLOWED
+        assert await staying is ScrapeStatus.ALLOWED
         assert scene.asked == ["token"]
 
     asyncio.run(scenario())
@@ -148,7 +148,7 @@ def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> No
     async def scenario() -> None:
         limits = Limits(unknown_at_once=4, unknown_burst=20, unknown_per_second=5)
         scene = Scene(limits)
-        answered: list[Status] = []
+        answered: list[ScrapeStatus] = []
         for second in range(10):
             for wave in range(20):
                 flood = [scene.scrape(f"bad-{second}-{wave}-{number}") for number in range(50)]
@@ -156,8 +156,8 @@ def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> No
             scene.now += 1
         assert scene.most_at_once == 4
         assert len(scene.asked) == 20 + 9 * 5
-        assert answered.count(Status.UNKNOWN) == len(scene.asked)
-        assert answered.count(Status.TOO_MANY) == 10_000 - len(scene.asked)
+        assert answered.count(ScrapeStatus.UNKNOWN) == len(scene.asked)
+        assert answered.count(ScrapeStatus.TOO_MANY) == 10_000 - len(scene.asked)
 
     asyncio.run(scenario())
 
@@ -165,12 +165,12 @@ def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> No
 def test_who_was_allowed_is_asked_about_again_in_the_middle_of_a_flood() -> None:
     async def scenario() -> None:
         scene = Scene(Limits(unknown_burst=5, unknown_per_second=0), good=ALLOWED)
-        assert await scene.scrape("good") is Status.ALLOWED
-        scene.now += KEPT_SECONDS[Status.ALLOWED]
+        assert await scene.scrape("good") is ScrapeStatus.ALLOWED
+        scene.now += KEPT_SECONDS[ScrapeStatus.ALLOWED]
         for number in range(5):
             await scene.scrape(f"bad-{number}")
-        assert await scene.scrape("another") is Status.TOO_MANY
-        assert await scene.scrape("good") is Status.ALLOWED
+        assert await scene.scrape("another") is ScrapeStatus.TOO_MANY
+        assert await scene.scrape("good") is ScrapeStatus.ALLOWED
         assert scene.asked.count("good") == 2
 
     asyncio.run(scenario())
@@ -182,10 +182,10 @@ def test_an_api_server_that_does_not_answer_holds_up_no_more_than_a_few() -> Non
         scene.answering.clear()
         waiting = [asyncio.create_task(scene.scrape(f"bad-{number}")) for number in range(2)]
         await turns()
-        assert await scene.scrape("third") is Status.TOO_MANY
+        assert await scene.scrape("third") is ScrapeStatus.TOO_MANY
         scene.answering.set()
         await asyncio.gather(*waiting)
-        assert await scene.scrape("third") is Status.UNKNOWN
+        assert await scene.scrape("third") is ScrapeStatus.UNKNOWN
 
     asyncio.run(scenario())
 
@@ -200,10 +200,10 @@ def test_a_failure_leaves_nobody_locked_out() -> None:
             with pytest.raises(ZeroDivisionError):
                 await scene.scrape(f"bad-{number}")
         scene.is_broken = False
-        assert await scene.scrape("token") is Status.UNASKED
+        assert await scene.scrape("token") is ScrapeStatus.UNASKED
         scene.answers["token"] = ALLOWED
-        scene.now += KEPT_SECONDS[Status.UNASKED]
-        assert await scene.scrape("token") is Status.ALLOWED
+        scene.now += KEPT_SECONDS[ScrapeStatus.UNASKED]
+        assert await scene.scrape("token") is ScrapeStatus.ALLOWED
 
     asyncio.run(scenario())
 
@@ -213,11 +213,11 @@ def test_while_the_api_server_is_away_who_was_allowed_stays_known() -> None:
         scene = Scene(Limits(unknown_burst=1, unknown_per_second=0), good=ALLOWED)
         await scene.scrape("good")
         scene.answers["good"] = UNASKED
-        scene.now += KEPT_SECONDS[Status.ALLOWED]
-        assert await scene.scrape("good") is Status.UNASKED
+        scene.now += KEPT_SECONDS[ScrapeStatus.ALLOWED]
+        assert await scene.scrape("good") is ScrapeStatus.UNASKED
         scene.answers["good"] = ALLOWED
-        scene.now += KEPT_SECONDS[Status.UNASKED]
-        assert await scene.scrape("good") is Status.ALLOWED
+        scene.now += KEPT_SECONDS[ScrapeStatus.UNASKED]
+        assert await scene.scrape("good") is ScrapeStatus.ALLOWED
 
     asyncio.run(scenario())
 
@@ -232,7 +232,7 @@ def test_no_more_is_remembered_than_allowed() -> None:
         assert (len(scene.access._allowed), len(scene.access._others)) == (3, 5)
         assert scene.access._asking == {}
         asked = len(scene.asked)
-        assert await scene.scrape("good-9") is Status.ALLOWED
+        assert await scene.scrape("good-9") is ScrapeStatus.ALLOWED
         assert len(scene.asked) == asked, "the newest are the ones that are kept"
 
     asyncio.run(scenario())

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from disttest_operator.serving import servers, tls_pair
 from disttest_operator.serving.certificates import RENEWED_BEFORE, VALID, Certificate
-from disttest_operator.serving.tls_pair import Pair
+from disttest_operator.serving.tls_pair import TlsPair
 from tests.support import patience
 
 NAMES = ("disttest-operator", "disttest-operator.disttest-system.svc")
@@ -28,7 +28,7 @@ MONTH = timedelta(days=30)
 DEADLINE_SECONDS = 5
 
 
-class Notes:
+class RecordedCounter:
     def __init__(self) -> None:
         self.shown: list[tuple[str, datetime]] = []
         self.refused = 0
@@ -45,7 +45,7 @@ class Notes:
 @dataclass
 class Scene:
     certificate: Certificate
-    notes: Notes
+    notes: RecordedCounter
     directory: Path
     port: int = 0
 
@@ -71,11 +71,11 @@ class Scene:
         return version
 
 
-def pair(*names: str, valid: timedelta = MONTH) -> Pair:
+def pair(*names: str, valid: timedelta = MONTH) -> TlsPair:
     return tls_pair.self_signed(names or NAMES, NOW, valid=valid)
 
 
-def rsa_pair(passphrase: bytes = b"") -> Pair:
+def rsa_pair(passphrase: bytes = b"") -> TlsPair:
     """Of another kind of key than our own, as cert-manager makes it unless told otherwise."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rsa")])
@@ -83,18 +83,18 @@ def rsa_pair(passphrase: bytes = b"") -> Pair:
     certificate = builder.sign(key, hashes.SHA256())
     locked = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
     pem = serialization.Encoding.PEM
-    return Pair(
+    return TlsPair(
         certificate=certificate.public_bytes(pem),
         key=key.private_bytes(pem, serialization.PrivateFormat.PKCS8, locked),
     )
 
 
-def put(directory: Path, found: Pair) -> None:
+def put(directory: Path, found: TlsPair) -> None:
     (directory / tls_pair.CERTIFICATE).write_bytes(found.certificate)
     (directory / tls_pair.KEY).write_bytes(found.key)
 
 
-def put_in_place_of_all(directory: Path, found: Pair) -> None:
+def put_in_place_of_all(directory: Path, found: TlsPair) -> None:
     shutil.rmtree(directory)
     directory.mkdir()
     put(directory, found)
@@ -111,7 +111,7 @@ def play(directory: Path | None, scenario: Callable[[Scene], Awaitable[None]]) -
     """With a server that listens."""
 
     async def whole() -> None:
-        notes = Notes()
+        notes = RecordedCounter()
         certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=notes)
         app = servers.metrics_app(lambda _: (b"", "text/plain"), ask=servers.nobody_is_asked, count=lambda _: None)
         runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
@@ -141,7 +141,7 @@ def test_without_files_a_certificate_of_our_own_is_shown(place: bool, directory:
 @pytest.mark.parametrize("name", [None, "disttest-operator"], ids=["by address", "by name"])
 @pytest.mark.parametrize("make", [pair, rsa_pair], ids=["same kind of key", "another kind of key"])
 def test_files_that_appear_and_change_are_shown_from_the_next_handshake_on(
-    make: Callable[[], Pair], name: str | None, directory: Path
+    make: Callable[[], TlsPair], name: str | None, directory: Path
 ) -> None:
     async def scenario(scene: Scene) -> None:
         own = await scene.shown(name)
@@ -204,7 +204,7 @@ def garbage(directory: Path) -> None:
 
 
 def empty(directory: Path) -> None:
-    put(directory, Pair(certificate=b"", key=b""))
+    put(directory, TlsPair(certificate=b"", key=b""))
 
 
 def locked(directory: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_pair_that_is_broken_from_the_beginning_leaves_our_own(directory: Path
 def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None:
     """It writes new files beside the old ones and turns one link."""
 
-    def mount(version: str, given: Pair) -> None:
+    def mount(version: str, given: TlsPair) -> None:
         (directory / version).mkdir()
         put(directory / version, given)
         link = directory / "..new"
@@ -298,7 +298,7 @@ def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None
 
 def test_our_own_is_made_anew_in_time_and_a_persons_is_left_alone(directory: Path) -> None:
     now = NOW
-    notes = Notes()
+    notes = RecordedCounter()
     certificate = Certificate(directory, names=NAMES, clock=lambda: now, notes=notes)
     now = NOW + VALID - RENEWED_BEFORE - timedelta(hours=1)
     certificate.look()
@@ -325,7 +325,7 @@ def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(
                 raise ZeroDivisionError
             return answer
 
-        notes = Notes()
+        notes = RecordedCounter()
         certificate = Certificate(directory, names=NAMES, clock=clock, notes=notes)
         keeping = asyncio.create_task(certificate.keep(look_seconds=0.001))
         async with asyncio.timeout(patience.stretched(DEADLINE_SECONDS)):
@@ -341,7 +341,7 @@ def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(
 
 def test_the_looks_end_with_the_server(directory: Path) -> None:
     async def scenario() -> None:
-        certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=Notes())
+        certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=RecordedCounter())
         app = web.Application()
         servers.keep(certificate, app)
         runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)

@@ -9,15 +9,15 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from disttest_operator.controller.health import Health, health_app
 from disttest_operator.serving import servers
-from disttest_operator.serving.access import Answer, Status
+from disttest_operator.serving.access import AccessDecision, ScrapeStatus
 
 # Status, and headers that come with it.
 ANSWERS = [
-    (Status.ALLOWED, {}),
-    (Status.UNKNOWN, {"WWW-Authenticate": "Bearer"}),
-    (Status.FORBIDDEN, {}),
-    (Status.TOO_MANY, {"Retry-After": "1"}),
-    (Status.UNASKED, {}),
+    (ScrapeStatus.ALLOWED, {}),
+    (ScrapeStatus.UNKNOWN, {"WWW-Authenticate": "Bearer"}),
+    (ScrapeStatus.FORBIDDEN, {}),
+    (ScrapeStatus.TOO_MANY, {"Retry-After": "1"}),
+    (ScrapeStatus.UNASKED, {}),
 ]
 
 
@@ -27,17 +27,21 @@ async def get(app: web.Application, path: str, **headers: str) -> tuple[ClientRe
 
 
 def test_every_answer_has_a_row() -> None:
-    assert [status for status, _ in ANSWERS] == list(Status)
+    assert [status for status, _ in ANSWERS] == list(ScrapeStatus)
 
 
 @pytest.mark.parametrize(("status", "expected"), ANSWERS, ids=lambda value: getattr(value, "name", ""))
-def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(status: Status, expected: dict[str, str]) -> None:
+def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(
+    status: ScrapeStatus, expected: dict[str, str]
+) -> None:
     counted: Counter[int] = Counter()
     rendered: list[str] = []
 
-    async def ask(header: str) -> Answer:
+    async def ask(header: str) -> AccessDecision:
         assert header == "Bearer t"
-        return Answer(status=status, sentence="" if status is Status.ALLOWED else "what to do", cause="for the log")
+        return AccessDecision(
+            status=status, sentence="" if status is ScrapeStatus.ALLOWED else "what to do", cause="for the log"
+        )
 
     def render(accept: str) -> tuple[bytes, str]:
         rendered.append(accept)
@@ -48,17 +52,17 @@ def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(status: Status
     assert response.status == status
     assert {name: response.headers[name] for name in expected} == expected
     assert ("WWW-Authenticate" in response.headers) is (status == 401)
-    assert text == ("disttest_leader 1\n" if status is Status.ALLOWED else "what to do\n")
-    assert rendered == (["text/plain"] if status is Status.ALLOWED else [])
+    assert text == ("disttest_leader 1\n" if status is ScrapeStatus.ALLOWED else "what to do\n")
+    assert rendered == (["text/plain"] if status is ScrapeStatus.ALLOWED else [])
     assert counted == {status.value: 1}
 
 
 def test_without_a_header_the_question_is_about_none() -> None:
     asked = []
 
-    async def ask(header: str) -> Answer:
+    async def ask(header: str) -> AccessDecision:
         asked.append(header)
-        return Answer(status=Status.UNKNOWN, sentence="no")
+        return AccessDecision(status=ScrapeStatus.UNKNOWN, sentence="no")
 
     asyncio.run(get(servers.metrics_app(lambda _: (b"", ""), ask=ask, count=lambda _: None), "/metrics"))
     assert asked == [""]

@@ -13,7 +13,7 @@ from disttest_operator.serving import servers
 from disttest_operator.serving.certificates import Certificate
 from disttest_operator.serving.servers import BACKLOG, MOST, MOST_SHAKING_HANDS
 from tests.support import patience
-from tests.unit.operator.serving.test_certificates import NAMES, NOW, Notes
+from tests.unit.operator.serving.test_certificates import NAMES, NOW, RecordedCounter
 
 DEADLINE_SECONDS = 20
 
@@ -23,13 +23,13 @@ async def hello(_: web.Request) -> web.Response:
 
 
 def a_context() -> ssl.SSLContext:
-    return Certificate(None, names=NAMES, clock=lambda: NOW, notes=Notes()).tls
+    return Certificate(None, names=NAMES, clock=lambda: NOW, notes=RecordedCounter()).tls
 
 
 TLS: dict[str, Callable[[], ssl.SSLContext | None]] = {"http": lambda: None, "https": a_context}
 
 
-class Place:
+class ServedPlace:
     """A server, and who talks to it."""
 
     def __init__(self, runner: web.AppRunner, scheme: str) -> None:
@@ -53,13 +53,13 @@ class Place:
 
 
 @contextlib.asynccontextmanager
-async def a_place(scheme: str) -> AsyncIterator[Place]:
+async def a_place(scheme: str) -> AsyncIterator[ServedPlace]:
     app = web.Application()
     app.add_routes([web.get("/", hello)])
     runner = await servers.serve(app, "127.0.0.1:0", TLS[scheme]())
     try:
         async with asyncio.timeout(patience.stretched(DEADLINE_SECONDS)):
-            yield Place(runner, scheme)
+            yield ServedPlace(runner, scheme)
     finally:
         await runner.cleanup()
 

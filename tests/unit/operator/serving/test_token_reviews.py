@@ -9,7 +9,7 @@ import pytest
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
-from disttest_operator.serving.access import Answer, Reviews, Status
+from disttest_operator.serving.access import AccessDecision, Reviews, ScrapeStatus
 
 TOKEN = "s3cret"
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
@@ -39,36 +39,41 @@ class ApiServer:
         return {"metadata": {}, "status": answer}
 
 
-def judge(server: ApiServer) -> Answer:
+def judge(server: ApiServer) -> AccessDecision:
     return asyncio.run(Reviews(server, deadline_seconds=0.05).judge(TOKEN))
 
 
-ROWS: dict[str, tuple[Said | None, Said | None, Status, str]] = {
-    "known and allowed": (KNOWN, ALLOWED, Status.ALLOWED, ""),
-    "unknown": ({"error": "invalid bearer token"}, ALLOWED, Status.UNKNOWN, "does not know this token"),
-    "said to be false": ({**KNOWN, "authenticated": False}, ALLOWED, Status.UNKNOWN, "does not know this token"),
-    "nobody's": ({"authenticated": True, "user": {}}, ALLOWED, Status.UNKNOWN, "does not know this token"),
-    "no word": ({}, ALLOWED, Status.UNKNOWN, "does not know this token"),
-    "not allowed": (KNOWN, {"allowed": False}, Status.FORBIDDEN, f"{PROMETHEUS} may not get /metrics: bind it to"),
-    "denied": (KNOWN, {"allowed": True, "denied": True}, Status.FORBIDDEN, "ClusterRole disttest-metrics-reader"),
-    "nothing said of rights": (KNOWN, {}, Status.FORBIDDEN, "may not get /metrics"),
-    "no right to ask": (NO_RIGHT, ALLOWED, Status.UNASKED, "an administrator applies manifests/rbac/metrics"),
-    "no right to ask the second": (KNOWN, NO_RIGHT, Status.UNASKED, "applies manifests/rbac/metrics"),
-    "away": (AWAY, ALLOWED, Status.UNASKED, "cannot be asked now"),
-    "away for the second": (KNOWN, AWAY, Status.UNASKED, "cannot be asked now"),
-    "hangs": (None, ALLOWED, Status.UNASKED, "cannot be asked now"),
-    "hangs at the second": (KNOWN, None, Status.UNASKED, "cannot be asked now"),
+ROWS: dict[str, tuple[Said | None, Said | None, ScrapeStatus, str]] = {
+    "known and allowed": (KNOWN, ALLOWED, ScrapeStatus.ALLOWED, ""),
+    "unknown": ({"error": "invalid bearer token"}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
+    "said to be false": ({**KNOWN, "authenticated": False}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
+    "nobody's": ({"authenticated": True, "user": {}}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
+    "no word": ({}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
+    "not allowed": (
+        KNOWN,
+        {"allowed": False},
+        ScrapeStatus.FORBIDDEN,
+        f"{PROMETHEUS} may not get /metrics: bind it to",
+    ),
+    "denied": (KNOWN, {"allowed": True, "denied": True}, ScrapeStatus.FORBIDDEN, "ClusterRole disttest-metrics-reader"),
+    "nothing said of rights": (KNOWN, {}, ScrapeStatus.FORBIDDEN, "may not get /metrics"),
+    "no right to ask": (NO_RIGHT, ALLOWED, ScrapeStatus.UNASKED, "an administrator applies manifests/rbac/metrics"),
+    "no right to ask the second": (KNOWN, NO_RIGHT, ScrapeStatus.UNASKED, "applies manifests/rbac/metrics"),
+    "away": (AWAY, ALLOWED, ScrapeStatus.UNASKED, "cannot be asked now"),
+    "away for the second": (KNOWN, AWAY, ScrapeStatus.UNASKED, "cannot be asked now"),
+    "hangs": (None, ALLOWED, ScrapeStatus.UNASKED, "cannot be asked now"),
+    "hangs at the second": (KNOWN, None, ScrapeStatus.UNASKED, "cannot be asked now"),
 }
 
 
 @pytest.mark.parametrize(("token", "access", "status", "words"), ROWS.values(), ids=ROWS)
 def test_what_the_api_server_says_is_what_a_scraper_is_answered(
-    token: Said | None, access: Said | None, status: Status, words: str
+    token: Said | None, access: Said | None, status: ScrapeStatus, words: str
 ) -> None:
     answer = judge(ApiServer(token, access))
     assert answer.status is status
     assert words in answer.sentence
-    assert bool(answer.sentence) is (status is not Status.ALLOWED)
+    assert bool(answer.sentence) is (status is not ScrapeStatus.ALLOWED)
 
 
 def test_the_second_question_is_about_exactly_the_user_of_the_first() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from disttest_runner.agent.leader_link import connect_in_process
-from disttest_runner.protocol.wire import Lines
+from disttest_runner.protocol.wire import LineProtocol
 from tests.support import patience
 
 
@@ -12,13 +12,13 @@ async def conversation() -> tuple[list[str], list[str]]:
     seen: tuple[list[str], list[str]] = ([], [])
     both_lost = asyncio.get_running_loop().create_future()
 
-    def end(place: int) -> Lines:
-        def on_lost(_: Lines) -> None:
+    def end(place: int) -> LineProtocol:
+        def on_lost(_: LineProtocol) -> None:
             seen[place].append("lost")
             if all(one[-1:] == ["lost"] for one in seen):
                 both_lost.set_result(None)
 
-        return Lines(lambda _, raw: seen[place].append(raw.decode()), on_lost)
+        return LineProtocol(lambda _, raw: seen[place].append(raw.decode()), on_lost)
 
     one, other = end(0), end(1)
     connect_in_process(one, other)

@@ -5,16 +5,16 @@ from collections.abc import Iterable
 import pytest
 
 from disttest_runner.diagnosis import comparison, wording
-from disttest_runner.diagnosis.comparison import Finding, Kind
-from disttest_runner.diagnosis.flight_recorder import BEFORE, Entry, GroupTrace, Trace
-from disttest_runner.diagnosis.observation import Seen
-from disttest_runner.diagnosis.stacks import Place
+from disttest_runner.diagnosis.comparison import FindingKind, HangFinding
+from disttest_runner.diagnosis.flight_recorder import BEFORE, GroupTrace, RecordedOperation, Trace
+from disttest_runner.diagnosis.observation import RankObservation
+from disttest_runner.diagnosis.stacks import StackPlace
 from disttest_runner.diagnosis.wording import MAX_STATES, diagnose
 from disttest_runner.results.blame import World, name_ranks
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 ALL = (0, 1, 2, 3)
-ELSEWHERE = Place("", "wait_for_ever (test_it.py:40)")
+ELSEWHERE = StackPlace("", "wait_for_ever (test_it.py:40)")
 
 
 def name(ranks: Iterable[int]) -> str:
@@ -23,11 +23,11 @@ def name(ranks: Iterable[int]) -> str:
 
 def called(
     number: int, op: str = "all_reduce", what: str = "float32[4]", elements: int = 4, *, done: bool = True
-) -> Entry:
-    return Entry(number=number, op=op, what=what, elements=elements, is_done=done)
+) -> RecordedOperation:
+    return RecordedOperation(number=number, op=op, what=what, elements=elements, is_done=done)
 
 
-def group(*entries: Entry, name: str = "0", members: tuple[int, ...] = ALL, life: int = 0) -> GroupTrace:
+def group(*entries: RecordedOperation, name: str = "0", members: tuple[int, ...] = ALL, life: int = 0) -> GroupTrace:
     description = "default_pg" if name == "0" else "undefined"
     last = max((entry.number for entry in entries), default=0)
     return GroupTrace(
@@ -35,32 +35,34 @@ def group(*entries: Entry, name: str = "0", members: tuple[int, ...] = ALL, life
     )
 
 
-def seen(*groups: GroupTrace, place: Place = ELSEWHERE, silent: str = "") -> Seen:
-    return Seen(stack="x", place=place, silent=silent, trace=None if silent else Trace(groups=groups))
+def seen(*groups: GroupTrace, place: StackPlace = ELSEWHERE, silent: str = "") -> RankObservation:
+    return RankObservation(stack="x", place=place, silent=silent, trace=None if silent else Trace(groups=groups))
 
 
-def waits(number: int, **changes: str) -> Seen:
-    return seen(group(called(number - 1), called(number, done=False)), place=Place("all_reduce", "add (test_it.py:7)"))
+def waits(number: int, **changes: str) -> RankObservation:
+    return seen(
+        group(called(number - 1), called(number, done=False)), place=StackPlace("all_reduce", "add (test_it.py:7)")
+    )
 
 
-def absent(last: int) -> Seen:
+def absent(last: int) -> RankObservation:
     return seen(group(called(last)))
 
 
 STOPPED = seen(silent="is stopped (SIGSTOP or a debugger)")
-STARVED = Seen(silent="gets too little of a processor to answer", is_excused=True)
-NO_RECORDER = Seen(place=ELSEWHERE)
+STARVED = RankObservation(silent="gets too little of a processor to answer", is_excused=True)
+NO_RECORDER = RankObservation(place=ELSEWHERE)
 NEVER = seen()
 OTHER_OP = seen(group(called(4), called(5, "broadcast", done=False)))
 OTHER_SIZE = seen(group(called(4), called(5, what="float32[8]", elements=8, done=False)))
 OTHER_TYPE = seen(group(called(4), called(5, what="int32[4]", done=False)))
 AHEAD = seen(group(called(5), called(6, done=False)))
-P2P = Entry(number=2, op="recv 1<-0", what="float32[1]", elements=1, is_done=False, is_p2p=True)
+P2P = RecordedOperation(number=2, op="recv 1<-0", what="float32[1]", elements=1, is_done=False, is_p2p=True)
 RECEIVES = seen(group(called(4), P2P))  # by NCCL, which waits on the GPU
-BY_STACK = Seen(stack="x", place=Place("recv", "add (test_it.py:7)"), trace=Trace())
+BY_STACK = RankObservation(stack="x", place=StackPlace("recv", "add (test_it.py:7)"), trace=Trace())
 
 
-def find(*what: Seen | None, finished: Iterable[int] = ()) -> Finding:
+def find(*what: RankObservation | None, finished: Iterable[int] = ()) -> HangFinding:
     found = {rank: one for rank, one in enumerate(what) if one is not None}
     return comparison.compare(found, unfinished=frozenset(ALL) - set(finished), ranks=ALL)
 
@@ -68,35 +70,35 @@ def find(*what: Seen | None, finished: Iterable[int] = ()) -> Finding:
 @pytest.mark.parametrize(
     ("what", "kind", "culprits"),
     [
-        ((waits(5), absent(4), waits(5), waits(5)), Kind.ABSENT, (1,)),
-        ((waits(5), absent(4), NEVER, waits(5)), Kind.ABSENT, (1, 2)),
-        ((waits(5), STOPPED, waits(5), waits(5)), Kind.ABSENT, (1,)),
-        ((waits(5), waits(5), waits(5), waits(5)), Kind.STUCK, ()),
-        ((waits(5), AHEAD, waits(5), waits(5)), Kind.STUCK, ()),
-        ((waits(5), STARVED, waits(5), waits(5)), Kind.UNPROVEN, ()),
-        ((waits(5), None, waits(5), waits(5)), Kind.UNPROVEN, ()),
-        ((waits(5), OTHER_OP, waits(5), waits(5)), Kind.MISMATCH, (1,)),
-        ((waits(5), OTHER_SIZE, waits(5), waits(5)), Kind.MISMATCH, (1,)),
-        ((waits(5), OTHER_TYPE, waits(5), waits(5)), Kind.MISMATCH, (1,)),
-        ((waits(5), OTHER_OP, OTHER_OP, waits(5)), Kind.MISMATCH, (0, 1, 2, 3)),
-        ((BY_STACK, NEVER, BY_STACK, BY_STACK), Kind.ELSEWHERE, (1,)),
-        ((BY_STACK, BY_STACK, BY_STACK, BY_STACK), Kind.UNKNOWN, ()),
-        ((waits(5), BY_STACK, NEVER, waits(5)), Kind.ABSENT, (2,)),
-        ((waits(5), BY_STACK, BY_STACK, waits(5)), Kind.ABSENT, (1, 2)),
-        ((waits(5), RECEIVES, NEVER, waits(5)), Kind.ABSENT, (2,)),
-        ((RECEIVES, NEVER, RECEIVES, RECEIVES), Kind.ELSEWHERE, (1,)),
-        ((NEVER, NEVER, NEVER, NEVER), Kind.UNKNOWN, ()),
-        ((NEVER, STOPPED, NEVER, NEVER), Kind.SILENT, (1,)),
-        ((BY_STACK, STOPPED, BY_STACK, BY_STACK), Kind.ELSEWHERE, (1,)),
-        ((BY_STACK, STARVED, BY_STACK, BY_STACK), Kind.UNKNOWN, ()),
-        ((NEVER, STARVED, NEVER, NEVER), Kind.UNKNOWN, ()),
-        ((STOPPED, STOPPED, STOPPED, STOPPED), Kind.UNKNOWN, ()),
-        ((NO_RECORDER, NO_RECORDER, NO_RECORDER, NO_RECORDER), Kind.UNKNOWN, ()),
-        ((None, None, None, None), Kind.UNKNOWN, ()),
+        ((waits(5), absent(4), waits(5), waits(5)), FindingKind.ABSENT, (1,)),
+        ((waits(5), absent(4), NEVER, waits(5)), FindingKind.ABSENT, (1, 2)),
+        ((waits(5), STOPPED, waits(5), waits(5)), FindingKind.ABSENT, (1,)),
+        ((waits(5), waits(5), waits(5), waits(5)), FindingKind.STUCK, ()),
+        ((waits(5), AHEAD, waits(5), waits(5)), FindingKind.STUCK, ()),
+        ((waits(5), STARVED, waits(5), waits(5)), FindingKind.UNPROVEN, ()),
+        ((waits(5), None, waits(5), waits(5)), FindingKind.UNPROVEN, ()),
+        ((waits(5), OTHER_OP, waits(5), waits(5)), FindingKind.MISMATCH, (1,)),
+        ((waits(5), OTHER_SIZE, waits(5), waits(5)), FindingKind.MISMATCH, (1,)),
+        ((waits(5), OTHER_TYPE, waits(5), waits(5)), FindingKind.MISMATCH, (1,)),
+        ((waits(5), OTHER_OP, OTHER_OP, waits(5)), FindingKind.MISMATCH, (0, 1, 2, 3)),
+        ((BY_STACK, NEVER, BY_STACK, BY_STACK), FindingKind.ELSEWHERE, (1,)),
+        ((BY_STACK, BY_STACK, BY_STACK, BY_STACK), FindingKind.UNKNOWN, ()),
+        ((waits(5), BY_STACK, NEVER, waits(5)), FindingKind.ABSENT, (2,)),
+        ((waits(5), BY_STACK, BY_STACK, waits(5)), FindingKind.ABSENT, (1, 2)),
+        ((waits(5), RECEIVES, NEVER, waits(5)), FindingKind.ABSENT, (2,)),
+        ((RECEIVES, NEVER, RECEIVES, RECEIVES), FindingKind.ELSEWHERE, (1,)),
+        ((NEVER, NEVER, NEVER, NEVER), FindingKind.UNKNOWN, ()),
+        ((NEVER, STOPPED, NEVER, NEVER), FindingKind.SILENT, (1,)),
+        ((BY_STACK, STOPPED, BY_STACK, BY_STACK), FindingKind.ELSEWHERE, (1,)),
+        ((BY_STACK, STARVED, BY_STACK, BY_STACK), FindingKind.UNKNOWN, ()),
+        ((NEVER, STARVED, NEVER, NEVER), FindingKind.UNKNOWN, ()),
+        ((STOPPED, STOPPED, STOPPED, STOPPED), FindingKind.UNKNOWN, ()),
+        ((NO_RECORDER, NO_RECORDER, NO_RECORDER, NO_RECORDER), FindingKind.UNKNOWN, ()),
+        ((None, None, None, None), FindingKind.UNKNOWN, ()),
     ],
 )
 def test_the_cause_of_a_hang_is_told_from_its_victims(
-    what: tuple[Seen | None, ...], kind: Kind, culprits: tuple[int, ...]
+    what: tuple[RankObservation | None, ...], kind: FindingKind, culprits: tuple[int, ...]
 ) -> None:
     found = find(*what)
     assert (found.kind, found.culprits) == (kind, culprits)
@@ -104,14 +106,14 @@ def test_the_cause_of_a_hang_is_told_from_its_victims(
 
 def test_a_rank_that_finished_without_the_collective_is_to_blame() -> None:
     found = find(waits(5), absent(4), waits(5), waits(5), finished=[1])
-    assert (found.kind, found.culprits, found.absent) == (Kind.ABSENT, (1,), {1: 4})
+    assert (found.kind, found.culprits, found.absent) == (FindingKind.ABSENT, (1,), {1: 4})
 
 
 def test_a_rank_without_a_part_in_the_case_is_not_blamed() -> None:
     found = comparison.compare(
         {0: waits(5), 1: waits(5), 2: absent(4), 3: NEVER}, unfinished=frozenset({0, 1}), ranks=(0, 1)
     )
-    assert (found.kind, found.culprits) == (Kind.STUCK, ())
+    assert (found.kind, found.culprits) == (FindingKind.STUCK, ())
 
 
 def test_a_rank_outside_of_the_group_is_not_missed() -> None:
@@ -122,14 +124,14 @@ def test_a_rank_outside_of_the_group_is_not_missed() -> None:
 def test_whoever_waits_in_another_group_is_a_victim_too() -> None:
     some = group(called(1, done=False), name="7", members=(1, 3))
     found = find(waits(1), NEVER, waits(1), seen(some))
-    assert (found.kind, found.culprits) == (Kind.ABSENT, (1,))
+    assert (found.kind, found.culprits) == (FindingKind.ABSENT, (1,))
     assert dict(found.absent) == {1: 0, 3: 0}
 
 
 def test_groups_that_wait_for_each_other_are_a_cycle() -> None:
     first, second = (group(called(1, done=False), name=one, members=(0, 1)) for one in "12")
     found = find(seen(first), seen(second), NEVER, NEVER, finished=[2, 3])
-    assert (found.kind, found.culprits) == (Kind.CYCLE, (0, 1))
+    assert (found.kind, found.culprits) == (FindingKind.CYCLE, (0, 1))
 
 
 def test_a_higher_number_of_a_group_of_that_name_that_is_gone_does_not_count() -> None:
@@ -141,26 +143,26 @@ def test_a_higher_number_of_a_group_of_that_name_that_is_gone_does_not_count() -
 def test_a_difference_that_all_ranks_came_through_is_not_what_they_wait_for() -> None:
     odd = seen(group(called(3, "broadcast"), called(4)))
     even = seen(group(called(3), called(4), called(5, done=False)))
-    assert find(even, odd, even, even).kind is Kind.ABSENT
+    assert find(even, odd, even, even).kind is FindingKind.ABSENT
 
 
 def test_sizes_too_long_to_show_are_compared_all_the_same() -> None:
-    def many(elements: int) -> Seen:
+    def many(elements: int) -> RankObservation:
         return seen(group(called(5, what="float32[1], " * 7, elements=elements, done=False)))
 
     found = find(many(7), many(8), many(7), many(7))
-    assert (found.kind, found.culprits, len(found.sides)) == (Kind.MISMATCH, (1,), 2)
+    assert (found.kind, found.culprits, len(found.sides)) == (FindingKind.MISMATCH, (1,), 2)
 
 
 def test_sizes_may_differ_where_the_operation_allows_it() -> None:
-    def all_to_all(elements: int) -> Seen:
+    def all_to_all(elements: int) -> RankObservation:
         return seen(group(called(5, "all_to_all", f"float32[{elements}]", elements, done=False)))
 
-    assert find(*(all_to_all(rank + 1) for rank in ALL)).kind is Kind.STUCK
+    assert find(*(all_to_all(rank + 1) for rank in ALL)).kind is FindingKind.STUCK
 
 
 def test_a_stopped_rank_is_to_blame_although_the_others_do_not_know_the_members() -> None:
-    def unknowing() -> Seen:
+    def unknowing() -> RankObservation:
         return seen(group(called(5, done=False), members=()))
 
     assert find(unknowing(), STOPPED, unknowing(), unknowing()).culprits == (1,)
@@ -220,7 +222,7 @@ def test_a_stopped_rank_is_to_blame_although_the_others_do_not_know_the_members(
         ((None, None, None, None), ""),
     ],
 )
-def test_one_sentence_says_it(what: tuple[Seen | None, ...], sentence: str) -> None:
+def test_one_sentence_says_it(what: tuple[RankObservation | None, ...], sentence: str) -> None:
     found = {rank: one for rank, one in enumerate(what) if one is not None}
     assert wording.sentence(find(*what), found, {}, name) == sentence
 
@@ -238,7 +240,9 @@ def test_a_hang_of_4096_ranks_is_told_in_little() -> None:
     ranks = tuple(range(4096))
     found = {rank: waits(5) if rank % 2 else absent(4) for rank in ranks}
     found = {
-        rank: Seen(place=one.place, trace=Trace(groups=(group(*one.trace.groups[0].entries, members=ranks),)))
+        rank: RankObservation(
+            place=one.place, trace=Trace(groups=(group(*one.trace.groups[0].entries, members=ranks),))
+        )
         for rank, one in found.items()
         if one.trace
     }

@@ -9,8 +9,8 @@ import pytest
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult
-from disttest_runner.diagnosis import details
-from disttest_runner.diagnosis.details import (
+from disttest_runner.diagnosis import hang_dumps
+from disttest_runner.diagnosis.hang_dumps import (
     DIGEST_CHARACTERS,
     PySpy,
     artifacts_environment,
@@ -43,7 +43,7 @@ def test_a_refusal_is_remembered_and_told(tmp_path: Path) -> None:
 
 
 def test_a_py_spy_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(details, "SECONDS", 0.2)
+    monkeypatch.setattr(hang_dumps, "SECONDS", 0.2)
     spy = PySpy(program(tmp_path, "exec sleep 1000"))
     assert asyncio.run(spy.dump({0: 1})) == {}
     assert not spy.problem, "the next rank may be quicker"
@@ -128,10 +128,10 @@ def test_what_agents_found_later_is_added_to_the_result() -> None:
 
 
 def test_a_volume_that_hangs_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(details, "WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(hang_dumps, "WRITE_SECONDS", 0.2)
     pipe = tmp_path / "rank-0.stacks.txt"
     os.mkfifo(pipe)  # opening it for writing waits for a reader
     try:
-        assert "takes no files within 0.2 s" in asyncio.run(details._write(tmp_path, {pipe.name: "x"}))
+        assert "takes no files within 0.2 s" in asyncio.run(hang_dumps._write(tmp_path, {pipe.name: "x"}))
     finally:
         os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))

@@ -16,8 +16,8 @@ import pytest
 
 from disttest_runner.diagnosis import queries
 from disttest_runner.diagnosis.flight_recorder import Trace
-from disttest_runner.diagnosis.observation import STACK_BYTES, Seen
-from disttest_runner.diagnosis.queries import Witness
+from disttest_runner.diagnosis.observation import STACK_BYTES, RankObservation
+from disttest_runner.diagnosis.queries import RankQueries
 from disttest_runner.linux import kernel_states
 from tests.support import patience
 
@@ -38,11 +38,11 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def look(pid: int, *lines: bytes) -> tuple[Seen, str]:
+def look(pid: int, *lines: bytes) -> tuple[RankObservation, str]:
     """One rank that has not finished, and what it sends when it is asked."""
 
-    async def main() -> tuple[Seen, str]:
-        one, descriptors = await Witness.open("0")
+    async def main() -> tuple[RankObservation, str]:
+        one, descriptors = await RankQueries.open("0")
         one.pid = pid
         its = socket.socket(fileno=descriptors[0])
         answering = threading.Thread(target=answer, args=(its,))

@@ -14,7 +14,7 @@ TEXT = "NCCL version 2.29.7\nJob summary\n  4 ranks\n"
 JSON = json.dumps({"nccl_version": "2.29.7", "communicators": []})
 
 
-class Service:
+class FakeRas:
     """Speaks the protocol as NCCL's does, or badly."""
 
     def __init__(self, answer: Callable[[socket.socket, str], None]) -> None:
@@ -43,11 +43,11 @@ class Service:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[Callable[[socket.socket, str], None]], Service]]:
-    services: list[Service] = []
+def serve() -> Iterator[Callable[[Callable[[socket.socket, str], None]], FakeRas]]:
+    services: list[FakeRas] = []
 
-    def start(answer: Callable[[socket.socket, str], None]) -> Service:
-        services.append(Service(answer))
+    def start(answer: Callable[[socket.socket, str], None]) -> FakeRas:
+        services.append(FakeRas(answer))
         return services[-1]
 
     yield start
@@ -55,7 +55,7 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket, str], None]], Service
         service.close()
 
 
-Serve = Callable[[Callable[[socket.socket, str], None]], Service]
+Serve = Callable[[Callable[[socket.socket, str], None]], FakeRas]
 
 
 def nccl(status: str, *, knows_json: bool = True) -> Callable[[socket.socket, str], None]:

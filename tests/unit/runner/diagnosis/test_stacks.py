@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from disttest_runner.diagnosis import stacks
-from disttest_runner.diagnosis.stacks import Place
+from disttest_runner.diagnosis.stacks import StackPlace
 from disttest_runner.linux import kernel_states
-from disttest_runner.linux.kernel_states import State
+from disttest_runner.linux.kernel_states import KernelState
 from tests.support import patience
 
 SITE = "/venv/lib/python3.11/site-packages"
@@ -74,23 +74,23 @@ def test_a_stack_is_cut_to_its_size_with_a_mark() -> None:
 
 def test_what_is_no_stack_stays_as_it_is() -> None:
     assert stacks.tidy("Segmentation fault", 100) == "Segmentation fault"
-    assert stacks.place("Segmentation fault") == Place()
-    assert stacks.place("") == Place()
+    assert stacks.place("Segmentation fault") == StackPlace()
+    assert stacks.place("") == StackPlace()
 
 
 @pytest.mark.parametrize(
     ("frames", "place"),
     [
-        ([TEST], Place("", AT)),
-        ([f"{C10D} all_reduce", WRAPPER, TEST], Place("all_reduce", AT)),
-        ([f"{C10D} _store_based_barrier", INIT, WRAPPER, TEST], Place("init_process_group", AT)),
-        ([f"{C10D} barrier", WRAPPER, FSDP, TEST], Place("barrier", AT)),
-        ([f'"{SITE}/torch/nn/modules/linear.py", line 9 in forward', TEST], Place("", AT)),
-        ([TEST, f"{C10D} all_reduce", '"/tests/other.py", line 1 in hook'], Place("", AT)),
+        ([TEST], StackPlace("", AT)),
+        ([f"{C10D} all_reduce", WRAPPER, TEST], StackPlace("all_reduce", AT)),
+        ([f"{C10D} _store_based_barrier", INIT, WRAPPER, TEST], StackPlace("init_process_group", AT)),
+        ([f"{C10D} barrier", WRAPPER, FSDP, TEST], StackPlace("barrier", AT)),
+        ([f'"{SITE}/torch/nn/modules/linear.py", line 9 in forward', TEST], StackPlace("", AT)),
+        ([TEST, f"{C10D} all_reduce", '"/tests/other.py", line 1 in hook'], StackPlace("", AT)),
     ],
     ids=["python", "collective", "rendezvous", "below fsdp", "torch computes", "a hook below a collective"],
 )  # fmt: skip  # a row reads as a sentence
-def test_a_rank_waits_if_its_innermost_frame_does(frames: list[str], place: Place) -> None:
+def test_a_rank_waits_if_its_innermost_frame_does(frames: list[str], place: StackPlace) -> None:
     assert stacks.place(f"{OTHER}\n{main(*frames)}") == place
 
 
@@ -120,25 +120,25 @@ def test_the_format_is_that_of_this_python() -> None:
 def test_the_kernel_says_how_this_process_is() -> None:
     assert kernel_states.read(os.getpid()).letter == "R"
     assert kernel_states.read(os.getpid(), threading.get_native_id()).letter == "R"
-    assert kernel_states.read(2**22 + 1) == State("", "")
+    assert kernel_states.read(2**22 + 1) == KernelState("", "")
 
 
 @pytest.mark.parametrize(
     ("state", "watcher", "words", "is_proof"),
     [
-        (State("", ""), "gone", "is gone", True),
-        (State("T", ""), "waits", "is stopped (SIGSTOP or a debugger)", True),
-        (State("t", ""), "waits", "is stopped by a tracer", True),
-        (State("D", "nfs_wait"), "waits", "is in an uninterruptible wait in the kernel (nfs_wait)", True),
-        (State("Z", ""), "gone", "has ended and was not reaped", True),
-        (State("R", ""), "waits", "runs in C and keeps the interpreter's lock", True),
-        (State("S", ""), "gone", "cannot answer: the runner's thread in it is gone", False),
-        (State("S", "futex_wait"), "waits", "sleeps in C (futex_wait) and keeps the interpreter's lock", True),
-        (State("R", ""), "starved", "gets too little of a processor to answer", False),
-        (State("S", ""), "starved", "gets too little of a processor to answer", False),
+        (KernelState("", ""), "gone", "is gone", True),
+        (KernelState("T", ""), "waits", "is stopped (SIGSTOP or a debugger)", True),
+        (KernelState("t", ""), "waits", "is stopped by a tracer", True),
+        (KernelState("D", "nfs_wait"), "waits", "is in an uninterruptible wait in the kernel (nfs_wait)", True),
+        (KernelState("Z", ""), "gone", "has ended and was not reaped", True),
+        (KernelState("R", ""), "waits", "runs in C and keeps the interpreter's lock", True),
+        (KernelState("S", ""), "gone", "cannot answer: the runner's thread in it is gone", False),
+        (KernelState("S", "futex_wait"), "waits", "sleeps in C (futex_wait) and keeps the interpreter's lock", True),
+        (KernelState("R", ""), "starved", "gets too little of a processor to answer", False),
+        (KernelState("S", ""), "starved", "gets too little of a processor to answer", False),
     ],
 )
-def test_silence_is_explained(state: State, watcher: str, words: str, is_proof: bool) -> None:  # noqa: FBT001  # a table
+def test_silence_is_explained(state: KernelState, watcher: str, words: str, is_proof: bool) -> None:  # noqa: FBT001  # a table
     known = {"has_watcher": watcher != "gone", "is_starved": watcher == "starved"}
     assert kernel_states.describe(state, **known).startswith(words)
     assert kernel_states.is_proof(state, **known) == is_proof

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from disttest_runner.leader import agent_connections
-from disttest_runner.leader.agent_connections import Switchboard
+from disttest_runner.leader.agent_connections import AgentConnections
 from disttest_runner.protocol import wire
 from tests.support import patience
 from tests.unit.runner.protocol.test_join_protocol import PLAN, agent
@@ -19,9 +19,9 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @contextlib.asynccontextmanager
-async def door(said: list[str]) -> AsyncIterator[tuple[Switchboard, Callable[[], Awaitable[Connection]]]]:
+async def door(said: list[str]) -> AsyncIterator[tuple[AgentConnections, Callable[[], Awaitable[Connection]]]]:
     """The leader, and how to reach it; `said` is what it logs."""
-    board = Switchboard(PLAN, "secret", 25.0, said.append, max_strangers=MAX_STRANGERS)
+    board = AgentConnections(PLAN, "secret", 25.0, said.append, max_strangers=MAX_STRANGERS)
     server = await asyncio.get_running_loop().create_server(board.accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     opened: list[Connection] = []

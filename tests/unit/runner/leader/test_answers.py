@@ -3,9 +3,9 @@
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_runner.leader.answers import Answers, agreed
+from disttest_runner.leader.replies import Replies, agreed
 from disttest_runner.protocol.wire import Message
-from disttest_runner.results.blame import End, Evidence, Said, World, judge_case
+from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World, judge_case
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 PASSED = ["passed", ""]
@@ -15,9 +15,9 @@ def done(words: list[str], seconds: float = 0.1) -> Message:
     return {"op": "done", "seconds": seconds, "all": words}
 
 
-def answers(*by_node: Message, end: End = End.ALL, **more: object) -> Answers:
+def answers(*by_node: Message, end: WaitEnd = WaitEnd.ALL, **more: object) -> Replies:
     told = {"early": {}, "by_node": dict(enumerate(by_node)), **more}
-    return Answers(end=end, seconds=9.0, **told)  # type: ignore[arg-type]  # fields of several types
+    return Replies(end=end, seconds=9.0, **told)  # type: ignore[arg-type]  # fields of several types
 
 
 @pytest.mark.parametrize(
@@ -27,8 +27,8 @@ def answers(*by_node: Message, end: End = End.ALL, **more: object) -> Answers:
 )
 def test_what_all_nodes_agree_on_is_what_judging_comes_to(words: list[str]) -> None:
     result = agreed("case", answers(done(words, 0.1), done(words, 0.3)), {})
-    said = dict.fromkeys(range(4), Said.read(words))
-    assert result == judge_case("case", Evidence(end=End.ALL, seconds=0.3, said=said), WORLD)
+    said = dict.fromkeys(range(4), RankReport.read(words))
+    assert result == judge_case("case", CaseEvidence(end=WaitEnd.ALL, seconds=0.3, said=said), WORLD)
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_what_all_nodes_agree_on_is_what_judging_comes_to(words: list[str]) -> N
         pytest.param(answers(done(PASSED), {"op": "done", "seconds": 0.1, "ranks": {}}), {}, id="ranks differ"),
         pytest.param(answers(done(["failed", "1 != 2"]), done(["failed", "1 != 2"])), {}, id="all failed"),
         pytest.param(answers(done(["idle", "idle: x"]), done(["idle", "idle: x"])), {}, id="all idle"),
-        pytest.param(answers(done(PASSED), end=End.DEADLINE), {}, id="a node is silent"),
-        pytest.param(answers(done(PASSED), done(PASSED), end=End.DIED), {}, id="somebody died"),
+        pytest.param(answers(done(PASSED), end=WaitEnd.DEADLINE), {}, id="a node is silent"),
+        pytest.param(answers(done(PASSED), done(PASSED), end=WaitEnd.DIED), {}, id="somebody died"),
         pytest.param(answers(done(PASSED), done(PASSED)), {3: -9}, id="a process ended meanwhile"),
         pytest.param(
-            answers(done(PASSED), done(PASSED), early={1: Said(Outcome.FAILED, "x")}), {}, id="a rank had failed"
+            answers(done(PASSED), done(PASSED), early={1: RankReport(Outcome.FAILED, "x")}), {}, id="a rank had failed"
         ),
         pytest.param(answers(done(PASSED), done(PASSED), before_exit=frozenset({1})), {}, id="failed before an exit"),
     ],
 )
-def test_anything_else_is_left_to_judging(told: Answers, exits: dict[int, int]) -> None:
+def test_anything_else_is_left_to_judging(told: Replies, exits: dict[int, int]) -> None:
     assert agreed("case", told, exits) is None

@@ -3,7 +3,7 @@
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.case_result import Diagnosis
 from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
-from disttest_runner.leader.memory_budget import Thrift
+from disttest_runner.leader.memory_budget import MemoryBudget
 
 HANG = CaseResult(
     id="test_x.py::test_hang",
@@ -25,7 +25,7 @@ HANG = CaseResult(
 
 
 def test_results_are_whole_until_they_weigh_too_much_and_short_from_then_on() -> None:
-    thrift = Thrift(left_bytes=60_000)
+    thrift = MemoryBudget(left_bytes=60_000)
     assert [thrift.kept(HANG) is HANG for _ in range(3)] == [True, True, False]
     assert thrift.said
     short = thrift.kept(HANG)
@@ -39,7 +39,7 @@ def test_results_are_whole_until_they_weigh_too_much_and_short_from_then_on() ->
 
 
 def test_what_has_nothing_to_shorten_stays_and_nothing_is_said() -> None:
-    thrift = Thrift(left_bytes=0)
+    thrift = MemoryBudget(left_bytes=0)
     passed = CaseResult(id="a", outcome=Outcome.PASSED, seconds=1)
     skipped = CaseResult(id="b", outcome=Outcome.SKIPPED, seconds=1, message="later")
     assert (thrift.kept(passed), thrift.kept(skipped), thrift.said) == (passed, skipped, "")

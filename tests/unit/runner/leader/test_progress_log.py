@@ -13,9 +13,9 @@ from disttest_runner.leader.progress_log import (
     JOIN_SECONDS,
     LINE_SECONDS,
     LIVE_SECONDS,
-    Failures,
-    Headway,
+    FailedCases,
     Pace,
+    ProgressLog,
     gist_of,
 )
 from disttest_runner.output.log import PROGRESS_LINE_BYTES
@@ -49,7 +49,7 @@ def test_what_cannot_wait_leaves_half_of_the_share_to_the_rest_of_the_run() -> N
     assert pace.urgent(DAY * 0.9) == DAY * 0.9, "what was left over is for what comes later"
 
 
-class Watcher:
+class ProgressReader:
     """Of a run that begins now."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Watcher:
         self.now = Progress(step="joining")
         self.began = self.loop.time()
         pace = Pace(started=self.began, ends=self.began + 3600)
-        self.headway = Headway(pace, lambda: self.now, self.write, NONCE)
+        self.headway = ProgressLog(pace, lambda: self.now, self.write, NONCE)
 
     def write(self, line: str) -> None:
         read = Progress.read(line, NONCE)
@@ -69,7 +69,7 @@ class Watcher:
         self.now = dataclasses.replace(self.now, **changes)  # type: ignore[arg-type]  # fields of several types
 
 
-class Clock(asyncio.SelectorEventLoop):
+class FakeClock(asyncio.SelectorEventLoop):
     """A loop whose time goes on when nothing is left to do: hours take no time."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Clock(asyncio.SelectorEventLoop):
 
 def test_a_case_that_hangs_is_named_within_the_time_between_two_lines() -> None:
     async def run() -> None:
-        watch = Watcher()
+        watch = ProgressReader()
         watch.change(step="running", current_case="first")
         watch.headway.change_now()
         await asyncio.sleep(0.1)
@@ -97,13 +97,13 @@ def test_a_case_that_hangs_is_named_within_the_time_between_two_lines() -> None:
         await asyncio.sleep(100)
         assert [(round(at), one.current_case) for at, one in watch.lines] == [(0, "first"), (5, "hangs")]
 
-    with asyncio.Runner(loop_factory=Clock) as runner:
+    with asyncio.Runner(loop_factory=FakeClock) as runner:
         runner.run(run())
 
 
 def test_hundreds_of_agents_that_join_within_a_second_are_one_line() -> None:
     async def run() -> None:
-        watch = Watcher()
+        watch = ProgressReader()
         watch.headway.change_now()
         for number in range(500):
             await asyncio.sleep(0.9 * JOIN_SECONDS / 500)
@@ -112,13 +112,13 @@ def test_hundreds_of_agents_that_join_within_a_second_are_one_line() -> None:
         await asyncio.sleep(60)
         assert [one.nodes_joined for _, one in watch.lines] == [0, 500]
 
-    with asyncio.Runner(loop_factory=Clock) as runner:
+    with asyncio.Runner(loop_factory=FakeClock) as runner:
         runner.run(run())
 
 
 def test_thousands_of_cases_are_a_line_every_five_seconds_and_none_without_news() -> None:
     async def run() -> None:
-        watch = Watcher()
+        watch = ProgressReader()
         for number in range(6000):
             await asyncio.sleep(0.01)
             watch.change(cases_done=number + 1)
@@ -130,7 +130,7 @@ def test_thousands_of_cases_are_a_line_every_five_seconds_and_none_without_news(
         await asyncio.sleep(10)
         assert len(watch.lines) <= 14, "nothing was new"
 
-    with asyncio.Runner(loop_factory=Clock) as runner:
+    with asyncio.Runner(loop_factory=FakeClock) as runner:
         runner.run(run())
 
 
@@ -139,7 +139,7 @@ def a_case(name: str, outcome: Outcome = Outcome.FAILED, **more: object) -> Case
 
 
 def test_the_newest_failures_are_told_and_those_that_passed_later_are_not() -> None:
-    failures = Failures()
+    failures = FailedCases()
     for number in range(8):
         failures.note("mine", number, a_case(f"case{number}", ranks=(0, 1, 3), message="rank 0:\nE   assert 1 == 2"))
     failures.note("mine", 8, a_case("known", quarantined=True))

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from disttest_runner.protocol.heartbeat import BEATS, Pulse
+from disttest_runner.protocol.heartbeat import BEATS, Heartbeat
 from tests.support import patience
 
 SILENCE_SECONDS = 0.2
@@ -21,7 +21,7 @@ async def watched(lives: int) -> tuple[list[tuple[int, str]], int]:
         if beats > lives * BEATS:
             is_over.set()
 
-    pulse = Pulse(SILENCE_SECONDS, tell, lambda peer, how: lost.append((peer, how)))
+    pulse = Heartbeat(SILENCE_SECONDS, tell, lambda peer, how: lost.append((peer, how)))
     pulse.hear(SILENT)
     pulse.hear(TALKING)
     pulse.start()

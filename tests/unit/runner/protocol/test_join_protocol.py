@@ -8,7 +8,7 @@ import pytest
 from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import NodeFacts
-from disttest_runner.protocol.join_protocol import Hello, RefusedError, check_gang, check_hello
+from disttest_runner.protocol.join_protocol import Hello, JoinRefusedError, check_gang, check_hello
 
 PLAN = RunPlan(
     namespace="n",
@@ -66,7 +66,7 @@ def test_an_agent_of_the_gang_is_let_in() -> None:
 )
 def test_others_are_refused_with_a_sentence(changes: dict[str, Any], words: str) -> None:
     message = {**agent(1).to_message(), **changes}
-    with pytest.raises(RefusedError, match=words):
+    with pytest.raises(JoinRefusedError, match=words):
         check_hello(message, plan=PLAN, nonce="secret", joined={0: agent(0)})
 
 

@@ -13,7 +13,7 @@ from disttest_contract.transport.termination_message import Summary
 from disttest_runner.output.log import LINE_BYTES, PROGRESS_BYTES, RANK_OUTPUT_BYTES, Log
 from disttest_runner.output.termination import TerminationMessage
 from disttest_runner.protocol import wire
-from disttest_runner.protocol.wire import Channel, Lines, WireError, pack, unpack
+from disttest_runner.protocol.wire import Channel, LineProtocol, WireError, pack, unpack
 from tests.support import patience
 
 
@@ -52,7 +52,7 @@ async def lines_from(*chunks: bytes, limit: int) -> tuple[list[bytes], bool]:
     ours.setblocking(False)
     loop = asyncio.get_running_loop()
     _, lines = await loop.create_connection(
-        lambda: Lines(lambda _, raw: got.append(raw), lambda _: None, limit), sock=ours
+        lambda: LineProtocol(lambda _, raw: got.append(raw), lambda _: None, limit), sock=ours
     )
     with theirs:
         theirs.setblocking(False)

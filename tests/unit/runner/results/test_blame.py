@@ -5,22 +5,31 @@ import signal
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_runner.diagnosis.observation import Seen
-from disttest_runner.results.blame import End, Evidence, Said, World, is_victim, judge_case, name_ranks, needs_new_gang
+from disttest_runner.diagnosis.observation import RankObservation
+from disttest_runner.results.blame import (
+    CaseEvidence,
+    RankReport,
+    WaitEnd,
+    World,
+    is_victim,
+    judge_case,
+    name_ranks,
+    needs_new_gang,
+)
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
-PASSED = Said(Outcome.PASSED, "")
-FAILED = Said(Outcome.FAILED, "AssertionError: 1 != 2")
-VICTIM = Said(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
-ERRORED = Said(Outcome.ERRORED, "fixture broke")
-SKIPPED = Said(Outcome.SKIPPED, "later")
-NOT_RUN = Said(Outcome.NOT_RUN, "not run: too small")
-IDLE = Said(None, "idle: a world of two")
+PASSED = RankReport(Outcome.PASSED, "")
+FAILED = RankReport(Outcome.FAILED, "AssertionError: 1 != 2")
+VICTIM = RankReport(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
+ERRORED = RankReport(Outcome.ERRORED, "fixture broke")
+SKIPPED = RankReport(Outcome.SKIPPED, "later")
+NOT_RUN = RankReport(Outcome.NOT_RUN, "not run: too small")
+IDLE = RankReport(None, "idle: a world of two")
 
 
-def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence:
+def evidence(*said: RankReport | None, end: WaitEnd = WaitEnd.ALL, **more: object) -> CaseEvidence:
     spoken = {rank: one for rank, one in enumerate(said) if one is not None}
-    return Evidence(end=end, seconds=1.5, said=spoken, **more)  # type: ignore[arg-type]  # fields of several types
+    return CaseEvidence(end=end, seconds=1.5, said=spoken, **more)  # type: ignore[arg-type]  # fields of several types
 
 
 @pytest.mark.parametrize(
@@ -40,26 +49,26 @@ def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence
         (evidence(SKIPPED, SKIPPED, IDLE, IDLE), Outcome.SKIPPED, ()),
         (evidence(SKIPPED, PASSED, IDLE, IDLE), Outcome.SKIPPED, (0,)),
         (evidence(IDLE, IDLE, IDLE, IDLE), Outcome.NOT_RUN, ()),
-        (evidence(PASSED, None, IDLE, IDLE, end=End.DEADLINE), Outcome.HUNG, (1,)),
-        (evidence(None, FAILED, None, PASSED, end=End.GRACE), Outcome.FAILED, (1,)),
-        (evidence(None, PASSED, None, PASSED, end=End.DEADLINE), Outcome.HUNG, (0, 2)),
-        (evidence(None, FAILED, None, PASSED, end=End.DEADLINE), Outcome.FAILED, (1,)),
+        (evidence(PASSED, None, IDLE, IDLE, end=WaitEnd.DEADLINE), Outcome.HUNG, (1,)),
+        (evidence(None, FAILED, None, PASSED, end=WaitEnd.GRACE), Outcome.FAILED, (1,)),
+        (evidence(None, PASSED, None, PASSED, end=WaitEnd.DEADLINE), Outcome.HUNG, (0, 2)),
+        (evidence(None, FAILED, None, PASSED, end=WaitEnd.DEADLINE), Outcome.FAILED, (1,)),
         (evidence(PASSED, None, PASSED, PASSED), Outcome.HUNG, (1,)),
-        (evidence(end=End.DEADLINE), Outcome.HUNG, (0, 1, 2, 3)),
-        (evidence(PASSED, None, FAILED, None, end=End.DIED, exits={3: -9}), Outcome.CRASHED, (3,)),
-        (evidence(None, None, None, None, end=End.DIED, exits={3: -9, 0: -9}), Outcome.CRASHED, (0, 3)),
+        (evidence(end=WaitEnd.DEADLINE), Outcome.HUNG, (0, 1, 2, 3)),
+        (evidence(PASSED, None, FAILED, None, end=WaitEnd.DIED, exits={3: -9}), Outcome.CRASHED, (3,)),
+        (evidence(None, None, None, None, end=WaitEnd.DIED, exits={3: -9, 0: -9}), Outcome.CRASHED, (0, 3)),
         # an abort after another one's death, or after another one's failure, is its consequence
-        (evidence(None, None, None, None, end=End.DIED, exits={3: -9, 0: -6}), Outcome.CRASHED, (3,)),
-        (evidence(None, None, None, None, end=End.DIED, exits={0: -6, 3: -9}), Outcome.CRASHED, (0, 3)),
-        (evidence(None, None, None, None, end=End.DIED, exits={0: -6, 3: -6}), Outcome.CRASHED, (0, 3)),
+        (evidence(None, None, None, None, end=WaitEnd.DIED, exits={3: -9, 0: -6}), Outcome.CRASHED, (3,)),
+        (evidence(None, None, None, None, end=WaitEnd.DIED, exits={0: -6, 3: -9}), Outcome.CRASHED, (0, 3)),
+        (evidence(None, None, None, None, end=WaitEnd.DIED, exits={0: -6, 3: -6}), Outcome.CRASHED, (0, 3)),
         (evidence(None, FAILED, None, None, exits={0: -6}, failed_first={1}), Outcome.FAILED, (1,)),
         (evidence(None, VICTIM, None, None, exits={0: -6}, failed_first={1}), Outcome.CRASHED, (0,)),
         (evidence(None, FAILED, None, None, exits={0: -6}), Outcome.CRASHED, (0,)),
         (evidence(None, FAILED, None, None, exits={0: -11}, failed_first={1}), Outcome.CRASHED, (0,)),
     ],
-    ids=lambda value: value.end if isinstance(value, Evidence) else str(value),
+    ids=lambda value: value.end if isinstance(value, CaseEvidence) else str(value),
 )
-def test_the_cause_is_blamed_and_not_its_victims(found: Evidence, outcome: Outcome, ranks: tuple[int, ...]) -> None:
+def test_the_cause_is_blamed_and_not_its_victims(found: CaseEvidence, outcome: Outcome, ranks: tuple[int, ...]) -> None:
     result = judge_case("t.py::test", found, WORLD)
     assert (result.outcome, result.ranks) == (outcome, ranks)
     if needs_new_gang(result):
@@ -82,25 +91,30 @@ def test_a_rank_that_said_nothing_is_never_green() -> None:
     ],
 )
 def test_a_crash_says_how(status: int, name: str, code: int | None, words: str) -> None:
-    result = judge_case("t", evidence(PASSED, end=End.DIED, exits={2: status}), WORLD)
+    result = judge_case("t", evidence(PASSED, end=WaitEnd.DIED, exits={2: status}), WORLD)
     assert (result.signal, result.exit_code) == (name, code)
     assert words in result.message
 
 
 def test_ranks_that_ended_differently_are_told_apart() -> None:
-    result = judge_case("t", evidence(end=End.DIED, exits={0: -11, 2: 3}), WORLD)
+    result = judge_case("t", evidence(end=WaitEnd.DIED, exits={0: -11, 2: 3}), WORLD)
     assert "ranks 0, 2 on node-a, node-b were killed by SIGSEGV or left with exit code 3" in result.message
 
 
 def test_a_failure_names_who_was_stopped_for_it() -> None:
-    result = judge_case("t", evidence(None, FAILED, None, PASSED, end=End.GRACE), WORLD)
+    result = judge_case("t", evidence(None, FAILED, None, PASSED, end=WaitEnd.GRACE), WORLD)
     assert result.message.startswith("rank 1 on node-a:\nAssertionError: 1 != 2")
     assert "(ranks 0, 2 on node-a, node-b had not finished" in result.message
 
 
 def test_a_hang_keeps_the_stacks_of_those_that_hang() -> None:
     found = evidence(
-        PASSED, None, PASSED, PASSED, end=End.DEADLINE, seen={1: Seen(stack="File x"), 0: Seen(stack="File y")}
+        PASSED,
+        None,
+        PASSED,
+        PASSED,
+        end=WaitEnd.DEADLINE,
+        seen={1: RankObservation(stack="File x"), 0: RankObservation(stack="File y")},
     )
     assert judge_case("t", found, WORLD).stacks == {1: "File x"}
 
@@ -132,7 +146,7 @@ def test_other_words_are_a_cause(message: str) -> None:
 
 
 def test_who_aborted_because_of_another_one_is_told() -> None:
-    crash = judge_case("t", evidence(end=End.DIED, exits={3: -9, 0: -6}), WORLD)
+    crash = judge_case("t", evidence(end=WaitEnd.DIED, exits={3: -9, 0: -6}), WORLD)
     assert crash.message == (
         "rank 3 on node-b was killed by SIGKILL in mid-case\n(rank 0 on node-a aborted because of it)"
     )

@@ -8,24 +8,24 @@ import pytest
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
-from disttest_runner.results.blame import End, Evidence, Said, World
+from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World
 from disttest_runner.results.endings import RankEnd, judge_case, judge_late_exits
 from disttest_runner.results.endings import groups as grouped
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
-PASSED = Said(Outcome.PASSED, "")
-FAILED = Said(Outcome.FAILED, "AssertionError: 1 != 2")
-VICTIM = Said(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
-SKIPPED = Said(Outcome.SKIPPED, "later")
-NOT_RUN = Said(Outcome.NOT_RUN, "not run: too small")
-IDLE = Said(None, "idle: a world of two")
+PASSED = RankReport(Outcome.PASSED, "")
+FAILED = RankReport(Outcome.FAILED, "AssertionError: 1 != 2")
+VICTIM = RankReport(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
+SKIPPED = RankReport(Outcome.SKIPPED, "later")
+NOT_RUN = RankReport(Outcome.NOT_RUN, "not run: too small")
+IDLE = RankReport(None, "idle: a world of two")
 KILLED = "was killed by SIGKILL"
 ABORTED = "was killed by SIGABRT"
 
 
-def evidence(*said: Said | None, end: End = End.ALL, **more: object) -> Evidence:
+def evidence(*said: RankReport | None, end: WaitEnd = WaitEnd.ALL, **more: object) -> CaseEvidence:
     spoken = {rank: one for rank, one in enumerate(said) if one is not None}
-    return Evidence(end=end, seconds=1.5, said=spoken, **more)  # type: ignore[arg-type]  # fields of several types
+    return CaseEvidence(end=end, seconds=1.5, said=spoken, **more)  # type: ignore[arg-type]  # fields of several types
 
 
 def group(ranks: tuple[int, ...], ending: str, message: str = "") -> RankGroup:
@@ -59,17 +59,17 @@ def group(ranks: tuple[int, ...], ending: str, message: str = "") -> RankGroup:
             id="one had no world that fits",
         ),
         pytest.param(
-            evidence(None, PASSED, None, PASSED, end=End.DEADLINE),
+            evidence(None, PASSED, None, PASSED, end=WaitEnd.DEADLINE),
             (group((0, 2), "unfinished"), group((1, 3), "passed")),
             id="two hang",
         ),
         pytest.param(
-            evidence(None, FAILED, None, PASSED, end=End.GRACE),
+            evidence(None, FAILED, None, PASSED, end=WaitEnd.GRACE),
             (group((1,), "failed", FAILED.message), group((0, 2), "unfinished"), group((3,), "passed")),
             id="two waited for one that failed",
         ),
         pytest.param(
-            evidence(PASSED, None, VICTIM, None, end=End.DIED, exits={3: -9, 1: -6}),
+            evidence(PASSED, None, VICTIM, None, end=WaitEnd.DIED, exits={3: -9, 1: -6}),
             (
                 group((3,), "crashed", KILLED),
                 group((0,), "passed"),
@@ -79,12 +79,12 @@ def group(ranks: tuple[int, ...], ending: str, message: str = "") -> RankGroup:
             id="one was killed, one aborted because of it",
         ),
         pytest.param(
-            evidence(None, None, None, None, end=End.DIED, exits={2: 3}, exit_causes={2: "out of memory"}),
+            evidence(None, None, None, None, end=WaitEnd.DIED, exits={2: 3}, exit_causes={2: "out of memory"}),
             (group((2,), "crashed", "left with exit code 3: out of memory"), group((0, 1, 3), "unfinished")),
             id="one left",
         ),
         pytest.param(
-            evidence(None, FAILED, None, None, end=End.DIED, exits={0: -6, 1: -6}, failed_first=frozenset({1})),
+            evidence(None, FAILED, None, None, end=WaitEnd.DIED, exits={0: -6, 1: -6}, failed_first=frozenset({1})),
             (
                 group((1,), "failed", FAILED.message),
                 group((2, 3), "unfinished"),
@@ -95,7 +95,7 @@ def group(ranks: tuple[int, ...], ending: str, message: str = "") -> RankGroup:
     ],
 )
 def test_ranks_that_ended_alike_share_a_group_and_those_to_blame_come_first(
-    found: Evidence, by_rank: tuple[RankGroup, ...]
+    found: CaseEvidence, by_rank: tuple[RankGroup, ...]
 ) -> None:
     assert judge_case("case", found, WORLD).by_rank == by_rank
 

@@ -4,26 +4,28 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import RankEnding, SuiteResult
-from disttest_runner.diagnosis.observation import Seen
-from disttest_runner.diagnosis.stacks import Place
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.diagnosis.observation import RankObservation
+from disttest_runner.diagnosis.stacks import StackPlace
+from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import endings, verdicts
-from disttest_runner.results.blame import End, Evidence, Said, World
+from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World
 
 WORLD = World(node_names=("node-a",), ranks_per_node=2)
-STOP = Stop(Verdict.TIMED_OUT, Reason.RUN_DEADLINE, "the run was not finished within 20 s")
-PASSED = Said(Outcome.PASSED, "")
-FAILED = Said(Outcome.FAILED, "AssertionError: 1 != 2")
-VICTIM = Said(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
+STOP = RunEnd(Verdict.TIMED_OUT, Reason.RUN_DEADLINE, "the run was not finished within 20 s")
+PASSED = RankReport(Outcome.PASSED, "")
+FAILED = RankReport(Outcome.FAILED, "AssertionError: 1 != 2")
+VICTIM = RankReport(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
 SEEN = {
-    0: Seen(stack="in all_reduce", place=Place("all_reduce", "test_a (t.py:9)")),
-    1: Seen(stack="in sleep", place=Place("", "test_a (t.py:7)")),
+    0: RankObservation(stack="in all_reduce", place=StackPlace("all_reduce", "test_a (t.py:9)")),
+    1: RankObservation(stack="in sleep", place=StackPlace("", "test_a (t.py:7)")),
 }
 
 
-def evidence(*said: Said | None, end: End = End.INTERRUPTED) -> Evidence:
+def evidence(*said: RankReport | None, end: WaitEnd = WaitEnd.INTERRUPTED) -> CaseEvidence:
     spoken = {rank: one for rank, one in enumerate(said) if one is not None}
-    return Evidence(end=end, seconds=12.4, said=spoken, seen={rank: SEEN[rank] for rank in SEEN if rank not in spoken})
+    return CaseEvidence(
+        end=end, seconds=12.4, said=spoken, seen={rank: SEEN[rank] for rank in SEEN if rank not in spoken}
+    )
 
 
 def test_a_case_that_was_running_is_interrupted_with_stacks_and_who_waits_and_no_blame() -> None:
@@ -45,11 +47,11 @@ def test_a_case_that_was_running_is_interrupted_with_stacks_and_who_waits_and_no
         pytest.param(evidence(VICTIM, None), Outcome.NOT_RUN, True, id="one lost its peer"),
         pytest.param(evidence(FAILED, None), Outcome.FAILED, False, id="one has failed"),
         pytest.param(evidence(PASSED, PASSED), Outcome.PASSED, False, id="all have passed meanwhile"),
-        pytest.param(evidence(None, None, end=End.DEADLINE), Outcome.HUNG, False, id="its own deadline came first"),
+        pytest.param(evidence(None, None, end=WaitEnd.DEADLINE), Outcome.HUNG, False, id="its own deadline came first"),
     ],
 )
 def test_what_ranks_reported_before_may_prove_more(
-    found: Evidence,
+    found: CaseEvidence,
     outcome: Outcome,
     is_interrupted: bool,  # noqa: FBT001  # a table
 ) -> None:
@@ -67,7 +69,7 @@ def test_what_ranks_reported_before_may_prove_more(
     ],
 )
 def test_the_message_says_what_ended_the_run(reason: Reason, words: str) -> None:
-    stop = Stop(Verdict.INFRA_FAILED, reason, "ended")
+    stop = RunEnd(Verdict.INFRA_FAILED, reason, "ended")
     case = endings.judge_interrupted("t.py::test_a", evidence(None, None), WORLD, 3.0, stop=stop)
     assert case.message.startswith(f"still running after 12 s {words}; ")
 

@@ -12,7 +12,7 @@ from disttest_contract.transport import frames
 from disttest_runner.cases import collection, rank_orders
 from disttest_runner.leader import progress_log
 from disttest_runner.output import log
-from disttest_runner.protocol.join_protocol import Stop
+from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import verdicts
 
 GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=0.1)
@@ -53,7 +53,7 @@ def suite(name: str, *cases: CaseResult) -> SuiteResult:
     return verdicts.finished(SuitePlan(name=name), seconds=1, cases=cases)
 
 
-STOP = Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")
+STOP = RunEnd(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ STOP = Stop(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")
     ],
 )
 def test_the_worst_speaks_for_the_run(
-    suites: tuple[SuiteResult, ...], stop: Stop | None, verdict: Verdict, reason: Reason
+    suites: tuple[SuiteResult, ...], stop: RunEnd | None, verdict: Verdict, reason: Reason
 ) -> None:
     final = verdicts.of_run(suites, stop)
     assert (final.verdict, final.reason) == (verdict, reason)

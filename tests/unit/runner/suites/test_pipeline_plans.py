@@ -3,7 +3,7 @@
 import pytest
 
 from disttest_runner.suites.pipeline import plans
-from disttest_runner.suites.pipeline.plans import Action, Kind, Plan
+from disttest_runner.suites.pipeline.plans import Action, ActionKind, Plan
 from disttest_runner.suites.pipeline.simulation import Exchange
 
 STAGES = MICROBATCHES = 2
@@ -18,7 +18,7 @@ def action_of(word: str) -> Action | None:
     if word == ".":
         return None
     stage, rest = int(word[0]), word[1:]
-    return Action(Kind(rest.rstrip("0123456789")), stage, int(rest.lstrip("_BEFIRNSVWCD")))
+    return Action(ActionKind(rest.rstrip("0123456789")), stage, int(rest.lstrip("_BEFIRNSVWCD")))
 
 
 def test_a_plan_that_is_right_has_no_problems() -> None:

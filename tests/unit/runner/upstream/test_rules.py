@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from disttest_runner.upstream import rules
-from disttest_runner.upstream.rules import Ended, ExitCodes, Failed, Skipped
+from disttest_runner.upstream.rules import ExitCodes, Failed, ProcessEnd, Skipped
 
 CODES = ExitCodes(skips={75: "Need at least 1 CUDA device", 86: "generic"}, error=10)
 
@@ -34,13 +34,13 @@ def test_the_first_ranks_take_part_where_the_world_fits(world_size: int, rank: i
 @pytest.mark.parametrize(
     ("code", "is_any_well", "meaning"),
     [
-        (None, False, Ended()),
-        (0, False, Ended()),
+        (None, False, ProcessEnd()),
+        (0, False, ProcessEnd()),
         (75, False, Skipped("Need at least 1 CUDA device")),
         (10, False, Failed("the traceback")),
         (10, True, Failed("the traceback")),
         (3, False, Failed("the part left with exit code 3:\nthe traceback")),
-        (3, True, Ended()),
+        (3, True, ProcessEnd()),
         ("words", False, Failed("the part left with exit code words:\nthe traceback")),
     ],
 )

@@ -12,11 +12,11 @@ import pytest
 
 from disttest_runner.compat import override
 from tools.dashboards.boards import fabric, nights, styles
-from tools.dashboards.boards.board import Board, Need
+from tools.dashboards.boards.board import Board, QueryNeed
 from tools.dashboards.boards.queries import DAY, Chosen, Query
 from tools.dashboards.pictures import charts, number_tables
-from tools.dashboards.pictures.page import Asked, draw
-from tools.dashboards.pictures.prometheus import Line, PrometheusError, ask
+from tools.dashboards.pictures.page import QueryContext, draw
+from tools.dashboards.pictures.prometheus import PrometheusError, SeriesLine, ask
 
 END = 20000 * DAY + 9 * 3600
 # Of all dashboards, since together these have every kind of panel.
@@ -25,7 +25,7 @@ LABELS = {"__name__": "x", "namespace": "n", "series": "s", "node": "gpu-01", "c
 LABELS |= {"point": "s all_reduce", "size_bytes": "1048576", "suite": "collectives", "case": "test_x"}
 
 
-class Answers(BaseHTTPRequestHandler):
+class CannedAnswers(BaseHTTPRequestHandler):
     """One series for every query, with as many values as the step asks for; no query at all is a bad one."""
 
     def do_POST(self) -> None:
@@ -53,7 +53,7 @@ class Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), CannedAnswers) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -70,14 +70,14 @@ def a_query(expr: str = "x", *, instant: bool = False) -> Query:
         name="{{series}} of {{absent}}",
         instant=instant,
         step_seconds=DAY,
-        need=Need(),
+        need=QueryNeed(),
     )
 
 
 @pytest.mark.parametrize("board", DRAWN)
 def test_every_panel_of_a_dashboard_can_be_drawn(board: Board, address: str, tmp_path: Path) -> None:
     chosen = Chosen(namespace="n", series="s", range_seconds=3 * DAY, points=20)
-    draw(board, Asked(address=address, chosen=chosen, end=END), tmp_path / "board.png")
+    draw(board, QueryContext(address=address, chosen=chosen, end=END), tmp_path / "board.png")
     assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -138,7 +138,7 @@ def test_a_value_has_the_colour_of_the_step_that_it_reached() -> None:
 
 def test_neighbours_of_one_value_are_one_bar_and_a_gap_ends_it() -> None:
     points = ((0.0, 1.0), (10.0, 1.0), (20.0, 2.0), (50.0, 2.0))
-    line = Line(labels={}, name="x", points=points)
+    line = SeriesLine(labels={}, name="x", points=points)
     assert charts.segments(line, 10) == [(0, 20, 1), (20, 30, 2), (50, 60, 2)]
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from disttest_operator.metrics import families
-from disttest_operator.metrics.families import Family, Type
+from disttest_operator.metrics.families import Family, FamilyType
 from tests.support.monitoring.prometheus import promtool
 from tools.dashboards.boards import DASHBOARDS
 from tools.dashboards.boards.board import Board, to_json
@@ -49,7 +49,7 @@ each = pytest.mark.parametrize("query", all_queries())
 def family_of(metric: str) -> Family | None:
     names = {family.shown_name: family for family in families.FAMILIES}
     for family in families.FAMILIES:
-        if family.type is Type.HISTOGRAM:
+        if family.type is FamilyType.HISTOGRAM:
             names |= {f"{family.full_name}_{part}": family for part in ("bucket", "sum", "count")}
             del names[family.full_name]  # the bare name of a histogram has no samples
     return names.get(metric)
@@ -103,7 +103,7 @@ def test_counters_are_asked_for_their_growth_only(query: Query) -> None:
         if metric in BORN_WITH_A_COUNT:
             continue
         family = family_of(metric)
-        if metric.endswith("_seconds_total") or (family and family.type is not Type.GAUGE):
+        if metric.endswith("_seconds_total") or (family and family.type is not FamilyType.GAUGE):
             for place in re.finditer(re.escape(metric) + r"\b", query.expr):
                 assert re.search(r"(?:rate|increase)\($", query.expr[: place.start()]), query.expr
 

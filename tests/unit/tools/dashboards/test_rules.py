@@ -11,7 +11,7 @@ from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.api.model import Phase
 from disttest_operator.kubernetes.ports import LedgerWrite
 from disttest_operator.metrics import OUTCOMES
-from disttest_operator.metrics.families import FAMILIES, Type
+from disttest_operator.metrics.families import FAMILIES, FamilyType
 from tests.support.monitoring.prometheus import promtool
 from tests.support.paths import ROOT
 from tools.dashboards import prometheus_objects
@@ -32,7 +32,7 @@ CLOSED: dict[str, set[str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class RuleUnderTest:
     name: str
     expr: str
     labels: dict[str, str]
@@ -44,12 +44,12 @@ class Rule:
         return re.sub(r'"[^"]*"', '""', self.expr)
 
 
-def all_rules(kind: str) -> Iterator[Rule]:
+def all_rules(kind: str) -> Iterator[RuleUnderTest]:
     for path in prometheus_objects.plain_files():
         for group in yaml.safe_load(path.read_text())["groups"]:
             for rule in group["rules"]:
                 if kind in rule:
-                    yield Rule(
+                    yield RuleUnderTest(
                         name=rule[kind],
                         expr=rule["expr"],
                         labels=rule.get("labels", {}),
@@ -66,7 +66,7 @@ def exposed() -> dict[str, set[str]]:
     """Every name that can be asked for, with its labels."""
     named = {}
     for family in FAMILIES:
-        endings = HISTOGRAM_ENDINGS if family.type is Type.HISTOGRAM else ("",)
+        endings = HISTOGRAM_ENDINGS if family.type is FamilyType.HISTOGRAM else ("",)
         for ending in endings:
             named[family.shown_name + ending] = {*family.labels, *({"le"} if ending == "_bucket" else ())}
     return named
@@ -94,7 +94,7 @@ def test_every_alert_fires_in_one_test_and_does_not_in_another() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_asks_only_for_what_is_exposed_or_recorded(rule: Rule) -> None:
+def test_a_rule_asks_only_for_what_is_exposed_or_recorded(rule: RuleUnderTest) -> None:
     known = {*exposed(), *(record.name for record in RECORDS)}
     asked = set(re.findall(r"\bdisttest[_:][a-zA-Z0-9_:]+", rule.words))
     assert asked, "it asks for nothing"
@@ -102,7 +102,7 @@ def test_a_rule_asks_only_for_what_is_exposed_or_recorded(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_uses_only_labels_that_its_metrics_have(rule: Rule) -> None:
+def test_a_rule_uses_only_labels_that_its_metrics_have(rule: RuleUnderTest) -> None:
     labels = set(SCRAPED_LABELS)
     for name in closure(rule):
         labels |= exposed().get(name, set())
@@ -116,7 +116,7 @@ def test_a_rule_uses_only_labels_that_its_metrics_have(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda rule: rule.name)
-def test_a_text_uses_only_labels_that_its_metrics_have(alert: Rule) -> None:
+def test_a_text_uses_only_labels_that_its_metrics_have(alert: RuleUnderTest) -> None:
     labels = set(SCRAPED_LABELS)
     for name in closure(alert):
         labels |= exposed().get(name, set())
@@ -126,7 +126,7 @@ def test_a_text_uses_only_labels_that_its_metrics_have(alert: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_words_of_closed_sets_are_theirs(rule: Rule) -> None:
+def test_words_of_closed_sets_are_theirs(rule: RuleUnderTest) -> None:
     for label, text in re.findall(
         r'\b(verdict|reason|phase|transport|outcome|result)(?:=~|!~|!=|=)"([^"]*)"', rule.expr
     ):
@@ -134,7 +134,7 @@ def test_words_of_closed_sets_are_theirs(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda rule: rule.name)
-def test_an_alert_says_how_bad_what_and_where_to_read_on(alert: Rule) -> None:
+def test_an_alert_says_how_bad_what_and_where_to_read_on(alert: RuleUnderTest) -> None:
     assert alert.labels == {"severity": alert.labels["severity"]}
     assert alert.labels["severity"] in {"critical", "warning", "info"}
     assert set(alert.annotations) == {"summary", "description", "runbook_url"}
@@ -159,7 +159,7 @@ def test_the_sample_for_alertmanager_names_alerts_that_exist() -> None:
     assert len(named) > 1
 
 
-def closure(rule: Rule) -> set[str]:
+def closure(rule: RuleUnderTest) -> set[str]:
     """What a rule asks for, and what the recorded ones that it asks for ask for."""
     by_name = {record.name: record for record in RECORDS}
     found: set[str] = set()

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_operator.metrics.families import FAMILIES, Family, Group, Type
+from disttest_operator.metrics.families import FAMILIES, Family, FamilyType, Group
 from tools.dashboards import prometheus_objects
 from tools.dashboards.__main__ import MANIFESTS
 
@@ -17,7 +17,7 @@ OWN = {
 
 
 def scraped_names(family: Family) -> list[str]:
-    endings = ("_bucket", "_count", "_sum") if family.type is Type.HISTOGRAM else ("",)
+    endings = ("_bucket", "_count", "_sum") if family.type is FamilyType.HISTOGRAM else ("",)
     return [family.shown_name + ending for ending in endings]
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from devcluster import command_line
-from devcluster.controlplane.lifecycle import Cluster
+from devcluster.controlplane.lifecycle import DevCluster
 from disttest_cli.input import applying
 from disttest_runner.compat import override
 from tools.demo import demo
@@ -170,7 +170,7 @@ def test_kubectl_is_offered_where_none_is_installed(
     monkeypatch.setattr(command_line, "kubectl", lambda _say: (str(binary), "kubectl"))
     monkeypatch.setattr(demo.Demo, "metrics_url", lambda _self: "https://10.0.0.1:8443/metrics")
     monkeypatch.setattr(shutil, "which", lambda _name: installed)
-    path = demo.Demo(Cluster(tmp_path), tmp_path).hints()[1]
+    path = demo.Demo(DevCluster(tmp_path), tmp_path).hints()[1]
     link = tmp_path / "bin" / "kubectl"
     assert path.strip().startswith("export PATH=")
     assert (f"PATH={link.parent}:" in path, link.exists()) == ((False, False) if installed else (True, True))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tools.docs import __main__ as documents
-from tools.docs import rights
-from tools.docs.rights import ASKED_BY_ADMISSION, REASONS, Right, RightsError
+from tools.docs import permissions
+from tools.docs.permissions import ASKED_BY_ADMISSION, REASONS, Right, RightsError
 
 ROLES = documents.roles()
 
@@ -26,23 +26,23 @@ def a_role(*rules: dict[str, Any], name: str = "some") -> dict[str, Any]:
     ],
 )
 def test_a_rule_is_told_verb_by_verb(rule: dict[str, Any], words: str) -> None:
-    assert [right.words for right in rights.of_role(a_role(rule))] == [words]
+    assert [right.words for right in permissions.of_role(a_role(rule))] == [words]
 
 
 @pytest.mark.parametrize("wild", ["apiGroups", "resources", "verbs"])
 def test_a_wildcard_is_refused(wild: str) -> None:
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]} | {wild: ["*"]}
     with pytest.raises(RightsError, match="write what is meant"):
-        rights.of_role(a_role(rule))
+        permissions.of_role(a_role(rule))
 
 
 def test_the_page_says_of_each_role_what_its_manifest_says() -> None:
-    told = {(row.role, row.right) for row in rights.read(Path(documents.ROOT / documents.SECURITY).read_text())}
-    assert told == {(name, right) for name, found in rights.of_roles(ROLES).items() for right in found}
+    told = {(row.role, row.right) for row in permissions.read(Path(documents.ROOT / documents.SECURITY).read_text())}
+    assert told == {(name, right) for name, found in permissions.of_roles(ROLES).items() for right in found}
 
 
 def test_what_only_admission_asks_for_is_marked_and_is_a_right_of_the_operator() -> None:
-    rows = rights.read(rights.page(f"{rights.BEGIN}{rights.END}", ROLES))
+    rows = permissions.read(permissions.page(f"{permissions.BEGIN}{permissions.END}", ROLES))
     marked = {(row.role, row.right.words) for row in rows if row.is_asked_by_admission}
     assert marked == {("disttest-operator", words) for words in ASKED_BY_ADMISSION}
 
@@ -52,7 +52,7 @@ def test_a_right_without_a_reason_and_a_reason_without_a_right_are_errors() -> N
     others = [role for role in ROLES if role["metadata"]["name"] != name]
     other = a_role({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}, name=name)
     with pytest.raises(RightsError) as caught:
-        rights.tables([*others, other])
+        permissions.tables([*others, other])
     assert f"without a reason: get secrets of {name}; reasons without a right: patch nodes of {name}" in str(
         caught.value
     )
@@ -60,17 +60,17 @@ def test_a_right_without_a_reason_and_a_reason_without_a_right_are_errors() -> N
 
 def test_a_role_without_reasons_is_an_error() -> None:
     with pytest.raises(RightsError, match="disttest-more"):
-        rights.tables([*ROLES, a_role(name="disttest-more")])
+        permissions.tables([*ROLES, a_role(name="disttest-more")])
 
 
 def test_a_page_that_lost_its_marks_is_an_error() -> None:
     with pytest.raises(RightsError, match="marks"):
-        rights.page("# Security", ROLES)
+        permissions.page("# Security", ROLES)
 
 
 def test_nobody_may_read_secrets_or_run_something_in_a_pod() -> None:
-    found = {right for role in ROLES for right in rights.of_role(role)}
+    found = {right for role in ROLES for right in permissions.of_role(role)}
     never = ("secrets", "pods/exec", "pods/attach", "pods/portforward", "serviceaccounts/token")
     assert not [right.words for right in found if right.resource in never]
     assert Right("pods", "create") not in found
-    assert REASONS.keys() == rights.of_roles(ROLES).keys()
+    assert REASONS.keys() == permissions.of_roles(ROLES).keys()

@@ -17,11 +17,11 @@ import pytest
 from tests.support import patience
 from tests.support.paths import ROOT
 from tools.release import audit
-from tools.release.audit import FOUND, NOT_CHECKED, NOTHING_KNOWN, Acceptance, Answer, Finding
+from tools.release.audit import FOUND, NOT_CHECKED, NOTHING_KNOWN, Acceptance, DatabaseAnswer, Vulnerability
 from tools.release.installed import Pin
 
 TODAY = date(2026, 11, 22)
-BAD = Finding(package="some", version="1.0", names=("PYSEC-1", "CVE-1"), fixed=("1.1",))
+BAD = Vulnerability(package="some", version="1.0", names=("PYSEC-1", "CVE-1"), fixed=("1.1",))
 
 
 def an_acceptance(**changes: Any) -> Acceptance:
@@ -32,41 +32,46 @@ def an_acceptance(**changes: Any) -> Acceptance:
 @pytest.mark.parametrize(
     ("answers", "accepted", "code", "words"),
     [
-        ([Answer(checked=("some 1.0",), unchecked={})], [], NOTHING_KNOWN, "1 checked: no known vulnerabilities"),
-        ([], [], NOT_CHECKED, ""),
-        ([Answer(unchecked={"some 1.0": "no route"})], [], NOT_CHECKED, "NOT CHECKED: some 1.0 (no route)"),
         (
-            [Answer(unchecked={"some 1.0": "no route"}), Answer(checked=("some 1.0",), unchecked={})],
+            [DatabaseAnswer(checked=("some 1.0",), unchecked={})],
+            [],
+            NOTHING_KNOWN,
+            "1 checked: no known vulnerabilities",
+        ),
+        ([], [], NOT_CHECKED, ""),
+        ([DatabaseAnswer(unchecked={"some 1.0": "no route"})], [], NOT_CHECKED, "NOT CHECKED: some 1.0 (no route)"),
+        (
+            [DatabaseAnswer(unchecked={"some 1.0": "no route"}), DatabaseAnswer(checked=("some 1.0",), unchecked={})],
             [],
             NOTHING_KNOWN,
             "1 checked: no known vulnerabilities",
         ),
         (
-            [Answer(checked=("other 1.0",), unchecked={"some 1.0": "no route"})],
+            [DatabaseAnswer(checked=("other 1.0",), unchecked={"some 1.0": "no route"})],
             [],
             NOT_CHECKED,
             "NOT CHECKED: some 1.0 (no route)",
         ),
         (
-            [Answer(checked=("some 1.0",), unchecked={"x 1": "no route"}, findings=(BAD,))],
+            [DatabaseAnswer(checked=("some 1.0",), unchecked={"x 1": "no route"}, findings=(BAD,))],
             [],
             FOUND,
             "VULNERABLE some 1.0: PYSEC-1, CVE-1; mended in 1.1",
         ),
         (
-            [Answer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
+            [DatabaseAnswer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
             [an_acceptance()],
             NOTHING_KNOWN,
             "accepted until 2026-11-22: some 1.0: PYSEC-1, CVE-1; mended in 1.1: never called",
         ),
         (
-            [Answer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
+            [DatabaseAnswer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
             [an_acceptance(until=date(2026, 11, 21))],
             FOUND,
             "(accepted only until 2026-11-21)",
         ),
         (
-            [Answer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
+            [DatabaseAnswer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
             [an_acceptance(package="other"), an_acceptance(name="CVE-2")],
             FOUND,
             "VULNERABLE some 1.0",
@@ -74,7 +79,7 @@ def an_acceptance(**changes: Any) -> Acceptance:
     ],
 )
 def test_the_exit_code_follows_what_was_answered(
-    answers: list[Answer], accepted: list[Acceptance], code: int, words: str
+    answers: list[DatabaseAnswer], accepted: list[Acceptance], code: int, words: str
 ) -> None:
     lines, found = audit.judged(answers, accepted, TODAY)
     assert found == code
@@ -95,7 +100,7 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
         ]
     }
     asked = ["some 1.0", "fine 2.0", "gone 3.0", "silent 4.0"]
-    assert audit.of_python(json.dumps(report), asked, "") == Answer(
+    assert audit.of_python(json.dumps(report), asked, "") == DatabaseAnswer(
         checked=("some 1.0", "fine 2.0"),
         unchecked={"gone 3.0": "not found", "silent 4.0": "pip-audit says nothing of it"},
         findings=(BAD,),
@@ -104,22 +109,22 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
 
 @pytest.mark.parametrize("report", ["", "Traceback", "[]", "{}", "null"])
 def test_without_a_report_nothing_was_checked(report: str) -> None:
-    assert audit.of_python(report, ["some 1.0"], "no route") == Answer(unchecked={"some 1.0": "no route"})
+    assert audit.of_python(report, ["some 1.0"], "no route") == DatabaseAnswer(unchecked={"some 1.0": "no route"})
 
 
 def test_govulncheck_that_failed_has_not_checked_its_module() -> None:
-    assert audit.of_go("{}", "m", "no route") == Answer(unchecked={"m": "no route"})
+    assert audit.of_go("{}", "m", "no route") == DatabaseAnswer(unchecked={"m": "no route"})
 
 
 def test_a_finding_of_govulncheck_has_its_other_names() -> None:
     trace = [{"module": "golang.org/x/net", "version": "v0.1.0"}]
     finding = {"finding": {"osv": "GO-1", "fixed_version": "v0.2.0", "trace": trace}}
     messages = [{"config": {}}, {"osv": {"id": "GO-1", "aliases": ["CVE-1"]}}, finding, finding]
-    assert audit.of_go("\n".join(json.dumps(one, indent=1) for one in messages), "m", "") == Answer(
+    assert audit.of_go("\n".join(json.dumps(one, indent=1) for one in messages), "m", "") == DatabaseAnswer(
         checked=("m",),
         unchecked={},
         findings=(
-            Finding(package="m: golang.org/x/net", version="v0.1.0", names=("GO-1", "CVE-1"), fixed=("v0.2.0",)),
+            Vulnerability(package="m: golang.org/x/net", version="v0.1.0", names=("GO-1", "CVE-1"), fixed=("v0.2.0",)),
         ),
     )
 
@@ -168,7 +173,7 @@ def test_two_versions_of_a_package_are_both_asked_about(database: str) -> None:
     answers = list(audit._python(wanted, database))
     assert sorted(key for one in answers for key in one.checked) == ["click 8.0", "numpy 1.0", "numpy 2.0"]
     assert [one for answer in answers for one in answer.findings] == [
-        Finding(package="click", version="8.0", names=("CVE-9",), fixed=("9.0",))
+        Vulnerability(package="click", version="8.0", names=("CVE-9",), fixed=("9.0",))
     ]
 
 

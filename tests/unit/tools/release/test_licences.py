@@ -11,7 +11,7 @@ from tools.docs import licences as pages
 from tools.release import installed, package_licences
 from tools.release.commit import ReleaseError
 from tools.release.installed import Pin
-from tools.release.package_licences import Entry, Role
+from tools.release.package_licences import PackageEntry, Role
 
 
 def said(**fields: str) -> Message:
@@ -39,7 +39,10 @@ def test_what_was_read_is_what_the_installed_packages_say() -> None:
 def test_every_pin_is_in_the_record() -> None:
     assert installed.lacking(installed.pinned(), installed.record()) == []
     new = Pin(name="new", version="1.0", marker="", hashes=())
-    assert installed.lacking([new], {"gone 1.0": Entry(licence="MIT", roles=(Role.RUNNER,))}) == ["gone 1.0", "new 1.0"]
+    assert installed.lacking([new], {"gone 1.0": PackageEntry(licence="MIT", roles=(Role.RUNNER,))}) == [
+        "gone 1.0",
+        "new 1.0",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +76,7 @@ def test_a_licence_has_its_spdx_name_or_is_unknown(fields: dict[str, str], expec
     ],
 )
 def test_only_what_is_shipped_must_be_agreed(licence: str, role: Role, foreign: str) -> None:
-    found = package_licences.objections({"some 1.0": Entry(licence=licence, roles=(role,))})
+    found = package_licences.objections({"some 1.0": PackageEntry(licence=licence, roles=(role,))})
     wanted = [f"some 1.0: {foreign} was not agreed for what is shipped ({role})"] if foreign else []
     assert found == wanted
 
@@ -106,8 +109,8 @@ def test_the_images_hold_what_the_roles_are_made_of() -> None:
 
 def test_of_a_package_for_another_machine_the_record_is_kept_and_a_new_one_is_asked_for() -> None:
     pin = Pin(name="elsewhere", version="1.0", marker="", hashes=())
-    known = {pin.key: Entry(licence="MIT", roles=(Role.RUNNER,))}
-    assert installed.renewed(known, [pin], {}) == {pin.key: Entry(licence="MIT", roles=(Role.DEVELOPMENT,))}
+    known = {pin.key: PackageEntry(licence="MIT", roles=(Role.RUNNER,))}
+    assert installed.renewed(known, [pin], {}) == {pin.key: PackageEntry(licence="MIT", roles=(Role.DEVELOPMENT,))}
     with pytest.raises(ReleaseError, match=r"nothing is known of elsewhere 1\.0"):
         installed.renewed({}, [pin], {})
 
@@ -115,11 +118,11 @@ def test_of_a_package_for_another_machine_the_record_is_kept_and_a_new_one_is_as
 def test_copyleft_proprietary_and_unstated_licences_are_named_first() -> None:
     page = pages.page(
         {
-            "some 1.0": Entry(licence="MIT AND MPL-2.0", roles=(Role.OPERATOR,)),
-            "cuda 1.0": Entry(licence=package_licences.PROPRIETARY, roles=(Role.TORCH,)),
-            "cuda 2.0": Entry(licence=package_licences.PROPRIETARY, roles=(Role.TORCH,)),
-            "mute 1.0": Entry(licence=package_licences.UNKNOWN, roles=(Role.DEVELOPMENT,)),
-            "fine 1.0": Entry(licence="MIT", roles=(Role.OPERATOR, Role.RUNNER)),
+            "some 1.0": PackageEntry(licence="MIT AND MPL-2.0", roles=(Role.OPERATOR,)),
+            "cuda 1.0": PackageEntry(licence=package_licences.PROPRIETARY, roles=(Role.TORCH,)),
+            "cuda 2.0": PackageEntry(licence=package_licences.PROPRIETARY, roles=(Role.TORCH,)),
+            "mute 1.0": PackageEntry(licence=package_licences.UNKNOWN, roles=(Role.DEVELOPMENT,)),
+            "fine 1.0": PackageEntry(licence="MIT", roles=(Role.OPERATOR, Role.RUNNER)),
         }
     )
     assert "| copyleft | some (MPL-2.0; operator image) |" in page

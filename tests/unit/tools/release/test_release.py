@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tools.release import build, commit, installed, rehearsal, version
+from tools.release import build, commit, dry_run, installed, version
 from tools.release.commit import Commit, ReleaseError
 from tools.release.installed import Pin
-from tools.release.package_licences import Entry, Role
-from tools.release.version import Images
+from tools.release.package_licences import PackageEntry, Role
+from tools.release.version import ReleaseImages
 
 DIGEST = "sha256:" + 64 * "a"
 CHANGELOG = """# Changelog
@@ -102,14 +102,14 @@ def test_notes_that_are_not_there_are_asked_for(named: str, problem: str) -> Non
 @pytest.mark.parametrize(
     ("images", "expected"),
     [
-        (Images(version="0.1.0"), "disttest-operator:0.1.0 --runner-image=disttest-runner:0.1.0"),
+        (ReleaseImages(version="0.1.0"), "disttest-operator:0.1.0 --runner-image=disttest-runner:0.1.0"),
         (
-            Images(version="0.1.0", registry="r.example:50/b-c", operator_digest=DIGEST),
+            ReleaseImages(version="0.1.0", registry="r.example:50/b-c", operator_digest=DIGEST),
             f"r.example:50/b-c/disttest-operator:0.1.0@{DIGEST} --runner-image=r.example:50/b-c/disttest-runner:0.1.0",
         ),
     ],
 )
-def test_images_are_named_as_asked(images: Images, expected: str) -> None:
+def test_images_are_named_as_asked(images: ReleaseImages, expected: str) -> None:
     text = "disttest-operator:0.1.0 --runner-image=disttest-runner:0.1.0"
     assert images.problems() == []
     assert images.lacking(text) == []
@@ -120,7 +120,7 @@ def test_other_images_stay_as_they_are() -> None:
     text = (
         "x/disttest-operator:0.1.0 my-disttest-runner:0.1.0 disttest-operator:0.1.0.dev0 disttest-runner:0.1.0@sha256:1"
     )
-    images = Images(version="0.1.0", registry="r.example")
+    images = ReleaseImages(version="0.1.0", registry="r.example")
     assert images.named(text) == text
     assert images.lacking(text) == ["disttest-operator:0.1.0", "disttest-runner:0.1.0"]
 
@@ -128,13 +128,13 @@ def test_other_images_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("images", "problem"),
     [
-        (Images(version="1", operator_digest="sha256:abc"), "OPERATOR_DIGEST=sha256:abc is no digest"),
-        (Images(version="1", runner_digest=64 * "a"), "RUNNER_DIGEST=aaaa"),
-        (Images(version="1", registry="https://r.example"), "REGISTRY=https://r.example is no place of images"),
-        (Images(version="1", registry="r.example/"), "REGISTRY=r.example/ is no place"),
+        (ReleaseImages(version="1", operator_digest="sha256:abc"), "OPERATOR_DIGEST=sha256:abc is no digest"),
+        (ReleaseImages(version="1", runner_digest=64 * "a"), "RUNNER_DIGEST=aaaa"),
+        (ReleaseImages(version="1", registry="https://r.example"), "REGISTRY=https://r.example is no place of images"),
+        (ReleaseImages(version="1", registry="r.example/"), "REGISTRY=r.example/ is no place"),
     ],
 )
-def test_what_names_no_image_is_refused(images: Images, problem: str) -> None:
+def test_what_names_no_image_is_refused(images: ReleaseImages, problem: str) -> None:
     assert problem in images.problems()[0]
 
 
@@ -163,7 +163,7 @@ def test_all_that_speaks_against_a_release_is_said_at_once(tmp_path: Path) -> No
     (tmp_path / "tools/release").mkdir(parents=True)
     (tmp_path / "tools/release/licences.json").write_text("{}")
     with pytest.raises(ReleaseError) as error:
-        build.checked(tmp_path, Commit(name="a", time=0, changes=("x",)), Images(version="0.1.0", registry="/"))
+        build.checked(tmp_path, Commit(name="a", time=0, changes=("x",)), ReleaseImages(version="0.1.0", registry="/"))
     for part in (
         "x differ from the commit",
         "REGISTRY=/",
@@ -207,9 +207,9 @@ def test_an_archive_depends_on_its_content_only() -> None:
 def test_the_bill_of_materials_names_what_is_shipped_and_is_the_same_each_time() -> None:
     pins = [Pin(name=name, version="1.0", marker="", hashes=()) for name in ("a", "b", "c")]
     record = {
-        "a 1.0": Entry(licence="MIT", roles=(Role.OPERATOR,)),
-        "b 1.0": Entry(licence="LicenseRef-Unknown", roles=(Role.TORCH,)),
-        "c 1.0": Entry(licence="MIT", roles=(Role.DEVELOPMENT,)),
+        "a 1.0": PackageEntry(licence="MIT", roles=(Role.OPERATOR,)),
+        "b 1.0": PackageEntry(licence="LicenseRef-Unknown", roles=(Role.TORCH,)),
+        "c 1.0": PackageEntry(licence="MIT", roles=(Role.DEVELOPMENT,)),
     }
     made = build.bom_document("0.1.0", "abc", 7, pins, record)
     assert made == build.bom_document("0.1.0", "abc", 7, pins, record)
@@ -231,7 +231,7 @@ def test_what_differs_between_two_builds_is_named(tmp_path: Path) -> None:
         (folder / "same").write_text("x")
         (folder / "changed").write_text(folder.name)
     (one / "lost").write_text("x")
-    assert rehearsal.different(one, other) == ["changed", "lost"]
+    assert dry_run.different(one, other) == ["changed", "lost"]
 
 
 def test_a_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     wheel = ["disttest_cli/page.html", "tests/unit/test_x.py", "disttest-1.dist-info/RECORD"]
-    assert rehearsal.wrong_content(wheel, tmp_path) == ["disttest_runner/agent/agent.py", "tests/unit/test_x.py"]
+    assert dry_run.wrong_content(wheel, tmp_path) == ["disttest_runner/agent/agent.py", "tests/unit/test_x.py"]
 
 
 def test_the_command_line_is_installed_from_its_own_list() -> None:

@@ -49,9 +49,9 @@ def openapi(rule: schema.Rule) -> dict[str, Any]:  # noqa: PLR0911  # one return
                 **({"enum": list(rule.choices)} if rule.choices else {}),
                 **({"default": rule.default} if rule.default is not None else {}),
             }
-        case schema.Whole() | schema.Flag():
+        case schema.Whole() | schema.Boolean():
             default = {"default": rule.default} if rule.default is not None else {}
-            if isinstance(rule, schema.Flag):
+            if isinstance(rule, schema.Boolean):
                 return {"type": "boolean"} | default
             return {"type": "integer", "format": "int64", "minimum": rule.minimum, "maximum": rule.maximum} | default
         case schema.Quantity():
@@ -103,7 +103,7 @@ def sentences(rule: schema.Rule, path: str = "") -> Iterator[tuple[str, str]]:
         case schema.Object():
             for name, entry in rule.fields.items():
                 yield from sentences(entry, f"{path}.{name}".lstrip("."))
-        case schema.Text() | schema.Whole() | schema.Flag():
+        case schema.Text() | schema.Whole() | schema.Boolean():
             pass  # OpenAPI says all of it
 
 
@@ -151,7 +151,7 @@ def text_rules(rule: schema.Rule, path: str = "") -> Iterator[tuple[str, schema.
         case schema.Object():
             for name, entry in rule.fields.items():
                 yield from text_rules(entry, f"{path}.{name}".lstrip("."))
-        case schema.Whole() | schema.Flag() | schema.Quantity():
+        case schema.Whole() | schema.Boolean() | schema.Quantity():
             pass
 
 

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from disttest_contract.outcomes import Reason, Verdict
-from disttest_operator.core.hardware import signs
+from disttest_operator.core.hardware import matcher
 from disttest_operator.core.hardware.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS, NODE_UNHEALTHY
-from disttest_operator.core.hardware.signs import Member, Signs, first_match
+from disttest_operator.core.hardware.matcher import Member, Signs, first_match
 from disttest_operator.core.observed.evidence import Match
 from disttest_operator.core.observed.objects import Condition
 
@@ -45,7 +45,7 @@ NO_PROOFS = [
 
 
 def judged(text: str) -> Match | None:
-    return first_match(KNOWN, Signs(gang=GANG, lines=tuple(signs.of_log(f"[rank 3] {text}".encode(), 0, 2))))
+    return first_match(KNOWN, Signs(gang=GANG, lines=tuple(matcher.of_log(f"[rank 3] {text}".encode(), 0, 2))))
 
 
 @pytest.mark.parametrize(("text", "reason"), PROOFS + NO_BLAME, ids=[text[:50] for text, _ in PROOFS + NO_BLAME])
@@ -76,7 +76,7 @@ def test_a_condition_proves_that_the_node_is_unhealthy_and_its_opposite_does_not
 def test_a_whole_log_is_searched_in_seconds_at_most() -> None:
     """A leader's log has at most 1 MiB of what ranks wrote; a test may write what takes longest to search."""
     hostile = "[rank 0] " + "NVRM: Xid (CUDA Call to ibv_ NET/IB : " * 100
-    lines = tuple(signs.of_log("\n".join([hostile[:4096]] * 256).encode(), 0, 2))
+    lines = tuple(matcher.of_log("\n".join([hostile[:4096]] * 256).encode(), 0, 2))
     begun = time.process_time()
     assert first_match(KNOWN, Signs(gang=GANG, lines=lines)) is None
     assert time.process_time() - begun < 5

@@ -7,8 +7,8 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult
-from disttest_operator.core.hardware import signs
-from disttest_operator.core.hardware.signs import LINES_OF_A_RULE, Line, Member, Signs, find_match, first_match
+from disttest_operator.core.hardware import matcher
+from disttest_operator.core.hardware.matcher import LINES_OF_A_RULE, LogLine, Member, Signs, find_match, first_match
 from disttest_operator.core.hardware.user_rules import UserRule, build
 from disttest_operator.core.observed.evidence import Match
 from disttest_operator.core.observed.objects import Condition, NodeView
@@ -33,7 +33,7 @@ def gang(**conditions: Condition) -> tuple[Member, ...]:
 
 def said(*texts: str) -> Signs:
     """By the log of the leader, which is the pod of index 0."""
-    return Signs(gang=gang(), lines=tuple(signs.of_log("\n".join(texts).encode(), 0, RANKS_PER_NODE)))
+    return Signs(gang=gang(), lines=tuple(matcher.of_log("\n".join(texts).encode(), 0, RANKS_PER_NODE)))
 
 
 def a_rule(**entry: Any) -> UserRule:
@@ -179,7 +179,7 @@ def test_lines_are_not_searched_any_more_when_it_is_late_but_conditions_are() ->
     rules = (a_line_rule(), a_node_rule())
     there = Signs(
         gang=gang(),
-        lines=(Line(text="fine"), Line(text="fell off")),
+        lines=(LogLine(text="fine"), LogLine(text="fell off")),
         nodes={"node-b": {"GpuSick": condition()}},
     )
     match = first_match(rules, there, lambda: next(late))
@@ -193,7 +193,7 @@ def test_messages_of_cases_that_ended_badly_are_lines_of_the_first_rank_to_blame
         CaseResult(id="b", outcome=Outcome.FAILED, seconds=1, message="fell off"),
         CaseResult(id="c", outcome=Outcome.PASSED, seconds=1, message="fell off", ranks=(0,)),
     )
-    lines = tuple(signs.of_report(a_report_of(*cases)))
+    lines = tuple(matcher.of_report(a_report_of(*cases)))
     assert [(line.text, line.index) for line in lines] == [("ranks 3, 2:", 1), ("fell off", 1), ("fell off", None)]
 
 
@@ -201,17 +201,17 @@ def test_signs_are_collected_from_what_the_operator_keeps() -> None:
     ready = {"Ready": condition()}
     pod = a_pod(0, node="node-a", conditions=ready)
     node = NodeView(name="node-a", labels={}, allocatable={}, conditions={"GpuSick": condition()})
-    collected = signs.collect([pod], [node], [Line(text="x")])
+    collected = matcher.collect([pod], [node], [LogLine(text="x")])
     assert collected.gang == (Member(index=0, pod=pod.name, node="node-a", conditions=ready),)
     assert collected.nodes == {"node-a": node.conditions}
-    assert collected.lines == (Line(text="x"),)
+    assert collected.lines == (LogLine(text="x"),)
 
 
 def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
     log = b"\n" * (4 << 20) + b"[rank 1] GPU fell off\n" * 1000 + b"[rank 1] a fire\n"
     rules = [a_line_rule(), a_line_rule(logPattern="a fire"), a_node_rule()]
     tracemalloc.start()
-    kept = list(signs.matching_lines(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
+    kept = list(matcher.matching_lines(rules, matcher.of_log(log, 0, RANKS_PER_NODE)))
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [line.text for line in kept] == ["[rank 1] GPU fell off"] * LINES_OF_A_RULE + ["[rank 1] a fire"]
@@ -221,14 +221,14 @@ def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
 def test_a_rule_that_found_enough_takes_no_line_from_another() -> None:
     log = b"[rank 1] GPU fell off\n" * LINES_OF_A_RULE + b"[rank 1] GPU fell off the bus\n"
     rules = [a_line_rule(), a_line_rule(logPattern="the bus", reason="NodeLost")]
-    kept = list(signs.matching_lines(rules, signs.of_log(log, 0, RANKS_PER_NODE)))
+    kept = list(matcher.matching_lines(rules, matcher.of_log(log, 0, RANKS_PER_NODE)))
     assert kept[-1].text.endswith("the bus")
 
 
 def test_lines_are_searched_only_until_it_is_late() -> None:
     answers = iter([False, True])
-    lines = signs.of_log(b"fell off\nfell off\n", 0, RANKS_PER_NODE)
-    assert len(list(signs.matching_lines([a_line_rule()], lines, lambda: next(answers)))) == 1
+    lines = matcher.of_log(b"fell off\nfell off\n", 0, RANKS_PER_NODE)
+    assert len(list(matcher.matching_lines([a_line_rule()], lines, lambda: next(answers)))) == 1
 
 
 @pytest.mark.parametrize("end", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r"], ids=ascii)

@@ -9,13 +9,13 @@ import yaml
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.hardware import user_rules
 from disttest_operator.core.hardware.user_rules import (
+    ConditionStatus,
     InvalidRulesError,
     LogPattern,
     NodeCondition,
     Pattern,
     PatternError,
     PodCondition,
-    Status,
     UserRule,
     build,
     parse,
@@ -131,12 +131,18 @@ def test_an_entry_is_read_with_its_defaults(entry: str, changes: dict[str, Any])
 
 
 SIGNS = [
-    ("nodeCondition: {type: A, status: 'True'}", NodeCondition(type="A", status=Status.TRUE)),
-    ("nodeCondition: {type: A, status: True}", NodeCondition(type="A", status=Status.TRUE)),
-    ("nodeCondition: {type: a.b/C, status: 'False'}", NodeCondition(type="a.b/C", status=Status.FALSE)),
-    ("nodeCondition: {type: A, status: Unknown}", NodeCondition(type="A", status=Status.UNKNOWN)),
-    ("nodeCondition: {type: A, status: 'True', reason: B}", NodeCondition(type="A", status=Status.TRUE, reason="B")),
-    ("podCondition: {type: A, status: false, reason: B}", PodCondition(type="A", status=Status.FALSE, reason="B")),
+    ("nodeCondition: {type: A, status: 'True'}", NodeCondition(type="A", status=ConditionStatus.TRUE)),
+    ("nodeCondition: {type: A, status: True}", NodeCondition(type="A", status=ConditionStatus.TRUE)),
+    ("nodeCondition: {type: a.b/C, status: 'False'}", NodeCondition(type="a.b/C", status=ConditionStatus.FALSE)),
+    ("nodeCondition: {type: A, status: Unknown}", NodeCondition(type="A", status=ConditionStatus.UNKNOWN)),
+    (
+        "nodeCondition: {type: A, status: 'True', reason: B}",
+        NodeCondition(type="A", status=ConditionStatus.TRUE, reason="B"),
+    ),
+    (
+        "podCondition: {type: A, status: false, reason: B}",
+        PodCondition(type="A", status=ConditionStatus.FALSE, reason="B"),
+    ),
     (r"logPattern: 'Xid \(.{1,80}\): 79'", LogPattern(pattern=Pattern(r"Xid \(.{1,80}\): 79"))),
     ("logPattern: '(?i)a(b|c)+d.*e'", LogPattern(pattern=Pattern("(?i)a(b|c)+d.*e"))),
     (r"logPattern: '[(*+]\+\*x(y+)?'", LogPattern(pattern=Pattern(r"[(*+]\+\*x(y+)?"))),

@@ -74,7 +74,7 @@ def second_gang(test: DistTest, *indexed_nodes: str, **seen: Any) -> Evidence:
 def test_an_infrastructure_failure_ends_the_attempt_and_not_the_run() -> None:
     said = found(a_bad_report(Verdict.INFRA_FAILED, Reason.GANG_LOST))
     lost = evidence(an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=said, seconds=24)
-    assert isinstance(next_step(lost), actions.Search)
+    assert isinstance(next_step(lost), actions.SearchHardware)
     step = next_step(replace(lost, seen=replace(lost.seen, search=Search())))
     assert isinstance(step, actions.WriteReport)
     assert step.name == "nightly-report-a1"

@@ -9,7 +9,7 @@ import pytest
 
 from disttest_contract.outcomes import Reason
 from disttest_contract.results.report import Report
-from disttest_operator.cache.cache import Caches
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.observed.evidence import Evidence, Observed, ReportFound, ReportLost
@@ -34,7 +34,7 @@ def first_ending(record: dict[str, Any], *, missed: int = 0) -> Ending | None:
 
     One that starts later lists what there is after the `missed` events.
     """
-    caches = Caches(Defaults(image="registry.devcluster/disttest-runner:dev"))
+    caches = Cache(Defaults(image="registry.devcluster/disttest-runner:dev"))
     first = datetime.fromisoformat(record["seen"][0]["at"])
     key = caches.put(Kind.RUN, record["run"], first)
     assert key is not None
@@ -55,7 +55,7 @@ def listed(missed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [seen for seen in newest.values() if seen["type"] != "DELETED"]
 
 
-def judge(caches: Caches, test: DistTest, record: dict[str, Any], now: datetime) -> Ending | None:
+def judge(caches: Cache, test: DistTest, record: dict[str, Any], now: datetime) -> Ending | None:
     seen = Observed(job=caches.jobs(test).get(naming.job(test, 1)), pods=caches.pods(test))
     evidence = Evidence(test=test, seen=seen, now=now)
     if evidence.has_leader_ended:  # then its log is read

@@ -14,7 +14,7 @@ from disttest_contract.results.report import Report
 from disttest_operator.core.observed.evidence import ReportFound
 from disttest_operator.core.status import events, status
 from disttest_operator.core.verdict import rule
-from disttest_operator.core.verdict.rule import Ending, Told
+from disttest_operator.core.verdict.rule import Ending, ReportedRule
 from tests.support.builders.runs import a_pod, a_test, evidence
 from tests.support.builders.series import Nights
 from tests.support.reports.hostile import NASTY, a_hostile_file, forbidden
@@ -31,7 +31,7 @@ LOOK = evidence(
     report=ReportFound(report=REPORT, raw=b"", sha256="ab" * 32),
     seconds=25,
 )
-TOLD = Told(find=lambda _: Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message=NASTY))
+TOLD = ReportedRule(find=lambda _: Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message=NASTY))
 
 
 def texts(value: Any) -> Iterator[str]:

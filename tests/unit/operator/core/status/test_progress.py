@@ -13,10 +13,10 @@ from disttest_operator.core import actions
 from disttest_operator.core.observed.evidence import Evidence, ProgressSeen
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.status import progress
-from disttest_operator.core.status.progress import Target
+from disttest_operator.core.status.progress import FollowTarget
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import NONCE, a_job, a_pod, a_test, an_ended_pod, at, evidence
-from tests.support.fakes.world import KEY, RUNNING, World
+from tests.support.fakes.world import KEY, RUNNING, OperatorWorld
 
 SAID = Progress(
     step="running",
@@ -110,7 +110,7 @@ def test_nothing_is_written_of_what_does_not_go_on(look: Evidence) -> None:
 @pytest.mark.parametrize("reason", NOBODY)
 def test_only_the_leader_of_a_gang_that_goes_on_is_followed(reason: str) -> None:
     goes_on = reason in {"another attempt's line", "no line"}
-    wanted = Target(namespace="gpu-ci", pod="nightly-a1-0-abcde", uid="pod-0", nonce=NONCE)
+    wanted = FollowTarget(namespace="gpu-ci", pod="nightly-a1-0-abcde", uid="pod-0", nonce=NONCE)
     assert progress.target(NOBODY[reason]) == (wanted if goes_on else None)
 
 
@@ -139,27 +139,27 @@ def status_of(look: Evidence) -> dict[str, Any]:
     return dict(step.status)
 
 
-class Told:
+class ToldFollowers:
     """Followers to whom a test says what was said."""
 
     def __init__(self) -> None:
         self.now: ProgressSeen | None = None
-        self.targets: list[Target | None] = []
+        self.targets: list[FollowTarget | None] = []
         self.muted: list[Key] = []
 
     def newest(self, _: Key) -> ProgressSeen | None:
         return None if self.muted else self.now
 
-    def follow(self, _: Key, target: Target | None) -> None:
+    def follow(self, _: Key, target: FollowTarget | None) -> None:
         self.targets.append(target)
 
     def mute(self, key: Key) -> None:
         self.muted.append(key)
 
 
-def a_world() -> tuple[World, Told]:
+def a_world() -> tuple[OperatorWorld, ToldFollowers]:
     """A run whose gang runs, and what its log says."""
-    world, told = World(), Told()
+    world, told = OperatorWorld(), ToldFollowers()
     world.reconciler = reconciler_of(world, told)
     world.look()
     world.pods(**RUNNING)
@@ -167,14 +167,14 @@ def a_world() -> tuple[World, Told]:
     return world, told
 
 
-def reconciler_of(world: World, told: Told) -> Any:
+def reconciler_of(world: OperatorWorld, told: ToldFollowers) -> Any:
     reconciler: Any = world.reconciler
     reconciler._followers = told
     reconciler._looks._newest = told.newest
     return reconciler
 
 
-def say(world: World, told: Told, said: Progress) -> None:
+def say(world: OperatorWorld, told: ToldFollowers, said: Progress) -> None:
     told.now = ProgressSeen(told=said, nonce=world.nonce, spacing_seconds=10)
     world.look()
 
@@ -212,8 +212,8 @@ def test_what_is_no_more_so_is_taken_out() -> None:
 
 
 def test_between_attempts_there_is_none() -> None:
-    world = World(retries={"infrastructure": 1})
-    told = Told()
+    world = OperatorWorld(retries={"infrastructure": 1})
+    told = ToldFollowers()
     world.reconciler = reconciler_of(world, told)
     world.look()
     world.pods(**RUNNING)
@@ -258,4 +258,4 @@ def test_a_write_that_somebody_was_faster_with_undoes_nothing() -> None:
 
 def test_the_log_of_the_leader_is_followed_by_the_secret_of_its_attempt() -> None:
     world, told = a_world()
-    assert told.targets[-1] == Target(namespace="gpu-ci", pod="pod-0", uid="pod-0", nonce=world.nonce)
+    assert told.targets[-1] == FollowTarget(namespace="gpu-ci", pod="pod-0", uid="pod-0", nonce=world.nonce)

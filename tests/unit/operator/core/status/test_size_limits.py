@@ -53,7 +53,7 @@ def the_largest(character: str) -> dict[str, Any]:
     full: dict[str, Any] = largest(SCHEMA, character)
     condition = {"status": "True", "lastTransitionTime": TIME, "observedGeneration": 1, "reason": "r" * 64}
     message = character * (conditions.MESSAGE_BYTES // len(character.encode()))
-    rows = [{**condition, "type": kind.value, "message": message} for kind in conditions.Type]
+    rows = [{**condition, "type": kind.value, "message": message} for kind in conditions.ConditionType]
     return full | {"conditions": rows, "verdict": "TestsFailed", "progress": None}
 
 

@@ -7,7 +7,7 @@ import yaml
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult
 from disttest_operator.core.api import conditions
-from disttest_operator.core.api.conditions import State, Type
+from disttest_operator.core.api.conditions import ConditionState, ConditionType
 from disttest_operator.core.observed.evidence import Evidence, Stored
 from disttest_operator.core.observed.objects import NodeView, PodView
 from disttest_operator.core.status import events, status
@@ -112,7 +112,7 @@ WAITS = {
 def test_a_gang_that_is_too_large_for_the_nodes_says_so_before_its_pods_do(pods: tuple[PodView, ...]) -> None:
     nodes = (NodeView(name="n", labels={}, allocatable={}),)
     look = evidence(*pods, test=a_test(spec=a_spec(gpus_per_node=8)), nodes=nodes)
-    gang = conditions.find(status.going_on(look), Type.GANG_READY)
+    gang = conditions.find(status.going_on(look), ConditionType.GANG_READY)
     assert gang is not None
     assert gang["message"].startswith("the run needs 2 x 8 nvidia.com/gpu; of 1 nodes, 0 have so many")
     assert status.going_on(look)["message"] == gang["message"]
@@ -120,7 +120,7 @@ def test_a_gang_that_is_too_large_for_the_nodes_says_so_before_its_pods_do(pods:
 
 @pytest.mark.parametrize(("reason", "look"), WAITS.items(), ids=WAITS.keys())
 def test_the_gang_says_why_it_is_not_ready(reason: str, look: Evidence) -> None:
-    gang = conditions.find(status.going_on(look), Type.GANG_READY)
+    gang = conditions.find(status.going_on(look), ConditionType.GANG_READY)
     assert gang is not None
     assert (gang["status"], gang["reason"]) == ("False", reason)
     assert gang["message"]
@@ -200,9 +200,9 @@ def test_a_case_that_failed_every_time_is_not_flaky() -> None:
 
 def test_a_conditions_time_changes_with_its_status_only() -> None:
     look = evidence(a_pod(0), a_pod(1))
-    first = State(type=Type.GANG_READY, is_true=False, reason="Starting", message="a")
-    second = State(type=Type.GANG_READY, is_true=False, reason="Unschedulable", message="b")
-    third = State(type=Type.GANG_READY, is_true=True, reason="GangRunning", message="c")
+    first = ConditionState(type=ConditionType.GANG_READY, is_true=False, reason="Starting", message="a")
+    second = ConditionState(type=ConditionType.GANG_READY, is_true=False, reason="Unschedulable", message="b")
+    third = ConditionState(type=ConditionType.GANG_READY, is_true=True, reason="GangRunning", message="c")
     times = []
     merged: list[Any] = [{"type": "Foreign", "status": "True"}]
     for seconds, state in enumerate((first, second, third)):

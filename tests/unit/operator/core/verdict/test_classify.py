@@ -23,11 +23,11 @@ from tests.support.builders.runs import (
     evidence,
     found,
 )
-from tests.support.endings.table import ENDED, GANG_LOST, GPUS, ROWS, SMALL_NODES, Row
+from tests.support.endings.table import ENDED, GANG_LOST, GPUS, ROWS, SMALL_NODES, EndingRow
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS.keys())
-def test_evidence_gives_this_verdict(row: Row) -> None:
+def test_evidence_gives_this_verdict(row: EndingRow) -> None:
     ending = classify(row.evidence)
     assert ending is not None
     assert (ending.verdict, ending.reason) == (row.verdict, row.reason), ending

@@ -7,7 +7,7 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import InvalidReportError, Report
 from disttest_operator.core.api.model import Retries
-from disttest_operator.core.observed.objects import Exit
+from disttest_operator.core.observed.objects import ContainerExit
 from disttest_operator.core.verdict.report_check import conclusion, read_report
 from tests.support.builders.runs import (
     UID,
@@ -22,8 +22,8 @@ from tests.support.builders.runs import (
 )
 
 
-def announced(report: Report, code: int = 0) -> Exit:
-    return Exit(code=code, summary=a_summary(report_sha256=found(report).sha256))
+def announced(report: Report, code: int = 0) -> ContainerExit:
+    return ContainerExit(code=code, summary=a_summary(report_sha256=found(report).sha256))
 
 
 def claims_passed(**changes: object) -> Report:
@@ -62,16 +62,16 @@ def test_a_report_that_contradicts_itself_or_the_run_is_not_believed(report: Rep
 
 
 ENDS = {
-    "exit code": (Exit(code=10, summary=a_summary(report_sha256=found(a_report()).sha256)), "exit code 10"),
-    "nothing announced": (Exit(code=0, summary=a_summary()), "does not name it"),
-    "no message": (Exit(code=0), "does not name it"),
-    "other announced": (Exit(code=0, summary=a_summary(report_sha256="00")), "is not the one"),
+    "exit code": (ContainerExit(code=10, summary=a_summary(report_sha256=found(a_report()).sha256)), "exit code 10"),
+    "nothing announced": (ContainerExit(code=0, summary=a_summary()), "does not name it"),
+    "no message": (ContainerExit(code=0), "does not name it"),
+    "other announced": (ContainerExit(code=0, summary=a_summary(report_sha256="00")), "is not the one"),
     "no exit": (None, "nobody knows how"),
 }
 
 
 @pytest.mark.parametrize(("end", "words"), ENDS.values(), ids=ENDS.keys())
-def test_a_pass_must_agree_with_how_the_leader_ended(end: Exit | None, words: str) -> None:
+def test_a_pass_must_agree_with_how_the_leader_ended(end: ContainerExit | None, words: str) -> None:
     with pytest.raises(InvalidReportError) as caught:
         read_report(a_report().dumps(), a_test(), end)
     assert words in str(caught.value)
@@ -123,7 +123,7 @@ def test_parts_that_this_reader_does_not_know_are_no_reason_to_refuse_a_report()
     data = a_report().to_json()
     data["of-a-newer-runner"] = data["suites"][0]["more"] = data["suites"][0]["cases"][0]["most"] = [{"x": 1}]
     raw = json.dumps(data).encode()
-    end = Exit(code=0, summary=a_summary(report_sha256=hashlib.sha256(raw).hexdigest()))
+    end = ContainerExit(code=0, summary=a_summary(report_sha256=hashlib.sha256(raw).hexdigest()))
     assert conclusion(read_report(raw, a_test(), end).report) == (Verdict.PASSED, Reason.ALL_CASES_PASSED)
 
 

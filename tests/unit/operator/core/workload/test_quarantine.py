@@ -14,7 +14,7 @@ from disttest_operator.core.observed import decoding
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import a_flaky_case, a_report_of, at, found
 from tests.support.fakes.fake_cluster import PowerCut
-from tests.support.fakes.world import RUNNING, SERIES, World, live
+from tests.support.fakes.world import RUNNING, SERIES, OperatorWorld, live
 
 GOOD = CaseResult(id="t.py::test_good", outcome=Outcome.PASSED, seconds=0.1)
 BAD = CaseResult(id="t.py::test_bad", outcome=Outcome.FAILED, seconds=0.1, message="no", ranks=(1,), nodes=("node0",))
@@ -23,19 +23,19 @@ HUNG = dataclasses.replace(KNOWN, id="t.py::test_known[2]", outcome=Outcome.HUNG
 LIST = "# torch/issues/1\nt.py::test_known[*]\n"
 
 
-def a_world(text: str | None = LIST, *, suite: str = "collectives", **spec: Any) -> World:
+def a_world(text: str | None = LIST, *, suite: str = "collectives", **spec: Any) -> OperatorWorld:
     """A run that names a list, which is there unless it is None."""
-    world = World(quarantine={"configMap": {"name": "known"}}, **spec)
+    world = OperatorWorld(quarantine={"configMap": {"name": "known"}}, **spec)
     if text is not None:
         put_list(world, text, suite=suite)
     return world
 
 
-def put_list(world: World, text: str, *, suite: str = "collectives") -> None:
+def put_list(world: OperatorWorld, text: str, *, suite: str = "collectives") -> None:
     world.cluster.put(Kind.CONFIG_MAP, {"metadata": {"name": "known", "namespace": "gpu-ci"}, "data": {suite: text}})
 
 
-def told(world: World, attempt: int = 1) -> tuple[str, ...]:
+def told(world: OperatorWorld, attempt: int = 1) -> tuple[str, ...]:
     """What the gang was told of known failures."""
     job = world.cluster.objects[Kind.JOB, "gpu-ci", f"nightly-a{attempt}"]
     [container] = job["spec"]["template"]["spec"]["containers"]
@@ -44,7 +44,7 @@ def told(world: World, attempt: int = 1) -> tuple[str, ...]:
     return suite.quarantine
 
 
-def run(world: World, report: Report) -> dict[str, Any]:
+def run(world: OperatorWorld, report: Report) -> dict[str, Any]:
     world.report = found(report)
     live(world)
     return world.status
@@ -60,7 +60,9 @@ def run(world: World, report: Report) -> dict[str, Any]:
     ],
     ids=["missing", "another suite", "everything", "too much"],
 )
-def test_a_list_that_cannot_be_used_ends_the_run_before_a_gang_is_made(world: World, reason: str, words: str) -> None:
+def test_a_list_that_cannot_be_used_ends_the_run_before_a_gang_is_made(
+    world: OperatorWorld, reason: str, words: str
+) -> None:
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", reason)
     assert words in world.status["message"]
@@ -114,7 +116,7 @@ def test_without_a_passed_case_nothing_is_green() -> None:
 
 FORGED = {
     "of a case that is not on the list": (a_world(), BAD),
-    "of a run that names no list": (World(), KNOWN),
+    "of a run that names no list": (OperatorWorld(), KNOWN),
     "of a list that is empty": (a_world("# nothing\n"), KNOWN),
     "of a case that is like one": (a_world("t.py::test_known[a/b-?]\n"), KNOWN),
     "of a list that came later": (a_world("t.py::test_other\n"), KNOWN),
@@ -122,7 +124,7 @@ FORGED = {
 
 
 @pytest.mark.parametrize(("world", "case"), FORGED.values(), ids=FORGED.keys())
-def test_an_excuse_that_the_list_does_not_give_is_not_believed(world: World, case: CaseResult) -> None:
+def test_an_excuse_that_the_list_does_not_give_is_not_believed(world: OperatorWorld, case: CaseResult) -> None:
     forged = dataclasses.replace(case, quarantined=True)
     world.report = found(a_report_of(GOOD, forged))
     world.look()
@@ -140,7 +142,7 @@ def test_a_pass_that_hides_a_failure_by_saying_nothing_is_not_believed() -> None
 
 
 def test_numbers_of_the_report_itself_excuse_nothing() -> None:
-    world = World()
+    world = OperatorWorld()
     data = a_report_of(GOOD, BAD).to_json()
     data |= {"verdict": "Passed", "reason": "AllCasesPassed"}
     data["counts"]["quarantined"] = data["suites"][0]["counts"]["quarantined"] = 1

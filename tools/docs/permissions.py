@@ -120,7 +120,7 @@ ASKED_BY_ADMISSION = frozenset({"update disttests.disttest.dev/finalizers", "del
 
 Manifest = Mapping[str, Any]
 
-BEGIN = "<!-- rights: made from manifests/rbac and tools/docs/rights.py by `python -m tools.docs` -->"
+BEGIN = "<!-- rights: made from manifests/rbac and tools/docs/permissions.py by `python -m tools.docs` -->"
 END = "<!-- end of rights -->"
 HEADING = "### "
 MARK = "**admission** "
@@ -184,7 +184,9 @@ def _table(name: str, granted: set[Right]) -> Iterator[str]:
     if granted != reasoned:
         without = ", ".join(f"{right.words} of {name}" for right in sorted(granted - reasoned)) or "none"
         gone = ", ".join(f"{right.words} of {name}" for right in sorted(reasoned - granted)) or "none"
-        raise RightsError(f"tools/docs/rights.py: rights without a reason: {without}; reasons without a right: {gone}")
+        raise RightsError(
+            f"tools/docs/permissions.py: rights without a reason: {without}; reasons without a right: {gone}"
+        )
     yield f"{HEADING}`{name}`"
     yield ""
     yield TITLES[name]
@@ -216,7 +218,7 @@ def page(text: str, manifests: Sequence[Manifest]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PermissionRow:
     """A right as it stands on the page."""
 
     role: str
@@ -224,7 +226,7 @@ class Row:
     is_asked_by_admission: bool
 
 
-def read(text: str) -> list[Row]:
+def read(text: str) -> list[PermissionRow]:
     """Back from the page to the rights that it tells of."""
     rows, role = [], ""
     for line in text.partition(BEGIN)[2].partition(END)[0].splitlines():
@@ -234,5 +236,7 @@ def read(text: str) -> list[Row]:
             target, verbs, why = (cell.strip() for cell in line.strip("|").split("|", 2))
             _, resource_, *named = target.split("`")
             name = named[1] if len(named) > 1 else ""
-            rows += [Row(role, Right(resource_, verb, name), why.startswith(MARK)) for verb in verbs.split(", ")]
+            rows += [
+                PermissionRow(role, Right(resource_, verb, name), why.startswith(MARK)) for verb in verbs.split(", ")
+            ]
     return rows

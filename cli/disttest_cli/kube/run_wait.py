@@ -22,7 +22,7 @@ See = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock:
+class WaitClock:
     """Time as a test may have it."""
 
     now: Callable[[], float] = time.monotonic
@@ -30,7 +30,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class WaitedRun:
     """By uid: another may come to have the name."""
 
     namespace: str
@@ -46,7 +46,7 @@ class OverdueError(Exception):
     """No verdict came in time."""
 
 
-class ToldToEnd(BaseException):
+class SignalReceived(BaseException):
     """By a signal. No Exception, as KeyboardInterrupt is none: whoever catches all of these is not to catch it."""
 
     def __init__(self, number: int) -> None:
@@ -59,7 +59,7 @@ def heeding_signals() -> Iterator[None]:
     """SIGTERM and SIGINT raise ToldToEnd, also in the middle of a read."""
 
     def tell(number: int, _: FrameType | None) -> None:
-        raise ToldToEnd(number)
+        raise SignalReceived(number)
 
     before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -70,7 +70,7 @@ def heeding_signals() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class Trouble:
+class ConnectionTrouble:
     """What is wrong with the connection; said once, until it is another."""
 
     warn: Say
@@ -94,9 +94,9 @@ class Trouble:
         self._told = str(error)
 
 
-def wait(cluster: Cluster, run: Run, *, seconds: float, see: See, warn: Say, clock: Clock) -> dict[str, Any]:
+def wait(cluster: Cluster, run: WaitedRun, *, seconds: float, see: See, warn: Say, clock: WaitClock) -> dict[str, Any]:
     """The status with its verdict; every one before that is seen, also such as say nothing new."""
-    for body in _states(cluster, run, clock.now() + seconds, Trouble(warn), clock):
+    for body in _states(cluster, run, clock.now() + seconds, ConnectionTrouble(warn), clock):
         status: dict[str, Any] = body.get("status") or {}
         if status.get("verdict"):
             return status
@@ -104,7 +104,9 @@ def wait(cluster: Cluster, run: Run, *, seconds: float, see: See, warn: Say, clo
     raise OverdueError
 
 
-def _states(cluster: Cluster, run: Run, deadline: float, trouble: Trouble, clock: Clock) -> Iterator[Body]:
+def _states(
+    cluster: Cluster, run: WaitedRun, deadline: float, trouble: ConnectionTrouble, clock: WaitClock
+) -> Iterator[Body]:
     """The object as it is, and whenever it has changed.
 
     Every watch begins with a look: so nothing depends on how the one before it ended, or on how old a version may be.

@@ -18,7 +18,7 @@ from pathlib import Path
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.limits import cut
 from disttest_runner.diagnosis import ras
-from disttest_runner.diagnosis.queries import Witness
+from disttest_runner.diagnosis.queries import RankQueries
 from disttest_runner.output.log import Log
 from disttest_runner.protocol.wire import Message
 
@@ -131,7 +131,7 @@ RAS_FILES = {"text": "txt", "json": "json"}  # what each form's file ends in
 RAS_NODE = 0  # one asks for all: the service gathers from every process of the job
 
 
-class Details:
+class HangDumps:
     """`versions` is filled when the zygote is warm."""
 
     def __init__(self, plan: RunPlan, node_index: int, node_name: str, log: Log) -> None:
@@ -140,7 +140,7 @@ class Details:
         self._told: set[str] = set()
         self.versions: dict[str, str] = {}
 
-    async def gather(self, message: Message, witnesses: Mapping[int, Witness]) -> Message:
+    async def gather(self, message: Message, witnesses: Mapping[int, RankQueries]) -> Message:
         """`message` names the suite, the case, and the ranks whose C frames are wanted."""
         place = artifacts_folder(self._plan, message["suite"], message["case_id"]) if self._plan.artifacts else None
         files = {f"rank-{rank}.stacks.txt": text for rank, one in witnesses.items() if (text := one.whole_stack())}
@@ -189,7 +189,7 @@ async def _nothing() -> dict[str, str]:
     return {}
 
 
-async def _write_recorders(place: Path, witnesses: Mapping[int, Witness]) -> str:
+async def _write_recorders(place: Path, witnesses: Mapping[int, RankQueries]) -> str:
     """Whole flight recorders of the ranks that answered before, one by one: each may be large. Returns a problem."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + DUMPS_SECONDS

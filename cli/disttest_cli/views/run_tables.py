@@ -6,7 +6,7 @@ from typing import Any
 from disttest_cli.kube import fields, runs
 from disttest_cli.kube.client import Body
 from disttest_cli.views import status_lines, terminal
-from disttest_cli.views.description import Seen, heading
+from disttest_cli.views.description import DescribedRun, heading
 from disttest_cli.views.terminal import Line
 from disttest_contract.outcomes import BAD, Counts, Outcome, Verdict
 from disttest_contract.results.report import Report
@@ -25,7 +25,7 @@ LEGEND = (
 )
 
 
-def all_of(seen: Seen) -> list[Line]:
+def all_of(seen: DescribedRun) -> list[Line]:
     status = seen.status
     return [
         *_attempts(status),
@@ -179,7 +179,7 @@ def _slowest(report: Report) -> list[Line]:
     return [terminal.empty(), *terminal.table(rows, numbers=frozenset({0}))]
 
 
-def _events(seen: Seen) -> list[Line]:
+def _events(seen: DescribedRun) -> list[Line]:
     timed = [(_event_time(event), event) for event in fields.rows(list(seen.events))]
     known = sorted(((at, event) for at, event in timed if at), key=lambda one: one[0])[-SHOWN_EVENTS:]
     if not known:
@@ -200,7 +200,7 @@ def _event_time(event: Mapping[str, Any]) -> Any:
     return None
 
 
-def _further(seen: Seen) -> list[Line]:
+def _further(seen: DescribedRun) -> list[Line]:
     """Where to go on."""
     status, where = seen.status, f"{seen.name} -n {seen.namespace}"
     lines = []

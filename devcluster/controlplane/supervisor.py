@@ -157,7 +157,7 @@ def _tail(file: Path) -> str:
     return "\n".join(file.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
 
 
-def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Supervisor) -> dict[str, float]:
+def _start_cluster(state: Path, wanted: settings.ClusterSettings, supervisor: Supervisor) -> dict[str, float]:
     """Returns the seconds after which each step was reached."""
     begun = time.monotonic()
     seconds: dict[str, float] = {}
@@ -193,7 +193,9 @@ def _start_cluster(state: Path, wanted: settings.Settings, supervisor: Superviso
     return seconds
 
 
-def _start_real_nodes(state: Path, wanted: settings.Settings, real: settings.RealNodes, supervisor: Supervisor) -> None:
+def _start_real_nodes(
+    state: Path, wanted: settings.ClusterSettings, real: settings.RealNodes, supervisor: Supervisor
+) -> None:
     """Each in a mount and a network namespace of its own, with the programs of the unpacked packages."""
     env = packages.environment(Path(real.programs))
     cgroups.create(real.cgroup)

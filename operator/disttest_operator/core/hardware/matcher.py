@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from disttest_contract import limits
 from disttest_contract.results.report import Report
 from disttest_contract.transport import frames
-from disttest_operator.core.hardware.user_rules import LogPattern, NodeCondition, PodCondition, Status, UserRule
+from disttest_operator.core.hardware.user_rules import (
+    ConditionStatus,
+    LogPattern,
+    NodeCondition,
+    PodCondition,
+    UserRule,
+)
 from disttest_operator.core.observed.evidence import Match
 from disttest_operator.core.observed.objects import Condition, NodeView, PodView
 
@@ -19,7 +25,7 @@ OF_THE_POD = "[zygote] "  # what begins so was written in the pod whose log it i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class LogLine:
     """`index`: the node index that it is proof against; None where it may speak of another node."""
 
     text: str
@@ -45,14 +51,14 @@ class Signs:
     """Of one attempt, at its end."""
 
     gang: tuple[Member, ...]
-    lines: tuple[Line, ...] = ()
+    lines: tuple[LogLine, ...] = ()
     nodes: Mapping[str, Mapping[str, Condition]] = field(default_factory=dict)  # conditions by name of node
 
     def member(self, index: int | None) -> Member | None:
         return next((member for member in self.gang if member.index == index), None)
 
 
-def collect(pods: Iterable[PodView], nodes: Iterable[NodeView], lines: Iterable[Line]) -> Signs:
+def collect(pods: Iterable[PodView], nodes: Iterable[NodeView], lines: Iterable[LogLine]) -> Signs:
     """From what the operator keeps of pods and nodes."""
     return Signs(
         gang=tuple(Member(index=pod.index, pod=pod.name, node=pod.node, conditions=pod.conditions) for pod in pods),
@@ -61,7 +67,7 @@ def collect(pods: Iterable[PodView], nodes: Iterable[NodeView], lines: Iterable[
     )
 
 
-def of_log(log: bytes, index: int, ranks_per_node: int) -> Iterator[Line]:
+def of_log(log: bytes, index: int, ranks_per_node: int) -> Iterator[LogLine]:
     """Of the pod with this node index. What the runner says itself may be about any node; the report is not text.
 
     One after the other, and ended by newlines only: other ends of lines may be what a rank wrote.
@@ -76,15 +82,15 @@ def of_log(log: bytes, index: int, ranks_per_node: int) -> Iterator[Line]:
             whose: int | None = int(rank[1]) // ranks_per_node
         else:
             whose = index if text.startswith(OF_THE_POD) else None
-        yield Line(text=text[:LINE_CHARACTERS], index=whose)
+        yield LogLine(text=text[:LINE_CHARACTERS], index=whose)
 
 
-def of_report(report: Report) -> Iterator[Line]:
+def of_report(report: Report) -> Iterator[LogLine]:
     """Of cases that ended badly: a case's message is that of the first rank to blame."""
     for _, case in report.failures:
         index = case.ranks[0] // report.ranks_per_node if case.ranks else None
         for text in case.message.splitlines():
-            yield Line(text=text[:LINE_CHARACTERS], index=index)
+            yield LogLine(text=text[:LINE_CHARACTERS], index=index)
 
 
 LINES_OF_A_RULE = 64  # in one log
@@ -107,7 +113,9 @@ def first_match(rules: Iterable[UserRule], signs: Signs, is_late: IsLate = lambd
     return next((match for rule in rules if (match := find_match(rule, signs, is_late))), None)
 
 
-def matching_lines(rules: Iterable[UserRule], lines: Iterable[Line], is_late: IsLate = lambda: False) -> Iterator[Line]:
+def matching_lines(
+    rules: Iterable[UserRule], lines: Iterable[LogLine], is_late: IsLate = lambda: False
+) -> Iterator[LogLine]:
     """The lines in which a rule finds its pattern: of each rule the first ones, of millions that it may find."""
     left = {rule.sign: LINES_OF_A_RULE for rule in rules if isinstance(rule.sign, LogPattern)}
     for line in itertools.takewhile(lambda _: not is_late(), lines):
@@ -145,11 +153,11 @@ def _proofs(rule: UserRule, signs: Signs, is_late: IsLate) -> Iterator[_Proof]:
             return (_tell(wanted, member, condition) for member, condition in held if condition)
 
 
-def _in_time(lines: tuple[Line, ...], is_late: IsLate) -> Iterator[Line]:
+def _in_time(lines: tuple[LogLine, ...], is_late: IsLate) -> Iterator[LogLine]:
     return itertools.takewhile(lambda _: not is_late(), lines)
 
 
-def _read(line: Line, signs: Signs) -> _Proof:
+def _read(line: LogLine, signs: Signs) -> _Proof:
     member = signs.member(line.index)
     who = f"{member.where} said" if member else "the leader's log says"
     return _Proof(words=f"{who} {limits.cut(line.text.strip(), SHOWN_BYTES)!r}", member=member)
@@ -166,10 +174,10 @@ def _holds(wanted: NodeCondition | PodCondition, conditions: Mapping[str, Condit
     return condition if wanted.reason in {"", condition.reason} else None
 
 
-def _status(condition: Condition) -> Status:
+def _status(condition: Condition) -> ConditionStatus:
     if not condition.is_known:
-        return Status.UNKNOWN
-    return Status.TRUE if condition.is_true else Status.FALSE
+        return ConditionStatus.UNKNOWN
+    return ConditionStatus.TRUE if condition.is_true else ConditionStatus.FALSE
 
 
 def _tell(wanted: NodeCondition | PodCondition, member: Member, condition: Condition) -> _Proof:

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 from tools import bootstrap
 from tools.release import build, commit, version
 from tools.release.commit import ReleaseError
-from tools.release.version import Images
+from tools.release.version import ReleaseImages
 
 Say = Callable[[str], None]
 # What the wheel must be able to do without this clone: code, templates and schemas are in it.
@@ -34,7 +34,7 @@ def rehearse(say: Say) -> None:
         if problems := build.inconsistent(source, named):
             raise ReleaseError("; ".join(problems))
         text = _notes((source / "CHANGELOG.md").read_text(), named)
-        images = Images(version=named)
+        images = ReleaseImages(version=named)
         for attempt, place in (("first", source), ("second", other)):
             (folder / attempt).mkdir()
             build.build(place, made_of, images, text, folder / attempt)
