@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from disttest_operator.core.api.template import CAPABILITIES
+from disttest_operator.core.api.spec_schema import CAPABILITY
 from tests.data.good_manifest import ON_ITS_NODE, REMOVE, changed
 from tests.data.wrong import POD
 from tests.data.wrong_manifests import MANY_ENV, MANY_SUITES, MANY_THRESHOLDS
@@ -115,7 +115,9 @@ RIGHT: Final[tuple[Right, ...]] = (
     ),
     Right(id="on its node", change={f"{POD}/{name}": value for name, value in ON_ITS_NODE.items()}),
     Right(id="privileged", change={f"{POD}/securityContext": {"privileged": True}}),
-    Right(id="all capabilities", change={f"{POD}/securityContext": {"capabilities": {"add": list(CAPABILITIES)}}}),
+    Right(
+        id="all capabilities", change={f"{POD}/securityContext": {"capabilities": {"add": list(CAPABILITY.choices)}}}
+    ),
     Right(id="a user", change={f"{POD}/securityContext": {"runAsUser": 2**31 - 1}}),
     Right(id="nothing special", change={f"{POD}/{name}": False for name in ("hostNetwork", "hostIPC", "hostPID")}),
     Right(id="most volumes and mounts", change={f"{POD}/volumes": LONG_VOLUMES, f"{POD}/volumeMounts": LONG_MOUNTS}),

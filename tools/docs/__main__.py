@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tools.docs import api, command_line, licences, permissions
+from tools.docs import api, command_line, field_rules, licences, permissions
 from tools.release import installed
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +25,10 @@ def schemas() -> list[dict[str, Any]]:
 
 def _api() -> str:
     return api.page(_definitions())
+
+
+def _field_rules() -> str:
+    return field_rules.module(_definitions()[0], ROOT)
 
 
 def roles() -> list[dict[str, Any]]:
@@ -49,6 +53,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/cli.md": command_line.page,
     "docs/licences.md": _licences,
     SECURITY: _security,
+    "operator/disttest_operator/core/api/spec_schema.py": _field_rules,
 }
 
 

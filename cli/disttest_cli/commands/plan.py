@@ -1,6 +1,5 @@
 """`disttest plan`: what the operator would create for the DistTests of a file, without a cluster."""
 
-import dataclasses
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -56,16 +55,9 @@ def _defaults(given: dict[str, str | None]) -> Defaults:
         except ValueError as error:
             raise UsageError(str(error)) from error
     names = [name.replace("-", "_") for name in TIMEOUTS]
-    timeouts = _agreed(Timeouts(**{name: read[name] for name in names}), given)
+    timeouts = Timeouts().override({name: read[name] for name in names if given.get(name) is not None})
+    if not timeouts.is_consistent:
+        raise UsageError(
+            f"--case-seconds: a case cannot last longer than the run; write at most {timeouts.run_seconds}"
+        )
     return Defaults(image=read["runner_image"], gpu_resource=read["gpu_resource"], timeouts=timeouts)
-
-
-def _agreed(timeouts: Timeouts, given: dict[str, str | None]) -> Timeouts:
-    """As the operator has it: of the two that contradict each other a default gives way."""
-    if timeouts.case_seconds <= timeouts.run_seconds:
-        return timeouts
-    if given.get("case_seconds") is None:
-        return dataclasses.replace(timeouts, case_seconds=timeouts.run_seconds)
-    if given.get("run_seconds") is None:
-        return dataclasses.replace(timeouts, run_seconds=timeouts.case_seconds)
-    raise UsageError(f"--case-seconds: a case cannot last longer than the run; write at most {timeouts.run_seconds}")

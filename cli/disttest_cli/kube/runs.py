@@ -8,7 +8,7 @@ from disttest_cli.errors import UsageError
 from disttest_cli.kube import fields, resources
 from disttest_cli.kube.client import Body, Cluster, ClusterError, RefusedError
 from disttest_operator.core.api import naming, schema
-from disttest_operator.core.api.spec_schema import RANKS_WITHOUT_GPUS
+from disttest_operator.core.api.model import RANKS_WITHOUT_GPUS
 
 KINDS = ("disttest.disttest.dev", "disttests.disttest.dev", "disttests", "disttest", "dt")  # as kubectl writes names
 NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # what an object may be called, and no path

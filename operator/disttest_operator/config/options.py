@@ -115,16 +115,14 @@ def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
         raise ValueError(f"{source}: {chosen.health_address} serves metrics and health, write another port for one")
     if chosen.metrics_insecure:
         _check_insecure(chosen, sources)
-    if chosen.case_seconds <= chosen.run_seconds:
-        return chosen
-    if "case_seconds" not in sources:
-        return replace(chosen, case_seconds=chosen.run_seconds)
-    if "run_seconds" not in sources:
-        return replace(chosen, run_seconds=chosen.case_seconds)
-    raise ValueError(
-        f"{sources['case_seconds']}: a case cannot last longer than the run; "
-        f"write at most the {chosen.run_seconds} of {sources['run_seconds']}, not {chosen.case_seconds}"
-    )
+    given = {name: getattr(chosen, name) for name in ("case_seconds", "run_seconds") if name in sources}
+    timeouts = Timeouts().override(given)
+    if not timeouts.is_consistent:
+        raise ValueError(
+            f"{sources['case_seconds']}: a case cannot last longer than the run; "
+            f"write at most the {chosen.run_seconds} of {sources['run_seconds']}, not {chosen.case_seconds}"
+        )
+    return replace(chosen, case_seconds=timeouts.case_seconds, run_seconds=timeouts.run_seconds)
 
 
 def _check_insecure(chosen: Options, sources: Mapping[str, str]) -> None:

@@ -1,28 +1,27 @@
-"""What the administrator allows DistTests to ask for beyond PodSecurity `restricted`, and what they ask for."""
+"""Privileges beyond PodSecurity `restricted`: which ones a DistTest needs, and which ones the administrator allows."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from disttest_operator.core.api import schema
+from disttest_operator.core.api import schema, spec_schema
 from disttest_operator.core.api.model import DistTest
-from disttest_operator.core.api.template import CAPABILITIES, PATH
 
 PLAIN = ("host-network", "host-ipc", "host-pid", "privileged", "root")
 CAPABILITY, HOST_PATH, SERVICE_ACCOUNT = "capability", "host-path", "service-account"
 VALUES = {
-    CAPABILITY: schema.Text(max_length=32, choices=CAPABILITIES),
-    HOST_PATH: PATH,
+    CAPABILITY: spec_schema.CAPABILITY,
+    HOST_PATH: spec_schema.PATH,
     SERVICE_ACCOUNT: schema.object_name("a ServiceAccount"),
 }
 KNOWN = (*PLAIN, f"{CAPABILITY}:NAME", f"{HOST_PATH}:/PREFIX", f"{SERVICE_ACCOUNT}:NAME")
-DEFAULT_ACCOUNT = "default"  # which every namespace has, and every pod that names none
+DEFAULT_ACCOUNT = "default"  # of every pod that names none
 ITEM = re.compile(r"(?:(?P<namespace>[^/:]*)/)?(?P<kind>[^/:]*)(?::(?P<value>.*))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """`value` is of those kinds that have one. Everywhere, if it names no namespace."""
+    """A privilege, in one namespace or in all; `value` is empty for the kinds in PLAIN."""
 
     kind: str
     value: str = ""
@@ -38,21 +37,21 @@ class Allowance:
 
     @property
     def item(self) -> str:
-        """As it is written."""
+        """The text that `parse` reads."""
         what = f"{self.kind}:{self.value}" if self.value else self.kind
         return f"{self.namespace}/{what}" if self.namespace else what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowanceNeed:
-    """A field of a DistTest that asks for something, and what would allow it."""
+    """The path of a field of a DistTest, and the allowance that it needs."""
 
     path: str
     allowance: Allowance
 
 
 def parse(item: str, source: str) -> Allowance:
-    """Of [NAMESPACE/]WHAT. Raises ValueError with a sentence."""
+    """Read [NAMESPACE/]WHAT. Raises ValueError with a message that begins with `source`."""
     found = ITEM.fullmatch(item)
     kind = found["kind"] if found else ""
     value = (found["value"] or "") if found else ""
@@ -62,7 +61,7 @@ def parse(item: str, source: str) -> Allowance:
     if namespace is not None and (len(namespace) > 63 or not schema.matches(schema.DNS_LABEL, namespace)):
         raise ValueError(f"{source}: {item!r}: write the name of a namespace before the '/', or leave both out")
     if kind == HOST_PATH:
-        value = value.rstrip("/")  # as a directory may be written
+        value = value.rstrip("/")
     if kind in VALUES:
         for problem in schema.check(VALUES[kind], value, f"{source}: {item!r}"):
             raise ValueError(problem)
@@ -70,17 +69,17 @@ def parse(item: str, source: str) -> Allowance:
 
 
 def needs(test: DistTest) -> tuple[AllowanceNeed, ...]:
-    """Everything that a DistTest asks for beyond what anybody may have."""
+    """The allowances that a DistTest needs."""
     return tuple(
         AllowanceNeed(
             path=f"spec.template.spec.{path}", allowance=Allowance(kind=kind, value=value, namespace=test.namespace)
         )
-        for path, kind, value in _asked(test)
+        for path, kind, value in _privileges(test)
     )
 
 
 def refusals(test: DistTest, allowed: tuple[Allowance, ...]) -> tuple[str, ...]:
-    """A sentence for each thing that it asks for and nobody has allowed."""
+    """A message for each allowance that a DistTest needs and does not have."""
     return tuple(
         f"{need.path}: the administrator has not allowed this; leave it out, or ask for"
         f" --allow={need.allowance.item} of the operator (docs/security.md)"
@@ -89,8 +88,8 @@ def refusals(test: DistTest, allowed: tuple[Allowance, ...]) -> tuple[str, ...]:
     )
 
 
-def _asked(test: DistTest) -> Iterator[tuple[str, str, str]]:
-    """Path below the pod's spec, kind, value."""
+def _privileges(test: DistTest) -> Iterator[tuple[str, str, str]]:
+    """Yield the path of a field below spec.template.spec, the kind and the value of its allowance."""
     template = test.spec.template
     security = template.security_context
     plain = {
@@ -113,5 +112,5 @@ def _asked(test: DistTest) -> Iterator[tuple[str, str, str]]:
 
 
 def _parts(path: str) -> list[str]:
-    """/data does not begin /database."""
+    """The components of a path, as /data is no parent of /database."""
     return [part for part in path.split("/") if part]

@@ -1,4 +1,4 @@
-"""Conditions of a DistTest: the contract with `kubectl wait` and other tools."""
+"""Conditions of a DistTest, for `kubectl wait` and other clients."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MESSAGE_BYTES = 2048
 
 
 class ConditionType(StrEnum):
-    """Finished comes with either of Complete and Failed, as batch/v1 names them."""
+    """Finished is true together with Complete or Failed, which have the meaning of those of a Job."""
 
     SUSPENDED = "Suspended"
     GANG_READY = "GangReady"
@@ -33,7 +33,10 @@ class ConditionState:
 def merge(
     old: Iterable[Mapping[str, Any]], states: Iterable[ConditionState], *, generation: int, now: datetime
 ) -> list[Any]:
-    """The new list: a condition's time changes with its status only; conditions of others stay."""
+    """Update the conditions `old` with `states`; those of other types stay.
+
+    lastTransitionTime changes only if the status of the condition changes.
+    """
     merged = {condition["type"]: dict(condition) for condition in old}
     for state in states:
         word = "True" if state.is_true else "False"
@@ -50,10 +53,9 @@ def merge(
 
 
 def find(status: Mapping[str, Any], type_: ConditionType) -> Mapping[str, Any] | None:
-    """The condition of that type, as it was read."""
     return next((entry for entry in status.get("conditions") or () if entry["type"] == type_), None)
 
 
 def stamp(now: datetime) -> str:
-    """As Kubernetes writes times: whole seconds."""
+    """Format a time as Kubernetes does, in whole seconds."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

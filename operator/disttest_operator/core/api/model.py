@@ -1,7 +1,7 @@
-"""A DistTest inside the operator: parsed once at the door, defaults filled in, frozen."""
+"""A DistTest as the operator uses it: parsed and validated, with all defaults."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -14,7 +14,10 @@ GROUP = "disttest.dev"
 VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
-Manifest = dict[str, Any]  # a Kubernetes object that we send
+ADHOC_SERIES = "adhoc"  # the series of runs that name none
+RANKS_WITHOUT_GPUS = 2  # per node
+
+Manifest = dict[str, Any]  # a Kubernetes object to send
 
 
 class Backend(StrEnum):
@@ -23,19 +26,19 @@ class Backend(StrEnum):
 
 
 class Placement(StrEnum):
-    SPREAD = "Spread"  # one pod a node
+    SPREAD = "Spread"  # one pod per node
     ANY = "Any"
 
 
 class Concurrency(StrEnum):
-    """What a run does while an older one of its series goes on."""
+    """Whether a run waits until older runs of its series have finished."""
 
     ALLOW = "Allow"
     WAIT = "Wait"
 
 
 class Phase(StrEnum):
-    """For people; the conditions are the contract."""
+    """For display only: clients should wait for conditions."""
 
     QUEUED = "Queued"
     STARTING = "Starting"
@@ -46,9 +49,9 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Exactly one source: `builtin`, a suite of the runner; `config_map`, with test files; `files`, globs in the image.
+    """A set of cases from one source: a built-in suite, the files of a ConfigMap, or globs of files in the image.
 
-    `select` is an expression of pytest's -k, over any source.
+    `select` is an expression of pytest's -k.
     """
 
     name: str
@@ -61,20 +64,40 @@ class Suite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """Whole seconds. Queue and join per attempt, case per case, run per run."""
+    """Deadlines in seconds: to be scheduled and to join, for each attempt; for each case; for the whole run."""
 
     queue_seconds: int = 1800
     join_seconds: int = 300
     case_seconds: int = 300
     run_seconds: int = 7200
 
+    @property
+    def is_consistent(self) -> bool:
+        """Whether a case can use all of its time before the run ends."""
+        return self.case_seconds <= self.run_seconds
+
+    def override(self, given: Mapping[str, int]) -> "Timeouts":
+        """Replace the fields in `given`. Of case and run the one that is not in `given` follows the other.
+
+        The result is inconsistent only if `given` has both and they contradict each other.
+        """
+        chosen = replace(self, **given)
+        if chosen.is_consistent:
+            return chosen
+        if "case_seconds" not in given:
+            return replace(chosen, case_seconds=chosen.run_seconds)
+        if "run_seconds" not in given:
+            return replace(chosen, run_seconds=chosen.case_seconds)
+        return chosen
+
+    def override_json(self, given: Mapping[str, int]) -> "Timeouts":
+        """Like `override`, with the field names of `spec.timeouts`."""
+        return self.override({name.replace("Seconds", "_seconds"): seconds for name, seconds in given.items()})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often something is tried again before it counts.
-
-    `flaky`: a case that ended badly, in fresh ranks; `infrastructure`: the run, with a new gang.
-    """
+    """How often a case that failed is repeated (`flaky`), and a run on other nodes (`infrastructure`)."""
 
     flaky: int = 1
     infrastructure: int = 1
@@ -82,22 +105,20 @@ class Retries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifacts:
-    """Where what is too large for the report is kept; nowhere if empty."""
+    """The claim for files that are too large for the report; without one they are not kept."""
 
     persistent_volume_claim: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantine:
-    """Where the list of known failures is; there is none if empty."""
+    """The ConfigMap with the list of known failures; empty without a list."""
 
     config_map: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """A spec with every default filled in."""
-
     series: str = ""
     suites: tuple[Suite, ...]
     nodes: int = 1
@@ -131,10 +152,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistTest:
-    """One run. `status` is the object's status as it was read; terminal as soon as `verdict` is set.
-
-    `runner_image` is the operator's, whatever image the run names.
-    """
+    """One run. It is finished as soon as its status has a verdict. `runner_image` is the default image."""
 
     namespace: str
     name: str
@@ -149,7 +167,7 @@ class DistTest:
 
     @property
     def has_own_image(self) -> bool:
-        """Whether the image need not have the runner in it."""
+        """Whether the runner must be copied into the image."""
         return self.spec.image != self.runner_image
 
     @property
@@ -162,7 +180,7 @@ class DistTest:
 
     @property
     def attempt(self) -> int:
-        """The one that goes on or is to come; of a finished run the last."""
+        """The number of the current or next attempt; of the last one if the run is finished."""
         if self.is_finished:
             return int(self.status.get("attempt", 1))
         return max((int(record["number"]) for record in self.records), default=0) + 1
@@ -174,13 +192,13 @@ class DistTest:
 
     @property
     def records(self) -> tuple[Mapping[str, Any], ...]:
-        """Of attempts that have ended, oldest first."""
+        """The attempts that have ended, oldest first, as JSON of the status."""
         return tuple(self.status.get("attempts") or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What the operator's flags say where a DistTest says nothing."""
+    """Values of the operator's flags for what a DistTest leaves out."""
 
     image: str
     gpu_resource: str = "nvidia.com/gpu"

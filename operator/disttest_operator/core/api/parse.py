@@ -1,4 +1,4 @@
-"""A DistTest from the body of its object: strict, with every default filled in."""
+"""Validate the JSON of a DistTest and read it, with all defaults."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -6,9 +6,10 @@ from typing import Any
 
 from disttest_contract.gang.plan import LOCAL_UID
 from disttest_contract.results.thresholds import Threshold
-from disttest_operator.core.api import cross_field_rules, schema, spec_schema, template
+from disttest_operator.core.api import cross_field_rules, schema, template
 from disttest_operator.core.api.model import (
     API_VERSION,
+    RANKS_WITHOUT_GPUS,
     Artifacts,
     Backend,
     Concurrency,
@@ -19,11 +20,11 @@ from disttest_operator.core.api.model import (
     Retries,
     Spec,
     Suite,
-    Timeouts,
 )
+from disttest_operator.core.api.spec_schema import SPEC
 
 NAME_LENGTH = 52  # leaves room for -a<attempt>-<node index> in the 63 characters of a host name
-GENERATED_CHARACTERS = 5  # that the API server appends to generateName
+GENERATED_CHARACTERS = 5  # appended to generateName by the API server
 NAME_ADVICE = (
     f"write a name of at most {NAME_LENGTH} lower-case letters, digits and '-', beginning with a letter"
     " and ending with a letter or digit"
@@ -53,7 +54,7 @@ METADATA_FIELDS = (
 
 
 class InvalidSpecError(ValueError):
-    """The object is not a DistTest that can be run; each problem says where, and what to write instead."""
+    """The object is not a valid DistTest. Each problem is a path and what to write there."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("; ".join(problems))
@@ -61,12 +62,22 @@ class InvalidSpecError(ValueError):
 
 
 def parse(body: Mapping[str, Any], defaults: Defaults) -> DistTest:
-    """Read an object of the API server, or a manifest that never saw one. Raises InvalidSpecError."""
-    if isinstance(body, Mapping) and isinstance(body.get("spec"), Mapping):
-        body = {**body, "spec": schema.normalise(body["spec"])}
-    problems = tuple(_problems(body, defaults))
+    """Read an object of the API server, or a manifest that was not sent to one. Raises InvalidSpecError."""
+    if not isinstance(body, Mapping):
+        raise InvalidSpecError(("document: write a DistTest object: apiVersion, kind, metadata and spec",))
+    problems = [*_object_problems(body)]
+    spec: Any = body.get("spec")
+    if isinstance(spec, Mapping):
+        spec = schema.normalise(spec)
+    if spec is None:
+        problems.append("spec: is missing, write it")
+    elif found := [*schema.check(SPEC, spec, "spec")]:
+        problems += found
+    else:
+        spec = {"gpuResource": defaults.gpu_resource, **schema.add_defaults(SPEC, spec)}
+        problems += cross_field_rules.check(spec)
     if problems:
-        raise InvalidSpecError(problems)
+        raise InvalidSpecError(tuple(problems))
     metadata = body["metadata"]
     return DistTest(
         namespace=metadata.get("namespace", "default"),
@@ -76,16 +87,13 @@ def parse(body: Mapping[str, Any], defaults: Defaults) -> DistTest:
         resource_version=metadata.get("resourceVersion", ""),
         created=_time(metadata.get("creationTimestamp")),
         is_deleting="deletionTimestamp" in metadata,
-        spec=_spec(body["spec"], defaults),
+        spec=_spec(spec, defaults),
         runner_image=defaults.image,
         status=body.get("status") or {},
     )
 
 
-def _problems(body: Any, defaults: Defaults) -> Iterator[str]:
-    if not isinstance(body, Mapping):
-        yield "document: write a DistTest object: apiVersion, kind, metadata and spec"
-        return
+def _object_problems(body: Mapping[str, Any]) -> Iterator[str]:
     for key in body:
         if key not in TOP_FIELDS:
             yield f"{key}: is unknown; {schema.nearest(str(key), TOP_FIELDS)}"
@@ -96,11 +104,6 @@ def _problems(body: Any, defaults: Defaults) -> Iterator[str]:
         if body.get(key) != expected and not (is_from_server and key not in body):
             yield f"{key}: write {expected}"
     yield from _metadata_problems(metadata)
-    if body.get("spec") is None:
-        yield "spec: is missing, write it"
-        return
-    problems = list(schema.check(spec_schema.SPEC, body["spec"], "spec"))
-    yield from problems or cross_field_rules.check({"gpuResource": defaults.gpu_resource, **body["spec"]})
 
 
 def _metadata_problems(metadata: Any) -> Iterator[str]:
@@ -127,28 +130,28 @@ def _metadata_problems(metadata: Any) -> Iterator[str]:
 
 
 def _spec(raw: Mapping[str, Any], defaults: Defaults) -> Spec:
-    gpus = raw.get("gpusPerNode", 8)
+    gpus = raw["gpusPerNode"]
     return Spec(
         series=raw.get("series", ""),
         suites=tuple(_suite(suite) for suite in raw["suites"]),
-        nodes=raw.get("nodes", 1),
+        nodes=raw["nodes"],
         gpus_per_node=gpus,
-        ranks_per_node=raw.get("ranksPerNode") or gpus or spec_schema.RANKS_WITHOUT_GPUS,
+        ranks_per_node=raw.get("ranksPerNode") or gpus or RANKS_WITHOUT_GPUS,
         backend=Backend(raw.get("backend") or (Backend.NCCL if gpus else Backend.GLOO)),
         image=raw.get("image", defaults.image),
-        gpu_resource=raw.get("gpuResource", defaults.gpu_resource),
-        placement=Placement(raw.get("placement", Placement.SPREAD)),
+        gpu_resource=raw["gpuResource"],
+        placement=Placement(raw["placement"]),
         env=_env(raw),
         queue_name=raw.get("queueName", ""),
-        timeouts=_timeouts(raw.get("timeouts", {}), defaults.timeouts),
-        retries=_retries(raw.get("retries", {})),
+        timeouts=defaults.timeouts.override_json(raw.get("timeouts", {})),
+        retries=Retries(**raw["retries"]),
         thresholds=tuple(_threshold(entry) for entry in raw.get("thresholds", ())),
         artifacts=Artifacts(persistent_volume_claim=raw.get("artifacts", {}).get("persistentVolumeClaim", "")),
         quarantine=Quarantine(config_map=raw.get("quarantine", {}).get("configMap", {}).get("name", "")),
         ttl_seconds_after_finished=raw.get("ttlSecondsAfterFinished"),
-        concurrency_policy=Concurrency(raw.get("concurrencyPolicy", Concurrency.ALLOW)),
-        suspend=raw.get("suspend", False),
-        cancel=raw.get("cancel", False),
+        concurrency_policy=Concurrency(raw["concurrencyPolicy"]),
+        suspend=raw["suspend"],
+        cancel=raw["cancel"],
         template=template.read(raw.get("template", {})),
     )
 
@@ -166,25 +169,7 @@ def _suite(raw: Mapping[str, Any]) -> Suite:
 
 
 def _env(raw: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((entry["name"], entry.get("value", "")) for entry in raw.get("env", ()))
-
-
-def _timeouts(raw: Mapping[str, int], standard: Timeouts) -> Timeouts:
-    """Of caseSeconds and runSeconds the one that is left out gives way: no case lasts longer than its run."""
-    case_seconds, run_seconds = raw.get("caseSeconds"), raw.get("runSeconds")
-    return Timeouts(
-        queue_seconds=raw.get("queueSeconds", standard.queue_seconds),
-        join_seconds=raw.get("joinSeconds", standard.join_seconds),
-        case_seconds=case_seconds or min(standard.case_seconds, run_seconds or standard.run_seconds),
-        run_seconds=run_seconds or max(standard.run_seconds, case_seconds or standard.case_seconds),
-    )
-
-
-def _retries(raw: Mapping[str, int]) -> Retries:
-    standard = Retries()
-    return Retries(
-        flaky=raw.get("flaky", standard.flaky), infrastructure=raw.get("infrastructure", standard.infrastructure)
-    )
+    return tuple((entry["name"], entry["value"]) for entry in raw.get("env", ()))
 
 
 def _threshold(raw: Mapping[str, Any]) -> Threshold:

@@ -1,7 +1,4 @@
-"""Rules for single values of a spec, and the check of a value against them.
-
-The CRD's OpenAPI schema says the same to the API server; a test walks both and fails where they differ.
-"""
+"""Rules for the fields of a spec: the validation of a value, and the defaults that the API server adds."""
 
 import difflib
 import re
@@ -12,7 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A string. `pattern` must match all of it, else `advice` says what to write; `choices` closes the set."""
+    """A string of at most `max_length` characters that matches `pattern`; `advice` is the message if it does not.
+
+    If there are `choices`, the string must be one of them.
+    """
 
     max_length: int
     min_length: int = 0
@@ -24,8 +24,6 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """A whole number."""
-
     minimum: int
     maximum: int
     default: int | None = None
@@ -33,19 +31,17 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boolean:
-    """true or false."""
-
     default: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """An amount of a resource: a whole number or a Kubernetes quantity such as 500m or 16Gi."""
+    """An amount of a resource: a whole number or a string such as 500m or 16Gi."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list. Entries that agree in all fields of `unique` are refused, if it has any; `advice` says what to write."""
+    """A list. If `unique` names fields, no two entries may agree in all of them; `advice` is the message if they do."""
 
     item: "Rule"
     max_items: int
@@ -56,7 +52,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOf:
-    """A mapping with free keys. `reserved` keys and prefixes are ours or another controller's."""
+    """A mapping with free keys, except those that the operator or another controller sets: `reserved` and prefixes."""
 
     value: "Rule"
     max_properties: int
@@ -69,24 +65,24 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Object:
-    """A mapping with known fields. `refused` are fields that people may try, with the reason why not."""
+    """A mapping with known fields. `refused` has reasons against fields that users are likely to try."""
 
     fields: Mapping[str, "Rule"]
     required: tuple[str, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
-    has_default: bool = False  # the server fills in {} and with it the defaults inside
+    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # reason -> names
+    has_default: bool = False  # the API server adds {}, and then the defaults of the fields
 
 
 Rule = Text | Whole | Boolean | Quantity | ListOf | MapOf | Object
 
-# As the API server writes them, without sign and exponent: nobody asks for -1 or 1e3 bytes on purpose.
+# As the API server formats them, without sign and exponent: -1 and 1e3 bytes are mistakes.
 QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$"
 QUANTITY_LENGTH = 32
 QUANTITY_MAXIMUM = 2**53
 
 
 def check(rule: Rule, value: Any, path: str) -> Iterator[str]:
-    """Yield a sentence for everything that is wrong with `value`, each beginning with the path of the field."""
+    """Yield a message for every mistake in `value`; each begins with the path of its field."""
     match rule:
         case Text():
             yield from _check_text(rule, value, path)
@@ -108,7 +104,7 @@ def check(rule: Rule, value: Any, path: str) -> Iterator[str]:
 
 
 def normalise(value: Any) -> Any:
-    """What the API server makes of a value before it checks it: nulls are absent, 2.0 is 2."""
+    """Change a value as the API server does before validation: remove nulls, write 2.0 as 2."""
     match value:
         case Mapping():
             return {key: normalise(entry) for key, entry in value.items() if entry is not None}
@@ -120,6 +116,31 @@ def normalise(value: Any) -> Any:
             return value
 
 
+def add_defaults(rule: Rule, value: Any) -> Any:
+    """Return a value that passed `check`, with the defaults that the API server adds to it."""
+    match rule:
+        case Object():
+            given = {name: add_defaults(rule.fields[name], entry) for name, entry in value.items()}
+            return {
+                name: default for name, entry in rule.fields.items() if (default := _default(entry)) is not None
+            } | given
+        case ListOf():
+            return [add_defaults(rule.item, entry) for entry in value]
+        case _:
+            return value
+
+
+def _default(rule: Rule) -> Any:
+    """The default of an absent field; None if it has none."""
+    match rule:
+        case Object():
+            return add_defaults(rule, {}) if rule.has_default else None
+        case Text() | Whole() | Boolean():
+            return rule.default
+        case _:
+            return None
+
+
 def is_quantity(value: object) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return 0 <= value <= QUANTITY_MAXIMUM
@@ -127,12 +148,12 @@ def is_quantity(value: object) -> bool:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Like the API server's: `$` is the end of the text, not a place before a last newline."""
+    """Match like the API server: `$` is the end of the text, not the position before a trailing newline."""
     return re.search(pattern.removesuffix("$") + r"\Z" if pattern.endswith("$") else pattern, text) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name."""
+    """A hint for a name that is not one of `known`."""
     known = sorted(known)
     lowered = {entry.lower(): entry for entry in known}
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
@@ -193,10 +214,9 @@ def _check_object(rule: Object, value: Any, path: str) -> Iterator[str]:
         name = str(key)
         if name in rule.fields:
             yield from check(rule.fields[name], entry, f"{path}.{name}")
-        elif name in rule.refused:
-            yield f"{path}.{name}: {rule.refused[name]}"
         else:
-            yield f"{path}.{name}: is unknown; {nearest(name, rule.fields)}"
+            reasons = [reason for reason, names in rule.refused.items() if name in names]
+            yield f"{path}.{name}: {reasons[0] if reasons else f'is unknown; {nearest(name, rule.fields)}'}"
 
 
 def _show(value: object) -> str:
@@ -208,17 +228,9 @@ DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 QUALIFIED_NAME = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-LABEL_VALUE = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 
 NOT_YET = "is not supported by this version of DistTest; leave it out"
 OURS = "is set by the operator; leave it out"
-
-NAME = Text(
-    min_length=1,
-    max_length=63,
-    pattern=DNS_LABEL,
-    advice="write lower-case letters, digits and '-', beginning and ending with a letter or digit",
-)
 
 
 def object_name(what: str) -> Text:

@@ -1,4 +1,4 @@
-"""What the administrator allows, as it is written and as it holds."""
+"""Allowances: parsing, matching, and what a DistTest needs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The CRDs say to the API server what the parser says here: field by field, rule by rule, word by word."""
+"""What the CRDs share with hand-written code: rules over several fields, the model's fields, limits, lists."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,18 @@ from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from disttest_contract.results.measurement import COLLECTIVES, DTYPES
 from disttest_contract.results.thresholds import Threshold
 from disttest_operator.core.api import cross_field_rules, parse, schema, spec_schema
-from disttest_operator.core.api.model import Artifacts, Phase, Quarantine, Retries, Spec, Suite, Timeouts
+from disttest_operator.core.api.model import (
+    Artifacts,
+    Backend,
+    Concurrency,
+    Phase,
+    Placement,
+    Quarantine,
+    Retries,
+    Spec,
+    Suite,
+    Timeouts,
+)
 from disttest_operator.core.api.template import Template
 from disttest_operator.core.series import history, ledger, report_retention, run_results
 from tests.support.paths import ROOT
@@ -23,7 +34,6 @@ CRDS = {
     for name in ("disttests", "disttestseries")
 }
 FROZEN = "a run cannot be changed once created; create another DistTest"
-STAYS_CANCELLED = "a cancelled run stays cancelled; create another DistTest"
 MUTABLE = {"ttlSecondsAfterFinished", "suspend", "cancel"}
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -36,75 +46,6 @@ def root(name: str) -> Mapping[str, Any]:
 
 SPEC = root("disttests")["spec"]
 STATUS = root("disttests")["status"]
-
-
-def openapi(rule: schema.Rule) -> dict[str, Any]:  # noqa: PLR0911  # one return a kind of rule
-    """What the CRD has to say of a rule, without descriptions and CEL."""
-    match rule:
-        case schema.Text():
-            return {
-                "type": "string",
-                "maxLength": rule.max_length,
-                **({"minLength": rule.min_length} if rule.min_length else {}),
-                **({"enum": list(rule.choices)} if rule.choices else {}),
-                **({"default": rule.default} if rule.default is not None else {}),
-            }
-        case schema.Whole() | schema.Boolean():
-            default = {"default": rule.default} if rule.default is not None else {}
-            if isinstance(rule, schema.Boolean):
-                return {"type": "boolean"} | default
-            return {"type": "integer", "format": "int64", "minimum": rule.minimum, "maximum": rule.maximum} | default
-        case schema.Quantity():
-            return {"x-kubernetes-int-or-string": True, "maxLength": schema.QUANTITY_LENGTH}
-        case schema.ListOf():
-            bounds = {"maxItems": rule.max_items} | ({"minItems": rule.min_items} if rule.min_items else {})
-            return {"type": "array", "x-kubernetes-list-type": "atomic", **bounds, "items": openapi(rule.item)}
-        case schema.MapOf():
-            return {
-                "type": "object",
-                "maxProperties": rule.max_properties,
-                "additionalProperties": openapi(rule.value),
-            }
-        case schema.Object():
-            return {
-                "type": "object",
-                **({"required": list(rule.required)} if rule.required else {}),
-                **({"default": {}} if rule.has_default else {}),
-                "properties": {name: openapi(entry) for name, entry in rule.fields.items()},
-            }
-
-
-def bare(node: Any) -> Any:
-    """An OpenAPI schema without descriptions and CEL."""
-    if isinstance(node, dict):
-        return {
-            key: bare(value)
-            for key, value in node.items()
-            if key != VALIDATIONS and not (key == "description" and isinstance(value, str))
-        }
-    return node
-
-
-def sentences(rule: schema.Rule, path: str = "") -> Iterator[tuple[str, str]]:
-    """(path, sentence) of everything that a rule says beyond OpenAPI."""
-    match rule:
-        case schema.Text() if rule.pattern:
-            yield path, rule.advice
-        case schema.Quantity():
-            yield path, "write a quantity such as 4, 500m or 16Gi"
-        case schema.ListOf():
-            if rule.unique:
-                yield path, rule.advice
-            yield from sentences(rule.item, f"{path}[]")
-        case schema.MapOf():
-            for advice in filter(None, (rule.reserved_advice, rule.key_advice)):
-                yield path, advice
-            yield from sentences(rule.value, f"{path}{{}}")
-        case schema.Object():
-            for name, entry in rule.fields.items():
-                yield from sentences(entry, f"{path}.{name}".lstrip("."))
-        case schema.Text() | schema.Whole() | schema.Boolean():
-            pass  # OpenAPI says all of it
 
 
 def walk(node: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -123,36 +64,36 @@ def cel(node: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return [(path, rule["rule"], rule["message"]) for path, here in walk(node) for rule in here.get(VALIDATIONS, ())]
 
 
-def test_every_field_of_the_spec_has_the_same_type_range_and_default_on_both_sides() -> None:
-    assert bare(SPEC) == openapi(spec_schema.SPEC)
+def test_each_message_of_a_rule_over_several_fields_has_its_rule_in_python() -> None:
+    assert {path: len(messages) for path, messages in spec_schema.MESSAGES.items()} == {
+        path: len(rules) for path, rules in cross_field_rules.RULES.items()
+    }
 
 
-def test_every_rule_beyond_openapi_has_the_same_sentence_at_the_same_place_on_both_sides() -> None:
-    ours = {*sentences(spec_schema.SPEC), *((rule.path, rule.sentence) for rule in cross_field_rules.SPEC_RULES)}
-    theirs = [(path, message) for path, _, message in cel(SPEC) if message not in {FROZEN, STAYS_CANCELLED}]
-    assert sorted(theirs) == sorted(ours)
+def test_messages_name_the_paths_and_volumes_that_are_taken() -> None:
+    [paths] = spec_schema.MESSAGES["template.spec.volumeMounts[].mountPath"]
+    [volumes] = spec_schema.MESSAGES["template.spec.volumes[].name"]
+    assert paths.startswith(f"{', '.join(cross_field_rules.TAKEN_PATHS)} are taken")
+    assert volumes.startswith(
+        f"{', '.join(cross_field_rules.TAKEN_VOLUMES)} and names that begin with suite- are taken"
+    )
 
 
-def test_patterns_are_the_same_on_both_sides() -> None:
-    theirs = {path: expression for path, expression, _ in cel(SPEC) if expression.startswith("self.matches(")}
-    ours = {path: rule for path, rule in text_rules(spec_schema.SPEC) if rule.pattern}
-    quoted = {path: rule.pattern.replace("\\", "\\\\") for path, rule in ours.items()}
-    assert theirs == {path: f"self.matches('{pattern}')" for path, pattern in quoted.items()}
-
-
-def text_rules(rule: schema.Rule, path: str = "") -> Iterator[tuple[str, schema.Text]]:
-    match rule:
-        case schema.Text():
-            yield path, rule
-        case schema.ListOf():
-            yield from text_rules(rule.item, f"{path}[]")
-        case schema.MapOf():
-            yield from text_rules(rule.value, f"{path}{{}}")
-        case schema.Object():
-            for name, entry in rule.fields.items():
-                yield from text_rules(entry, f"{path}.{name}".lstrip("."))
-        case schema.Whole() | schema.Boolean() | schema.Quantity():
-            pass
+def test_the_spec_has_the_limits_and_choices_of_contract_and_model() -> None:
+    fields_of_spec = SPEC["properties"]
+    threshold = fields_of_spec["thresholds"]["items"]["properties"]
+    assert [fields_of_spec[name]["maximum"] for name in ("nodes", "ranksPerNode")] == [
+        limits.NODES,
+        limits.RANKS_PER_NODE,
+    ]
+    assert [fields_of_spec[name]["maxItems"] for name in ("suites", "thresholds")] == [limits.SUITES, limits.THRESHOLDS]
+    assert [threshold[name]["maximum"] for name in ("sizeBytes", "minBusBandwidthBytesPerSecond")] == [
+        limits.SIZE_BYTES,
+        limits.BUS_BYTES_PER_SECOND,
+    ]
+    assert [threshold[name]["enum"] for name in ("collective", "dtype")] == [list(COLLECTIVES), list(DTYPES)]
+    choices = {name: fields_of_spec[name]["enum"] for name in ("backend", "placement", "concurrencyPolicy")}
+    assert choices == {"backend": [*Backend], "placement": [*Placement], "concurrencyPolicy": [*Concurrency]}
 
 
 def test_every_property_of_the_spec_is_frozen_but_for_what_may_change() -> None:

@@ -1,4 +1,4 @@
-"""Strict reading of a DistTest, and the defaults that depend on other fields."""
+"""Validation of a DistTest, and the defaults that depend on other fields."""
 
 import copy
 import time
@@ -60,7 +60,7 @@ def test_a_manifest_at_the_edge_of_what_is_allowed_is_accepted(right: Right) -> 
     parse(right.manifest, DEFAULTS)
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = problems(changed({"spec/nodes": 0, "spec/node": 1, "spec/suites/0/name": "A", "metadata/name": "A"}))
     assert [problem.partition(":")[0] for problem in found] == [
         "metadata.name",
@@ -115,7 +115,7 @@ def test_the_good_manifest_is_read_whole() -> None:
     )
 
 
-def test_what_a_gang_is_to_get_of_its_nodes_is_read() -> None:
+def test_privileges_and_volumes_are_read() -> None:
     template = parsed(template={"spec": copy.deepcopy(dict(ON_ITS_NODE))}).spec.template
     assert (template.host_network, template.host_ipc, template.host_pid) == (True, True, True)
     assert template.security_context == SecurityContext(run_as_user=0, capabilities=("IPC_LOCK", "SYS_NICE"))
@@ -154,7 +154,7 @@ STANDARD = Timeouts(queue_seconds=60, join_seconds=50, case_seconds=40, run_seco
     ],
     ids=str,
 )
-def test_timeouts_that_are_left_out_are_the_operators_and_give_way(written: dict[str, int], expected: Timeouts) -> None:
+def test_absent_timeouts_are_those_of_the_operator_and_adjusted(written: dict[str, int], expected: Timeouts) -> None:
     body = changed({"spec/timeouts": written})
     assert parse(body, replace(DEFAULTS, timeouts=STANDARD)).spec.timeouts == expected
 

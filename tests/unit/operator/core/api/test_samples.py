@@ -1,4 +1,4 @@
-"""The DistTests that people are given to copy."""
+"""The sample DistTests in manifests/."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ NIGHTS = sorted((MANIFESTS / "nightly").glob("*x8.yaml"))
 
 
 def read(path: Path) -> DistTest:
-    """The DistTest of a file; what it names may stand beside it."""
+    """The DistTest of a file, which may contain other documents."""
     documents = list(yaml.safe_load_all(path.read_text()))
     [body] = [document for document in documents if document["kind"] == "DistTest"]
     return parse(body, Defaults(image="runner"))
