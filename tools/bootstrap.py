@@ -1,7 +1,7 @@
 """Set up what `make demo` and `make test` need: system packages, the virtual environment, the cluster's binary.
 
-Runs on a bare Python 3.11, standard library only. What takes long is cached
-outside of the clone, keyed by its inputs, so that a second clone is ready in seconds.
+Runs on a bare Python 3.11. Slow results are cached outside of the clone, keyed by their inputs, so that a second clone
+is ready in seconds.
 
     python3 -m tools.bootstrap [venv | demo | unit | monitoring | all]
 """
@@ -30,7 +30,7 @@ VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 INSTALLER = ROOT / "installer.txt"  # uv with its hashes, used where none is installed
 HEARTBEAT_SECONDS = 10
-# What the demo's pods import.
+# Imports of the demo's pods.
 IMPORTS = """
 import importlib, disttest_operator.main
 from disttest_runner.cases.rank_orders import ALWAYS, OF_SUITE
@@ -38,14 +38,14 @@ for name in (*ALWAYS, *OF_SUITE["fully-shard-autograd"], *OF_SUITE["pipeline-sch
     importlib.import_module(name)
 """
 PINNED_GB = 5.35  # what uv writes for constraints.txt into an empty cache
-# Where distributions keep the system's certificates: Debian, Fedora, SUSE, Alpine.
+# The system's certificates on Debian, Fedora, SUSE and Alpine.
 BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-# pip's option -> the variable that uv reads, and those by which the user has decided already
+# pip's option -> the variable that uv reads, and others with which the user has decided already
 UV_VARIABLES = {
     "index-url": ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_CONFIG_FILE"),
     "cert": ("SSL_CERT_FILE", "SSL_CERT_DIR", "UV_SYSTEM_CERTS", "UV_NATIVE_TLS"),
@@ -55,7 +55,7 @@ UV_VARIABLES = {
 PIP_SECTIONS = ("global", "install", ":env:")  # the later wins
 PIP_SECONDS = 30
 
-# program -> Debian package that brings it
+# program -> its Debian package
 PROGRAMS = {
     "ip": "iproute2",
     "unshare": "util-linux",
@@ -67,16 +67,16 @@ PROGRAMS = {
 
 
 class SetupError(Exception):
-    """What is missing and what to do about it, on one line."""
+    """What is missing and what to do about it, in one line."""
 
 
 def cache() -> Path:
-    """Where built things live: DISTTEST_CACHE, else the user's cache directory."""
+    """The folder for built things: DISTTEST_CACHE, otherwise below the user's cache directory."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(os.environ.get("DISTTEST_CACHE") or base / "disttest")
 
 
-# The name of the step, where several run side by side.
+# The name of a step that runs next to others.
 LABEL: contextvars.ContextVar[str] = contextvars.ContextVar("LABEL", default="")
 RUNNING: set[subprocess.Popen[bytes]] = set()
 ENDING = threading.Event()
@@ -156,7 +156,7 @@ def run(
 
 
 def system_packages() -> None:
-    """Install what is missing where we are root on Debian or Ubuntu; elsewhere name it."""
+    """Install missing packages as root on Debian or Ubuntu; elsewhere raise a SetupError that names them."""
     missing = {
         program: package for program, package in PROGRAMS.items() if not shutil.which(program, path=search_path())
     }
@@ -175,18 +175,18 @@ def system_packages() -> None:
 
 
 def prometheus() -> None:
-    """For tests: rules are tested by promtool."""
+    """Provide promtool and Prometheus for tests."""
     service("prometheus", "prometheus", without="the tests that let one scrape will skip, those of the rules fail")
 
 
 def alertmanager() -> None:
-    """For the demo of monitoring."""
+    """Provide Alertmanager for the demo of monitoring."""
     program = "prometheus-alertmanager"
     service(program, program, without="`make demo-monitoring` cannot be run")
 
 
 def service(package: str, program: str, *, without: str) -> None:
-    """Unpack a Debian package into the cache: installed it would start a service."""
+    """Unpack a Debian package into the cache, because its installation would start a service."""
     home = cache() / package
     if (home / "usr/bin" / program).exists() or shutil.which(program):
         return
@@ -206,12 +206,12 @@ def service(package: str, program: str, *, without: str) -> None:
 
 
 def search_path() -> str:
-    """PATH of an ordinary user often lacks the administrator's programs."""
+    """PATH with the administrator's programs, which an ordinary user's often lacks."""
     return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
 
 
 def uv() -> Path:
-    """The installer: the one on PATH, else one of our own in the cache."""
+    """The installer: uv on PATH, otherwise one in the cache."""
     if found := shutil.which("uv"):
         return Path(found)
     home = cache() / INSTALLER.read_text().split()[0].replace("==", "-")
@@ -231,7 +231,7 @@ def uv() -> Path:
 
 
 def pip_options(listed: str) -> dict[str, str]:
-    """What `pip config list` prints: lines of section.option='value'."""
+    """The options that `pip config list` prints, as lines of section.option='value'."""
     found = re.findall(r"^(\S+?)\.([\w-]+)=('.*'|\".*\")$", listed, re.MULTILINE)
     rows = [(section, option, str(ast.literal_eval(value))) for section, option, value in found]
     known = [row for row in rows if row[0] in PIP_SECTIONS]
@@ -239,9 +239,9 @@ def pip_options(listed: str) -> dict[str, str]:
 
 
 def uv_settings(environment: Mapping[str, str], options: Mapping[str, str], bundle: str) -> dict[str, str]:
-    """Settings that uv does not read: those of pip, and the certificates of the system.
+    """Settings that uv does not read: those of pip, and the system's certificates.
 
-    uv comes with its own root certificates: behind a proxy that inspects TLS pip and curl work, and uv does not.
+    uv has its own root certificates: behind a proxy that inspects TLS pip and curl work, and uv does not.
     """
     wanted = {"cert": bundle, **options}
     return {
@@ -253,7 +253,7 @@ def uv_settings(environment: Mapping[str, str], options: Mapping[str, str], bund
 
 @functools.cache
 def uv_environment() -> dict[str, str]:
-    """A user with a uv.toml has said there what uv is to do."""
+    """Settings of pip for uv; the index is left to the user's uv.toml if there is one."""
     command = [sys.executable, "-m", "pip", "config", "list"]
     try:
         asked = subprocess.run(command, capture_output=True, text=True, timeout=PIP_SECONDS, check=False)
@@ -267,7 +267,7 @@ def uv_environment() -> dict[str, str]:
 
 
 def virtual_environment() -> None:
-    """Make .venv what constraints.txt says, unless it is."""
+    """Install the pins of constraints.txt into .venv, unless its stamp shows that they are there."""
     digest = hashlib.sha256(sys.version.encode())
     for file in (CONSTRAINTS, ROOT / "pyproject.toml"):
         digest.update(file.read_bytes())
@@ -292,7 +292,7 @@ def virtual_environment() -> None:
 
 
 def unpacked(pid: int, seconds: float) -> str:
-    """How far uv is, by what it has written: packages in its cache are not written again."""
+    """The progress of uv by the bytes it has written; packages in its cache are not written again."""
     try:
         counters = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
     except OSError:
@@ -303,7 +303,7 @@ def unpacked(pid: int, seconds: float) -> str:
 
 
 def byte_code() -> None:
-    """Pods see .venv read-only: without byte code each of them would compile torch's sources again."""
+    """Compile what pods import: they see .venv read-only and would each compile torch's sources again."""
     if not any(VENV.glob("lib/python3*/site-packages/torch/__pycache__/__init__.*.pyc")):
         command = (VENV / "bin" / "python", "-c", IMPORTS)
         with tempfile.TemporaryDirectory(prefix="disttest-") as folder:  # Inductor makes a folder when it is imported
@@ -312,7 +312,7 @@ def byte_code() -> None:
 
 
 def cluster_binary(*options: str) -> None:
-    """Build, or find in the cache, the programs of the development cluster; needs no package, so not .venv either."""
+    """Build the programs of the development cluster, or find them in the cache; needs no package of .venv."""
     process = start((sys.executable, "-m", "devcluster", "build", *options), {}, stdout=subprocess.PIPE)
     try:
         with process:
@@ -325,7 +325,7 @@ def cluster_binary(*options: str) -> None:
 
 
 def needed_by_demo() -> None:
-    """Torch's download waits for the network, Kubernetes' build for the processor."""
+    """Set up for the demo: torch's download waits for the network, Kubernetes' build for the processor."""
 
     def packages() -> None:
         virtual_environment()
@@ -339,13 +339,13 @@ def needed_by_tests() -> None:
 
 
 def browser() -> None:
-    """For tests of the HTML report: one on PATH, else Debian's in the cache."""
+    """Provide a browser for tests of the HTML report: one on PATH, otherwise Debian's in the cache."""
     if subprocess.run([VENV / "bin" / "python", "-m", "devcluster.programs.browser"], cwd=ROOT, check=False).returncode:
         say("no headless browser, see above: the tests that open the HTML report will skip")
 
 
 def main() -> int:
-    """Do what is asked; exit code 2 and one line if it cannot be done."""
+    """Run the steps of the argument; exit code 2 and one line if one fails."""
     wanted = sys.argv[1] if len(sys.argv) > 1 else "all"
     steps = {
         "venv": (virtual_environment,),
@@ -370,6 +370,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 11):  # noqa: UP036  # whoever runs this file may have any Python
+    if sys.version_info < (3, 11):  # noqa: UP036  # this file may be run by any Python
         sys.exit("setup: Python 3.11 or newer is needed; try `make PYTHON=python3.11 ...`")
     sys.exit(main())

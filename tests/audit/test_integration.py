@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.clusters import audit
 from tests.support.clusters.audit import AuditedRequest
-from tools.docs import permissions
+from tests.support.operators import documented_rights
 from tools.docs.__main__ import ROOT, SECURITY
 from tools.docs.permissions import REASONS
 
@@ -57,7 +57,7 @@ def is_of_a_test(request: AuditedRequest) -> bool:
 
 
 def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
-    rows = [row for row in permissions.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
+    rows = [row for row in documented_rights.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
     never = audit.unused({(row.role, row.right) for row in rows}, audit.used(asked))
     assert audit.told(never) == audit.told((row.role, row.right) for row in rows if row.is_asked_by_admission)
 

@@ -13,9 +13,8 @@ from tests.support.clusters import audit
 from tests.support.clusters.audit import AuditedRequest, Granted
 from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.real_nodes import NAMESPACE, SYSTEM
-from tests.support.operators import every_right
+from tests.support.operators import documented_rights, every_right
 from tests.support.operators.operator import config_map, disttest, finished
-from tools.docs import permissions
 from tools.docs.__main__ import ROOT, SECURITY
 from tools.docs.permissions import REASONS
 
@@ -24,7 +23,7 @@ NIGHTLY = f"{audit.ACCOUNT}{every_right.NIGHTS}:disttest-nightly"
 # The administrator is no ServiceAccount.
 OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
 OF_SCRAPERS = "disttest-metrics-reader"
-DOCUMENTED = permissions.read(Path(ROOT / SECURITY).read_text())
+DOCUMENTED = documented_rights.read(Path(ROOT / SECURITY).read_text())
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
 
 # Seen from inside a pod of a run: no token anywhere, and no address of a Service but the one of the API server itself,

@@ -1,1 +1,1 @@
-"""What people see and are told: dashboards, rules and alerts. `python -m tools.dashboards` writes all of it."""
+"""Dashboards, rules and alerts for Prometheus and Grafana: `python -m tools.dashboards` writes them."""

@@ -1,4 +1,4 @@
-"""Writes what is generated into manifests/monitoring; a test compares it with what is committed."""
+"""Writes the generated files of manifests/monitoring; a test compares them with the committed ones."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from tools.dashboards import boards, prometheus_objects
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "monitoring"
-# Each part by the folder that it writes into.
+# By the folder that they write into.
 WRITERS: tuple[tuple[str, Callable[[Path], None]], ...] = (
     ("prometheus-rule", prometheus_objects.write),
     ("service-monitor", prometheus_objects.write_service_monitor),

@@ -1,6 +1,6 @@
 """How to scrape: a ServiceMonitor, and the same for a Prometheus without its operator.
 
-Both drop the target's labels from what is told of runs, so that a series goes on when another pod becomes active.
+Both drop the target's labels from metrics of runs, so that a series continues when another pod becomes active.
 """
 
 import textwrap
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from disttest_operator.metrics.families import FAMILIES, LEDGER_PENDING, Family, FamilyType, Group
 
-# What only the active operator tells. In the other groups each replica speaks for itself.
+# Metrics of the active operator only; the other groups are exposed by each replica.
 STATE_GROUPS = (Group.RUNS, Group.LAST, Group.ACTIVE, Group.FABRIC, Group.NODES, Group.SCHEDULE)
-# What names the pod that was scraped.
+# Labels that name the scraped pod.
 TARGET_LABELS = ("pod", "instance", "container", "endpoint")
 TARGET_LABELS_PLAIN = ("pod", "instance")  # the others are the Prometheus operator's
 
@@ -75,7 +75,7 @@ def state_families() -> list[Family]:
 
 
 def state_pattern() -> str:
-    """Names as they are scraped; a histogram has three. No capturing group: see the ServiceMonitor's comment."""
+    """A pattern of scraped names; a histogram has three. No capturing group: the ServiceMonitor's comment says why."""
     return "|".join(
         family.full_name + "_(?:bucket|count|sum)" if family.type is FamilyType.HISTOGRAM else family.shown_name
         for family in state_families()
@@ -83,7 +83,7 @@ def state_pattern() -> str:
 
 
 def relabelings(labels: tuple[str, ...], *, source: str, target: str, indent: int) -> str:
-    """One entry a label, with `source` and `target` as the words for both; the pattern stands once, a family a line."""
+    """One entry for each label under the keys `source` and `target`; a YAML anchor shares the pattern."""
     first, *others = labels
     pattern = state_pattern().replace("|disttest", "|\\\n    disttest")
     lines = [
@@ -120,12 +120,12 @@ spec:
 
 
 def plain_files() -> list[Path]:
-    """What people write; Prometheus reads the same files."""
+    """The rule files that developers write and Prometheus reads."""
     return sorted(path for path in RULES.glob("*.yaml") if path.name != "kustomization.yaml")
 
 
 def prometheus_rule(file: str, text: str) -> str:
-    """`text` is the plain file. Indenting leaves YAML what it is, and its comments where they are."""
+    """The PrometheusRule of a plain rule file's text; indenting keeps its comments."""
     return HEADER.format(file=file, name=Path(file).stem) + textwrap.indent(text, "  ")
 
 

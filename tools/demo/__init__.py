@@ -1,1 +1,1 @@
-"""Demos: `make demo` and `make demo-monitoring`."""
+"""Demos on a local cluster: `make demo` and `make demo-monitoring`."""

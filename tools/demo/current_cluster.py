@@ -28,7 +28,7 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """Which the cluster can pull, or were loaded into its nodes."""
+    """Images that the cluster can pull or that its nodes have."""
 
     operator: str
     runner: str
@@ -41,7 +41,7 @@ class CurrentCluster(Session):
         self.file = results / "installed.yaml"
 
     def render(self, overlay: Path) -> None:
-        """Write the manifests into a file: it is installed, compared with the cluster, and removed."""
+        """Write the manifests into a file, which is installed, compared with the cluster, and removed."""
         documents = list(yaml.safe_load_all(self.kubectl("kustomize", str(overlay))))
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": RESTRICTED}}
         self.file.write_text(yaml.safe_dump_all([*with_images(documents, self.images), namespace]))
@@ -52,7 +52,7 @@ class CurrentCluster(Session):
         return f"context {context}, {server}"
 
     def check(self) -> None:
-        """A DemoError unless the cluster is new enough and has nothing that would be changed, and then removed."""
+        """Raise a DemoError unless the cluster is new enough and has no objects that the demo would remove."""
         version = json.loads(self.kubectl("version", "-o", "json"))["serverVersion"]
         if (int(version["major"]), int(version["minor"].rstrip("+"))) < OLDEST:
             raise DemoError(f"the cluster is {version['gitVersion']}; Kubernetes 1.31 or newer is needed")
@@ -74,7 +74,7 @@ class CurrentCluster(Session):
             ) from error
 
     def remove(self) -> None:
-        """Runs first, while the operator is there to end them; the rest by the file."""
+        """Delete the runs first, while the operator can end them, then everything in the file."""
         done = step(f"removing what was installed: kubectl delete -f {self.file}")
         try:
             limit = f"--timeout={REMOVE_SECONDS}s"
@@ -95,7 +95,7 @@ class CurrentCluster(Session):
 
 
 def with_images(documents: Sequence[Manifest], images: Images) -> list[Manifest]:
-    """The operator's Deployment with these images; the documents are changed."""
+    """Change the operator's Deployment to these images."""
     for document in documents:
         if document["kind"] == "Deployment":
             [container] = document["spec"]["template"]["spec"]["containers"]
@@ -107,7 +107,7 @@ def with_images(documents: Sequence[Manifest], images: Images) -> list[Manifest]
 
 @contextlib.contextmanager
 def borrowed(program: Sequence[str], results: Path, images: Images, overlay: Path) -> Iterator[CurrentCluster]:
-    """The current cluster, unchanged at the end."""
+    """The current cluster; everything that was installed is removed at the end."""
     session = CurrentCluster(program, results, images)
     say(f"== using the current cluster: {session.where()}")
     session.render(overlay)

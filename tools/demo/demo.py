@@ -1,7 +1,7 @@
-"""The main job, seen by a user: a cluster, the operator, one DistTest, from apply to verdict. `make demo` runs it.
+"""`make demo`: a cluster, the operator and one DistTest, from apply to verdict.
 
-The cluster lives below one process in its own namespaces and ends with this one. What is worth keeping, the report and
-a scrape of the metrics, is copied into the cache.
+The cluster runs below one process in its own namespaces and ends with this one. The report and a scrape of the metrics
+are copied into the cache.
 """
 
 import argparse
@@ -37,7 +37,7 @@ IMAGES = [f"{name}:dev={ROOT / '.venv'}" for name in ("disttest-runner", "distte
 NAME = "demo"  # of the DistTest
 FIRST_SUITES = ("collectives", "fully-shard-autograd", "pipeline-schedules", "fsdp-exec-order")  # about a minute
 READER, READER_ROLE = "metrics-reader", "disttest-metrics-reader"
-# Not by the API server's proxy, which passes no token on. The operator signed its certificate itself.
+# The API server's proxy would not forward the token. The operator signed its certificate itself.
 SCRAPE = """
 import os, ssl, sys, urllib.request
 asked = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + os.environ["TOKEN"]})
@@ -48,7 +48,7 @@ HOLD_VARIABLE = "HOLD"  # `make demo HOLD=1`: keep the cluster until Ctrl-C
 
 
 class Demo(Session):
-    """On a cluster that the demo starts."""
+    """The session on a cluster that the demo starts."""
 
     def __init__(self, cluster: DevCluster, results: Path) -> None:
         super().__init__(command_line.kubectl(say), {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}, results)
@@ -61,7 +61,7 @@ class Demo(Session):
 
     @functools.cached_property
     def token(self) -> str:
-        """Of a ServiceAccount with the right to scrape, as for a Prometheus. Made when asked for: after the verdict."""
+        """A token of a ServiceAccount that may scrape, created on first use: after the verdict."""
         self.kubectl("-n", SYSTEM, "create", "serviceaccount", READER)
         bound = (f"--clusterrole={READER_ROLE}", f"--serviceaccount={SYSTEM}:{READER}")
         self.kubectl("create", "clusterrolebinding", READER, *bound)
@@ -74,7 +74,7 @@ class Demo(Session):
         return f"https://{json.loads(found)['items'][0]['status']['podIP']}:8443/metrics"
 
     def scrape(self) -> str:
-        """As a Prometheus in the cluster would."""
+        """The metrics, requested as a Prometheus in the cluster would."""
         command = self.cluster.command_inside([sys.executable, "-c", SCRAPE, self.metrics_url()])
         environment = {**self.environment, "TOKEN": self.token}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
@@ -106,7 +106,7 @@ class Demo(Session):
         ]
 
     def offer_kubectl(self) -> Path:
-        """By the name of a link the binary of all programs is kubectl; it goes with the cluster's state."""
+        """A link named kubectl to the binary of all programs, which chooses the program by its name."""
         link = self.cluster.state / "bin" / "kubectl"
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)
@@ -115,7 +115,7 @@ class Demo(Session):
 
 
 def suites(asked: str) -> tuple[str, ...]:
-    """`all` is what the sample has; else names with commas between them, or the first few."""
+    """The suites to run: those of the sample for `all`, the named ones, or by default the first few."""
     if asked == "all":
         return tuple(suite["name"] for suite in yaml.safe_load(SAMPLE.read_text())["spec"]["suites"])
     names = tuple(filter(None, (name.strip() for name in asked.split(",")))) or FIRST_SUITES
@@ -125,7 +125,6 @@ def suites(asked: str) -> tuple[str, ...]:
 
 
 def disttest_of(names: Sequence[str]) -> dict[str, Any]:
-    """The sample with these suites."""
     test: dict[str, Any] = yaml.safe_load(SAMPLE.read_text())
     test["metadata"]["name"] = NAME
     test["spec"]["suites"] = [{"name": name} for name in names]
@@ -149,7 +148,7 @@ def hold(session: Session) -> None:
 
 @contextlib.contextmanager
 def started(cluster: DevCluster) -> Iterator[Demo]:
-    """A new cluster, which ends with the block."""
+    """A new cluster, which is removed at the end."""
     done = step("starting a Kubernetes control plane and two process nodes")
     programs = kubernetes.programs(say, on_path=True)
     cluster.start(
@@ -178,12 +177,12 @@ def install(session: Session) -> None:
 
 
 def is_to_hold() -> bool:
-    """Whether a user looks on, or asked for it."""
+    """Whether a user is at a terminal or asked for it."""
     return bool(os.environ.get(HOLD_VARIABLE)) or (sys.stdin.isatty() and sys.stdout.isatty())
 
 
 def present(session: Session, names: Sequence[str]) -> int:
-    """Install, run, show what there is; then hold, also after a failure. Returns the exit code."""
+    """Install, run and show; then hold, also after a failure. Returns the exit code."""
     try:
         code = from_apply_to_verdict(session, names)
     except DemoError as error:
@@ -208,17 +207,6 @@ def from_apply_to_verdict(session: Session, names: Sequence[str]) -> int:
     return code if session.show(NAME, code) else code or NO_VERDICT
 
 
-def on_own_cluster(names: Sequence[str]) -> int:
-    with started(own_cluster()) as session:
-        return present(session, names)
-
-
-def on_current_cluster(names: Sequence[str], images: current_cluster.Images) -> int:
-    program = (found,) if (found := shutil.which("kubectl")) else command_line.kubectl(say)
-    with current_cluster.borrowed(program, results(), images, OVERLAY) as session:
-        return present(session, names)
-
-
 def own_cluster() -> DevCluster:
     return DevCluster(cache.cluster(f"demo-{os.getpid()}"))
 
@@ -228,7 +216,7 @@ def interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(show: Callable[[], int]) -> int:
-    """Return the exit code of what is shown; print an error in one line."""
+    """Call `show` and return its exit code; print an error in one line."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupt)
     try:
@@ -255,10 +243,13 @@ def demo(arguments: Sequence[str]) -> int:
     names = suites(options.suites)
     match options.cluster:
         case "own":
-            return on_own_cluster(names)
+            with started(own_cluster()) as session:
+                return present(session, names)
         case "current":
-            chosen = current_cluster.Images(operator=options.operator_image, runner=options.runner_image)
-            return on_current_cluster(names, chosen)
+            images = current_cluster.Images(operator=options.operator_image, runner=options.runner_image)
+            program = (found,) if (found := shutil.which("kubectl")) else command_line.kubectl(say)
+            with current_cluster.borrowed(program, results(), images, OVERLAY) as current:
+                return present(current, names)
         case other:
             raise DemoError(f"--cluster={other} is unknown; known: own, current")
 

@@ -1,4 +1,4 @@
-"""Commands of a user for one cluster, as the demos give them: install, run, show what there is."""
+"""The commands of a user that the demos run on one cluster: install, run, show."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ LOG_LINES = 20
 
 
 class DemoError(Exception):
-    """One sentence: what did not happen, and where to look."""
+    """What did not happen and where to look, in one sentence."""
 
 
 class Session:
@@ -54,7 +54,7 @@ class Session:
         return done.stdout
 
     def install(self) -> None:
-        """The operator, from the manifests, in a pod, with exactly its own rights."""
+        """Install the operator from the manifests, in a pod with its own rights."""
         raise NotImplementedError
 
     def wait_for_operator(self) -> None:
@@ -68,7 +68,7 @@ class Session:
             raise DemoError(f"the operator did not become ready: {error}\n{pods[-3000:]}") from error
 
     def disttest(self, *arguments: str, seconds: float = SHOW_SECONDS, waits_for: str = "its answer") -> int:
-        """The command line, as a user has it; returns its exit code."""
+        """Run a command of the command line as a user would; returns its exit code."""
         say(f"$ disttest {' '.join(arguments)}")
         command = [*self.command_line, *arguments]
         try:
@@ -79,14 +79,14 @@ class Session:
             ) from error
 
     def run(self, file: Path) -> int:
-        """From apply to verdict; returns the exit code that stands for it."""
+        """Apply a DistTest and wait for its verdict; returns the exit code."""
         spec = yaml.safe_load(file.read_text())["spec"]
         seconds = applying.budget_seconds(spec) + SLACK_SECONDS
         arguments = ("apply", "-f", shown_path(file), "--wait", "-n", self.namespace)
         return self.disttest(*arguments, seconds=seconds, waits_for=f"the verdict of {file.stem}, by its own timeouts")
 
     def show(self, name: str, code: int) -> bool:
-        """What there is of a run, whatever became of it; False if a part of it cannot be shown."""
+        """Print report, description and metrics of a run; False if a part of it cannot be shown."""
         html, raw = self.results / "report.html", self.results / "report.json"
         where = ("-n", self.namespace)
         say("")
@@ -109,15 +109,15 @@ class Session:
             raise DemoError(f"disttest {' '.join(arguments)} ended with {code}, see above")
 
     def show_metrics(self) -> None:
-        """Nothing, unless the cluster's network can be entered."""
+        """Print metrics if the cluster's network can be entered."""
 
     def show_pods(self) -> None:
-        """Where to look if there is no verdict about the tests."""
+        """Print the pods, for a run without a verdict about the tests."""
         say(self.kubectl("get", "pods", "-A", "-o", "wide"))
         say(self.kubectl("-n", SYSTEM, "logs", "deployment/disttest-operator", f"--tail={LOG_LINES}"))
 
     def hints(self) -> list[str]:
-        """What to type in a second terminal while the cluster stays."""
+        """Commands for a second terminal while the cluster stays."""
         return [
             f"  export PATH={Path(sys.executable).parent}:$PATH",
             "  disttest apply -f my-disttest.yaml --wait; disttest list; disttest describe NAME; disttest doctor",

@@ -1,1 +1,1 @@
-"""Pages of docs/ that are made from what they describe: `python -m tools.docs` writes them, `--check` compares."""
+"""Pages of docs/ that are generated from code and manifests: `python -m tools.docs` writes them, `--check` compares."""

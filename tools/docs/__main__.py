@@ -19,7 +19,7 @@ def _definitions() -> list[dict[str, Any]]:
 
 
 def schemas() -> list[dict[str, Any]]:
-    """Of the custom resources."""
+    """The schemas of the custom resources."""
     return [one["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for one in _definitions()]
 
 
@@ -32,7 +32,7 @@ def _field_rules() -> str:
 
 
 def roles() -> list[dict[str, Any]]:
-    """Of everybody: operator, nightly pods, scrapers, people."""
+    """All roles: of the operator, nightly pods, scrapers, users."""
     files = [*sorted((ROOT / "manifests/rbac").rglob("*.yaml")), ROOT / "manifests/nightly/rbac.yaml"]
     found = [entry for file in files for entry in yaml.safe_load_all(file.read_text())]
     return [entry for entry in found if entry["kind"] in permissions.KINDS]
@@ -43,7 +43,6 @@ def _security() -> str:
 
 
 def _licences() -> str:
-    """Of the record, which is the same on every machine."""
     return licences.page(installed.record())
 
 

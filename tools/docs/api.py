@@ -12,13 +12,13 @@ Made from `manifests/crd` by `python -m tools.docs`: every field with its type, 
 has them. How they work together is told in [disttests.md](disttests.md), how results are read in
 [reports.md](reports.md).
 """
-# Of Kubernetes itself, or said by the type already.
+# Fields of Kubernetes itself, or given by the type.
 LEFT_OUT = frozenset({"apiVersion", "kind", "metadata"})
 TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
 
 
 def page(definitions: Sequence[Mapping[str, Any]]) -> str:
-    """The whole page, of CustomResourceDefinitions."""
+    """The page for these CustomResourceDefinitions."""
     return "\n".join([HEAD, *(line for definition in definitions for line in _kind(definition))]).rstrip() + "\n"
 
 
@@ -39,7 +39,7 @@ def _kind(definition: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _columns(version: Mapping[str, Any]) -> Iterator[str]:
-    """What `kubectl get` shows, and what it can select by."""
+    """The columns of `kubectl get`, and its selectable fields."""
     yield "| column of `kubectl get` | from | meaning |"
     yield "|---|---|---|"
     for column in version.get("additionalPrinterColumns", ()):
@@ -52,7 +52,7 @@ def _columns(version: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _object(title: str, path: str, schema: Schema) -> Iterator[str]:
-    """One table for each object; those inside it follow."""
+    """The table of an object and then those of the objects in it."""
     yield f"### {title}"
     yield ""
     if schema.get("description"):
@@ -73,7 +73,7 @@ def _object(title: str, path: str, schema: Schema) -> Iterator[str]:
 
 
 def _below(schema: Schema) -> Schema | None:
-    """The object that a field is, or is a list of."""
+    """The object of a field or of the items of a list."""
     schema = schema.get("items", schema)
     return schema if schema.get("properties") else None
 
@@ -108,7 +108,7 @@ def _bounds(schema: Schema) -> str:
 
 
 def _meaning(schema: Schema, said: list[str]) -> str:
-    """Description, default, and what is refused with which words, but for those that are said of the whole object."""
+    """Description, default and validation messages, except those in `said`, which belong to the whole object."""
     words = [_text(schema.get("description", ""))]
     if "default" in schema:
         words.append(f"Default: `{json.dumps(schema['default'])}`.")
@@ -117,7 +117,7 @@ def _meaning(schema: Schema, said: list[str]) -> str:
 
 
 def _rules(schema: Schema) -> Iterator[str]:
-    """What the API server refuses, in its words."""
+    """The messages with which the API server refuses the object."""
     messages = _messages(schema)
     if messages:
         yield "Refused, in these words:"
@@ -127,11 +127,11 @@ def _rules(schema: Schema) -> Iterator[str]:
 
 
 def _messages(schema: Schema) -> list[str]:
-    """Each once: several rules may share one."""
+    """Validation messages without duplicates: several rules may share one."""
     messages = [rule.get("message", "") for rule in schema.get("x-kubernetes-validations", ())]
     return list(dict.fromkeys(message.rstrip(".") for message in messages if message))
 
 
 def _text(words: str) -> str:
-    """In a cell of a table."""
+    """Text for a cell of a table."""
     return " ".join(words.split()).replace("|", "\\|").replace("<", "&lt;")

@@ -22,7 +22,6 @@ AS_IT_IS = "\b"  # click's mark of a paragraph
 
 
 def page() -> str:
-    """The whole page."""
     context = click.Context(commands, info_name="disttest", help_option_names=["-h", "--help"])
     lines = [HEAD, *_exits(), *_contents()]
     for name in COMMANDS:
@@ -71,7 +70,7 @@ def _command(name: str, command: click.Command, parent: click.Context) -> Iterat
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """What click does not wrap again are examples."""
+    """Paragraphs of a help text; those that click does not wrap are examples."""
     for paragraph in text.split("\n\n"):
         if paragraph.startswith(AS_IT_IS):
             yield from ("```", *paragraph.removeprefix(AS_IT_IS).strip("\n").splitlines(), "```", "")

@@ -1,4 +1,4 @@
-"""docs/licences.md: what is installed beside DistTest, under which licences. Pure."""
+"""docs/licences.md: the licences of everything that is installed with DistTest. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -51,7 +51,7 @@ def page(record: Record) -> str:
 
 
 def _particular(record: Record) -> Iterator[str]:
-    """What somebody who must say yes to an installation looks for first."""
+    """The table of licences that need attention."""
     yield "| particular licences | packages |"
     yield "|---|---|"
     yield f"| copyleft | {_named(record, package_licences.is_copyleft)} |"
@@ -66,7 +66,7 @@ def _is_own(licence: str) -> bool:
 
 
 def _named(record: Record, fits: package_licences.Test) -> str:
-    """The packages, by licence and by where they go."""
+    """The packages whose licence fits, by licence and role."""
     found: dict[tuple[str, str], dict[str, None]] = {}
     for key, entry in record.items():
         for one in filter(fits, sorted(package_licences.parts(entry.licence))):

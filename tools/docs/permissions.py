@@ -20,7 +20,7 @@ TITLES = {
     "disttest-template-user": "Who may not create pods and is trusted all the same (ClusterRole, bound by you).",
 }
 
-# A resource that is followed by a name: the right is good for the object of that name only.
+# A resource that is followed by a name: the right is limited to the object of that name.
 REASONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     "disttest-operator": {
         "disttests.disttest.dev": {
@@ -114,7 +114,7 @@ REASONS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
     },
 }
 
-# Nobody sends such requests: the admission plugin OwnerReferencesPermissionEnforcement asks for these rights.
+# No such request is sent: the admission plugin OwnerReferencesPermissionEnforcement checks these rights.
 ASKED_BY_ADMISSION = frozenset({"update disttests.disttest.dev/finalizers", "delete configmaps"})
 
 
@@ -128,12 +128,12 @@ KINDS = frozenset({"Role", "ClusterRole"})
 
 
 class RightsError(Exception):
-    """Roles and reasons do not fit."""
+    """Roles and reasons differ."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Right:
-    """One verb on one resource. A path of the API server that is no resource begins with a slash."""
+    """One verb on one resource, or on a path of the API server, which starts with a slash."""
 
     resource: str
     """With group and subresource, as kubectl writes it: `disttests.disttest.dev/status`."""
@@ -147,13 +147,12 @@ class Right:
 
 
 def resource(name: str, group: str) -> str:
-    """`pods/log`, or `disttests.disttest.dev/status`."""
     plural, slash, subresource = name.partition("/")
     return f"{plural}{'.' if group else ''}{group}{slash}{subresource}"
 
 
 def of_role(role: Manifest) -> set[Right]:
-    """What a Role or ClusterRole allows. A wildcard is an error: nobody could say what it is for."""
+    """The rights of a Role or ClusterRole. A wildcard is an error: no reason could be given for it."""
     found = set()
     for rule in role["rules"]:
         targets = [resource(name, group) for group in rule.get("apiGroups", ()) for name in rule.get("resources", ())]
@@ -166,7 +165,7 @@ def of_role(role: Manifest) -> set[Right]:
 
 
 def of_roles(manifests: Sequence[Manifest]) -> dict[str, set[Right]]:
-    """By the names of the roles among them."""
+    """The rights of all roles, by name."""
     return {entry["metadata"]["name"]: of_role(entry) for entry in manifests if entry["kind"] in KINDS}
 
 
@@ -209,34 +208,9 @@ def _rows(role: str) -> Iterator[tuple[list[Right], str]]:
 
 
 def page(text: str, manifests: Sequence[Manifest]) -> str:
-    """The same page, with the tables between the marks as the manifests have it."""
+    """The page with new tables between its marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise RightsError(f"docs/security.md: the marks {BEGIN!r} and {END!r} are missing")
     return f"{before}{BEGIN}\n\n{tables(manifests)}\n{END}{after}"
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRow:
-    """A right as it stands on the page."""
-
-    role: str
-    right: Right
-    is_asked_by_admission: bool
-
-
-def read(text: str) -> list[PermissionRow]:
-    """Back from the page to the rights that it tells of."""
-    rows, role = [], ""
-    for line in text.partition(BEGIN)[2].partition(END)[0].splitlines():
-        if line.startswith(HEADING):
-            role = line.removeprefix(HEADING).strip("`")
-        elif line.startswith("| `"):
-            target, verbs, why = (cell.strip() for cell in line.strip("|").split("|", 2))
-            _, resource_, *named = target.split("`")
-            name = named[1] if len(named) > 1 else ""
-            rows += [
-                PermissionRow(role, Right(resource_, verb, name), why.startswith(MARK)) for verb in verbs.split(", ")
-            ]
-    return rows

@@ -1,1 +1,1 @@
-"""What goes to users, and what must be known of it: version, pins, licences, vulnerabilities, files of a release."""
+"""Releases: version, pins, licences, known vulnerabilities, and the files that users get."""

@@ -1,17 +1,17 @@
-"""python -m tools.release {version,notes,build,audit,rehearse}: --help says what they do."""
+"""python -m tools.release {version,notes,build,audit,rehearse}: see --help."""
 
 import argparse
 import sys
 import tempfile
 from pathlib import Path
 
-from tools.release import audit, build, commit, dry_run, version
+from tools.release import audit, build, commit, version
 from tools.release.commit import ReleaseError
 from tools.release.version import ReleaseImages
 
 
 def main() -> int:
-    """Exit code 1 and one line for what speaks against it."""
+    """Run a command; exit code 1 and one line for each objection."""
     asked = _parser().parse_args()
     try:
         match asked.command:
@@ -24,7 +24,7 @@ def main() -> int:
             case "audit":
                 return audit.audit(_say, asked.osv_url)
             case _:
-                dry_run.rehearse(_say)
+                build.rehearse(_say)
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
@@ -34,7 +34,7 @@ def main() -> int:
 def _version(new: str | None) -> None:
     files = build.places(commit.ROOT)
     if new is None:
-        print(version.of(files["pyproject.toml"]))
+        print(version.read_version(files["pyproject.toml"]))
         return
     for name, text in version.changed(files, new).items():
         (commit.ROOT / name).write_text(text)
@@ -45,7 +45,7 @@ def _build(asked: argparse.Namespace) -> None:
     made_of = commit.current()
     with tempfile.TemporaryDirectory() as name:
         source = commit.export(made_of, Path(name) / "source")
-        named = version.of((source / "pyproject.toml").read_text())
+        named = version.read_version((source / "pyproject.toml").read_text())
         images = ReleaseImages(
             version=named,
             registry=asked.registry,
@@ -72,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     named = commands.add_parser("version", help="print the version, or write NEW wherever it is named")
     named.add_argument("new", nargs="?")
-    told = commands.add_parser("notes", help="what CHANGELOG.md says of a version")
-    told.add_argument("version")
+    notes = commands.add_parser("notes", help="what CHANGELOG.md says of a version")
+    notes.add_argument("version")
     built = commands.add_parser("build", help="the files of a release of this commit, into dist/VERSION")
     built.add_argument("--registry", default="", help="where the images are, without their names")
     built.add_argument("--operator-digest", default="", help="of the operator's image: sha256:…")

@@ -33,13 +33,13 @@ class Vulnerability:
 
     @property
     def words(self) -> str:
-        mended = f"mended in {', '.join(self.fixed)}" if self.fixed else "no version mends it"
-        return f"{self.package} {self.version}: {', '.join(self.names)}; {mended}"
+        fix = f"mended in {', '.join(self.fixed)}" if self.fixed else "no version mends it"
+        return f"{self.package} {self.version}: {', '.join(self.names)}; {fix}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseAnswer:
-    """Of one database: what it looked at, what not and why, what it knows."""
+    """The answer of one database: what was checked, what was not and why, what was found."""
 
     checked: tuple[str, ...] = ()
     unchecked: Mapping[str, str]
@@ -48,7 +48,7 @@ class DatabaseAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """A finding that cannot be mended yet: why it does no harm here, and until when that is believed."""
+    """A finding without a fix: why it does no harm here, and until when that is accepted."""
 
     package: str
     name: str
@@ -56,12 +56,12 @@ class Acceptance:
     until: date
 
 
-def of_python(report: str, asked: Sequence[str], trouble: str) -> DatabaseAnswer:
-    """Of pip-audit's JSON; without one, nothing of what was asked was checked."""
+def parse_pip_audit(report: str, asked: Sequence[str], problem: str) -> DatabaseAnswer:
+    """Parse pip-audit's JSON; without valid JSON everything in `asked` is unchecked, because of `problem`."""
     try:
         found: Sequence[Mapping[str, Any]] = json.loads(report)["dependencies"]
     except (ValueError, KeyError, TypeError):
-        return DatabaseAnswer(unchecked=dict.fromkeys(asked, trouble or "pip-audit gave no answer"))
+        return DatabaseAnswer(unchecked=dict.fromkeys(asked, problem or "pip-audit gave no answer"))
     keys = {f"{one['name']} {one['version']}" for one in found if "vulns" in one}
     skipped = {one["name"]: str(one["skip_reason"]) for one in found if "skip_reason" in one}
     return DatabaseAnswer(
@@ -69,7 +69,7 @@ def of_python(report: str, asked: Sequence[str], trouble: str) -> DatabaseAnswer
         unchecked={
             key: skipped.get(key.split()[0], "pip-audit says nothing of it") for key in asked if key not in keys
         },
-        findings=tuple(_of_python(one) for one in found for one in _each(one)),
+        findings=tuple(_vulnerability(one) for one in found for one in _each(one)),
     )
 
 
@@ -77,17 +77,17 @@ def _each(package: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from ({**one, "package": package["name"], "of": package["version"]} for one in package.get("vulns", ()))
 
 
-def _of_python(one: Mapping[str, Any]) -> Vulnerability:
+def _vulnerability(one: Mapping[str, Any]) -> Vulnerability:
     names = dict.fromkeys((one["id"], *one.get("aliases", ())))
     return Vulnerability(
         package=one["package"], version=one["of"], names=tuple(names), fixed=tuple(one.get("fix_versions", ()))
     )
 
 
-def of_go(stream: str, module: str, trouble: str) -> DatabaseAnswer:
-    """Of govulncheck's JSON, one message after another; it is checked if it ended well."""
-    if trouble:
-        return DatabaseAnswer(unchecked={module: trouble})
+def parse_govulncheck(stream: str, module: str, problem: str) -> DatabaseAnswer:
+    """Parse govulncheck's stream of JSON messages; with a `problem` the module is unchecked."""
+    if problem:
+        return DatabaseAnswer(unchecked={module: problem})
     messages = list(_messages(stream))
     names = {one["osv"]["id"]: tuple(one["osv"].get("aliases", ())) for one in messages if "osv" in one}
     found = dict.fromkeys(
@@ -119,8 +119,8 @@ def accepted_risks(data: Mapping[str, Any]) -> tuple[Acceptance, ...]:
     return tuple(Acceptance(**one) for one in data.get("accepted", ()))
 
 
-def judged(answers: Iterable[DatabaseAnswer], accepted: Sequence[Acceptance], today: date) -> tuple[list[str], int]:
-    """What to say, and the exit code: what was not checked is never called safe."""
+def summarize(answers: Iterable[DatabaseAnswer], accepted: Sequence[Acceptance], today: date) -> tuple[list[str], int]:
+    """The lines to print and the exit code. What was not checked is never called safe."""
     answers = tuple(answers)
     checked = {key for answer in answers for key in answer.checked}
     unchecked = {key: why for answer in answers for key, why in answer.unchecked.items() if key not in checked}
@@ -147,7 +147,7 @@ def _covers(one: Acceptance, finding: Vulnerability) -> bool:
 
 
 def _reasons(unchecked: Mapping[str, str]) -> str:
-    """Packages by reason; many share one."""
+    """Packages by reason."""
     groups: dict[str, list[str]] = {}
     for key, why in unchecked.items():
         groups.setdefault(why.replace(key.split()[0], "…"), []).append(key)
@@ -170,45 +170,48 @@ SCANNER = gobuild.GoProgram(
     minutes=1,
 )
 SHOWN = 120  # characters of an error: its cause stands at its end
-# What is compiled, by the module that pins it.
+# Programs by the Go module that pins their packages.
 PROGRAMS = {"devcluster/kubedev": ".", "tests/support/clusters/kueue_module": "sigs.k8s.io/kueue/cmd/kueue"}
 
 
 def audit(say: gobuild.Say, osv_url: str = "") -> int:
-    """The exit code. Each database is asked about what the one before did not know."""
-    answers = [*_python(_pinned(), osv_url), *(_go(module, program, say) for module, program in PROGRAMS.items())]
+    """Query the databases and return the exit code. Each gets what the one before did not know."""
+    answers = [
+        *_audit_python(_pinned(), osv_url),
+        *(_audit_go(module, program, say) for module, program in PROGRAMS.items()),
+    ]
     accepted = accepted_risks(tomllib.loads(ACCEPTED.read_text()))
-    lines, code = judged(answers, accepted, datetime.now(tz=UTC).date())
+    lines, code = summarize(answers, accepted, datetime.now(tz=UTC).date())
     for line in lines:
         say(line)
     return code
 
 
 def _pinned() -> list[Pin]:
-    """For whatever machine, and the installer."""
+    """All pins, without markers, and the installer."""
     found = (*installed.pinned(), *installed.read_pins((ROOT / "installer.txt").read_text(), "installer.txt"))
     return list({pin.key: pin for pin in found}.values())
 
 
-def _python(wanted: Sequence[Pin], osv_url: str) -> Iterator[DatabaseAnswer]:
-    """PyPI's own database, then OSV's, or only the one that is named."""
+def _audit_python(wanted: Sequence[Pin], osv_url: str) -> Iterator[DatabaseAnswer]:
+    """Query PyPI's own database, then OSV's; only `osv_url` if it is given."""
     services = [("-s", "osv", "--osv-url", osv_url)] if osv_url else [("-s", "pypi"), ("-s", "osv")]
     for service in services:
         unknown: list[Pin] = []
-        # All pins are of the index: one that a database has not heard of means that there is none to ask.
-        if why := _asked(wanted[:1], service).unchecked.get(wanted[0].key):
+        # All pins are on the index: a database without one of them cannot be asked at all.
+        if why := _run_pip_audit(wanted[:1], service).unchecked.get(wanted[0].key):
             yield DatabaseAnswer(unchecked={pin.key: why for pin in wanted})
             continue
-        for part in _alone(wanted):
-            answer = _asked(part, service)
+        for part in _without_duplicates(wanted):
+            answer = _run_pip_audit(part, service)
             unknown += [pin for pin in part if pin.key in answer.unchecked]
             yield answer
         if not (wanted := unknown):
             return
 
 
-def _alone(wanted: Sequence[Pin]) -> Iterator[list[Pin]]:
-    """No list has two versions of a package."""
+def _without_duplicates(wanted: Sequence[Pin]) -> Iterator[list[Pin]]:
+    """Split the pins into lists without two versions of a package."""
     rest = list(wanted)
     while rest:
         first = list({pin.name: pin for pin in reversed(rest)}.values())
@@ -216,18 +219,18 @@ def _alone(wanted: Sequence[Pin]) -> Iterator[list[Pin]]:
         rest = [pin for pin in rest if pin not in first]
 
 
-def _asked(wanted: Sequence[Pin], service: Sequence[str]) -> DatabaseAnswer:
+def _run_pip_audit(wanted: Sequence[Pin], service: Sequence[str]) -> DatabaseAnswer:
     with tempfile.TemporaryDirectory() as folder:
         listed = Path(folder, "requirements.txt")
         listed.write_text("".join(pin.exactly for pin in wanted))
         command = [sys.executable, "-m", "pip_audit", "-r", str(listed), "--disable-pip", "--require-hashes"]
         command += ["-f", "json", "--progress-spinner", "off", *service]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return of_python(done.stdout, [pin.key for pin in wanted], _last(done.stderr))
+    return parse_pip_audit(done.stdout, [pin.key for pin in wanted], _last(done.stderr))
 
 
-def _go(module: str, program: str, say: gobuild.Say) -> DatabaseAnswer:
-    """By packages, not by calls: whatever is compiled into the program counts."""
+def _audit_go(module: str, program: str, say: gobuild.Say) -> DatabaseAnswer:
+    """Scan by packages, not by calls: everything that is compiled into the program counts."""
     try:
         scanner = gobuild.build(SCANNER, say)
     except DevClusterError as error:
@@ -235,10 +238,10 @@ def _go(module: str, program: str, say: gobuild.Say) -> DatabaseAnswer:
     command = [str(scanner), "-C", str(ROOT / module), "-scan", "package", "-format", "json", program]
     environment = {**os.environ, "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    return of_go(done.stdout, module, _last(done.stderr) if done.returncode else "")
+    return parse_govulncheck(done.stdout, module, _last(done.stderr) if done.returncode else "")
 
 
 def _last(text: str) -> str:
-    """The end of what a program said when it gave up."""
+    """The last line of an error output."""
     line = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
     return line if len(line) <= SHOWN else f"… {line[-SHOWN:]}"

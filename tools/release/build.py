@@ -1,4 +1,4 @@
-"""Makes the files of a release out of a commit: the same commit gives the same bytes."""
+"""Builds and rehearses a release: the same commit gives the same bytes."""
 
 import gzip
 import hashlib
@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
+from zipfile import ZipFile
 
 from cyclonedx.model import Property
 from cyclonedx.model.bom import Bom
@@ -20,6 +22,7 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+from tools import bootstrap
 from tools.release import commit, installed, package_licences, version
 from tools.release.commit import Commit, ReleaseError
 from tools.release.installed import Pin
@@ -28,7 +31,7 @@ from tools.release.version import ReleaseImages
 
 
 def packed(files: Mapping[str, bytes], *, folder: str, time: int) -> bytes:
-    """A .tar.gz: names sorted, all of one time and owner, nothing of the machine."""
+    """A reproducible .tar.gz: names sorted, one time and owner, nothing of the machine."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in sorted(files.items()):
@@ -39,7 +42,7 @@ def packed(files: Mapping[str, bytes], *, folder: str, time: int) -> bytes:
 
 
 def bom_document(version: str, commit: str, time: int, pins: Sequence[Pin], record: Record) -> str:
-    """CycloneDX. The same commit gives the same text: number and time are of the commit."""
+    """A CycloneDX document. The same commit gives the same text: number and time are of the commit."""
     root = Component(
         type=ComponentType.APPLICATION,
         name="disttest",
@@ -71,14 +74,14 @@ def _component(pin: Pin, entry: PackageEntry) -> Component:
     )
 
 
-# Overlays that are no installation of somebody else's: for images on the node, for tests, an example to copy.
+# Overlays that users do not install: for images on the node, for tests, an example to copy.
 NOT_RELEASED = frozenset({"dev", "e2e", "nightly"})
 SUMS = "SHA256SUMS"
 
 
 def checked(source: Path, made_of: Commit, images: ReleaseImages) -> str:
-    """The notes. Whatever speaks against a release of this commit is said at once."""
-    named = version.of((source / "pyproject.toml").read_text())
+    """The release notes of the commit; raises a ReleaseError with everything that prevents the release."""
+    named = version.read_version((source / "pyproject.toml").read_text())
     found = [*commit.problems(made_of, named), *images.problems(), *inconsistent(source, named)]
     try:
         text = version.notes_of((source / "CHANGELOG.md").read_text(), named)
@@ -90,7 +93,7 @@ def checked(source: Path, made_of: Commit, images: ReleaseImages) -> str:
 
 
 def inconsistent(source: Path, named: str) -> list[str]:
-    """What a commit itself would have to mend."""
+    """Problems that only another commit can fix."""
     found = version.strays(places(source), named)
     pinned = installed.read_pins((source / "constraints.txt").read_text())
     if lacking := installed.lacking(pinned, installed.record(source)):
@@ -101,13 +104,13 @@ def inconsistent(source: Path, named: str) -> list[str]:
 
 
 def places(source: Path) -> dict[str, str]:
-    """The files that name a version."""
+    """The files that name a version, by path."""
     files = [file for pattern in version.PLACES for file in sorted(source.glob(pattern))]
     return {str(file.relative_to(source)): file.read_text() for file in files}
 
 
 def build(source: Path, made_of: Commit, images: ReleaseImages, text: str, place: Path) -> None:
-    """Everything, into an empty folder."""
+    """Write all files of the release into the empty folder `place`."""
     _distributions(source, made_of, place)
     made = {
         "RELEASE-NOTES.md": f"# DistTest {images.version}\n\n{text}".encode(),
@@ -123,12 +126,12 @@ def build(source: Path, made_of: Commit, images: ReleaseImages, text: str, place
 
 
 def _distributions(source: Path, made_of: Commit, place: Path) -> None:
-    """Wheel and sdist, by the build backend that is pinned for this environment: nothing is fetched."""
+    """Build wheel and sdist with the pinned build backend; nothing is downloaded."""
     _run([sys.executable, "-m", "hatchling", "build", "-d", str(place)], source, SOURCE_DATE_EPOCH=str(made_of.time))
 
 
 def _manifests(source: Path, images: ReleaseImages) -> Iterator[tuple[str, str]]:
-    """What `kubectl apply -f` takes, without kustomize."""
+    """The manifests for `kubectl apply -f`, without kustomize."""
     yield "crds.yaml", _rendered(source / "manifests/crd")
     base = _rendered(source / "manifests/base")
     if lacking := images.lacking(base):
@@ -138,13 +141,13 @@ def _manifests(source: Path, images: ReleaseImages) -> Iterator[tuple[str, str]]
         if overlay.name in NOT_RELEASED:
             continue
         text = _rendered(overlay)
-        # What does not bring the operator is added to an installation.
+        # An overlay without the operator is added to an installation.
         kind = "" if images.lacking(text) else "install-"
         yield f"{kind}{overlay.name}.yaml", images.named(text)
 
 
 def _archives(source: Path, made_of: Commit, named: str) -> Iterator[tuple[str, bytes]]:
-    """For kustomize the manifests as they are; for a Prometheus and a Grafana without it their part."""
+    """Archives of the manifests, and of their part for Prometheus and Grafana."""
     for name, folder in (("manifests", "manifests"), ("monitoring", "manifests/monitoring")):
         files = {
             str(file.relative_to(source / folder)): file.read_bytes()
@@ -156,7 +159,7 @@ def _archives(source: Path, made_of: Commit, named: str) -> Iterator[tuple[str, 
 
 
 def _listed(source: Path, made_of: Commit, named: str) -> Mapping[str, bytes]:
-    """What is installed beside it."""
+    """The requirements, the bill of materials and the licence."""
     pinned = installed.read_pins((source / "constraints.txt").read_text())
     record = installed.record(source)
     client = installed.chosen_pins(pinned, lambda pin: Role.COMMAND_LINE in record[pin.key].roles)
@@ -168,7 +171,7 @@ def _listed(source: Path, made_of: Commit, named: str) -> Mapping[str, bytes]:
 
 
 def _rendered(folder: Path) -> str:
-    """By the kubectl that tests use: another one's kustomize may write the same otherwise."""
+    """Render with the kubectl of the tests: another version's kustomize may write other text."""
     return _run([sys.executable, "-m", "devcluster", "kubectl", "kustomize", str(folder)], commit.ROOT)
 
 
@@ -182,7 +185,89 @@ def _run(command: list[str], folder: Path, **environment: str) -> str:
 
 
 def put(made: Path, place: Path) -> None:
-    """In the place of an earlier attempt."""
+    """Move the release to its place and replace an earlier attempt."""
     shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made, place)
+
+
+Say = Callable[[str], None]
+# Commands of the wheel that need its code, templates and schemas, and a part of their output.
+TRIES: tuple[tuple[Sequence[str], str], ...] = (
+    (("--version",), "disttest "),
+    (("report", "--schema"), '"$schema"'),
+    (("plan", "-f", "{source}/manifests/samples/cpu-smoke.yaml"), "kind: Job"),
+)
+PACKAGES = ("runner/disttest_contract", "runner/disttest_runner", "operator/disttest_operator", "cli/disttest_cli")
+
+
+def rehearse(say: Say) -> None:
+    """Build the commit twice, compare, and install the wheel in an empty environment."""
+    made_of = commit.current()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = commit.export(made_of, folder / "source")
+        other = commit.export(made_of, folder / "elsewhere" / "source")
+        named = version.read_version((source / "pyproject.toml").read_text())
+        if problems := inconsistent(source, named):
+            raise ReleaseError("; ".join(problems))
+        text = _notes((source / "CHANGELOG.md").read_text(), named)
+        images = ReleaseImages(version=named)
+        for attempt, place in (("first", source), ("second", other)):
+            (folder / attempt).mkdir()
+            build(place, made_of, images, text, folder / attempt)
+            say(f"{attempt} build: {len(list((folder / attempt).iterdir()))} files of {made_of.name[:12]}")
+        if differing := different(folder / "first", folder / "second"):
+            raise ReleaseError(f"the same commit gives other bytes the second time: {', '.join(differing)}")
+        say("both are the same, byte by byte")
+        _try(folder, source, say)
+    if made_of.changes:
+        say(f"not in it: {len(made_of.changes)} changed files of the clone")
+
+
+def different(one: Path, other: Path) -> list[str]:
+    names = {file.name for folder in (one, other) for file in folder.iterdir()}
+    return sorted(name for name in names if _content(one / name) != _content(other / name))
+
+
+def wrong_content(wheel: Iterable[str], source: Path) -> list[str]:
+    """Files of our packages that the wheel lacks, and files in it that are not ours."""
+    ours = {
+        str(file.relative_to(source / package.partition("/")[0]))
+        for package in PACKAGES
+        for file in (source / package).rglob("*")
+        if file.is_file()
+    }
+    return sorted(ours ^ {name for name in wheel if ".dist-info/" not in name})
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
+
+
+def _notes(changelog: str, named: str) -> str:
+    """The notes of the version, or the unreleased ones before its chapter exists."""
+    return version.notes_of(changelog, named if f"\n## {named} " in changelog else version.UNRELEASED)
+
+
+def _try(folder: Path, source: Path, say: Say) -> None:
+    first, environment = folder / "first", folder / "environment"
+    (wheel,) = first.glob("*.whl")
+    with ZipFile(wheel) as archive:
+        if wrong := wrong_content(archive.namelist(), source):
+            raise ReleaseError(f"the wheel does not hold exactly the packages: {', '.join(wrong[:9])}")
+    uv, python = str(bootstrap.uv()), str(environment / "bin/python")
+    subprocess.run(["sha256sum", "--check", "--quiet", SUMS], cwd=first, check=True)
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(environment)], check=True)
+    install = (uv, "pip", "install", "--require-hashes", "-q", "--python", python)
+    environ = os.environ | bootstrap.uv_environment()
+    subprocess.run([*install, "-r", str(first / "requirements-cli.txt")], check=True, env=environ)
+    subprocess.run([uv, "pip", "install", "--offline", "-q", "--python", python, "--no-deps", str(wheel)], check=True)
+    for words, wanted in TRIES:
+        arguments = [word.format(source=source) for word in words]
+        done = subprocess.run(
+            [str(environment / "bin/disttest"), *arguments], cwd=folder, capture_output=True, text=True, check=False
+        )
+        if done.returncode or wanted not in done.stdout:
+            raise ReleaseError(f"`disttest {' '.join(words)}` of the wheel: exit code {done.returncode}, {done.stderr}")
+    say(f"the wheel, alone: {', '.join('disttest ' + ' '.join(words[:2]) for words, _ in TRIES)}")

@@ -1,4 +1,4 @@
-"""The clone that a release is made from."""
+"""The commit of the clone that a release is made from."""
 
 import subprocess
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class ReleaseError(Exception):
-    """What is wrong, with what, and what to do about it; on one line."""
+    """What is wrong, with what, and what to do about it, in one line."""
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """What a release is made of; `changes` are files of the clone that are not in it."""
+    """The source of a release; `changes` are files of the clone that differ from it."""
 
     name: str
     time: int
@@ -33,7 +33,7 @@ def current(root: Path = ROOT) -> Commit:
 
 
 def export(commit: Commit, folder: Path, root: Path = ROOT) -> Path:
-    """The files of the commit, without anything else that lies in the clone."""
+    """Write the files of the commit into a new folder."""
     archive = subprocess.run(
         ["git", "-C", str(root), "archive", "--format=tar", commit.name], capture_output=True, check=True
     )
@@ -43,7 +43,7 @@ def export(commit: Commit, folder: Path, root: Path = ROOT) -> Path:
 
 
 def problems(commit: Commit, version: str) -> list[str]:
-    """Pure. Why this is not to be released as that version."""
+    """Why the commit cannot be released as that version."""
     found = []
     if commit.changes:
         more = f" and {len(commit.changes) - 3} more" if len(commit.changes) > 3 else ""

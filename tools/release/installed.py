@@ -1,4 +1,4 @@
-"""What the packages of this environment say of themselves, and the record that is kept of it."""
+"""The metadata of this environment's packages, and the record of it in licences.json."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One version of a package; `marker` says on which machines, `hashes` which files it may be."""
+    """One version of a package; `marker` limits the machines, `hashes` the files."""
 
     name: str
     version: str
@@ -41,12 +41,12 @@ class Pin:
 
     @property
     def exactly(self) -> str:
-        """For whatever machine, as an installer wants it."""
+        """The requirement without its marker, for any machine."""
         return self._lines(f"{self.name}=={self.version}")
 
     @property
     def lines(self) -> str:
-        """As they are in constraints.txt."""
+        """The requirement as in constraints.txt."""
         marker = f" ; {self.marker}" if self.marker else ""
         return self._lines(f"{self.name}=={self.version}{marker}")
 
@@ -55,17 +55,17 @@ class Pin:
 
 
 def read_pins(text: str, file: str = "constraints.txt") -> tuple[Pin, ...]:
-    """All of a file. What is not pinned to one version and to sha256 sums is an error."""
+    """Parse a constraints file; each line must have one version and sha256 sums."""
     return tuple(_pin(line, file) for line in _requirements(text))
 
 
 def chosen_pins(pins: tuple[Pin, ...], wanted: Callable[[Pin], bool]) -> str:
-    """A part of them, for `--require-hashes -r`."""
+    """The wanted pins as a file for `--require-hashes -r`."""
     return "".join(pin.lines for pin in pins if wanted(pin))
 
 
 def _requirements(text: str) -> Iterator[str]:
-    """With their continued lines, without comments."""
+    """The logical lines without comments."""
     whole = re.sub(r"\\\n", " ", text)
     yield from (line for line in whole.splitlines() if line.strip() and not line.lstrip().startswith("#"))
 
@@ -106,12 +106,12 @@ def record(root: Path = ROOT) -> Record:
 
 
 def lacking(pinned: Iterable[Pin], record: Record) -> list[str]:
-    """Pure. Where they differ."""
+    """The keys in which pins and record differ."""
     return sorted({pin.key for pin in pinned} ^ set(record))
 
 
 def renewed(known: Record, wanted: Sequence[Pin], found: Mapping[str, Message]) -> Record:
-    """Pure. Of what is neither installed here nor known, nothing can be said."""
+    """The record of the wanted pins; raises a ReleaseError for pins that are neither installed nor known."""
     if missing := [pin.key for pin in wanted if pin.key not in found and pin.key not in known]:
         raise ReleaseError(f"nothing is known of {', '.join(missing)}: run `python -m tools.docs`, which looks at them")
     requires = {
@@ -123,24 +123,24 @@ def renewed(known: Record, wanted: Sequence[Pin], found: Mapping[str, Message]) 
 
 
 def renew() -> bool:
-    """Write the record anew; whether anything changed."""
+    """Write the record; returns whether it changed."""
     wanted, known = pinned(), record() if RECORD.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         found = metadata(distributions())
         absent = [pin for pin in wanted if pin.key not in found and pin.key not in known]
-        found |= _fetched(absent, Path(folder))
+        found |= _download_metadata(absent, Path(folder))
         made = renewed(known, wanted, found)
     RECORD.write_text(json.dumps(package_licences.written(made), indent=1) + "\n")
     return made != known
 
 
 def metadata(installed: Iterable[Distribution]) -> dict[str, Message]:
-    """By the keys of pins."""
+    """The metadata of packages, by the keys of pins."""
     return {f"{canonicalize_name(one.metadata['Name'])} {one.version}": _message(one) for one in installed}
 
 
 def _message(one: Distribution) -> Message:
-    """importlib.metadata types it as something of its own, which it is not."""
+    """The metadata with its real type."""
     found: Any = one.metadata
     message: Message = found
     return message
@@ -161,8 +161,8 @@ def extras() -> Mapping[str, Sequence[str]]:
     return found
 
 
-def _fetched(absent: Sequence[Pin], folder: Path) -> dict[str, Message]:
-    """Those for other machines, each alone: two versions of a package do not go into one place."""
+def _download_metadata(absent: Sequence[Pin], folder: Path) -> dict[str, Message]:
+    """The metadata of pins for other machines; each is installed alone, because versions of a package conflict."""
     found: dict[str, Message] = {}
     for number, pin in enumerate(absent):
         asked, place = folder / f"{number}.txt", folder / str(number)

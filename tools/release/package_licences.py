@@ -1,4 +1,4 @@
-"""Under which licences that is which we install, and where it goes. Pure."""
+"""The licence and the roles of each package. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 
 class Role(StrEnum):
-    """Where a package goes; in this order in tables."""
+    """Where a package is used, in the order of the tables."""
 
     OPERATOR = "operator image"
     COMMAND_LINE = "command line"
@@ -25,8 +25,8 @@ class Role(StrEnum):
 SHIPPED = frozenset({Role.OPERATOR, Role.COMMAND_LINE, Role.RUNNER})
 UNKNOWN = "LicenseRef-Unknown"
 PROPRIETARY = "LicenseRef-NVIDIA-Proprietary"
-# Ask for no more than their text beside a copy. MPL-2.0 asks for the source of its own files too, which is on the
-# index: it is agreed for certifi, a list of certificates that nobody changes.
+# These require only their text with each copy. MPL-2.0 also requires the source of the package, which is on the
+# index: it is agreed for certifi, an unchanged list of certificates.
 AGREED = frozenset(
     {
         *("Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "ISC", "PSF-2.0", "Zlib", "CC0-1.0"),
@@ -34,7 +34,7 @@ AGREED = frozenset(
     }
 )
 COPYLEFT = ("AGPL-", "GPL-", "LGPL-", "MPL-", "EPL-", "CDDL-", "EUPL-", "OSL-", "SSPL-", "CC-BY-SA-")
-# How packages write licences that have a name in SPDX's list.
+# Names in packages of licences on SPDX's list.
 ALIASES = {
     "Apache 2.0": "Apache-2.0",
     "BSD 2-Clause License": "BSD-2-Clause",
@@ -50,7 +50,7 @@ CLASSIFIERS = {
     "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
     "License :: Other/Proprietary License": UNKNOWN,
 }
-# What was read in the file that the package carries, where its metadata says nothing, or not which.
+# Read in the package's licence file, because the metadata does not name the licence.
 READ = {
     "axe-playwright-python": "MIT",
     "colorama": "BSD-3-Clause",
@@ -66,7 +66,7 @@ READ = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageEntry:
-    """What is known of a pin."""
+    """The licence and roles of a pin."""
 
     licence: str
     roles: tuple[Role, ...]
@@ -77,7 +77,7 @@ Test = Callable[[str], bool]
 
 
 def licence(name: str, metadata: Message) -> str:
-    """Of what a package says of itself, by SPDX's names."""
+    """The SPDX licence that a package declares."""
     if name in READ:
         return READ[name]
     said = (metadata["License-Expression"], (metadata["License"] or "").strip().partition("\n")[0].strip())
@@ -91,7 +91,7 @@ def licence(name: str, metadata: Message) -> str:
 
 
 def parts(expression: str) -> frozenset[str]:
-    """The licences that an expression names, an exception as a part of its licence's."""
+    """The licences that an expression names, without exceptions."""
     plain = re.sub(r" WITH \S+|[()]", "", expression)
     return frozenset(re.split(r" (?:AND|OR) ", plain))
 
@@ -101,7 +101,7 @@ def is_copyleft(licence: str) -> bool:
 
 
 def objections(record: Record) -> list[str]:
-    """What goes to users under a licence that was not agreed."""
+    """Packages that are shipped under a licence that was not agreed."""
     return [
         f"{key}: {', '.join(sorted(foreign))} was not agreed for what is shipped ({', '.join(entry.roles)})"
         for key, entry in record.items()
@@ -127,7 +127,7 @@ def _words(value: object) -> Iterable[object]:
 
 
 Requires = Mapping[str, Sequence[Requirement]]  # by canonical names
-# A package has a role if it has it on one of these.
+# A package has a role if it is installed for it on one of these.
 MACHINES = tuple(
     {
         "os_name": "posix",
@@ -147,7 +147,7 @@ BASE = ("torch", "numpy")  # of the runner's image: somebody else's
 
 
 def role_roots(extras: Mapping[str, Iterable[str]]) -> Mapping[Role, tuple[Requirement, ...]]:
-    """What is asked for by name, in pyproject.toml. Development is what else there is."""
+    """The requirements of each role in pyproject.toml; everything else is for development."""
     runner = tuple(map(Requirement, extras["runner"]))
     command_line = tuple(map(Requirement, extras["cli"]))
     return {
@@ -159,7 +159,7 @@ def role_roots(extras: Mapping[str, Iterable[str]]) -> Mapping[Role, tuple[Requi
 
 
 def role_names(asked: Iterable[Requirement], requires: Requires) -> frozenset[str]:
-    """With all that these require in turn."""
+    """The names of the requirements and of all that these require."""
     found: set[tuple[str, str]] = set()
     waiting = [one for requirement in asked for one in _needs(requirement, "")]
     while waiting:

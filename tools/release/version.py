@@ -9,32 +9,32 @@ from packaging.version import Version
 from tools.release.commit import ReleaseError
 
 PROJECT = re.compile(r'(?m)^(version = ")(.+)(?=")')
-# Each with what stands before it. `dev` and `1.0` are no versions of ours.
+# Each with the text before it. `dev` and `1.0` are not our versions.
 OURS = r"(\d+\.\d+\.\d+(?:\.?[a-z]+\d+)*)"
 NAMED = (
     re.compile(rf"(\bdisttest-(?:operator|runner):){OURS}"),
     re.compile(rf'(\bnewTag: "?){OURS}'),
     re.compile(rf"(?m)^(ARG VERSION=){OURS}$"),
 )
-# Files that users copy from, or that are installed.
+# Files that users copy from or install.
 PLACES = ("pyproject.toml", "Dockerfile", "README.md", "docs/*.md", "manifests/**/*.yaml")
 
 
-def of(project: str) -> str:
-    """Of pyproject.toml."""
+def read_version(project: str) -> str:
+    """The version in pyproject.toml."""
     if found := PROJECT.search(project):
         return found[2]
     raise ReleaseError("pyproject.toml has no version")
 
 
 def strays(files: Mapping[str, str], version: str) -> list[str]:
-    """Where another version is named."""
+    """Places that name another version."""
     found = {name: dict.fromkeys(_named(text)) for name, text in files.items()}
     return [f"{name} names {other}" for name, others in found.items() for other in others if other != version]
 
 
 def changed(files: Mapping[str, str], version: str) -> dict[str, str]:
-    """The files that differ then, by their names."""
+    """The files that change for the version, by path."""
     if not re.fullmatch(OURS, version) or str(Version(version)) != version:
         raise ReleaseError(f"{version!r} is no version: write 1.2.3, or 1.2.3.dev0 for what comes before it")
     made = {name: _replaced(name, text, version) for name, text in files.items()}
@@ -56,7 +56,7 @@ HEADING = re.compile(r"(?m)^## (?P<name>\S+)(?: \((?P<date>\d{4}-\d\d-\d\d)\))?$
 
 
 def notes_of(changelog: str, version: str) -> str:
-    """Its chapter without the heading. A version that was released has a date."""
+    """The chapter of the version without its heading. A released version needs a date."""
     headings = list(HEADING.finditer(changelog))
     for number, heading in enumerate(headings):
         if heading["name"] != version:
@@ -79,7 +79,7 @@ REGISTRY = re.compile(r"[a-z0-9.-]+(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseImages:
-    """Where they are, and, where that is known, their digests: a tag may be moved, a digest cannot."""
+    """Registry and, if known, digests of the images: a tag may move, a digest cannot."""
 
     version: str
     registry: str = ""
@@ -97,7 +97,7 @@ class ReleaseImages:
         return found
 
     def named(self, manifests: str) -> str:
-        """Manifests with these instead of the bare names."""
+        """The manifests with these images instead of the bare names."""
         for name, digest in ((OPERATOR, self.operator_digest), (RUNNER, self.runner_digest)):
             place = f"{self.registry}/{name}" if self.registry else name
             image = f"{place}:{self.version}" + (f"@{digest}" if digest else "")
@@ -105,7 +105,7 @@ class ReleaseImages:
         return manifests
 
     def lacking(self, manifests: str) -> list[str]:
-        """Of manifests as they are in the clone: images that they should name."""
+        """Images that the manifests should name and do not."""
         wanted = (OPERATOR, RUNNER)
         return [f"{name}:{self.version}" for name in wanted if not _bare(name, self.version).search(manifests)]
 

@@ -9,7 +9,8 @@ import yaml
 
 from tests.support.clusters.api import MANIFESTS, Api
 from tests.support.clusters.cluster import SessionCluster
-from tools.docs import permissions as documented
+from tests.support.operators import documented_rights
+from tools.docs import permissions
 from tools.docs.__main__ import ROOT, SECURITY
 
 OPERATOR = "system:serviceaccount:disttest-system:disttest-operator"
@@ -51,8 +52,8 @@ def test_the_api_server_accepts_every_manifest_that_is_installed(
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_role_that_is_installed_allows_what_the_documentation_says(folder: str, cluster: SessionCluster) -> None:
     entries = list(yaml.safe_load_all(rendered(cluster, folder)))
-    told = {(row.role, row.right) for row in documented.read((ROOT / SECURITY).read_text())}
-    found = documented.of_roles(entries)
+    told = {(row.role, row.right) for row in documented_rights.read((ROOT / SECURITY).read_text())}
+    found = permissions.of_roles(entries)
     assert found
     for role, allowed in found.items():
         assert allowed == {right for name, right in told if name == role}, role

@@ -66,7 +66,7 @@ def test_steps_run_at_the_same_time_and_each_line_has_the_name_of_its_step(
 
     def step(text: str) -> None:
         setup.say(f"{text} begins")
-        both.wait()  # one after the other they would wait in vain
+        both.wait()  # one after the other they would time out
         setup.run(text, "true")
 
     setup.side_by_side(packages=lambda: step("torch"), Kubernetes=lambda: step("etcd"))

@@ -8,7 +8,6 @@ DASHBOARDS = (nights.BOARD, series.BOARD, fabric.BOARD, operator.BOARD)
 
 
 def write(directory: Path) -> None:
-    """One file for each dashboard, named by its uid."""
     directory.mkdir(parents=True, exist_ok=True)
     for dashboard in DASHBOARDS:
         (directory / f"{dashboard.uid}.json").write_text(board.to_json(dashboard))

@@ -15,7 +15,7 @@ COLUMNS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryNeed:
-    """How many series a query must answer where there is a history; `or_empty` is why it may answer nothing."""
+    """The least number of series a query returns once there is a history; `or_empty` says why it may be none."""
 
     at_least: int = 1
     or_empty: str = ""
@@ -23,7 +23,7 @@ class QueryNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A panel, its place, and what each of its queries must answer."""
+    """A panel, its size in grid units, and the need of each of its queries."""
 
     panel: model.Panel
     width: int
@@ -39,7 +39,7 @@ class DashboardSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """`uid` is fixed: links and bookmarks name it."""
+    """A dashboard; links and bookmarks contain its `uid`."""
 
     uid: str
     title: str
@@ -55,7 +55,7 @@ class Board:
 
 
 def place(board: Board) -> list[model.Panel | model.RowPanel]:
-    """Each section begins a line of its own; an item that does not fit into its line begins the next."""
+    """Lay out the panels: each section starts a line, and an item that does not fit starts the next one."""
     placed: list[model.Panel | model.RowPanel] = []
     y = 0
     for section in board.sections:
@@ -94,6 +94,6 @@ def to_json(board: Board) -> str:
 
 
 def _links() -> build.DashboardLink:
-    """The other dashboards, with what is chosen here."""
+    """Links to the other dashboards that keep variables and time range."""
     links = build.DashboardLink("DistTest").type(model.DashboardLinkType.DASHBOARDS).icon("external link")
     return links.tags([TAG]).tooltip("The other dashboards of DistTest").include_vars(True).keep_time(True)

@@ -1,10 +1,10 @@
-"""The fabric: bandwidth by collective and size against threshold and history, wrong elements, nodes."""
+"""The dashboard of the fabric: bandwidth against threshold and history, wrong elements, nodes."""
 
 from tools.dashboards.boards import promql, styles, variables
 from tools.dashboards.boards.board import Board, DashboardSection, Item
-from tools.dashboards.boards.panels import Ask, Head, bars, curve, lines, ranking, stat_of
+from tools.dashboards.boards.panels import Ask, Head, bars, curve, lines, ranking, summary
 from tools.dashboards.boards.promql import MANY, PER_POINT, POINTS, count_or_zero, in_night_or_born, of_night
-from tools.dashboards.boards.styles import Look
+from tools.dashboards.boards.styles import FieldStyle
 from tools.dashboards.boards.tables import Rows, TableColumn, matrix, table_of
 
 TESTED = f"disttest_node_last_tested_timestamp_seconds{{{MANY}}}"
@@ -28,7 +28,7 @@ def _suspects() -> Item:
             TableColumn(
                 "Suspect",
                 "max by (node, reason, confirmed) (disttest_node_suspect)",
-                look=Look(words=styles.YES_IS_BAD),
+                style=FieldStyle(words=styles.YES_IS_BAD),
                 width=80,
                 or_empty=NO_BLAME,
             ),
@@ -47,7 +47,7 @@ def _confirmed() -> tuple[Item, Item]:
             "{{node}} {{reason}}",
             or_empty=NONE_CONFIRMED,
         ),
-        Look(decimals=0, lowest=0),
+        FieldStyle(decimals=0, lowest=0),
     )
     by_night = bars(
         Head(
@@ -62,13 +62,13 @@ def _confirmed() -> tuple[Item, Item]:
             "{{node}}",
             or_empty=NONE_CONFIRMED,
         ),
-        Look(decimals=0),
+        FieldStyle(decimals=0),
     )
     return confirmed, by_night
 
 
 def coverage() -> DashboardSection:
-    age = Look(unit="s", decimals=1, by_steps=True, steps=styles.NIGHTS_OLD)
+    age = FieldStyle(unit="s", decimals=1, by_steps=True, steps=styles.NIGHTS_OLD)
     by_series = matrix(
         Head(
             "Last test of each node by series",
@@ -111,7 +111,7 @@ def _each_night() -> Item:
             ),
             Ask(f"count(max by (node) ({of_night(TESTED)}) >= time())", "any"),
         ),
-        Look(lowest=0, decimals=0),
+        FieldStyle(lowest=0, decimals=0),
     )
 
 
@@ -129,10 +129,6 @@ KEYS = (
 )
 YOUNG = "absent until a series was measured on two days"
 UNJUDGED = "absent where `spec.thresholds` names no threshold"
-
-
-def _number(title: str, about: str, expr: str, steps: styles.Steps) -> Item:
-    return stat_of(Head(title, about, width=4, height=4), Ask(expr), Look(steps=steps, by_steps=True))
 
 
 def _now() -> DashboardSection:
@@ -174,7 +170,7 @@ def _now() -> DashboardSection:
             styles.NEUTRAL,
         ),
     )
-    return DashboardSection(title="Now", items=tuple(_number(*row) for row in rows))
+    return summary(rows, width=4)
 
 
 def _points() -> DashboardSection:
@@ -185,22 +181,22 @@ def _points() -> DashboardSection:
         Head("Bandwidth by size", "Bus bandwidth of the last run over the message size.", width=24, height=9),
         f'label_join(max by (series, collective, dtype, size_bytes) ({BUSBW}{{{POINTS}}}), "point", " ", '
         '"series", "collective", "dtype")',
-        Look(unit="Bps"),
+        FieldStyle(unit="Bps"),
     )
     return DashboardSection(title="The last runs", items=(measured, by_size))
 
 
 def _columns() -> tuple[TableColumn, ...]:
-    def column(name: str, selector: str, look: Look, or_empty: str = "") -> TableColumn:
-        return TableColumn(name, f"max by ({PER_POINT}) ({selector})", look=look, or_empty=or_empty)
+    def column(name: str, selector: str, style: FieldStyle, or_empty: str = "") -> TableColumn:
+        return TableColumn(name, f"max by ({PER_POINT}) ({selector})", style=style, or_empty=or_empty)
 
     def recorded(name: str) -> str:
         return f"disttest:collective_busbw:{name}{{{POINTS}}}"
 
-    speed, seconds = Look(unit="Bps", decimals=1), Look(unit="s")
-    of_reference = Look(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_REFERENCE)
-    of_median = Look(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_MEDIAN)
-    wrong = Look(by_steps=True, steps=styles.ANY_IS_BAD)
+    speed, seconds = FieldStyle(unit="Bps", decimals=1), FieldStyle(unit="s")
+    of_reference = FieldStyle(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_REFERENCE)
+    of_median = FieldStyle(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_MEDIAN)
+    wrong = FieldStyle(by_steps=True, steps=styles.ANY_IS_BAD)
     return (
         column("Bus bandwidth", f"{BUSBW}{{{POINTS}}}", speed),
         column("Threshold", f"{REFERENCE}{{{POINTS}}}", speed, UNJUDGED),
@@ -213,8 +209,8 @@ def _columns() -> tuple[TableColumn, ...]:
     )
 
 
-def _nightly(title: str, about: str, asks: tuple[Ask, ...], look: Look, repeat: str | None = None) -> Item:
-    return lines(Head(title, about, step=promql.NIGHT, repeat=repeat), asks, look)
+def _nightly(title: str, about: str, asks: tuple[Ask, ...], style: FieldStyle, repeat: str | None = None) -> Item:
+    return lines(Head(title, about, step=promql.NIGHT, repeat=repeat), asks, style)
 
 
 def _history() -> DashboardSection:
@@ -231,7 +227,7 @@ def _history() -> DashboardSection:
             Ask(f"max by ({PER_POINT}) ({night(BUSBW)})", POINT),
             Ask(f"max by ({PER_POINT}) ({night(REFERENCE)})", f"{POINT} threshold", dashed=True, or_empty=UNJUDGED),
         ),
-        Look(unit="Bps", log=10),
+        FieldStyle(unit="Bps", log=10),
         repeat="collective",
     )
     bandwidth.panel.transformations = styles.renames()
@@ -239,13 +235,13 @@ def _history() -> DashboardSection:
         "Bandwidth by its own 7-day median",
         "The slowest of the chosen types and sizes: 100 % is as usual. From 64 MiB on an alert fires below 93 %.",
         worst("disttest:collective_busbw:to_median_ratio", YOUNG),
-        Look(unit="percentunit", steps=((None, "transparent"), (0.93, styles.RED)), dashed=True),
+        FieldStyle(unit="percentunit", steps=((None, "transparent"), (0.93, styles.RED)), dashed=True),
     )
     to_reference = _nightly(
         "Bandwidth by its threshold",
         "The slowest of the chosen types and sizes: below 100 % the run failed and an alert fires.",
         worst("disttest:collective_busbw:to_reference_ratio", UNJUDGED),
-        Look(unit="percentunit", steps=((None, "transparent"), (1, styles.RED)), dashed=True),
+        FieldStyle(unit="percentunit", steps=((None, "transparent"), (1, styles.RED)), dashed=True),
     )
     return DashboardSection(title="Nights", items=(bandwidth, to_median, to_reference, _slowest(), _wrong()))
 
@@ -261,7 +257,7 @@ def _slowest() -> Item:
         "So many times the median of the ranks the slowest one took. Most collectives end for all ranks at once; "
         "send_recv_pair tells who was slow.",
         (Ask(f"max by ({PER_COLLECTIVE}) (\n  {slow}\n  / {median}\n)", COLLECTIVE),),
-        Look(unit="none", decimals=2, lowest=1),
+        FieldStyle(unit="none", decimals=2, lowest=1),
     )
 
 
@@ -271,7 +267,7 @@ def _wrong() -> Item:
         "Wrong elements",
         "Elements of results that were wrong, over all ranks; points without any are not drawn.",
         (Ask(wrong, POINT, or_empty="no wrong elements in good nights"),),
-        Look(lowest=0, decimals=0),
+        FieldStyle(lowest=0, decimals=0),
     )
     item.panel.transformations = styles.renames()
     return item

@@ -1,21 +1,19 @@
-"""Months of nights at a glance: what is red, since when, and where the time goes."""
+"""The dashboard of all series: what failed, since when, and where the time goes."""
 
 from tools.dashboards.boards import promql, series_table, styles, variables
-from tools.dashboards.boards.board import Board, DashboardSection, Item
-from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, ranking, stat_of, words
+from tools.dashboards.boards.board import Board, DashboardSection
+from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, ranking, summary, words
 from tools.dashboards.boards.promql import MANY, PER_SERIES, count_or_zero, in_night, of_night, sum_or_zero
-from tools.dashboards.boards.styles import Look
-from tools.dashboards.boards.tables import Rows, TableColumn, table_of
+from tools.dashboards.boards.styles import FieldStyle
 
 TO_SERIES = (
     "This series in depth",
     "/d/disttest-series?${datasource:queryparam}&var-namespace=${__field.labels.namespace}"  # noqa: ISC004  # one link
     "&var-series=${__field.labels.series}&${__url_time_range}",
 )
-QUIET = "absent while no alert fires"
 NAME = "{{namespace}}/{{series}}"
 CODE = f"disttest:verdict:code{{{MANY}}}"
-# `|` at the end also takes alerts that are of no series.
+# `|` at the end also matches alerts without a series.
 FIRING = 'ALERTS{alertname=~"DistTest.*", alertstate="firing", namespace=~"$namespace|", series=~"$series|"}'
 COMMANDS = """
 Runs of a series: `kubectl get disttests -A --field-selector status.series=SERIES`
@@ -23,10 +21,6 @@ Runs of a series: `kubectl get disttests -A --field-selector status.series=SERIE
 The report of one run, with every case, rank and stack: `kubectl disttest report NAME -n NAMESPACE`
 (`-o html` for one page to keep). Why a run ended as it did: `kubectl get disttest NAME -n NAMESPACE -o yaml`
 """
-
-
-def _number(title: str, about: str, expr: str, steps: styles.Steps) -> Item:
-    return stat_of(Head(title, about, width=3, height=4), Ask(expr), Look(steps=steps, by_steps=True))
 
 
 def _now() -> DashboardSection:
@@ -61,7 +55,7 @@ def _now() -> DashboardSection:
         ("Active runs", "Runs without a verdict.", sum_or_zero(f"disttest_active_runs{{{MANY}}}"), styles.NEUTRAL),
         ("Alerts firing", "Alerts of DistTest that fire now.", count_or_zero(FIRING), bad),
     )
-    return DashboardSection(title="Now", items=tuple(_number(*row) for row in rows))
+    return summary(rows, width=3)
 
 
 def _verdicts() -> DashboardSection:
@@ -73,24 +67,14 @@ def _verdicts() -> DashboardSection:
         height=10,
         link=TO_SERIES,
     )
-    grid = cells(head, Ask(promql.verdict_of_night(MANY), NAME), Look(words=styles.VERDICTS))
+    grid = cells(head, Ask(promql.verdict_of_night(MANY), NAME), FieldStyle(words=styles.VERDICTS))
     commands = words(Head("The whole report of a run", "Commands to type.", width=24, height=4), COMMANDS)
     return DashboardSection(title="Nights", items=(grid, series_table.series_now(), commands))
 
 
 def _cases() -> DashboardSection:
-    by = "alertname, severity, namespace, series"
-    firing = table_of(
-        Head("Alerts firing by name", "Alerts of DistTest that fire now; docs/runbook.md says what to do.", width=10),
-        Rows(
-            keys=(("alertname", "Alert"), ("severity", "Severity"), *series_table.KEYS), sort="Alert", descending=False
-        ),
-        (
-            TableColumn(
-                "Firing", f"max by ({by}) ({FIRING})", look=Look(words=styles.YES_IS_BAD), width=70, or_empty=QUIET
-            ),
-        ),
-    )
+    about = "Alerts of DistTest that fire now; docs/runbook.md says what to do."
+    firing = series_table.alerts_firing(FIRING, about, width=10)
     named = series_table.cases_by_name(MANY, series_table.KEYS, series_table.TO_SERIES)
     return DashboardSection(title="Cases", items=(named, firing, series_table.cases_by_night(MANY, ("series", "case"))))
 
@@ -106,7 +90,9 @@ def _trends() -> DashboardSection:
     ratio = lines(
         _nightly("Passed in 7 days", "Passed runs among those of 7 days, without infrastructure failures."),
         (Ask(f"max by ({PER_SERIES}) ({of_night(f'disttest:pass_ratio:7d{{{MANY}}}')})", NAME),),
-        Look(unit="percentunit", lowest=0, highest=1, steps=((None, "transparent"), (0.8, styles.RED)), dashed=True),
+        FieldStyle(
+            unit="percentunit", lowest=0, highest=1, steps=((None, "transparent"), (0.8, styles.RED)), dashed=True
+        ),
     )
     counts = lines(
         _nightly("Failing, newly failing and flaky cases", "Over all chosen series, at the end of each day."),
@@ -115,7 +101,9 @@ def _trends() -> DashboardSection:
             Ask(total("disttest_newly_failing_cases"), "newly failing"),
             Ask(total("disttest_last_run_flaky_cases"), "flaky"),
         ),
-        Look(lowest=0, colours=(("failing", styles.RED), ("newly failing", styles.PURPLE), ("flaky", styles.YELLOW))),
+        FieldStyle(
+            lowest=0, colours=(("failing", styles.RED), ("newly failing", styles.PURPLE), ("flaky", styles.YELLOW))
+        ),
     )
     bad_cases = f'disttest_cases_total{{{MANY}, outcome!~"passed|skipped|xfailed"}}'
     outcomes = bars(
@@ -123,7 +111,7 @@ def _trends() -> DashboardSection:
             "Cases that were not good", "Cases of the runs of each day by outcome; passed, skipped, xfailed left out."
         ),
         Ask(f"sum by (outcome) ({in_night(bad_cases)})", "{{outcome}}"),
-        Look(decimals=0, colours=styles.OUTCOMES),
+        FieldStyle(decimals=0, colours=styles.OUTCOMES),
     )
     return DashboardSection(title="Trends", items=(ratio, counts, outcomes))
 
@@ -132,13 +120,13 @@ def _time() -> DashboardSection:
     steps = bars(
         _nightly("Time by step", "Seconds that the runs of each day spent in each step.", width=12),
         Ask(f"sum by (step) ({in_night(f'disttest_step_duration_seconds_sum{{{MANY}}}')})", "{{step}}", at_least=6),
-        Look(unit="s"),
+        FieldStyle(unit="s"),
     )
     longest = f"topk(15, max by (series, suite) (disttest_suite_last_duration_seconds{{{MANY}}}))"
     suites = ranking(
         Head("Longest suites", "How long suites took in the last run of each series: the 15 longest."),
         Ask(longest, "{{series}} {{suite}}"),
-        Look(unit="s", lowest=0),
+        FieldStyle(unit="s", lowest=0),
     )
     return DashboardSection(title="Time", items=(steps, suites))
 

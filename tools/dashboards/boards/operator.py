@@ -1,10 +1,11 @@
-"""The operator itself: who acts, how fast it is, what the API server answers, and whether it tells everything."""
+"""The dashboard of the operator: active replica, speed, answers of the API server, dropped series."""
 
 from tools.dashboards.boards import styles, variables
 from tools.dashboards.boards.board import Board, DashboardSection, Item
-from tools.dashboards.boards.panels import Ask, Head, lines, stat_of, timeline
+from tools.dashboards.boards.panels import Ask, Head, lines, summary, timeline
 from tools.dashboards.boards.promql import OWN, RATE, count_or_zero, quantile, rate_by, sum_or_zero
-from tools.dashboards.boards.styles import Look
+from tools.dashboards.boards.series_table import alerts_firing
+from tools.dashboards.boards.styles import FieldStyle
 from tools.dashboards.boards.tables import Rows, TableColumn, table_of
 
 FIRING = 'ALERTS{alertname=~"DistTest.*", alertstate="firing"}'
@@ -15,7 +16,7 @@ def exports() -> DashboardSection:
     scrapes = lines(
         Head("Scrapes", "Requests for /metrics by answer.", width=8),
         (Ask(rate_by("disttest_metrics_requests_total", "code"), "{{code}}"),),
-        Look(unit="reqps", lowest=0),
+        FieldStyle(unit="reqps", lowest=0),
     )
     missing = "max by (family) (disttest_dropped_series) > 0"
     dropped = table_of(
@@ -23,16 +24,20 @@ def exports() -> DashboardSection:
         Rows(keys=(("family", "Family"),), sort="Missing"),
         (
             TableColumn(
-                "Missing", missing, look=Look(by_steps=True, steps=styles.ANY_IS_ODD), or_empty="no family is cut"
+                "Missing",
+                missing,
+                style=FieldStyle(by_steps=True, steps=styles.ANY_IS_ODD),
+                or_empty="no family is cut",
             ),
         ),
     )
-    return DashboardSection(title="What it tells", items=(scrapes, *_certificate(), dropped, _firing()))
+    firing = alerts_firing(FIRING, "All alerts of DistTest; docs/runbook.md says what to do.")
+    return DashboardSection(title="What it tells", items=(scrapes, *_certificate(), dropped, firing))
 
 
 def _certificate() -> tuple[Item, Item]:
     left = f"min by (instance, source) (disttest_metrics_certificate_expiry_timestamp_seconds{{{OWN}}}) - time()"
-    warned = Look(unit="s", lowest=0, steps=((None, "transparent"), (7 * 86400, styles.RED)), dashed=True)
+    warned = FieldStyle(unit="s", lowest=0, steps=((None, "transparent"), (7 * 86400, styles.RED)), dashed=True)
     refusals = f"sum by (instance) (increase(disttest_metrics_certificate_refusals_total{{{OWN}}}[1h]))"
     return (
         lines(
@@ -51,27 +56,13 @@ def _certificate() -> tuple[Item, Item]:
                 width=8,
             ),
             (Ask(refusals, "{{instance}}", or_empty=PLAIN_HTTP),),
-            Look(lowest=0, decimals=0),
+            FieldStyle(lowest=0, decimals=0),
         ),
     )
 
 
-def _firing() -> Item:
-    keys = (("alertname", "Alert"), ("severity", "Severity"), ("namespace", "Namespace"), ("series", "Series"))
-    expr = f"max by ({', '.join(label for label, _ in keys)}) ({FIRING})"
-    return table_of(
-        Head("Alerts firing by name", "All alerts of DistTest; docs/runbook.md says what to do."),
-        Rows(keys=keys, sort="Alert", descending=False),
-        (
-            TableColumn(
-                "Firing", expr, look=Look(words=styles.YES_IS_BAD), width=70, or_empty="absent while no alert fires"
-            ),
-        ),
-    )
-
-
-COUNTED = Look(lowest=0, decimals=0)
-LATENCY = Look(unit="s", log=10)
+COUNTED = FieldStyle(lowest=0, decimals=0)
+LATENCY = FieldStyle(unit="s", log=10)
 
 
 def _durations(histogram: str, by: str, or_empty: str) -> tuple[Ask, ...]:
@@ -93,7 +84,7 @@ def work() -> DashboardSection:
             lines(
                 _third("Reconciles", "Looks at a run or a series by kind and result."),
                 (Ask(rate_by("disttest_reconciles_total", "kind, result"), "{{kind}} {{result}}"),),
-                Look(unit="ops", lowest=0),
+                FieldStyle(unit="ops", lowest=0),
             ),
             lines(
                 _third("Duration of a reconcile", "Half of the looks, and 99 of 100, took no longer."),
@@ -133,7 +124,7 @@ def api() -> DashboardSection:
             lines(
                 _third("Requests to the API server", "By verb and resource, watches included."),
                 (Ask(rate_by("disttest_api_requests_total", "verb, resource"), "{{verb}} {{resource}}"),),
-                Look(unit="reqps", lowest=0),
+                FieldStyle(unit="reqps", lowest=0),
             ),
             lines(
                 _third("Requests refused or lost", "By verb and code; `error`: no answer."),
@@ -144,7 +135,7 @@ def api() -> DashboardSection:
                         or_empty="all were answered well",
                     ),
                 ),
-                Look(unit="reqps", lowest=0),
+                FieldStyle(unit="reqps", lowest=0),
             ),
             lines(
                 _third("Latency of the API server", "99 of 100 requests took no longer; watches excluded."),
@@ -156,12 +147,15 @@ def api() -> DashboardSection:
 
 
 def watches() -> DashboardSection:
-    hangs = Look(unit="s", lowest=0, steps=((None, "transparent"), (420, styles.RED)), dashed=True)
+    hangs = FieldStyle(unit="s", lowest=0, steps=((None, "transparent"), (420, styles.RED)), dashed=True)
     return DashboardSection(
         title="Watches",
         items=(
             _age(
-                "Silence", "How long ago each watch last told something.", "disttest_last_event", Look(unit="s", log=10)
+                "Silence",
+                "How long ago each watch last told something.",
+                "disttest_last_event",
+                FieldStyle(unit="s", log=10),
             ),
             _age(
                 "Age",
@@ -178,20 +172,16 @@ def watches() -> DashboardSection:
     )
 
 
-def _age(title: str, about: str, metric: str, look: Look) -> Item:
+def _age(title: str, about: str, metric: str, style: FieldStyle) -> Item:
     expr = f"time() - min by (instance, resource) ({metric}_timestamp_seconds{{{OWN}}})"
-    return lines(_third(f"{title} of watches", about), (Ask(expr, "{{resource}} {{instance}}"),), look)
+    return lines(_third(f"{title} of watches", about), (Ask(expr, "{{resource}} {{instance}}"),), style)
 
 
 OWN_PROCESS = f"disttest_build_info{{{OWN}}}"
 
 
-def _number(title: str, about: str, expr: str, steps: styles.Steps) -> Item:
-    return stat_of(Head(title, about, width=4, height=4), Ask(expr), Look(steps=steps, by_steps=True))
-
-
 def _of_process(metric: str, *, per_second: bool = False) -> str:
-    """A metric that every process has, of those only that tell disttest_build_info."""
+    """A metric of every process, limited to processes with disttest_build_info."""
     asked = f"rate({metric}[{RATE}])" if per_second else metric
     return f"max by (instance) ({asked} and on (job, instance) {OWN_PROCESS})"
 
@@ -226,30 +216,30 @@ def _now() -> DashboardSection:
         ),
         ("Alerts firing", "Alerts of DistTest that fire now.", count_or_zero(FIRING), styles.ANY_IS_BAD),
     )
-    return DashboardSection(title="Now", items=tuple(_number(*row) for row in rows))
+    return summary(rows, width=4)
 
 
 def _replicas() -> DashboardSection:
     leads = timeline(
         Head("Who acts", "Which replica holds the Lease and acts.", width=16, height=6),
         Ask(f"max by (instance) (disttest_leader{{{OWN}}})", "{{instance}}"),
-        Look(words=styles.LEADS),
+        FieldStyle(words=styles.LEADS),
     )
     scraped = f"max by (instance, version) ({OWN_PROCESS})"
     versions = table_of(
         Head("Versions", "What each replica runs.", width=8, height=6),
         Rows(keys=(("instance", "Replica"), ("version", "Version")), sort="Replica", descending=False),
-        (TableColumn("Scraped", scraped, look=Look(words=styles.YES_IS_GOOD), width=80),),
+        (TableColumn("Scraped", scraped, style=FieldStyle(words=styles.YES_IS_GOOD), width=80),),
     )
     cpu = lines(
         Head("CPU", "Cores that each replica used.", width=8),
         (Ask(_of_process("process_cpu_seconds_total", per_second=True), "{{instance}}"),),
-        Look(lowest=0),
+        FieldStyle(lowest=0),
     )
     memory = lines(
         Head("Memory", "Resident memory of each replica.", width=8),
         (Ask(_of_process("process_resident_memory_bytes"), "{{instance}}"),),
-        Look(unit="bytes", lowest=0),
+        FieldStyle(unit="bytes", lowest=0),
     )
     files = lines(
         Head("Open files", "Files and connections. Dashed: the limit.", width=8),
@@ -257,7 +247,7 @@ def _replicas() -> DashboardSection:
             Ask(_of_process("process_open_fds"), "{{instance}}"),
             Ask(_of_process("process_max_fds"), "{{instance}} limit", dashed=True),
         ),
-        Look(log=10),
+        FieldStyle(log=10),
     )
     return DashboardSection(title="Replicas", items=(leads, versions, cpu, memory, files))
 

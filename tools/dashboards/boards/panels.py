@@ -1,5 +1,6 @@
 """The kinds of panels that the dashboards use."""
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 
 from grafana_foundation_sdk.builders import (
@@ -19,8 +20,8 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 from grafana_foundation_sdk.models import text as text_model
 
 from tools.dashboards.boards import promql, styles
-from tools.dashboards.boards.board import Item, QueryNeed
-from tools.dashboards.boards.styles import Look
+from tools.dashboards.boards.board import DashboardSection, Item, QueryNeed
+from tools.dashboards.boards.styles import FieldStyle
 
 SOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 REPEATED_IN_A_LINE = 2
@@ -28,7 +29,7 @@ REPEATED_IN_A_LINE = 2
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What every panel has. `step` is the least time between two values."""
+    """The settings that every panel has. `step` is the least distance of two values."""
 
     title: str
     about: str
@@ -42,7 +43,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A query and the name of what it answers, in which {{label}} stands for a label."""
+    """A query and its legend, in which {{label}} is replaced by the label."""
 
     expr: str
     name: str = ""
@@ -56,46 +57,53 @@ class Ask:
         return QueryNeed(at_least=self.at_least, or_empty=self.or_empty)
 
 
-def stat_of(head: Head, ask: Ask, look: Look) -> Item:
+def stat_of(head: Head, ask: Ask, style: FieldStyle) -> Item:
     """One number for the end of the time range."""
     options = common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
     made = stat.Panel().graph_mode(kinds.BigValueGraphMode.NONE).color_mode(kinds.BigValueColorMode.VALUE)
     made = made.reduce_options(options).text_mode(kinds.BigValueTextMode.AUTO).no_value("-")
-    return _item(head, made.build(), (ask,), look, instant=True)
+    return _item(head, made.build(), (ask,), style, instant=True)
 
 
-def ranking(head: Head, ask: Ask, look: Look) -> Item:
+def summary(rows: Iterable[tuple[str, str, str, styles.Steps]], *, width: int) -> DashboardSection:
+    """The first section of a dashboard: one number for each title, description, query and its colours."""
+    heads = ((Head(title, about, width=width, height=4), expr, steps) for title, about, expr, steps in rows)
+    items = tuple(stat_of(head, Ask(expr), FieldStyle(steps=steps, by_steps=True)) for head, expr, steps in heads)
+    return DashboardSection(title="Now", items=items)
+
+
+def ranking(head: Head, ask: Ask, style: FieldStyle) -> Item:
     """Bars for the end of the time range, one for each series."""
     options = common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
     made = bargauge.Panel().orientation(kinds.VizOrientation.HORIZONTAL).reduce_options(options)
     made = made.display_mode(kinds.BarGaugeDisplayMode.BASIC).value_mode(kinds.BarGaugeValueMode.TEXT)
-    return _item(head, made.build(), (ask,), look, instant=True)
+    return _item(head, made.build(), (ask,), style, instant=True)
 
 
-def cells(head: Head, ask: Ask, look: Look) -> Item:
-    """One cell for each series and night. The text of a cell is cut to its width, so its sign comes first."""
+def cells(head: Head, ask: Ask, style: FieldStyle) -> Item:
+    """One cell for each series and night. Cell texts are cut to their width, so the sign comes first."""
     made = statushistory.Panel().show_value(kinds.VisibilityMode.ALWAYS).row_height(0.9).col_width(0.9)
     made = made.fill_opacity(80).line_width(0).legend(_legend()).tooltip(_tooltip(kinds.TooltipDisplayMode.SINGLE))
-    return _item(head, made.build(), (ask,), look, step=promql.NIGHT)
+    return _item(head, made.build(), (ask,), style, step=promql.NIGHT)
 
 
-def timeline(head: Head, ask: Ask, look: Look) -> Item:
-    """A bar for as long as a value stays, for what comes and goes."""
+def timeline(head: Head, ask: Ask, style: FieldStyle) -> Item:
+    """One bar for as long as a value stays."""
     made = statetimeline.Panel().show_value(kinds.VisibilityMode.AUTO).merge_values(merge_values=True)
     made = made.row_height(0.8).fill_opacity(80).legend(_legend()).tooltip(_tooltip(kinds.TooltipDisplayMode.SINGLE))
-    return _item(head, made.build(), (ask,), look)
+    return _item(head, made.build(), (ask,), style)
 
 
-def lines(head: Head, asks: tuple[Ask, ...], look: Look) -> Item:
-    """Steps with a point for each value. What an ask calls dashed is a bound, not a measurement."""
+def lines(head: Head, asks: tuple[Ask, ...], style: FieldStyle) -> Item:
+    """Steps with a point for each value; a dashed line is a bound, not a measurement."""
     made = timeseries.Panel().line_interpolation(kinds.LineInterpolation.STEP_AFTER).line_width(1)
     made = made.show_points(kinds.VisibilityMode.ALWAYS if head.step else kinds.VisibilityMode.AUTO).point_size(5)
     made = made.legend(_legend()).tooltip(_tooltip()).fill_opacity(0)
-    if look.log:
-        made = made.scale_distribution(_log(look.log))
-    if look.dashed:
-        style = common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED)
-        made = made.thresholds_style(style)
+    if style.log:
+        made = made.scale_distribution(_log(style.log))
+    if style.dashed:
+        dashes = common.GraphThresholdsStyleConfig().mode(kinds.GraphThresholdsStyleMode.DASHED)
+        made = made.thresholds_style(dashes)
     for index, ask in enumerate(asks):
         if ask.dashed:
             style_value = {"fill": "dash", "dash": [8, 8]}
@@ -106,25 +114,25 @@ def lines(head: Head, asks: tuple[Ask, ...], look: Look) -> Item:
                     model.DynamicConfigValue(id_val="custom.showPoints", value=kinds.VisibilityMode.NEVER),
                 ],
             )
-    return _item(head, made.build(), asks, look)
+    return _item(head, made.build(), asks, style)
 
 
-def bars(head: Head, ask: Ask, look: Look) -> Item:
-    """Stacked, one bar a step."""
+def bars(head: Head, ask: Ask, style: FieldStyle) -> Item:
+    """Stacked bars, one for each step."""
     made = timeseries.Panel().draw_style(kinds.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
     made = made.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A")).bar_width_factor(0.8)
     made = made.bar_alignment(kinds.BarAlignment.CENTER).show_points(kinds.VisibilityMode.NEVER)
     made = made.legend(_legend()).tooltip(_tooltip())
-    return _item(head, made.build(), (ask,), look)
+    return _item(head, made.build(), (ask,), style)
 
 
-def curve(head: Head, expr: str, look: Look) -> Item:
+def curve(head: Head, expr: str, style: FieldStyle) -> Item:
     """Values over the label size_bytes, a line for each `point`, both logarithmic."""
     made = trend.Panel().x_field(styles.X_FIELD).draw_style(kinds.GraphDrawStyle.LINE).line_width(2)
     made = made.show_points(kinds.VisibilityMode.ALWAYS).point_size(7).scale_distribution(_log(10))
     made = made.legend(_legend()).tooltip(_tooltip()).override_by_name(styles.X_FIELD, styles.AXIS)
-    item = asked_as_table(head, made.build(), (Ask(expr),))
-    styles.apply(look, item.panel)
+    item = table_query(head, made.build(), (Ask(expr),))
+    styles.apply(style, item.panel)
     item.panel.transformations = styles.curves()
     return item
 
@@ -135,13 +143,12 @@ def words(head: Head, content: str) -> Item:
     return Item(panel=made, width=head.width, height=head.height)
 
 
-def asked_as_table(head: Head, panel: model.Panel, asks: tuple[Ask, ...]) -> Item:
-    """Rows with the labels as columns, for the end of the time range."""
+def table_query(head: Head, panel: model.Panel, asks: tuple[Ask, ...]) -> Item:
+    """Rows for the end of the time range, with the labels as columns."""
     return _finish(head, panel, asks, [_query(i, ask, instant=True, table=True) for i, ask in enumerate(asks)])
 
 
 def _finish(head: Head, panel: model.Panel, asks: tuple[Ask, ...], queries: list[prometheus_model.Dataquery]) -> Item:
-    """Put what every panel has into it."""
     panel.title, panel.description = head.title, head.about
     panel.datasource, panel.targets, panel.interval = SOURCE, list(queries), head.step
     if head.repeat:
@@ -156,12 +163,12 @@ def _item(
     head: Head,
     panel: model.Panel,
     asks: tuple[Ask, ...],
-    look: Look,
+    style: FieldStyle,
     *,
     instant: bool = False,
     step: str | None = None,
 ) -> Item:
-    styles.apply(look, panel)
+    styles.apply(style, panel)
     item = _finish(head, panel, asks, [_query(i, ask, instant=instant) for i, ask in enumerate(asks)])
     if step:
         panel.interval = step

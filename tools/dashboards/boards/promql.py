@@ -9,44 +9,44 @@ PER_POINT = "namespace, series, collective, dtype, size_bytes, nodes"
 
 RATE = "$__rate_interval"
 NIGHT = "1d"  # the step of panels with one value a night
-NO_RUN, MISSED = -1, 6  # beside the codes of disttest:verdict:code
+NO_RUN, MISSED = -1, 6  # in addition to the codes of disttest:verdict:code
 
 
 def of_night(selector: str) -> str:
     """A gauge's last value of the day that begins at the step.
 
-    A plain selector would show at 00:00 what became of the night before, and of today nothing.
+    A plain selector would show the night before at 00:00, and nothing of today.
     """
     return f"last_over_time({selector}[1d] offset -1d)"
 
 
 def in_night(counter: str) -> str:
-    """By how much a counter grew in the day that begins at the step."""
+    """The increase of a counter in the day that begins at the step."""
     return f"increase({counter}[1d] offset -1d)"
 
 
 def in_night_or_born(counter: str) -> str:
-    """The same of a counter that is not there before it counts: its first value is its growth."""
+    """The same for a counter that appears with its first value, which then is the increase."""
     return f"(({of_night(counter)} unless last_over_time({counter}[1d])) or {in_night(counter)})"
 
 
 def ran(scope: str) -> str:
-    """The series of which a run finished in the day that begins at the step."""
+    """The series with a run that finished in the day that begins at the step."""
     return f"{of_night(f'disttest_last_completion_timestamp_seconds{{{scope}}}')} >= time()"
 
 
 def if_ran(gauge: str, scope: str) -> str:
-    """The value of the night, absent where no run finished: the gauge itself goes on saying what the last run said."""
+    """The value of the night, absent where no run finished: the gauge itself keeps the value of the last run."""
     return f"{of_night(gauge)} and on ({PER_SERIES}) ({ran(scope)})"
 
 
 def verdict_of_night(scope: str) -> str:
-    """The verdict of the day's last run; else that a scheduled run is missing; else that there was none."""
+    """The verdict of the day's last run; otherwise MISSED if a scheduled run is missing; otherwise NO_RUN."""
     verdict = if_ran(f"disttest:verdict:code{{{scope}}}", scope)
     missed = f"({of_night(f'disttest:schedule:missed{{{scope}}}')} > 0) * 0 + {MISSED}"
     known = f"{of_night(f'disttest_last_completion_timestamp_seconds{{{scope}}}')} * 0 {NO_RUN:+d}"
     parts = f"\n  or on ({PER_SERIES}) ".join((f"({verdict})", f"({missed})", f"({known})"))
-    # One row for each series: the parts have different names, and each name would be a row.
+    # The parts have different names, and each name would be a row.
     return f"max by ({PER_SERIES}) (\n  {parts}\n)"
 
 
@@ -57,12 +57,11 @@ def quantile(share: float, histogram: str, by: str, window: str) -> str:
 
 
 def rate_by(counter: str, by: str) -> str:
-    """A counter of the operator itself."""
+    """The rate of one of the operator's own counters."""
     return f"sum by ({by}) (rate({counter}{{{OWN}}}[{RATE}]))"
 
 
 def count_or_zero(expr: str) -> str:
-    """No answer is zero where things are counted."""
     return f"count({expr}) or vector(0)"
 
 

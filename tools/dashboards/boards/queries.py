@@ -16,7 +16,7 @@ VARIABLE = re.compile(r"\$(\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """What stands in the variables. The series dashboard shows one series, so it has no default."""
+    """The values of the variables. The series dashboard shows one series, so that has no default."""
 
     namespace: str
     series: str
@@ -27,7 +27,7 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """`step_seconds` is the distance of values of a range query; an instant one is asked for the end of the range."""
+    """One query; an instant one is evaluated at the end of the range."""
 
     dashboard: str
     panel: str
@@ -62,14 +62,14 @@ def of_item(board: Board, item: Item, chosen: Chosen) -> Iterator[Query]:
 
 
 def step_seconds(least: str | None, chosen: Chosen) -> int:
-    """As Grafana does: the range over the width of the panel, but not below the panel's interval."""
+    """Grafana's step: the range divided by the panel's width, but at least the panel's interval."""
     wanted = chosen.range_seconds // chosen.points
     floor = int(least[:-1]) * SECONDS[least[-1]] if least else chosen.scrape_seconds
     return max(wanted, floor)
 
 
 def variables(board: Board, chosen: Chosen, step: int) -> dict[str, str]:
-    """Variables that take several values take all."""
+    """The values by name; variables that take several values get all."""
     rate_seconds = max(step + chosen.scrape_seconds, 4 * chosen.scrape_seconds)
     values = {"__rate_interval": f"{rate_seconds}s", "__range": f"{chosen.range_seconds}s", "__interval": f"{step}s"}
     single = {"namespace": chosen.namespace, "series": chosen.series}

@@ -1,15 +1,15 @@
-"""One series in depth."""
+"""The dashboard of one series."""
 
 from tools.dashboards.boards import promql, series_table, styles, variables
 from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, stat_of, words
 from tools.dashboards.boards.promql import SINGLE, if_ran, in_night, quantile, sum_or_zero
 from tools.dashboards.boards.series_table import AGO, BAD, ODD, PASSED, SHARE, STREAK
-from tools.dashboards.boards.styles import Look
+from tools.dashboards.boards.styles import FieldStyle
 from tools.dashboards.boards.tables import Rows, TableColumn, table_of
 
-SECONDS = Look(unit="s", lowest=0)
-WHOLE = Look(decimals=0)
+SECONDS = FieldStyle(unit="s", lowest=0)
+WHOLE = FieldStyle(decimals=0)
 
 
 def _nightly(title: str, about: str) -> Head:
@@ -62,14 +62,14 @@ def runs() -> DashboardSection:
     verdicts = bars(
         _nightly("Runs by verdict", "Runs that finished on each day."),
         Ask(f"sum by (verdict) ({in_night(f'disttest_runs_total{{{SINGLE}}}')})", "{{verdict}}"),
-        Look(decimals=0, colours=styles.RUN_VERDICTS),
+        FieldStyle(decimals=0, colours=styles.RUN_VERDICTS),
     )
-    # Increases are guesses between samples: 0.5 parts none from one.
+    # Increases are extrapolated between samples: 0.5 separates none from one.
     counted = f"sum by (verdict, reason) (increase(disttest_runs_total{{{SINGLE}}}[$__range])) > 0.5"
     reasons = table_of(
         Head("Reasons", "Runs within the time range by verdict and reason."),
         Rows(keys=(("verdict", "Verdict"), ("reason", "Reason")), sort="Runs"),
-        (TableColumn("Runs", counted, look=WHOLE),),
+        (TableColumn("Runs", counted, style=WHOLE),),
     )
     again = bars(
         _nightly("Attempts repeated", "Attempts that were followed by another, by why they ended."),
@@ -96,20 +96,20 @@ def active() -> DashboardSection:
     phases = lines(
         Head("Active runs", "Runs without a verdict, by phase.", width=8),
         (Ask(f"sum by (phase) (disttest_active_runs{{{SINGLE}}})", "{{phase}}"),),
-        Look(lowest=0, decimals=0),
+        FieldStyle(lowest=0, decimals=0),
     )
     labels = "torch_version, nccl_version, gpu_product, backend"
     keys = (("torch_version", "torch"), ("nccl_version", "NCCL"), ("gpu_product", "GPU"), ("backend", "Backend"))
-    expr, known = f"max by ({labels}) (disttest_info{{{SINGLE}}})", Look(words=styles.YES_IS_KNOWN)
+    expr, known = f"max by ({labels}) (disttest_info{{{SINGLE}}})", FieldStyle(words=styles.YES_IS_KNOWN)
     made_with = table_of(
         Head("Made with", "Software and GPU of the last run that had results.", width=16),
         Rows(keys=keys, sort="torch"),
-        (TableColumn("In use", expr, look=known, or_empty="absent before the first run with results"),),
+        (TableColumn("In use", expr, style=known, or_empty="absent before the first run with results"),),
     )
     return DashboardSection(title="Active runs, and what runs are made with", items=(phases, made_with))
 
 
-# Encoded: who sends a link to a dashboard writes these values, and a name of Kubernetes stays as it is.
+# Encoded, because the sender of a link chooses these values; names in Kubernetes stay the same.
 COMMANDS = """
 Runs of this series:
 `kubectl get disttests -n ${namespace:percentencode} --field-selector status.series=${series:percentencode}`
@@ -124,7 +124,7 @@ ALWAYS = ""
 UNSCHEDULED = "absent without a CronJob, or while it is suspended"
 IDLE = "absent while no run is active"
 NOW = (
-    ("Last verdict", "Of the last finished run.", "disttest:verdict:code", Look(words=styles.VERDICTS), ALWAYS),
+    ("Last verdict", "Of the last finished run.", "disttest:verdict:code", FieldStyle(words=styles.VERDICTS), ALWAYS),
     ("Streak", "So many runs in a row passed; negative: did not.", "disttest_run_streak", STREAK, ALWAYS),
     ("Finished", "When the last run finished.", "disttest_last_completion_timestamp_seconds", AGO, ALWAYS),
     (
@@ -158,30 +158,30 @@ SCHEDULE = (
         "Scheduled every",
         "From the last scheduled time to the next.",
         "disttest_schedule_interval_seconds",
-        Look(unit="s"),
+        FieldStyle(unit="s"),
         UNSCHEDULED,
     ),
     (
         "Suspended",
         "Whether the CronJob is suspended.",
         "disttest_schedule_suspended",
-        Look(words=styles.YES_IS_KNOWN),
+        FieldStyle(words=styles.YES_IS_KNOWN),
         UNSCHEDULED,
     ),
 )
 
 
-def _one(title: str, about: str, metric: str, look: Look, or_empty: str) -> Item:
-    factor = " * 1000" if look is AGO else ""  # Grafana counts in milliseconds
+def _one(title: str, about: str, metric: str, style: FieldStyle, or_empty: str) -> Item:
+    factor = " * 1000" if style is AGO else ""  # Grafana counts in milliseconds
     expr = f"max({metric}{{{SINGLE}}}){factor}"
-    return stat_of(Head(title, about, width=3, height=4), Ask(expr, or_empty=or_empty), look)
+    return stat_of(Head(title, about, width=3, height=4), Ask(expr, or_empty=or_empty), style)
 
 
 def _schedule() -> tuple[Item, ...]:
     missing = stat_of(
         Head("Missing", "A scheduled run should be finished by now and is not.", width=3, height=4),
         Ask(f"max(disttest:schedule:missed{{{SINGLE}}} > bool 0)", or_empty=UNSCHEDULED),
-        Look(words=styles.YES_IS_BAD),
+        FieldStyle(words=styles.YES_IS_BAD),
     )
     pending = stat_of(
         Head("Counted, status open", "Runs whose own status may not say yet that they are counted.", width=3, height=4),
@@ -200,20 +200,20 @@ def _nights() -> DashboardSection:
             height=4,
         ),
         Ask(promql.verdict_of_night(SINGLE), "{{series}}"),
-        Look(words=styles.VERDICTS),
+        FieldStyle(words=styles.VERDICTS),
     )
     suites = cells(
         Head("Suites of each night", "Whether each suite passed in the last run of each day.", width=24, height=10),
         Ask(f"max by (suite) ({if_ran(f'disttest_suite_last_success{{{SINGLE}}}', SINGLE)})", "{{suite}}"),
-        Look(words=styles.SUITES),
+        FieldStyle(words=styles.SUITES),
     )
     commands = words(Head("The whole report of a run", "Commands to type.", width=24, height=4), COMMANDS)
     return DashboardSection(title="Nights", items=(verdicts, suites, commands))
 
 
 def _cases() -> DashboardSection:
-    def column(name: str, metric: str, look: Look) -> TableColumn:
-        return TableColumn(name, f"max by (suite) ({metric}{{{SINGLE}}})", look=look)
+    def column(name: str, metric: str, style: FieldStyle) -> TableColumn:
+        return TableColumn(name, f"max by (suite) ({metric}{{{SINGLE}}})", style=style)
 
     suites = table_of(
         Head("Suites now", "Flips: most changes of one case between good and bad within 30 runs.", width=10),
@@ -222,14 +222,14 @@ def _cases() -> DashboardSection:
             column("Failing", "disttest_failing_cases", BAD),
             column("Newly", "disttest_newly_failing_cases", BAD),
             column("Flaky", "disttest_flaky_cases", ODD),
-            column("Flips", "disttest_case_flips", Look()),
-            column("Took", "disttest_suite_last_duration_seconds", Look(unit="s")),
+            column("Flips", "disttest_case_flips", FieldStyle()),
+            column("Took", "disttest_suite_last_duration_seconds", FieldStyle(unit="s")),
         ),
     )
     outcomes = bars(
         Head("Cases by outcome", "All cases of the last run of each day.", width=24, step=promql.NIGHT),
         Ask(f"sum by (outcome) ({if_ran(f'disttest_last_run_cases{{{SINGLE}}}', SINGLE)})", "{{outcome}}"),
-        Look(decimals=0, colours=styles.OUTCOMES),
+        FieldStyle(decimals=0, colours=styles.OUTCOMES),
     )
     return DashboardSection(
         title="Cases",

@@ -1,4 +1,4 @@
-"""What values look like: units, words and colours with one meaning everywhere, never a colour alone."""
+"""Units, texts and colours of values: each colour has one meaning on all dashboards, and never stands alone."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ ORANGE, BLUE, GREY, BROWN = "#FF780A", "#3274D9", "#8E8E8E", "#8B5A2B"
 Words = tuple[tuple[float, str, str], ...]  # value, text, colour
 Steps = tuple[tuple[float | None, str], ...]  # from this value on, colour; None: from the beginning
 
-# The sign comes first: a narrow cell shows only the beginning of its text.
+# The sign comes first: a narrow cell shows only the start of its text.
 VERDICTS: Words = (
     (0, "✓ passed", GREEN),
     (1, "~ passed, cases to look at", YELLOW),
@@ -63,8 +63,8 @@ RUN_VERDICTS, OUTCOMES = tuple(_VERDICTS.items()), tuple(_OUTCOMES.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """How the values of a panel are shown. `lowest` and `highest` bound the axis."""
+class FieldStyle:
+    """How the values of a panel are shown; `lowest` and `highest` limit the axis."""
 
     unit: str = "short"
     decimals: int | None = None
@@ -91,17 +91,18 @@ def thresholds(steps: Steps) -> model.ThresholdsConfig:
     return model.ThresholdsConfig(mode=model.ThresholdsMode.ABSOLUTE, steps=rows)
 
 
-def apply(look: Look, panel: model.Panel) -> None:
-    """Put the look into the panel's field settings."""
+def apply(style: FieldStyle, panel: model.Panel) -> None:
     if panel.field_config is None:
         panel.field_config = model.FieldConfigSource()
     fields = panel.field_config.defaults
-    fields.unit, fields.decimals = look.unit, look.decimals
-    fields.min_val, fields.max_val = look.lowest, look.highest
-    fields.mappings, fields.thresholds = mappings(look.words), thresholds(look.steps)
-    mode = model.FieldColorModeId.THRESHOLDS if look.by_steps or look.words else model.FieldColorModeId.PALETTE_CLASSIC
+    fields.unit, fields.decimals = style.unit, style.decimals
+    fields.min_val, fields.max_val = style.lowest, style.highest
+    fields.mappings, fields.thresholds = mappings(style.words), thresholds(style.steps)
+    mode = (
+        model.FieldColorModeId.THRESHOLDS if style.by_steps or style.words else model.FieldColorModeId.PALETTE_CLASSIC
+    )
     fields.color = model.FieldColor(mode=mode)
-    panel.field_config.overrides += [_coloured(name, colour) for name, colour in look.colours]
+    panel.field_config.overrides += [_coloured(name, colour) for name, colour in style.colours]
 
 
 def _coloured(name: str, colour: str) -> model.DashboardFieldConfigSourceOverrides:
@@ -114,7 +115,7 @@ def _coloured(name: str, colour: str) -> model.DashboardFieldConfigSourceOverrid
 
 X_FIELD = "size"
 UNITS = ("", "Ki", "Mi", "Gi")
-# Those that the suite `collectives` measures unless told otherwise, and what is usual beside them; others stay bytes.
+# The default sizes of the suite `collectives` and other usual ones; the rest stays in bytes.
 USUAL = tuple(
     base << shift for base, shift in ((4, 10), (128, 10), (1, 20), (2, 20), (32, 20), (1, 30), (8, 30), (16, 30))
 )
@@ -127,7 +128,7 @@ AXIS = [
 
 
 def spoken(size_bytes: int) -> str:
-    """1048576 is `1 MiB`; a size that is no whole number of the unit is told in the next smaller one."""
+    """The size in its largest whole unit: 1048576 is `1 MiB`."""
     power = 0
     while size_bytes and size_bytes % 1024 == 0 and power < len(UNITS) - 1:
         size_bytes, power = size_bytes // 1024, power + 1
@@ -135,7 +136,7 @@ def spoken(size_bytes: int) -> str:
 
 
 def renames() -> list[model.DataTransformerConfig]:
-    """In legends `33554432 B` becomes `32 MiB`."""
+    """Legend transformations: `33554432 B` becomes `32 MiB`."""
     return [
         model.DataTransformerConfig(
             id_val="renameByRegex",
@@ -146,7 +147,7 @@ def renames() -> list[model.DataTransformerConfig]:
 
 
 def curves() -> list[model.DataTransformerConfig]:
-    """From rows (size_bytes, point, Value) to one column a point, by rising size."""
+    """Transformations from rows (size_bytes, point, Value) to one column for each point, by rising size."""
     matrix = {"rowField": "size_bytes", "columnField": "point", "valueField": "Value", "emptyValue": "null"}
     named = {"renameByName": {"size_bytes\\point": X_FIELD}}
     numbers = {"conversions": [{"targetField": X_FIELD, "destinationType": "number"}], "fields": {}}

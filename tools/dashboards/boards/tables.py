@@ -9,10 +9,10 @@ from grafana_foundation_sdk.models import dashboard as model
 
 from tools.dashboards.boards import styles
 from tools.dashboards.boards.board import Item
-from tools.dashboards.boards.panels import Ask, Head, asked_as_table
-from tools.dashboards.boards.styles import Look
+from tools.dashboards.boards.panels import Ask, Head, table_query
+from tools.dashboards.boards.styles import FieldStyle
 
-COUNT = Look()
+COUNT = FieldStyle()
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +22,14 @@ class TableColumn:
     name: str
     expr: str
     _: KW_ONLY
-    look: Look = COUNT
+    style: FieldStyle = COUNT
     width: int | None = None
     or_empty: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """`keys` are the labels of a row, in order, with the headings that people read. `sort` is a heading."""
+    """`keys` are the labels of a row with their headings, in order; `sort` is a heading."""
 
     keys: tuple[tuple[str, str], ...]
     sort: str
@@ -44,21 +44,21 @@ def table_of(head: Head, rows: Rows, columns: Sequence[TableColumn]) -> Item:
         made = made.override_by_name(column.name, _properties(column))
     panel = made.build()
     panel.transformations = _joined(rows, [column.name for column in columns])
-    return asked_as_table(head, panel, tuple(Ask(column.expr, or_empty=column.or_empty) for column in columns))
+    return table_query(head, panel, tuple(Ask(column.expr, or_empty=column.or_empty) for column in columns))
 
 
-def matrix(head: Head, expr: str, row: tuple[str, str], column: str, look: Look) -> Item:
+def matrix(head: Head, expr: str, row: tuple[str, str], column: str, style: FieldStyle) -> Item:
     """One row for each value of a label, one column for each value of another."""
     made = table.Panel().show_header(show_header=True).cell_height(kinds.TableCellHeight.SM).no_value("-")
     panel = made.filterable(filterable=True).cell_options(_background()).build()
     label, heading = row
-    styles.apply(look, panel)
+    styles.apply(style, panel)
     options = {"rowField": label, "columnField": column, "valueField": "Value", "emptyValue": "null"}
     panel.transformations = [
         model.DataTransformerConfig(id_val="groupingToMatrix", options=options),
         model.DataTransformerConfig(id_val="organize", options={"renameByName": {f"{label}\\{column}": heading}}),
     ]
-    return asked_as_table(head, panel, (Ask(expr),))
+    return table_query(head, panel, (Ask(expr),))
 
 
 def _joined(rows: Rows, names: list[str]) -> list[model.DataTransformerConfig]:
@@ -70,19 +70,19 @@ def _joined(rows: Rows, names: list[str]) -> list[model.DataTransformerConfig]:
         "renameByName": renamed,
     }
     made = [model.DataTransformerConfig(id_val="organize", options=organize)]
-    # `merge` joins rows whose labels are equal, all of them: joinByField knows one field only.
+    # `merge` joins rows with equal labels; joinByField supports one field only.
     return made if len(names) == 1 else [model.DataTransformerConfig(id_val="merge", options={}), *made]
 
 
 def _properties(column: TableColumn) -> list[model.DynamicConfigValue]:
-    look, made = column.look, [model.DynamicConfigValue(id_val="unit", value=column.look.unit)]
-    if look.decimals is not None:
-        made.append(model.DynamicConfigValue(id_val="decimals", value=look.decimals))
-    if look.words:
-        made.append(model.DynamicConfigValue(id_val="mappings", value=styles.mappings(look.words)))
-    if look.by_steps:
-        made.append(model.DynamicConfigValue(id_val="thresholds", value=styles.thresholds(look.steps)))
-    if look.by_steps or look.words:
+    style, made = column.style, [model.DynamicConfigValue(id_val="unit", value=column.style.unit)]
+    if style.decimals is not None:
+        made.append(model.DynamicConfigValue(id_val="decimals", value=style.decimals))
+    if style.words:
+        made.append(model.DynamicConfigValue(id_val="mappings", value=styles.mappings(style.words)))
+    if style.by_steps:
+        made.append(model.DynamicConfigValue(id_val="thresholds", value=styles.thresholds(style.steps)))
+    if style.by_steps or style.words:
         made.append(model.DynamicConfigValue(id_val="custom.cellOptions", value=_background()))
         made.append(model.DynamicConfigValue(id_val="color", value={"mode": model.FieldColorModeId.THRESHOLDS}))
     if column.width:

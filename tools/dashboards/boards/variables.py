@@ -1,4 +1,4 @@
-"""What can be chosen above a dashboard. Lists are read again whenever the time range changes."""
+"""The variables of dashboards. Their values are queried again when the time range changes."""
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import dashboard as model
@@ -16,7 +16,7 @@ def _asked(name: str, label: str, query: str) -> build.QueryVariable:
 
 
 def many(name: str, label: str, query: str) -> model.VariableModel:
-    """Several at once, or all: `.*` also takes what has come since the list was read."""
+    """Several values, or all: `.*` also matches what appeared after the list was read."""
     return (
         _asked(name, label, query).multi(multi=True).include_all(include_all=True).all_value(".*").current(ALL).build()
     )
@@ -26,7 +26,7 @@ def one(name: str, label: str, query: str) -> model.VariableModel:
     return _asked(name, label, query).build()
 
 
-# disttest_runs_total is there, at 0, from the first run of a series on.
+# disttest_runs_total exists, at 0, from the first run of a series.
 NAMESPACES = many("namespace", "Namespace", "label_values(disttest_runs_total, namespace)")
 SERIES = many("series", "Series", 'label_values(disttest_runs_total{namespace=~"$namespace"}, series)')
 ONE_NAMESPACE = one("namespace", "Namespace", "label_values(disttest_runs_total, namespace)")

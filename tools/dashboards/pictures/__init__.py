@@ -1,1 +1,1 @@
-"""Draws what the dashboards ask a Prometheus for, where there is no Grafana to take a picture of."""
+"""Plots of the dashboards' queries, for a documentation without a Grafana."""

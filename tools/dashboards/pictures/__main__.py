@@ -9,7 +9,7 @@ from pathlib import Path
 from tools.dashboards.boards import DASHBOARDS
 from tools.dashboards.boards.queries import DAY, Chosen
 from tools.dashboards.pictures.page import QueryContext, draw
-from tools.dashboards.pictures.prometheus import PrometheusError
+from tools.dashboards.prometheus import PrometheusError
 
 
 def main() -> int:

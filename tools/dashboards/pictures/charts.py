@@ -1,4 +1,4 @@
-"""Lines, stacked bars, rankings and curves."""
+"""Plots of lines, stacked bars, rankings and curves."""
 
 import itertools
 import re
@@ -17,7 +17,7 @@ from matplotlib.typing import ColorType
 from tools.dashboards.boards import styles
 from tools.dashboards.boards.styles import BLUE
 from tools.dashboards.pictures import number_tables
-from tools.dashboards.pictures.prometheus import SeriesLine
+from tools.dashboards.prometheus import SeriesLine
 
 Json = dict[str, Any]
 DAY = 86400
@@ -25,7 +25,7 @@ MOST_ROWS, MOST_LINES = 24, 4
 
 
 def grid(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
-    """One cell for each night, around midnight as Grafana draws it, with the first sign of its text."""
+    """One cell for each night, around midnight as Grafana draws it, with the first character of its text."""
     size = 7 if max((len(line.points) for line in lines), default=0) > 45 else 8
     for row, line in enumerate(lines):
         for at, value in line.points:
@@ -48,7 +48,7 @@ def grid(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
 
 
 def timeline(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
-    """Neighbours of the same value are one bar with the value in it."""
+    """Draw neighbours of the same value as one bar with the value in it."""
     gaps = [later[0] - sooner[0] for line in lines for sooner, later in itertools.pairwise(line.points)]
     step = min(gaps, default=DAY)
     for row, line in enumerate(lines):
@@ -92,13 +92,12 @@ def moments(line: SeriesLine) -> list[datetime]:
 
 
 def ink(field: ColorType) -> str:
-    """Black on light fields, white on dark ones."""
     red, green, blue = to_rgb(field)
     return "black" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.6 else "white"
 
 
 def legend(axes: Axes, handles: Sequence[Artist], names: list[str]) -> None:
-    """Below the dates, in as many columns as there is room for; what does not fit is counted."""
+    """Draw the legend below the dates; entries without room are counted."""
     figure = axes.get_figure(root=True)
     if figure is None or not names:
         return
@@ -142,7 +141,7 @@ def lines(axes: Axes, panel: Json, answers: list[list[SeriesLine]]) -> None:
 
 
 def bars(axes: Axes, panel: Json, answer: list[SeriesLine]) -> None:
-    """Stacked; a bar is as wide as most of a day."""
+    """Stacked bars that are most of a day wide."""
     bottoms: dict[float, float] = {}
     for line in sorted(answer, key=lambda line: line.name):
         heights = [value for _, value in line.points]

@@ -1,11 +1,11 @@
-"""Numbers, tables and words."""
+"""Plots of single numbers, tables and text panels."""
 
 from typing import Any
 
 from matplotlib.axes import Axes
 
 from tools.dashboards.boards.styles import BLUE
-from tools.dashboards.pictures.prometheus import SeriesLine
+from tools.dashboards.prometheus import SeriesLine
 
 Json = dict[str, Any]
 PER_SECOND = {"ops": "/s", "reqps": " req/s", "wps": " writes/s", "Bps": "B/s", "bytes": "B"}
@@ -44,7 +44,7 @@ def span(seconds: float) -> str:
 
 
 def value_colour(field: Json, value: float) -> str | None:
-    """The colour of the mapping or threshold; none where the field is not coloured by value."""
+    """The colour of the mapping or threshold, None if the field is not coloured by value."""
     if found := words_of(field, value):
         return found[1]
     if (field.get("color") or {}).get("mode") != "thresholds":
@@ -155,7 +155,7 @@ def _matrix(panel: Json, answer: list[SeriesLine], end: float) -> tuple[list[str
 
 
 def _settings(panel: Json, heading: str) -> Json:
-    """The overrides of a column, as if they were the field's own settings."""
+    """The overrides of a column as settings of the field."""
     made: Json = {}
     for override in panel["fieldConfig"]["overrides"]:
         if override["matcher"]["options"] == heading:

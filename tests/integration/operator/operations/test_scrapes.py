@@ -11,9 +11,9 @@ import pytest
 from disttest_operator.serving import tls_pair
 from tests.support.clusters.cluster import SessionCluster
 from tests.support.monitoring import prometheus, scraping
-from tests.support.monitoring.prometheus import Prometheus
 from tests.support.operators.operator import NAMESPACE, OperatorProcess, StartOperator, disttest, finished
 from tools.dashboards.boards.queries import Chosen, queries
+from tools.dashboards.prometheus import Prometheus
 
 NAME = "disttest-operator.disttest-system.svc"
 GUARDED = "--metrics-insecure=false"

@@ -5,13 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.monitoring.simulation.history import Nights
-from tests.support.monitoring.simulation.site import NAMESPACE
-from tests.support.monitoring.simulation.story import NIGHTS
+from tests.integration.tools.dashboards.conftest import Nights
 from tools.dashboards.boards import DASHBOARDS
 from tools.dashboards.boards.board import Board
 from tools.dashboards.boards.queries import Chosen, queries
-from tools.dashboards.pictures.prometheus import ask
+from tools.dashboards.prometheus import ask
+from tools.demo.story.site import NAMESPACE
+from tools.demo.story.story import NIGHTS
 
 DAY_SECONDS = 86400
 CHOSEN = Chosen(namespace=NAMESPACE, series="nightly-2x8", scrape_seconds=4 * 3600)
@@ -22,7 +22,7 @@ def test_every_panel_has_what_it_needs(nights: Nights, board: Board) -> None:
     end, wrong = nights.end.timestamp(), []
     mine = [query for query in queries(CHOSEN) if query.dashboard == board.uid]
     for query in mine:
-        found = ask(f"http://{nights.prometheus.address}", query, end - CHOSEN.range_seconds, end)
+        found = ask(nights.prometheus.url, query, end - CHOSEN.range_seconds, end)
         numbers = [number for line in found for _, number in line.points]
         where = f"{query.panel!r} {query.ref}: {query.expr}"
         if len(found) < query.need.at_least and not (query.need.or_empty and not found):
@@ -38,7 +38,9 @@ def test_every_panel_has_what_it_needs(nights: Nights, board: Board) -> None:
 def test_the_nights_of_the_story_are_in_the_verdict_codes(nights: Nights) -> None:
     """One cell a night, as the status history asks for them."""
     begin = nights.end - timedelta(days=NIGHTS - 1)
-    samples = nights.prometheus.ask_range("disttest:verdict:code", begin, nights.end, DAY_SECONDS)
+    samples = nights.prometheus.ask_range(
+        "disttest:verdict:code", begin.timestamp(), nights.end.timestamp(), DAY_SECONDS
+    )
     cells = {sample["metric"]["series"]: dict(sample["values"]) for sample in samples}
 
     def code(series: str, night: int) -> str | None:

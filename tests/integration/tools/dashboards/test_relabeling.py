@@ -11,9 +11,9 @@ import yaml
 
 from tests.support import patience
 from tests.support.monitoring import prometheus
-from tests.support.monitoring.prometheus import Prometheus
 from tools.dashboards import prometheus_objects
 from tools.dashboards.__main__ import MANIFESTS
+from tools.dashboards.prometheus import Prometheus
 
 PATIENCE_SECONDS = 20
 STANDBY = "disttest_leader 0\n"
@@ -53,7 +53,7 @@ def test_what_is_told_of_runs_goes_on_under_the_same_labels_when_the_other_repli
         first.says, second.says = STANDBY, ACTIVE
         active = 'disttest_leader{pod="' + str(second.port) + '"} == 1'
         until("the other one is active", lambda: scraper.ask(active))
-        after = until("the run is told by it", lambda: scraper.ask("disttest_runs_total"))
+        after = until("it reports the run", lambda: scraper.ask("disttest_runs_total"))
         assert [one["metric"] for one in after] == [one["metric"] for one in before]
 
 

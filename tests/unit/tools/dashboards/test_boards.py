@@ -183,7 +183,7 @@ def test_one_value_a_night_is_asked_for_once_a_night(board: Board) -> None:
 
 @each
 def test_colour_is_never_alone(board: Board) -> None:
-    """Where values are coloured by mapping, each has a text of its own, and the first signs differ too."""
+    """Where values are coloured by mapping, each has a different text, with a different first sign."""
     for panel in asking(board):
         settings = panel["fieldConfig"]
         mappings = settings["defaults"].get("mappings") or []

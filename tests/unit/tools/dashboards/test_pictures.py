@@ -16,7 +16,7 @@ from tools.dashboards.boards.board import Board, QueryNeed
 from tools.dashboards.boards.queries import DAY, Chosen, Query
 from tools.dashboards.pictures import charts, number_tables
 from tools.dashboards.pictures.page import QueryContext, draw
-from tools.dashboards.pictures.prometheus import PrometheusError, SeriesLine, ask
+from tools.dashboards.prometheus import PrometheusError, SeriesLine, ask
 
 END = 20000 * DAY + 9 * 3600
 # Of all dashboards, since together these have every kind of panel.

@@ -18,8 +18,8 @@ QUERIES = tuple(queries(CHOSEN))
 
 # Families that no dashboard draws, and why.
 NOT_DRAWN = {
-    "last_run_verdict": "disttest:verdict:code is made from it, and tells flaky cases too",
-    "progress_writes": "bounded, and nothing depends on it: for who asks why a run shows no progress",
+    "last_run_verdict": "disttest:verdict:code is made from it, and shows flaky cases too",
+    "progress_writes": "bounded, and nothing depends on it; it explains why a run shows no progress",
     "followed_logs": "the same",
 }
 # What the rules record, with the labels that it has.

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.operators import documented_rights
 from tools.docs import __main__ as documents
 from tools.docs import permissions
 from tools.docs.permissions import ASKED_BY_ADMISSION, REASONS, Right, RightsError
@@ -37,12 +38,14 @@ def test_a_wildcard_is_refused(wild: str) -> None:
 
 
 def test_the_page_says_of_each_role_what_its_manifest_says() -> None:
-    told = {(row.role, row.right) for row in permissions.read(Path(documents.ROOT / documents.SECURITY).read_text())}
-    assert told == {(name, right) for name, found in permissions.of_roles(ROLES).items() for right in found}
+    written = {
+        (row.role, row.right) for row in documented_rights.read(Path(documents.ROOT / documents.SECURITY).read_text())
+    }
+    assert written == {(name, right) for name, found in permissions.of_roles(ROLES).items() for right in found}
 
 
 def test_what_only_admission_asks_for_is_marked_and_is_a_right_of_the_operator() -> None:
-    rows = permissions.read(permissions.page(f"{permissions.BEGIN}{permissions.END}", ROLES))
+    rows = documented_rights.read(permissions.page(f"{permissions.BEGIN}{permissions.END}", ROLES))
     marked = {(row.role, row.right.words) for row in rows if row.is_asked_by_admission}
     assert marked == {("disttest-operator", words) for words in ASKED_BY_ADMISSION}
 

@@ -81,7 +81,7 @@ def an_acceptance(**changes: Any) -> Acceptance:
 def test_the_exit_code_follows_what_was_answered(
     answers: list[DatabaseAnswer], accepted: list[Acceptance], code: int, words: str
 ) -> None:
-    lines, found = audit.judged(answers, accepted, TODAY)
+    lines, found = audit.summarize(answers, accepted, TODAY)
     assert found == code
     assert words in "\n".join(lines)
 
@@ -100,7 +100,7 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
         ]
     }
     asked = ["some 1.0", "fine 2.0", "gone 3.0", "silent 4.0"]
-    assert audit.of_python(json.dumps(report), asked, "") == DatabaseAnswer(
+    assert audit.parse_pip_audit(json.dumps(report), asked, "") == DatabaseAnswer(
         checked=("some 1.0", "fine 2.0"),
         unchecked={"gone 3.0": "not found", "silent 4.0": "pip-audit says nothing of it"},
         findings=(BAD,),
@@ -109,18 +109,18 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
 
 @pytest.mark.parametrize("report", ["", "Traceback", "[]", "{}", "null"])
 def test_without_a_report_nothing_was_checked(report: str) -> None:
-    assert audit.of_python(report, ["some 1.0"], "no route") == DatabaseAnswer(unchecked={"some 1.0": "no route"})
+    assert audit.parse_pip_audit(report, ["some 1.0"], "no route") == DatabaseAnswer(unchecked={"some 1.0": "no route"})
 
 
 def test_govulncheck_that_failed_has_not_checked_its_module() -> None:
-    assert audit.of_go("{}", "m", "no route") == DatabaseAnswer(unchecked={"m": "no route"})
+    assert audit.parse_govulncheck("{}", "m", "no route") == DatabaseAnswer(unchecked={"m": "no route"})
 
 
 def test_a_finding_of_govulncheck_has_its_other_names() -> None:
     trace = [{"module": "golang.org/x/net", "version": "v0.1.0"}]
     finding = {"finding": {"osv": "GO-1", "fixed_version": "v0.2.0", "trace": trace}}
     messages = [{"config": {}}, {"osv": {"id": "GO-1", "aliases": ["CVE-1"]}}, finding, finding]
-    assert audit.of_go("\n".join(json.dumps(one, indent=1) for one in messages), "m", "") == DatabaseAnswer(
+    assert audit.parse_govulncheck("\n".join(json.dumps(one, indent=1) for one in messages), "m", "") == DatabaseAnswer(
         checked=("m",),
         unchecked={},
         findings=(
@@ -137,7 +137,7 @@ def test_what_was_accepted_says_why_and_until_when() -> None:
 
 
 class Database(BaseHTTPRequestHandler):
-    """Speaks as OSV's does; it knows of one bad package."""
+    """Answers as OSV's does, with one bad package."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -170,7 +170,7 @@ def a_pin(name: str, version: str) -> Pin:
 
 def test_two_versions_of_a_package_are_both_asked_about(database: str) -> None:
     wanted = [a_pin("numpy", "1.0"), a_pin("numpy", "2.0"), a_pin("click", "8.0")]
-    answers = list(audit._python(wanted, database))
+    answers = list(audit._audit_python(wanted, database))
     assert sorted(key for one in answers for key in one.checked) == ["click 8.0", "numpy 1.0", "numpy 2.0"]
     assert [one for answer in answers for one in answer.findings] == [
         Vulnerability(package="click", version="8.0", names=("CVE-9",), fixed=("9.0",))
@@ -178,7 +178,7 @@ def test_two_versions_of_a_package_are_both_asked_about(database: str) -> None:
 
 
 def test_a_database_that_does_not_answer_has_checked_nothing() -> None:
-    (answer,) = audit._python([a_pin("click", "8.0")], "http://127.0.0.1:9/v1/query")
+    (answer,) = audit._audit_python([a_pin("click", "8.0")], "http://127.0.0.1:9/v1/query")
     assert answer.checked == ()
     assert "click 8.0" in answer.unchecked
 
@@ -200,7 +200,7 @@ def test_the_scanner_reads_what_is_compiled(tmp_path: Path) -> None:
     folder = ROOT / "devcluster/kubedev"
     command = [str(built[-1]), "-C", str(folder), "-db", tmp_path.as_uri(), "-scan", "package", "-format", "json", "."]
     done = subprocess.run(command, capture_output=True, text=True, timeout=patience.stretched(120), check=True)
-    found = audit.of_go(done.stdout, "kubedev", "").findings
+    found = audit.parse_govulncheck(done.stdout, "kubedev", "").findings
     assert {one.package for one in found} == {"kubedev: golang.org/x/net"}
 
 

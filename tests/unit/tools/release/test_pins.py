@@ -19,7 +19,7 @@ SUM = "sha256:" + 64 * "0"
 # Where commands that install something are written.
 SCRIPTS = ("Dockerfile", "Makefile", ".ci/run", "devcluster", "tools", "bench", "tests")
 TEXT = {"", ".py", ".md", ".sh"}
-# What an installation must say of itself: sums of all files, or that it takes nothing from an index.
+# Options of an installation: sums of all files, or no index at all.
 TIED = ("--require-hashes", "--no-index", "--offline", "--no-build-isolation")
 
 
@@ -143,7 +143,7 @@ def test_images_are_based_on_named_versions() -> None:
     named = {defaults.get(base.strip("${}"), base) for base in bases}
     outside = named - stages - {"scratch"}
     assert outside == {"python:3.13-slim", "pytorch/pytorch:2.9.0-cuda13.0-cudnn9-runtime"}
-    assert "# syntax=" not in text, "a front end by tag is one more image that nobody pinned"
+    assert "# syntax=" not in text, "a front end by tag is one more image without a pin"
 
 
 def _scripts() -> Iterator[Path]:
@@ -154,9 +154,9 @@ def _scripts() -> Iterator[Path]:
 
 
 def _installations(text: str) -> Iterator[str]:
-    """Each command of a shell, or call of a program in Python, up to where the next thing begins."""
+    """Each shell command, or call of a program in Python."""
     plain = re.sub(r"\\\n", " ", text)
-    pip = r"\bpip3? (?:install|sync|download) (?!\[)[^\n;&|`]*"  # a bracket: a pattern that looks for such a command
+    pip = r"\bpip3? (?:install|sync|download) (?!\[)[^\n;&|`]*"  # a bracket starts a pattern for such a command
     others = r"\buvx [^\n]*|\buv tool [^\n]*|\bnpm (?:install|i) [^\n]*"
     called = r'"pip", "(?:install|sync|download)"[^\n]*'
     yield from re.findall(f"{pip}|{others}|{called}", plain)

@@ -1,4 +1,4 @@
-"""What a release is called, what it says of itself and which images it names."""
+"""Version, notes, images and files of a release."""
 
 import gzip
 import io
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
-from tools.release import build, commit, dry_run, installed, version
+from tools.release import build, commit, installed, version
 from tools.release.commit import Commit, ReleaseError
 from tools.release.installed import Pin
 from tools.release.package_licences import PackageEntry, Role
@@ -24,7 +24,7 @@ CHANGELOG = """# Changelog
 
 ## 0.2.0 (2026-12-01)
 
-Mends.
+Fixes.
 
 ### Since 0.1.0
 
@@ -39,11 +39,11 @@ Mends.
 def test_everything_names_the_one_version() -> None:
     files = build.places(ROOT)
     assert {"Dockerfile", "README.md", "docs/images.md", "manifests/operator/deployment.yaml"} <= set(files)
-    assert version.strays(files, version.of(files["pyproject.toml"])) == []
+    assert version.strays(files, version.read_version(files["pyproject.toml"])) == []
 
 
 def test_a_version_that_is_to_be_released_has_notes() -> None:
-    named = version.of((ROOT / "pyproject.toml").read_text())
+    named = version.read_version((ROOT / "pyproject.toml").read_text())
     assert version.notes_of((ROOT / "CHANGELOG.md").read_text(), version.UNRELEASED if ".dev" in named else named)
 
 
@@ -52,8 +52,8 @@ def test_a_new_version_is_written_wherever_the_old_one_was_named() -> None:
     made = version.changed(files, "9.8.7.dev0")
     assert {"pyproject.toml", "Dockerfile", "README.md", "manifests/nightly/cron-jobs.yaml"} <= set(made)
     assert version.strays({**files, **made}, "9.8.7.dev0") == []
-    assert version.of(made["pyproject.toml"]) == "9.8.7.dev0"
-    assert version.changed({**files, **made}, version.of(files["pyproject.toml"])) == {
+    assert version.read_version(made["pyproject.toml"]) == "9.8.7.dev0"
+    assert version.changed({**files, **made}, version.read_version(files["pyproject.toml"])) == {
         name: files[name] for name in made
     }
 
@@ -80,7 +80,7 @@ def test_another_version_is_found(text: str, expected: list[str]) -> None:
 
 
 def test_notes_are_the_chapter_of_a_version() -> None:
-    assert version.notes_of(CHANGELOG, "0.2.0") == "Mends.\n\n### Since 0.1.0\n\n- old\n"
+    assert version.notes_of(CHANGELOG, "0.2.0") == "Fixes.\n\n### Since 0.1.0\n\n- old\n"
     assert version.notes_of(CHANGELOG, "Unreleased") == "- new\n"
 
 
@@ -198,7 +198,7 @@ def test_a_folder_that_is_no_clone_is_told(tmp_path: Path) -> None:
 def test_an_archive_depends_on_its_content_only() -> None:
     one = build.packed({"b": b"2", "a": b"1"}, folder="f", time=7)
     assert one == build.packed({"a": b"1", "b": b"2"}, folder="f", time=7)
-    assert int.from_bytes(one[4:8], "little") == 7, "gzip has a time of its own"
+    assert int.from_bytes(one[4:8], "little") == 7, "gzip's own time"
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(one))) as files:
         members = [(file.name, file.mtime, file.mode, file.uid, file.uname) for file in files]
     assert members == [("f/a", 7, 0o644, 0, ""), ("f/b", 7, 0o644, 0, "")]
@@ -231,7 +231,7 @@ def test_what_differs_between_two_builds_is_named(tmp_path: Path) -> None:
         (folder / "same").write_text("x")
         (folder / "changed").write_text(folder.name)
     (one / "lost").write_text("x")
-    assert dry_run.different(one, other) == ["changed", "lost"]
+    assert build.different(one, other) == ["changed", "lost"]
 
 
 def test_a_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).touch()
     wheel = ["disttest_cli/page.html", "tests/unit/test_x.py", "disttest-1.dist-info/RECORD"]
-    assert dry_run.wrong_content(wheel, tmp_path) == ["disttest_runner/agent/agent.py", "tests/unit/test_x.py"]
+    assert build.wrong_content(wheel, tmp_path) == ["disttest_runner/agent/agent.py", "tests/unit/test_x.py"]
 
 
 def test_the_command_line_is_installed_from_its_own_list() -> None:

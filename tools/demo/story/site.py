@@ -1,38 +1,36 @@
-"""A site whose operator counts the nights of the story: real ledgers, folded as the operator does, real metrics."""
+"""A site whose operator counts the nights of the story, with the real ledger, caches and metrics."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from disttest_contract.outcomes import Counts, judge
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api import conditions, naming
-from disttest_operator.core.api.model import Backend, Defaults, Suite
+from disttest_operator.core.api.model import Defaults, DistTest, Spec, Suite
+from disttest_operator.core.observed.evidence import Evidence, Observed, ReportFound
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import status
 from disttest_operator.core.verdict.rule import Ending
 from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
-from tests.support.builders.nights import ledger_body
-from tests.support.builders.runs import a_pod, a_spec, a_test, evidence, found
-from tests.support.monitoring.simulation.run import StoryRun, report_of
-from tests.support.monitoring.simulation.story import NIGHTS, OUTAGE, PLANS, SUITES, SeriesPlan, play
+from tools.demo.story.story import NIGHTS, OUTAGE, PLANS, SUITES, SeriesPlan, StoryRun, play, report_of
 
 NAMESPACE = "gpu-ci"
 PREFIX = "disttest_"
 VERSION = "0.1.0"
+IMAGE = "runner:1"
 
 
 class Site:
-    """Time goes forward only: `advance` counts what has ended until then."""
+    """The simulated site. Time goes forward only: `advance` counts the runs that ended by then."""
 
     def __init__(self, last_midnight: datetime, *, has_bad_end: bool) -> None:
-        """The last night is that which follows this midnight, which may be noon elsewhere. UTC, whole minutes."""
+        """The last night follows `last_midnight`, which need not be midnight in UTC; whole minutes."""
         self.begin = last_midnight - timedelta(days=NIGHTS - 1)
         self.now = self.begin
-        self.caches = Cache(Defaults(image="runner:1"))
+        self.caches = Cache(Defaults(image=IMAGE))
         self.metrics = Metrics(self.caches, version=VERSION, speaks=lambda: True, clock=lambda: self.now)
         self._ledgers: dict[str, ledger.Status] = {plan.series: {} for plan in PLANS}
         self._versions = 0
@@ -43,13 +41,13 @@ class Site:
 
     @property
     def is_down(self) -> bool:
-        """In the outage nobody answers a scrape."""
+        """Whether the site has its outage and answers no scrape."""
         first, last = (self.begin + timedelta(days=OUTAGE[index]) for index in (0, -1))
         return first <= self.now < last + timedelta(hours=20)
 
     @property
     def changes(self) -> int:
-        """Grows with everything that was written."""
+        """A number that grows with every write."""
         return self._versions
 
     def advance(self, now: datetime) -> None:
@@ -62,28 +60,18 @@ class Site:
         self._work()
 
     def text(self) -> str:
-        """One scrape."""
+        """The text of one scrape."""
         return self.metrics.render("")[0].decode()
 
     def _count(self, run: StoryRun) -> None:
-        report = report_of(run) if run.night.has_results else None
-        spec = a_spec(
-            suites=tuple(Suite(name=name, builtin=name) for name, _, _ in SUITES),
-            nodes=run.plan.nodes,
-            gpus_per_node=8,
-            ranks_per_node=8,
-            backend=Backend.NCCL,
-            thresholds=(run.plan.threshold,),
-        )
-        look = evidence(
-            *(a_pod(index, node=node) for index, node in enumerate(run.night.nodes)),
-            test=a_test(spec=spec, name=run.name, uid=run.name, created=run.created),
-            report=found(report) if report else None,
-        )
+        report = report_of(run, NAMESPACE) if run.night.has_results else None
         verdict, reason = run.night.ending or judge(report.counts if report else Counts())
-        last = status.finished(
-            replace(look, now=run.ended), Ending(verdict=verdict, reason=reason, message="so it was")
+        evidence = Evidence(
+            test=_test(run),
+            seen=Observed(report=ReportFound(report=report, raw=b"", sha256="ab" * 32) if report else None),
+            now=run.ended,
         )
+        last = status.finished(evidence, Ending(verdict=verdict, reason=reason, message="so it was"))
         last |= {
             "durationSeconds": (run.ended - run.started).total_seconds(),
             "stepSeconds": run.steps,
@@ -95,11 +83,11 @@ class Site:
             "attempts": [{"number": 1, "nodes": list(run.night.nodes)}],
         }
         entry = ledger.make_entry(uid=run.name, name=run.name, status=last)
-        known = ledger.fold(self._ledgers[run.plan.series], entry, run_results.of(look, last), nodes=run.plan.nodes)
+        known = ledger.fold(self._ledgers[run.plan.series], entry, run_results.of(evidence, last), nodes=run.plan.nodes)
         known = self._ledgers[run.plan.series] = ledger.settle(known, [run.name])
         self._versions += 1
-        body = ledger_body(run.plan.series, known, version=self._versions, namespace=NAMESPACE)
-        self.caches.put(Kind.SERIES, body, self.now)
+        meta = self._meta(run.plan.series, f"{NAMESPACE}-{run.plan.series}")
+        self.caches.put(Kind.SERIES, _body("DistTestSeries", meta, status=known), self.now)
         self._put(run, phase="Finished", verdict=verdict.value, completionTime=conditions.stamp(run.ended))
         self.metrics.count_ledger_write(LedgerWrite.SUCCESS)
         self.metrics.count_report(Transport.LOG, "found" if report else "missing")
@@ -114,20 +102,18 @@ class Site:
 
     def _put(self, run: StoryRun, **status_: Any) -> None:
         self._versions += 1
-        meta = {
-            "name": run.name,
-            "namespace": NAMESPACE,
-            "uid": run.name,
+        meta = self._meta(run.name, run.name) | {
             "generation": 1,
-            "resourceVersion": str(self._versions),
             "creationTimestamp": conditions.stamp(run.created),
         }
         spec = {"series": run.plan.series, "suites": [{"name": "collectives"}], "nodes": run.plan.nodes}
-        body = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": meta}
-        self.caches.put(Kind.RUN, body | {"spec": spec, "status": status_}, self.now)
+        self.caches.put(Kind.RUN, _body("DistTest", meta, spec=spec, status=status_), self.now)
+
+    def _meta(self, name: str, uid: str) -> dict[str, Any]:
+        return {"name": name, "namespace": NAMESPACE, "uid": uid, "resourceVersion": str(self._versions)}
 
     def _work(self) -> None:
-        """What an idle operator does between two scrapes, more or less."""
+        """Count about what an idle operator does between two scrapes."""
         for kind in (Kind.RUN, Kind.SERIES):
             self.metrics.count_reconcile(kind, result="success", seconds=0.004)
             self.metrics.note_event(kind)
@@ -135,8 +121,32 @@ class Site:
             self.metrics.count_request(ApiRequest(verb=verb, resource=resource), "200", seconds)
         self.metrics.note_wait(0.001)
         self.metrics.count_scrape(200)
-        begun = {kind.resource: self.now.timestamp() - 120 for kind in (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)}
-        self.metrics.note_state(is_active=True, queue_depth=0, watches_begun=begun)
+        watches = {kind.resource: self.now.timestamp() - 120 for kind in (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD)}
+        self.metrics.note_state(is_active=True, queue_depth=0, watches_begun=watches)
+
+
+def _body(kind: str, meta: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    return {"apiVersion": "disttest.dev/v1alpha1", "kind": kind, "metadata": meta, **parts}
+
+
+def _test(run: StoryRun) -> DistTest:
+    spec = Spec(
+        suites=tuple(Suite(name=name, builtin=name) for name, _, _ in SUITES),
+        nodes=run.plan.nodes,
+        image=IMAGE,
+        thresholds=(run.plan.threshold,),
+    )
+    return DistTest(
+        namespace=NAMESPACE,
+        name=run.name,
+        uid=run.name,
+        generation=1,
+        resource_version="1",
+        created=run.created,
+        is_deleting=False,
+        spec=spec,
+        runner_image=IMAGE,
+    )
 
 
 def _cron_job(plan: SeriesPlan, created: datetime) -> dict[str, Any]:
