@@ -86,7 +86,7 @@ release: setup ## the files of a release into dist/VERSION; REGISTRY=… OPERATO
 	@$(BIN)/python -m tools.release build $(if $(REGISTRY),--registry $(REGISTRY)) \
 	  $(if $(OPERATOR_DIGEST),--operator-digest $(OPERATOR_DIGEST)) $(if $(RUNNER_DIGEST),--runner-digest $(RUNNER_DIGEST))
 
-bench: setup ## the figures of docs/figures.txt
+bench: setup bench-faults ## the figures of docs/figures.txt
 	@$(BIN)/python -m bench
 
 bench-first: setup ## what a new user waits for: the command line, the demo's verdict, cases, gangs, Jobs, compiled suites (about 20 minutes)
@@ -96,7 +96,7 @@ bench-runner: setup ## what the runner costs and how it scales (about 12 minutes
 	@$(BIN)/python -m bench empty-cases stub-ranks runner
 
 bench-faults: setup ## show every fault that the runner survives, then a storm of 1,000 cases (about 10 minutes)
-	@$(BIN)/python -m bench faults storm
+	@$(BIN)/python -m pytest -s -k "documented or measured" --update-faults tests/integration/runner/faults
 
 bench-operator: setup ## a thousand runs, five thousand finished ones, 300 under faults, by a minimal client (about 40 minutes)
 	@$(BIN)/python -m bench operator-runs operator-faults operator-scale operator-scrape

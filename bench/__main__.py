@@ -1,46 +1,40 @@
 """`python -m bench [NAME …]`: run benchmarks, print their figures and keep them in docs/figures.txt."""
 
-import os
-import platform
 import sys
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
 
-from bench import cli_start, compiled, faults, first_verdict, hang, main_job, make_test, reports, runner, storm
-from bench.figure import Figure, merge
-from bench.operator import apply_to_job, scrape, siege, thousand
-from bench.operator import scale as finished_runs
-from bench.runner import cases, stub_gang
+from bench import cli_start, compiled, hang, main_job, make_targets, reports
+from bench.figure import Figure, record
+from bench.operator import apply_to_job, finished_runs, many_runs, scrape, under_faults
+from bench.runner import cases, leading, memory, restarts, upstream
 
-FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
+
+def runner() -> Iterator[Figure]:
+    """What the runner costs and how it scales; about eight minutes."""
+    for name, group in (("restarts", restarts), ("memory", memory), ("leading", leading), ("upstream", upstream)):
+        print(f"bench-runner: {name}", flush=True)
+        yield from group.measure()
+
+
 BENCHMARKS: dict[str, Callable[[], Iterable[Figure]]] = {
     "cli-start": cli_start.measure,
-    "demo": first_verdict.measure,
-    "demo-cold": first_verdict.measure_cold,
-    "empty-cases": cases.measure,
-    "stub-ranks": stub_gang.measure,
+    "demo": make_targets.measure_demo,
+    "demo-cold": make_targets.measure_cold_demo,
+    "empty-cases": cases.measure_empty_cases,
+    "stub-ranks": cases.measure_stub_ranks,
     "apply-to-job": apply_to_job.measure,
     "compiled": compiled.measure,
     "main-job": main_job.measure,
-    "make-test": make_test.measure,
+    "make-test": make_targets.measure_test,
     "hang": hang.measure,
-    "faults": faults.measure,
-    "storm": storm.measure,
     "reports": reports.measure,
-    "runner": runner.measure,
-    "operator-runs": thousand.measure,
+    "runner": runner,
+    "operator-runs": many_runs.measure,
     "operator-scale": finished_runs.measure,
     "operator-scrape": scrape.measure,
-    "operator-faults": siege.measure,
+    "operator-faults": under_faults.measure,
 }
 BY_NAME_ONLY = {"demo-cold", "make-test"}  # gigabytes of downloads; a quarter of an hour
-
-
-def machine() -> str:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    return f"{os.cpu_count()} cores, {memory:.0f} GiB, {system}"
 
 
 def main() -> int:
@@ -55,10 +49,7 @@ def main() -> int:
         for figure in BENCHMARKS[name]():
             print(figure.line, flush=True)
             figures.append(figure)
-    stamp = f"{datetime.now(UTC):%Y-%m-%d}, {machine()}"
-    old = FILE.read_text().splitlines() if FILE.exists() else []
-    lines = merge(old, [f"{figure.line}   # {stamp}" for figure in figures])
-    FILE.write_text("\n".join(lines) + "\n")
+    record(figures)
     return 0 if all(figure.is_met for figure in figures) else 1
 
 

@@ -1,6 +1,6 @@
-"""What the compiled suites take on 2 nodes x 2 ranks with an empty Inductor cache, as shares of what they took before.
+"""The compiled suites on 2 nodes x 2 ranks with an empty Inductor cache, as shares of the time of an old commit.
 
-Both sides run one after the other: processors of shared machines differ by half from hour to hour.
+Both run one after the other, since the speed of shared machines changes by half from hour to hour.
 """
 
 import os
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from disttest_runner.linux import processes
 from tools.demo.session import say
 
@@ -33,7 +33,7 @@ class Used:
 
 
 def measure() -> list[Figure]:
-    """About twelve minutes on two quiet cores."""
+    """Takes about twelve minutes on two idle cores."""
     figures = []
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as folder:
         before = _before(Path(folder))
@@ -44,15 +44,12 @@ def measure() -> list[Figure]:
                 "cpu": now.cpu_seconds / then.cpu_seconds,
             }
             say(f"{suite}: {then.wall_seconds:.0f} s before, {now.wall_seconds:.0f} s now")
-            figures += [
-                Figure(name=f"{name}_{kind}_share", value=round(share, 2), unit="of_before", compare="<=", goal=MOST)
-                for kind, share in shares.items()
-            ]
+            figures += [at_most(f"{name}_{kind}_share", share, "of_before", MOST) for kind, share in shares.items()]
     return figures
 
 
 def _before(folder: Path) -> dict[str, str]:
-    """The variables with which the packages of that commit are imported."""
+    """Unpack that commit; return the environment variables with which its packages are imported."""
     archive = subprocess.run(["git", "-C", ROOT, "archive", BEFORE, *PACKAGES], capture_output=True, check=False)
     if archive.returncode:
         raise SystemExit(f"bench: the clone lacks commit {BEFORE[:7]}: {archive.stderr.decode().strip()}")
@@ -61,11 +58,11 @@ def _before(folder: Path) -> dict[str, str]:
 
 
 def run(suite: str, environ: Mapping[str, str]) -> Used:
-    """In a process of its own: what it has adopted and waited for is what the run used."""
+    """Run it below a separate process, whose adopted and reaped children are those of the run."""
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as cache:
-        own = {"CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": cache, **environ}
+        variables = {"CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": cache, **environ}
         command = [sys.executable, "-m", "bench.compiled", suite]
-        done = subprocess.run(command, env=os.environ | own, stdout=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(command, env=os.environ | variables, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"bench: {suite} ended with exit code {done.returncode}:\n{done.stdout}")
     wall, cpu = done.stdout.split()[-2:]

@@ -1,4 +1,4 @@
-"""How fast the main job is, from apply to the first case and from the last one to the verdict; what idling costs."""
+"""Latency of the sample DistTest: apply to first case, last case to verdict; requests of an idle operator."""
 
 import base64
 import gzip
@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from devcluster import command_line
 from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.machine import cache
@@ -26,12 +26,12 @@ from tools.demo.session import say
 RUNS = 5
 IDLE_SECONDS = 30
 RUN_SECONDS = 180
-SUITES = ("collectives", "fully-shard-autograd")  # how long the cases themselves take is no part of the question
+SUITES = ("collectives", "fully-shard-autograd")  # short ones: the time of the cases is not measured
 REQUEST = re.compile(r"^disttest_api_requests_total\{(.*)\} ([0-9.e+]+)$", re.MULTILINE)
 
 
 def measure() -> list[Figure]:
-    """Medians of a few runs, each beside one plain `import torch`."""
+    """Return medians of a few runs, each next to one plain `import torch`."""
     cluster = DevCluster(cache.cluster("bench"))
     wanted = ClusterSettings(
         programs=kubernetes.programs(say), nodes=2, gpus=0, images=command_line.parse_image(IMAGES, [])
@@ -48,28 +48,23 @@ def measure() -> list[Figure]:
         imports, firsts = [round(plain, 2) for plain, _ in pairs], [round(start, 2) for _, (start, _) in pairs]
         say(f"import torch {imports} s, apply to first case {firsts} s, last case to verdict {ends} s")
         return [
-            figure("apply_to_first_case_above_import_torch", statistics.median(starts), "s", 2),
-            figure("last_case_to_verdict", statistics.median(ends), "s", 1),
-            figure("idle_operator_requests_besides_watches_and_lease", idle_requests(demo), "requests", 0),
+            at_most("apply_to_first_case_above_import_torch", statistics.median(starts), "s", 2),
+            at_most("last_case_to_verdict", statistics.median(ends), "s", 1),
+            at_most("idle_operator_requests_besides_watches_and_lease", idle_requests(demo), "requests", 0),
         ]
     finally:
         cluster.stop()
         shutil.rmtree(cluster.state, ignore_errors=True)
 
 
-def figure(name: str, value: float, unit: str, at_most: float) -> Figure:
-    return Figure(name=name, value=round(value, 2), unit=unit, compare="<=", goal=at_most)
-
-
 def import_seconds() -> float:
-    """What one plain import of torch takes now, on this machine."""
     started = time.monotonic()
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
     return time.monotonic() - started
 
 
 def one_run(demo: Demo, number: int) -> tuple[float, float]:
-    """(seconds from apply to the first case, seconds from the end of the last case to the verdict in status)."""
+    """Return seconds from apply to the first case, and from the end of the last case to the verdict in status."""
     test = yaml.safe_load(SAMPLE.read_text())
     test["metadata"]["name"] = name = f"bench-{number}"
     test["spec"]["suites"] = [suite for suite in test["spec"]["suites"] if suite["name"] in SUITES]
@@ -109,7 +104,7 @@ def until_verdict(process: subprocess.Popen[str], deadline: float) -> dict[str, 
 
 
 def idle_requests(demo: Demo) -> int:
-    """How many requests the operator makes in a while in which nothing happens, watches and its Lease left out."""
+    """Count requests of the operator while nothing changes, without watches and its Lease."""
     before = requests(demo)
     time.sleep(IDLE_SECONDS)
     after = requests(demo)

@@ -1,4 +1,4 @@
-"""What reports of the largest size cost whoever reads them: sound ones, ones made to hurt, and one too large."""
+"""What reports of the largest size cost the command line: valid ones, hostile ones, and one that is too large."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from disttest_contract import limits
 
 FORMATS = ("text", "json", "junit", "ctrf", "html", "markdown")
@@ -25,14 +25,13 @@ HEAD = {
     "times": {"started": 1e9, "finished": 1e9 + 1000},
     "generations": 1,
 }
-HURTING = ("é\u0301" * 8 + "::x ##[e] \x1b[2J ") * 4
+HOSTILE = ("é\u0301" * 8 + "::x ##[e] \x1b[2J ") * 4
 
 
 def measure() -> Iterator[Figure]:
-    """CPU seconds and peak memory of each format and of a comparison."""
     with tempfile.TemporaryDirectory() as folder:
         for kind, goal in GOALS.items():
-            a, b = (_write(Path(folder) / f"{number}.json", kind, limits.CASES, name=f"n{number}") for number in "ab")
+            a, b = (write(Path(folder) / f"{number}.json", kind, limits.CASES, name=f"n{number}") for number in "ab")
             peaks = []
             for name in FORMATS:
                 seconds, peak, _ = _run("report", "-f", a, "-o", name)
@@ -40,19 +39,17 @@ def measure() -> Iterator[Figure]:
                 yield _figure(f"report_{name}_{kind}", seconds, goal)
             seconds, peak, _ = _run("compare", a, b, "-o", "json", "--exit-zero")
             yield _figure(f"compare_{kind}", seconds, goal)
-            yield Figure(
-                name=f"report_peak_{kind}", value=round(max(*peaks, peak)), unit="MB", compare="<=", goal=PEAK_MB
-            )
-        seconds, _, code = _run("report", "-f", _write(Path(folder) / "a.json", "tiny", TOO_MANY, name="n"))
+            yield at_most(f"report_peak_{kind}", round(max(*peaks, peak)), "MB", PEAK_MB)
+        seconds, _, code = _run("report", "-f", write(Path(folder) / "a.json", "tiny", TOO_MANY, name="n"))
         yield _figure("report_of_a_million_refused", seconds if code == 2 else float("inf"), 2)
 
 
 def _figure(name: str, seconds: float, goal: float) -> Figure:
-    return Figure(name=name, value=round(seconds, 1), unit="s", compare="<=", goal=goal)
+    return at_most(name, seconds, "s", goal, digits=1)
 
 
-def _write(path: Path, kind: str, count: int, *, name: str) -> str:
-    """Case by case: the memory of who starts a process counts as that of the process."""
+def write(path: Path, kind: str, count: int, *, name: str) -> str:
+    """Write it case by case, since the memory of this process counts as that of its children."""
     run = {**HEAD, "run": {"name": name, **HEAD["run"]}}  # type: ignore[dict-item]  # a mapping
     suite = {"name": "mine", "verdict": "TestsFailed", "reason": "CasesFailed", "seconds": 1000.0, "cases": []}
     head, tail = json.dumps({**run, "suites": [suite]}).split('"cases": []')
@@ -70,12 +67,12 @@ def _case(kind: str, number: int) -> dict[str, Any]:
         return {"id": f"t.py::test_{number}", "outcome": "passed", "seconds": 0}
     if kind == "hurting":
         name = f"t{number}e{chr(0x301) * 20}\u202e"
-        return {"id": name, "outcome": "failed", "seconds": 0.5, "message": HURTING}
+        return {"id": name, "outcome": "failed", "seconds": 0.5, "message": HOSTILE}
     case = {"id": f"tests/test_mine.py::TestMine::test_{number}[dtype0-{number % 7}]", "at": number * 0.01}
     if number % 100:
         return {**case, "outcome": "passed", "seconds": (number * 37 % 1000) / 1000}
-    said = "rank 3 on gpu-1:\nE  AssertionError: 1 != 2"
-    return {**case, "outcome": "failed", "seconds": 0.5, "message": said, "ranks": [3], "nodes": ["gpu-1"]}
+    message = "rank 3 on gpu-1:\nE  AssertionError: 1 != 2"
+    return {**case, "outcome": "failed", "seconds": 0.5, "message": message, "ranks": [3], "nodes": ["gpu-1"]}
 
 
 def _run(*arguments: str) -> tuple[float, float, int]:

@@ -13,8 +13,7 @@ from types import FrameType
 from devcluster import real_node_setup
 from devcluster.controlplane import kubeconfig
 from devcluster.controlplane.lifecycle import DevCluster
-from devcluster.imaging import build_images as imaging
-from devcluster.imaging import choice
+from devcluster.imaging import build_images
 from devcluster.machine import cache, processes, settings
 from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import Image
@@ -24,7 +23,7 @@ OPT_IN = "DEVCLUSTER_USE_KUBECONFIG"
 
 
 def foreign_kubeconfig(given: Path | None = None) -> Path | None:
-    """The configuration of a cluster that is not ours, if the user chose one."""
+    """Return the kubeconfig of a cluster that is not ours, if the user chose one."""
     if given is not None:
         chosen = given
     elif os.environ.get(OPT_IN) == "1":
@@ -45,7 +44,7 @@ def note_on_ignored_kubeconfig() -> str:
 
 
 def kubectl(say: kubernetes.Say) -> tuple[str, ...]:
-    """Ours where it is built; for somebody else's cluster one on PATH spares the build."""
+    """Return the command of kubectl; for a cluster that is not ours, one on PATH saves the build."""
     if foreign_kubeconfig() and (found := shutil.which("kubectl")):
         return (found,)
     return kubernetes.kubectl(say)
@@ -70,7 +69,7 @@ def parse_image(places: Sequence[str], variables: Sequence[str]) -> tuple[Image,
 
 
 def _image_of(variable: str, known: dict[str, str]) -> tuple[str, str]:
-    """Splits at the right colon: names of images hold some too."""
+    """Split NAME:KEY=VALUE at the colon after a known name, since names have colons too."""
     for name in known:
         if variable.startswith(f"{name}:"):
             return name, variable.removeprefix(f"{name}:")
@@ -136,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     built = commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
     built.add_argument("--unless-on-path", action="store_true", help="use those on PATH if all are there")
-    choice.add_options(commands.add_parser("images", help="build the images of operator and runner; needs root"))
+    build_images.add_options(commands.add_parser("images", help="build the images of operator and runner; needs root"))
     up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
     up.add_argument("--nodes", type=int, default=2)
     up.add_argument(
@@ -162,14 +161,16 @@ def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
         say(kubernetes.programs(say, on_path=options.unless_on_path)["kube-apiserver"][0])
         return 0
     if options.command == "images":
-        imaging.images(choice.parse(options), say)
+        build_images.images(build_images.parse(options), say)
         return 0
     if options.command == "clean":
         say("\n".join(f"removed: {left}" for left in real_node_setup.clean()) or "nothing was left behind")
         return 0
     if foreign:
         return _run_foreign(options.command, foreign, passed_on)
-    return _run_own(options, _cluster(options), passed_on)
+    state: Path | None = getattr(options, "state", None)
+    cluster = DevCluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
+    return _run_own(options, cluster, passed_on)
 
 
 def _run_own(options: argparse.Namespace, cluster: DevCluster, passed_on: list[str]) -> int:
@@ -177,18 +178,14 @@ def _run_own(options: argparse.Namespace, cluster: DevCluster, passed_on: list[s
         case "up":
             return _up(options, cluster)
         case "down":
-            return _down(cluster)
+            say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
+            return 0
         case "status":
             return _status(cluster)
         case "kubectl":
             return _kubectl(cluster, passed_on)
         case _:
             return _exec(cluster, passed_on)
-
-
-def _cluster(options: argparse.Namespace) -> DevCluster:
-    state: Path | None = getattr(options, "state", None)
-    return DevCluster(state.resolve() if state else cache.cluster(getattr(options, "name", "dev")))
 
 
 def _run_foreign(command: str, foreign: Path, passed_on: list[str]) -> int:
@@ -230,11 +227,6 @@ def _greet(cluster: DevCluster, seconds: dict[str, float]) -> None:
     steps = ", ".join(f"{step} {taken} s" for step, taken in seconds.items())
     say(f"{cluster.state.name} is ready ({steps}); logs are in {cluster.state / 'logs'}")
     say(f"export KUBECONFIG={cluster.kubeconfig}")
-
-
-def _down(cluster: DevCluster) -> int:
-    say(f"{cluster.state.name} has ended" if cluster.stop() else f"{cluster.state.name} was not running")
-    return 0
 
 
 def _status(cluster: DevCluster) -> int:

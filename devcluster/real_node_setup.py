@@ -24,7 +24,7 @@ UNPACK_GIB = 10  # the images as containerd keeps them, 9 with torch 2.13
 
 
 def reasons_why_not() -> list[str]:
-    """Why this machine cannot have real nodes at all; empty if it can. Nothing of ours can repair these."""
+    """List why this machine cannot have real nodes; these problems have to be fixed by hand."""
     return list(_reasons())
 
 
@@ -45,7 +45,7 @@ def _reasons() -> Iterator[str]:
 
 
 def shortages(*, unpacks: bool = False) -> list[str]:
-    """What must be repaired by hand before a run; `unpacks`: the images are not unpacked yet."""
+    """List what has to be fixed by hand before a run; `unpacks`: the images are not unpacked yet."""
     free = storage.free_bytes(cache.root())
     needed = RUN_GIB + (UNPACK_GIB if unpacks else 0)
     if free >= needed * storage.GIB:
@@ -55,7 +55,7 @@ def shortages(*, unpacks: bool = False) -> list[str]:
 
 
 def leftovers() -> list[str]:
-    """What clusters left that were ended without being asked (SIGKILL, power)."""
+    """List what clusters left that were killed."""
     running = _cgroups_in_use()
     return sorted(f"cgroup {name}" for name in cgroups.of_clusters() - running) + sorted(
         f"files in {state / 'nodes'}" for state in _states() if _is_left(state)
@@ -63,7 +63,7 @@ def leftovers() -> list[str]:
 
 
 def clean() -> list[str]:
-    """Removes the leftovers; tells what was removed."""
+    """Remove the leftovers and list them."""
     found = leftovers()
     for name in cgroups.of_clusters() - _cgroups_in_use():
         cgroups.remove(name)
@@ -83,12 +83,12 @@ def _is_left(state: Path) -> bool:
 
 
 def _cgroups_in_use() -> set[str]:
-    """Where a process lives in one, its cluster runs, wherever that has its state."""
+    """A cgroup with processes is that of a running cluster, wherever its state is."""
     return {name for name in cgroups.of_clusters() if cgroups.has_processes(name)}
 
 
 def real_nodes(count: int, state: Path, say: Say) -> RealNodes:
-    """For a cluster with this state directory; raises ClusterError with all that is missing."""
+    """Prepare real nodes for a cluster with this state directory; raise DevClusterError with all that is missing."""
     where = Places(cache.images())
     if problems := [*reasons_why_not(), *shortages(unpacks=not containerd_store.is_complete(where.unpacked))]:
         raise DevClusterError("; ".join(problems))

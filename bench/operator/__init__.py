@@ -1,1 +1,1 @@
-"""What the operator costs and what it survives, on a real API server with stub nodes."""
+"""What the operator costs, and how it behaves under faults, on a real API server with stub nodes."""

@@ -1,31 +1,29 @@
-"""Many DistTests at once, and whether all of them came to what they should."""
+"""Many DistTests at once, and whether each has the expected verdict."""
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from bench.operator.place import NAMESPACE
+from bench.operator.bench_cluster import NAMESPACE
 from devcluster.controlplane.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
 from devcluster.stubnode import behaviour
-from tests.support.operators.operator import disttest
 
 TESTS = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttests"
 SERIES = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttestseries"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 AT_ONCE = 16
 POLL_SECONDS = 1.0
-# The control plane of two cores needs minutes to make a thousand gangs.
+# The control plane on two cores needs minutes for a thousand gangs.
 PATIENT = {"queueSeconds": 7200, "joinSeconds": 600, "caseSeconds": 600, "runSeconds": 7200}
 PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """A DistTest and what it must come to: one of these pairs of verdict and reason."""
+    """A DistTest and the pairs of verdict and reason of which it must get one."""
 
     manifest: Json
     verdicts: tuple[tuple[str, str], ...] = (("Passed", "AllCasesPassed"),)
@@ -36,14 +34,27 @@ class Expected:
 
 
 def run(name: str, series: str, *, nodes: int = 2, template: Json | None = None, **words: Any) -> Json:
-    """On stub nodes, which do as the words say."""
+    """Make a DistTest for stub nodes; `words` are annotations about the end of its pods."""
     notes = {f"{behaviour.PREFIX}/{word.replace('_', '-')}": str(value) for word, value in words.items()}
-    chosen = {"metadata": {"annotations": notes}, **(template or {})}
-    return disttest(NAMESPACE, name, series=series, nodes=nodes, template=chosen, timeouts=PATIENT)
+    return {
+        "apiVersion": "disttest.dev/v1alpha1",
+        "kind": "DistTest",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {
+            "suites": [{"name": "collectives"}],
+            "series": series,
+            "nodes": nodes,
+            "gpusPerNode": 0,
+            "ranksPerNode": 2,
+            "retries": {"infrastructure": 0},
+            "timeouts": PATIENT,
+            "template": {"metadata": {"annotations": notes}, **(template or {})},
+        },
+    }
 
 
 async def create(api: KubeApi, manifests: Iterable[Json]) -> None:
-    """As fast as the API server takes them."""
+    """Create them as fast as the API server accepts them."""
     turns = asyncio.Semaphore(AT_ONCE)
 
     async def one(manifest: Json) -> None:
@@ -54,7 +65,7 @@ async def create(api: KubeApi, manifests: Iterable[Json]) -> None:
 
 
 async def insist(api: KubeApi, method: str, path: str, body: Json | None = None, **options: str) -> Json:
-    """Through restarts of the API server."""
+    """Send a request until it succeeds, also through restarts of the API server."""
     while True:
         try:
             return await api.request(method, path, body, **options)
@@ -69,7 +80,6 @@ async def insist(api: KubeApi, method: str, path: str, body: Json | None = None,
 
 
 async def items(api: KubeApi, path: str, **query: str) -> list[Json]:
-    """Page by page."""
     found: list[Json] = []
     query = {"limit": str(PAGE), **query}
     while True:
@@ -81,14 +91,14 @@ async def items(api: KubeApi, path: str, **query: str) -> list[Json]:
 
 
 async def until_finished(api: KubeApi, count: int, seconds: float) -> float:
-    """Waits until so many runs have a verdict and every ledger has settled; tells how long that took."""
-    begun = time.monotonic()
-    while time.monotonic() - begun < seconds:
+    """Wait until `count` runs have a verdict and no ledger has pending entries; return the seconds that it took."""
+    started = time.monotonic()
+    while time.monotonic() - started < seconds:
         page = await insist(api, "GET", TESTS, None, limit="1", fieldSelector="status.verdict=")
         if not page["items"] and not await _pending(api):
             listed = await items(api, TESTS)
             if len(listed) == count:
-                return time.monotonic() - begun
+                return time.monotonic() - started
         await asyncio.sleep(POLL_SECONDS)
     left = await items(api, TESTS, fieldSelector="status.verdict=")
     raise SystemExit(f"bench: {len(left)} runs have no verdict after {seconds:g} s, such as {left[:1]}")
@@ -100,7 +110,7 @@ async def _pending(api: KubeApi) -> int:
 
 
 async def wrong(api: KubeApi, expected: Sequence[Expected]) -> list[str]:
-    """Which runs did not come to what they should, which Jobs are too many, which ledgers count otherwise."""
+    """List unexpected verdicts, runs with several Jobs, and ledgers that count other runs."""
     found = {test["metadata"]["name"]: test.get("status") or {} for test in await items(api, TESTS)}
     lines, counts = [], Counter[str]()
     for one in expected:
@@ -109,7 +119,7 @@ async def wrong(api: KubeApi, expected: Sequence[Expected]) -> list[str]:
         counts[one.manifest["spec"]["series"]] += 1
         if pair not in one.verdicts:
             lines.append(f"{one.name}: {pair}, expected {one.verdicts}: {status.get('message')}")
-    lines += [f"{name}: nobody asked for it" for name in found]
+    lines += [f"{name}: it was not created here" for name in found]
     for ledger in await items(api, SERIES):
         name, status = ledger["metadata"]["name"], ledger.get("status") or {}
         counted = sum(row["count"] for row in (status.get("totals") or {}).get("runs") or ())
@@ -119,7 +129,3 @@ async def wrong(api: KubeApi, expected: Sequence[Expected]) -> list[str]:
     jobs = Counter(job["metadata"]["labels"]["disttest.dev/name"] for job in await items(api, JOBS))
     lines += [f"{name} has {number} Jobs" for name, number in jobs.items() if number != 1]
     return lines
-
-
-def kube_api(kubeconfig: Path) -> KubeApi:
-    return KubeApi(kubeconfig)

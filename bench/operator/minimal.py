@@ -1,30 +1,24 @@
-"""python -m bench.operator.minimal KUBECONFIG [NAMESPACE]: what an operator must at least cost.
+"""python -m bench.operator.minimal KUBECONFIG [NAMESPACE]: an operator that does the least, for comparison.
 
 Four list and watch streams, dicts, one task a run, the operator's writes; no checks, no retries, no deadlines, no
-metrics, no second operator. It is right only while nothing fails.
+metrics, no second operator. It is correct only while nothing fails: any error of the API ends it.
 """
 
 import asyncio
 import hashlib
 import json
 import secrets
-import ssl
 import sys
 import time
-from base64 import b64decode
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
-
-import aiohttp
 
 from bench.operator import templates
+from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from disttest_contract.transport import frames
 from disttest_operator.core.series import ledger
 
-Json = dict[str, Any]
 OURS = "app.kubernetes.io/managed-by=disttest-operator,disttest.dev/name"
 ROOTS = {
     "disttests": "/apis/disttest.dev/v1alpha1",
@@ -38,8 +32,6 @@ ROOTS = {
 WATCHED = {"disttests": "", "disttestseries": "", "jobs": OURS, "pods": OURS}
 AT_ONCE = 16
 SETTLE_SECONDS = 2.0
-MERGE = "application/merge-patch+json"
-LINE_BYTES = 1 << 22
 
 
 @dataclass(slots=True)
@@ -47,56 +39,46 @@ class MinimalRun:
     body: Json
     pods: dict[str, Json] = field(default_factory=dict)  # by index
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    begun: float = field(default_factory=time.time)
+    started: float = field(default_factory=time.time)
 
 
 @dataclass(slots=True)
 class Ledger:
     body: Json | None = None
     waiting: list[tuple[ledger.Entry, asyncio.Event]] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)  # uids of runs that know their verdict
+    settled: set[str] = field(default_factory=set)  # uids of runs whose own status has the verdict
     worker: asyncio.Task[None] | None = None
 
 
 class Client:
-    def __init__(self, session: aiohttp.ClientSession, namespace: str) -> None:
-        self._session = session
+    def __init__(self, api: KubeApi, namespace: str) -> None:
+        self._api = api
         self._scope = f"/namespaces/{namespace}" if namespace else ""
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._runs: dict[str, MinimalRun] = {}  # by uid
         self._known: dict[str, Json] = {}  # Jobs and ledgers by uid
         self._ledgers: dict[tuple[str, str], Ledger] = defaultdict(Ledger)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._begun = 0
+        self._listed: set[str] = set()
 
     # Watches
 
     async def follow(self, resource: str, selector: str) -> None:
-        query = {"labelSelector": selector} if selector else {}
-        path = f"{ROOTS[resource]}{self._scope}/{resource}"
-        listed = await self._request("GET", path, query=query)
-        for item in listed["items"]:
-            self._take(resource, item)
-        query |= {"watch": "true", "resourceVersion": listed["metadata"]["resourceVersion"]}
-        no_end = aiohttp.ClientTimeout(total=None)
-        while True:  # the API server ends a watch whose client is slow
-            async with self._session.get(path, params=query, timeout=no_end, read_bufsize=LINE_BYTES) as stream:
-                self._begun += 1
-                if self._begun == len(WATCHED):
+        selectors = {"labelSelector": selector} if selector else {}
+        async for kind, value in self._api.events(f"{ROOTS[resource]}{self._scope}/{resource}", **selectors):
+            for item in value if kind == "LIST" else [value]:
+                self._take(resource, item)
+            if kind == "LIST":
+                self._listed.add(resource)
+                if len(self._listed) == len(WATCHED):
                     print("ready", flush=True)
-                async for line in stream.content:
-                    event = json.loads(line)
-                    if event["type"] == "ERROR":
-                        raise SystemExit(f"watch of {resource}: {event['object']}")
-                    query["resourceVersion"] = event["object"]["metadata"]["resourceVersion"]
-                    self._take(resource, event["object"])
 
     def _take(self, resource: str, item: Json) -> None:
         meta = item["metadata"]
         if resource == "disttests":
             run = self._runs.get(meta["uid"])
             if run is None:
-                if item.get("status"):  # finished, or begun by another
+                if item.get("status"):  # finished, or started by another
                     return
                 run = self._runs[meta["uid"]] = MinimalRun(item)
                 task = asyncio.create_task(self._live(run))
@@ -118,7 +100,7 @@ class Client:
         nonce = secrets.token_hex(16)
         await self._create("services", namespace, templates.service(run.body))
         await self._create("jobs", namespace, templates.job(run.body, nonce))
-        await self._write_status(run, templates.going_on(run.body))
+        await self._write_status(run, templates.unfinished(run.body))
         await self._create("events", namespace, templates.event(run.body, "Created", "created the gang of attempt 1"))
         while not _has_ended(run):
             run.changed.clear()
@@ -127,12 +109,12 @@ class Client:
         raw = frames.decode(log, nonce)
         sha256 = hashlib.sha256(raw).hexdigest()
         await self._create("configmaps", namespace, templates.config_map(run.body, raw, sha256))
-        status = templates.finished(run.body, json.loads(raw), sha256, run.begun)
+        status = templates.finished(run.body, json.loads(raw), sha256, run.started)
         book = self._ledgers[namespace, run.body["spec"]["series"]]
         uid = run.body["metadata"]["uid"]
         await self._fold(book, run, ledger.make_entry(uid=uid, name=name, status=status))
         await self._write_status(run, status)
-        book.told.add(uid)
+        book.settled.add(uid)
         self._wake(book, run, SETTLE_SECONDS)
         await self._create("events", namespace, templates.event(run.body, "GangReady", "2 of 2 pods run"))
         await self._create("events", namespace, templates.event(run.body, status["verdict"], status["message"]))
@@ -143,7 +125,7 @@ class Client:
         path = f"{ROOTS['disttests']}/namespaces/{meta['namespace']}/disttests/{meta['name']}/status"
         run.body = await self._request("PATCH", path, {"metadata": guard, "status": status})
 
-    # A ledger: one writer, who takes all that wait
+    # A ledger: one writer, which folds all waiting entries at once
 
     async def _fold(self, book: Ledger, run: MinimalRun, entry: ledger.Entry) -> None:
         done = asyncio.Event()
@@ -154,30 +136,30 @@ class Client:
     def _wake(self, book: Ledger, run: MinimalRun, seconds: float) -> None:
         if book.worker is None:
             meta, series = run.body["metadata"], run.body["spec"]["series"]
-            book.worker = asyncio.create_task(self._keep(book, meta["namespace"], series, seconds))
+            book.worker = asyncio.create_task(self._write_ledgers(book, meta["namespace"], series, seconds))
 
-    async def _keep(self, book: Ledger, namespace: str, series: str, seconds: float) -> None:
+    async def _write_ledgers(self, book: Ledger, namespace: str, series: str, seconds: float) -> None:
         await asyncio.sleep(seconds and 0.05)
         idle_since = time.monotonic()
-        while book.waiting or (book.told and time.monotonic() - idle_since < seconds):
+        while book.waiting or (book.settled and time.monotonic() - idle_since < seconds):
             if not book.waiting:
                 await asyncio.sleep(0.05)
                 continue
             await self._write_ledger(book, namespace, series)
             idle_since = time.monotonic()
-        if book.told:
+        if book.settled:
             await self._write_ledger(book, namespace, series)
         book.worker = None
-        if book.told or book.waiting:
-            book.worker = asyncio.create_task(self._keep(book, namespace, series, SETTLE_SECONDS))
+        if book.settled or book.waiting:
+            book.worker = asyncio.create_task(self._write_ledgers(book, namespace, series, SETTLE_SECONDS))
 
     async def _write_ledger(self, book: Ledger, namespace: str, series: str) -> None:
         if book.body is None:
             kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
             meta = {"name": series, "namespace": namespace, "labels": {"disttest.dev/series": series}}
             book.body = await self._create("disttestseries", namespace, {**kind, "metadata": meta})
-        told = set(book.told)
-        status = ledger.settle(book.body.get("status") or {}, told)
+        settled = set(book.settled)
+        status = ledger.settle(book.body.get("status") or {}, settled)
         room = ledger.PENDING - len(status["pending"])
         now, book.waiting = book.waiting[:room], book.waiting[room:]
         for entry, _ in now:
@@ -185,7 +167,7 @@ class Client:
         guard = {key: book.body["metadata"][key] for key in ("uid", "resourceVersion")}
         path = f"{ROOTS['disttestseries']}/namespaces/{namespace}/disttestseries/{series}/status"
         book.body = await self._request("PATCH", path, {"metadata": guard, "status": status})
-        book.told -= told
+        book.settled -= settled
         for _, done in now:
             done.set()
 
@@ -195,26 +177,16 @@ class Client:
         return await self._request("POST", f"{ROOTS[resource]}/namespaces/{namespace}/{resource}", body)
 
     async def _log(self, namespace: str, pod: str) -> str:
-        async with self._turns, self._session.get(f"/api/v1/namespaces/{namespace}/pods/{pod}/log") as response:
-            response.raise_for_status()
-            return await response.text()
+        async with self._turns:
+            return await self._api.get_text(f"/api/v1/namespaces/{namespace}/pods/{pod}/log")
 
-    async def _request(
-        self, method: str, path: str, body: Json | None = None, *, query: dict[str, str] | None = None
-    ) -> Json:
-        headers = {"Content-Type": MERGE if method == "PATCH" else "application/json"}
-        data = None if body is None else json.dumps(body)
-        whole = f"{path}?{urlencode(query)}" if query else path
-        async with self._turns, self._session.request(method, whole, data=data, headers=headers) as response:
-            raw = await response.read()
-        if response.status >= 400:
-            raise SystemExit(f"{method} {path}: {response.status} {raw[:500]!r}")
-        answer: Json = json.loads(raw)
-        return answer
+    async def _request(self, method: str, path: str, body: Json) -> Json:
+        async with self._turns:
+            content_type = MERGE if method == "PATCH" else "application/json"
+            return await self._api.request(method, path, body, content_type=content_type)
 
 
 def _has_ended(run: MinimalRun) -> bool:
-    """All containers have."""
     ends = [
         status["state"].get("terminated")
         for pod in run.pods.values()
@@ -223,15 +195,11 @@ def _has_ended(run: MinimalRun) -> bool:
     return len(ends) == run.body["spec"]["nodes"] and all(ends)
 
 
-async def main(config: Json, namespace: str) -> None:
-    cluster, token = config["clusters"][0]["cluster"], config["users"][0]["user"]["token"]
-    tls = ssl.create_default_context(cadata=b64decode(cluster["certificate-authority-data"]).decode())
-    headers = {"Authorization": f"Bearer {token}"}
-    connector = aiohttp.TCPConnector(ssl=tls, limit=0)
-    async with aiohttp.ClientSession(cluster["server"], headers=headers, connector=connector) as session:
-        client = Client(session, namespace)
+async def main(kubeconfig: Path, namespace: str) -> None:
+    async with KubeApi(kubeconfig) as api:
+        client = Client(api, namespace)
         await asyncio.gather(*(client.follow(resource, selector) for resource, selector in WATCHED.items()))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(json.loads(Path(sys.argv[1]).read_text()), namespace="".join(sys.argv[2:3])))
+    asyncio.run(main(Path(sys.argv[1]), namespace="".join(sys.argv[2:3])))

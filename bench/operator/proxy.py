@@ -1,4 +1,4 @@
-"""A proxy between operator and API server that loses, delays and refuses what it is told to."""
+"""A proxy between operator and API server that loses, delays and refuses requests as `faults` says."""
 
 import asyncio
 import contextlib
@@ -23,18 +23,18 @@ AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends a reset
 
 @dataclass(slots=True)
 class Faults:
-    """Shares are of all requests but watches; what is false or 0 does not happen."""
+    """Probabilities are those of requests except watches; a fault that is 0 or false does not occur."""
 
     too_many: float = 0.0  # 429
-    error: float = 0.0  # 500, before the API server has heard of it
-    lost: float = 0.0  # carried out, and the connection is reset before the answer
+    error: float = 0.0  # 500, and the request is not sent on
+    lost: float = 0.0  # the request is carried out, and the connection reset before the response
     latency_seconds: float = 0.0
     is_hanging: bool = False  # no answer to anything
     is_gone: bool = False  # watches are answered with 410
 
 
 class Proxy:
-    """Plain HTTP for the operator, whose kubeconfig it writes; TLS to the API server."""
+    """Speaks plain HTTP to the operator, whose kubeconfig it writes, and TLS to the API server."""
 
     def __init__(self, kubeconfig: Path, seed: int = 1) -> None:
         self._config: dict[str, Any] = json.loads(kubeconfig.read_text())
@@ -74,7 +74,7 @@ class Proxy:
         return self._file
 
     def cut_watches(self) -> int:
-        """By TCP reset, in mid-stream."""
+        """Reset the connections of all watches in mid-stream; return their number."""
         cut = [transport for transport in self._watches if not transport.is_closing()]
         for transport in cut:
             _reset(transport)
@@ -110,7 +110,7 @@ class Proxy:
 
     async def _forward(self, request: web.BaseRequest, *, is_watch: bool) -> web.StreamResponse:
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP_BY_HOP}
-        body = await request.read() or None  # with a body, however empty, would come a content type
+        body = await request.read() or None  # an empty body would add a content type
         async with self._session.request(request.method, request.raw_path, data=body, headers=headers) as answer:
             if not is_watch and self._chance.random() < self.faults.lost:
                 await answer.read()

@@ -1,4 +1,4 @@
-"""What the minimal client writes: the bodies that the operator writes, of the same size, put together by hand."""
+"""Objects that the minimal client writes, of the same size as the operator's."""
 
 import base64
 import gzip
@@ -186,7 +186,7 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Json:
     }
 
 
-def going_on(run: Json) -> Json:
+def unfinished(run: Json) -> Json:
     return {
         "observedGeneration": 1,
         "series": run["spec"]["series"],
@@ -199,11 +199,11 @@ def going_on(run: Json) -> Json:
     }
 
 
-def finished(run: Json, report: Json, sha256: str, begun: float) -> Json:
+def finished(run: Json, report: Json, sha256: str, started: float) -> Json:
     verdict, reason, message = report["verdict"], report["reason"], report["message"]
     passed = "Complete" if verdict == "Passed" else "Failed"
-    seconds = round(time.time() - begun, 3)
-    return going_on(run) | {
+    seconds = round(time.time() - started, 3)
+    return unfinished(run) | {
         "phase": "Finished",
         "verdict": verdict,
         "reason": reason,

@@ -1,4 +1,4 @@
-"""What an empty case costs beside pytest's own protocol for it, and how that grows with the ranks of a node."""
+"""Cost of a case: an empty one compared with pytest alone, and the protocol alone by the number of stub ranks."""
 
 import statistics
 import subprocess
@@ -6,11 +6,16 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from bench.runner import gangs
+from disttest_contract.gang.plan import SuitePlan
 
 ROUNDS = 5
 CASES = 400
+STUB_ROUNDS = 3
+STUB_CASES = 100
+STUB_GANGS = {2: (1, 2), 8: (1, 8), 64: (8, 8), 512: (64, 8)}  # ranks: (agents, ranks of each)
+STUB_GOALS_MS = {2: 1.0, 8: 2.5, 64: 10.0, 512: 40.0}
 SOURCE = f"""
 import pytest
 
@@ -20,8 +25,30 @@ def test_empty(number):
 """
 
 
-def measure() -> list[Figure]:
-    """Medians of alternating runs."""
+# Prints milliseconds per case of the folder in argv[1]. The options are those of a rank: no terminal, cache, capturing.
+BARE_PYTEST = """
+import sys, time
+import pytest
+
+class CaseTimer:
+    times = []
+
+    def pytest_runtest_logstart(self):
+        self.times.append(time.perf_counter())
+
+    def pytest_runtest_logfinish(self):
+        self.times.append(time.perf_counter())
+
+options = "-s -p no:cacheprovider -p no:terminal -p no:faulthandler -c /dev/null".split()
+if code := pytest.main([*options, f"--rootdir={sys.argv[1]}", sys.argv[1]], plugins=[CaseTimer()]):
+    sys.exit(f"bench: pytest alone ended with {code}")
+times = CaseTimer.times
+print(f"{1e3 * (times[-1] - times[0]) / (len(times) // 2):.4f}")
+"""
+
+
+def measure_empty_cases() -> list[Figure]:
+    """Return medians of alternating runs."""
     bare, two, eight = [], [], []
     with gangs.suite_of(SOURCE) as suite:
         for number in range(ROUNDS):
@@ -34,22 +61,42 @@ def measure() -> list[Figure]:
                 flush=True,
             )
     return [
-        Figure(name="empty_case_2_ranks", value=round(statistics.median(two), 3), unit="ms", compare="<=", goal=1),
-        Figure(name="empty_case_8_ranks", value=round(statistics.median(eight), 3), unit="ms", compare="<=", goal=2.5),
-        by_bare_pytest("empty_case_2_ranks", two, bare, at_most=4),
-        by_bare_pytest("empty_case_8_ranks", eight, bare, at_most=11),  # 2.5 ms where pytest alone takes 0.23 ms
+        at_most("empty_case_2_ranks", statistics.median(two), "ms", 1, digits=3),
+        at_most("empty_case_8_ranks", statistics.median(eight), "ms", 2.5, digits=3),
+        by_bare_pytest("empty_case_2_ranks", two, bare, goal=4),
+        by_bare_pytest("empty_case_8_ranks", eight, bare, goal=11),  # 2.5 ms where pytest alone takes 0.23 ms
     ]
 
 
-def by_bare_pytest(name: str, ours: Iterable[float], bare: Iterable[float], at_most: float) -> Figure:
-    """The median of what each round has seen: processors of shared machines differ by more than a factor of two."""
+def by_bare_pytest(name: str, ours: Iterable[float], bare: Iterable[float], goal: float) -> Figure:
+    """Take the median of each round's ratio: processors of shared machines differ by more than a factor of two."""
     ratio = statistics.median(one / alone for one, alone in zip(ours, bare, strict=True))
-    return Figure(name=f"{name}_by_bare_pytest", value=round(ratio, 2), unit="times", compare="<=", goal=at_most)
+    return at_most(f"{name}_by_bare_pytest", ratio, "times", goal)
 
 
 def bare_ms(folder: Path) -> float:
-    """The same file in one process with nothing of ours."""
-    program = Path(__file__).with_name("bare_pytest.py")
+    """Milliseconds per case with pytest alone, in one process without our code."""
+    command = [sys.executable, "-c", BARE_PYTEST, str(folder)]
     environ = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run([sys.executable, program, folder], env=environ, capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return float(subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout)
+
+
+def measure_stub_ranks() -> list[Figure]:
+    """Return medians of alternating runs."""
+    found: dict[int, list[float]] = {world: [] for world in STUB_GANGS}
+    environ = {gangs.ZYGOTE: "stub", gangs.CASES: str(STUB_CASES)}
+    for number in range(STUB_ROUNDS):
+        for world, (nodes, ranks) in STUB_GANGS.items():
+            ran = gangs.run(SuitePlan(name="stubs", directory="/"), nodes=nodes, ranks=ranks, environ=environ)
+            gangs.expect(ran, passed=STUB_CASES)
+            found[world].append(ran.case_ms)
+            print(
+                f"  round {number + 1} of {STUB_ROUNDS}: {world} ranks on {nodes} agents: {ran.case_ms:.2f} ms a case, "
+                f"agent 0 with the leader {1e3 * ran.own[0]['cases_cpu_seconds'] / STUB_CASES:.2f} ms of CPU, "
+                f"all processes {ran.wall_seconds:.1f} s",
+                flush=True,
+            )
+    return [
+        at_most(f"stub_case_{world}_ranks", statistics.median(times), "ms", STUB_GOALS_MS[world])
+        for world, times in found.items()
+    ]

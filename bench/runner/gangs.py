@@ -1,4 +1,4 @@
-"""Gangs of real agents on this machine, and what they used."""
+"""Gangs of real agents on this machine, with the time and CPU that they used."""
 
 import json
 import os
@@ -20,25 +20,23 @@ from disttest_contract.results.report import Report
 from disttest_contract.transport import frames
 
 RUN_SECONDS = 300
-FOLDER, ZYGOTE, CASES = "BENCH_FOLDER", "BENCH_ZYGOTE", "BENCH_CASES"  # environment of the agents
+FOLDER, ZYGOTE, CASES = "BENCH_FOLDER", "BENCH_ZYGOTE", "BENCH_CASES"  # environment variables of the agents
 QUIET = {
-    "GLOO_SOCKET_IFNAME": "lo",  # gloo looks for the address of the host's name otherwise
+    "GLOO_SOCKET_IFNAME": "lo",  # otherwise gloo resolves the name of the host
     "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """`own` is what each agent says of itself when it ends."""
-
     report: Report
     wall_seconds: float
     cpu_seconds: float  # of all processes
-    own: Mapping[int, Mapping[str, Any]]
+    own: Mapping[int, Mapping[str, Any]]  # by node index: what each agent measured of itself
 
     @property
     def case_ms(self) -> float:
-        """From the announcement of the first case to the result of the last one, by the number of cases."""
+        """Milliseconds per case, from the start of the first one to the result of the last one."""
         first, last = self.report.first_case, self.report.last_case
         if first is None or last is None:
             raise SystemExit(f"bench: no case was run: {self.report.message}")
@@ -46,7 +44,7 @@ class Ran:
 
     @property
     def start_seconds(self) -> list[float]:
-        """How long each generation took from the leader's order until all had collected."""
+        """Seconds of each generation from the leader's request until all ranks had collected."""
         return list(self.own[0]["starts"])
 
 
@@ -69,7 +67,7 @@ def plan(*suites: SuitePlan, nodes: int, ranks: int) -> RunPlan:
 
 
 def run(suite: SuitePlan, *, nodes: int, ranks: int, environ: Mapping[str, str] | None = None) -> Ran:
-    """From the start of the agents until the last one has ended; a gang that leaves no report ends the benchmark."""
+    """Run a gang until its last agent has ended; one without a report ends the benchmark."""
     nonce, leader = secrets.token_hex(16), f"127.0.0.1:{free_port()}"
     wanted = plan(suite, nodes=nodes, ranks=ranks)
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as name:
@@ -100,7 +98,7 @@ def run(suite: SuitePlan, *, nodes: int, ranks: int, environ: Mapping[str, str] 
 def _start(environ: Mapping[str, str]) -> subprocess.Popen[str]:
     leads = environ["JOB_COMPLETION_INDEX"] == "0"
     return subprocess.Popen(
-        [sys.executable, "-m", "bench.runner.agent"],
+        [sys.executable, "-m", "bench.runner.processes", "agent"],
         env=environ,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if leads else subprocess.DEVNULL,
@@ -124,7 +122,7 @@ def suite_of(source: str) -> Iterator[SuitePlan]:
 
 
 def expect(ran: Ran, **counts: int) -> Ran:
-    """A figure of a run that went another way would be worth nothing."""
+    """End the benchmark unless the run has exactly these numbers of outcomes."""
     found = {outcome: number for outcome, number in ran.report.counts.to_json().items() if outcome in counts}
     if found != counts or ran.report.counts.total != sum(counts.values()):
         raise SystemExit(f"bench: expected {counts}, got {ran.report.counts.to_json()}: {ran.report.message}")

@@ -1,4 +1,4 @@
-"""The leader alone: this process plays all the agents, so what the leader's process uses is the leader's."""
+"""CPU of the leader alone: this process plays all agents, so that the other process has nothing but the leader."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import cast
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from bench.runner import gangs
 from disttest_cli.local.agents import agent_environment, free_port
 from disttest_contract.gang.plan import SuitePlan
@@ -33,7 +33,7 @@ GOAL_US = 20
 
 
 def measure() -> list[Figure]:
-    """Medians of alternating runs."""
+    """Return medians of alternating runs."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     possible = [agents for agents in AGENTS if agents + DESCRIPTORS_TO_SPARE <= hard]
@@ -50,26 +50,20 @@ def measure() -> list[Figure]:
                 flush=True,
             )
     return [
-        Figure(
-            name=f"leader_cpu_per_agent_and_case_{agents}_agents",
-            value=round(statistics.median(times), 1),
-            unit="us",
-            compare="<=",
-            goal=GOAL_US,
-        )
+        at_most(f"leader_cpu_per_agent_and_case_{agents}_agents", statistics.median(times), "us", GOAL_US, digits=1)
         for agents, times in found.items()
     ]
 
 
 def play(agents: int) -> gangs.Ran:
-    """A run of stub cases with that many agents, all of them here."""
+    """Run stub cases with that many played agents."""
     nonce, port = secrets.token_hex(16), free_port()
     plan = gangs.plan(SuitePlan(name="stubs", directory="/"), nodes=agents, ranks=RANKS)
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as name:
         leader = f"127.0.0.1:{port}"
         own = agent_environment(plan, 0, nonce=nonce, leader=leader, folder=Path(name))
         process = subprocess.Popen(
-            [sys.executable, "-m", "bench.runner.lone_leader"],
+            [sys.executable, "-m", "bench.runner.processes", "leader"],
             env={**os.environ, **gangs.QUIET, gangs.FOLDER: name, **own},
             stdout=subprocess.PIPE,
             text=True,
@@ -86,7 +80,7 @@ def play(agents: int) -> gangs.Ran:
 
 
 async def _play(agents: int, port: int, nonce: str) -> None:
-    """Agents join one after the other and answer until the leader has hung up on all of them."""
+    """Let agents join one after the other and answer until the leader has closed all connections."""
     loop = asyncio.get_running_loop()
     players = []
     for index in range(agents):
@@ -104,7 +98,7 @@ async def _play(agents: int, port: int, nonce: str) -> None:
 
 
 class PlayedAgent(asyncio.Protocol):
-    """One agent, whose ranks pass every case at once."""
+    """One agent, whose ranks pass every case immediately."""
 
     replies: dict[bytes, bytes] = {}  # noqa: RUF012 - shared: a case's line is the same for all
 

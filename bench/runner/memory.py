@@ -1,15 +1,15 @@
-"""What a node's processes hold in memory before CUDA: zygote, ranks, agent."""
+"""Memory of a node's processes before CUDA: zygote, ranks, agent."""
 
 import json
 import tempfile
 from pathlib import Path
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from bench.runner import gangs
 
 RANKS = 8
 FILE = "BENCH_MEMORY"
-# The ranks wait for each other by files, so that all of them are there when each one reads.
+# Barriers make all ranks exist while each one reads.
 SOURCE = """
 import json
 import os
@@ -46,7 +46,7 @@ def measure() -> list[Figure]:
     private_mib = max(rank["Private_Dirty"] + rank["Private_Clean"] for rank in ranks) / 2**10
     agent_mb = found[0]["agent_rss_kib"] * 1024 / 1e6
     return [
-        Figure(name="zygote_and_8_ranks_pss", value=round(pss_gib, 3), unit="GiB", compare="<=", goal=0.9),
-        Figure(name="private_memory_of_a_rank", value=round(private_mib, 1), unit="MiB", compare="<=", goal=30),
-        Figure(name="agent_rss", value=round(agent_mb, 1), unit="MB", compare="<=", goal=40),
+        at_most("zygote_and_8_ranks_pss", pss_gib, "GiB", 0.9, digits=3),
+        at_most("private_memory_of_a_rank", private_mib, "MiB", 30, digits=1),
+        at_most("agent_rss", agent_mb, "MB", 40, digits=1),
     ]

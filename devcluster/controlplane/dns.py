@@ -17,7 +17,7 @@ from devcluster.machine.settings import GATEWAY
 
 DOMAIN = ("svc", "cluster", "local")
 PORT = 53
-TTL_SECONDS = 1  # pods come and go while others look for them
+TTL_SECONDS = 1  # pods start and end while others resolve their names
 MOST_ANSWERS = 25  # what fits into 512 bytes: there is no TCP to fall back to
 TYPE_A, NO_ERROR, NAME_ERROR = 1, 0, 3
 RESPONSE = 0x8580  # a response, authoritative, recursion asked for and claimed: some resolvers insist
@@ -28,14 +28,14 @@ Key = tuple[str, str]
 
 
 class DnsRecords:
-    """What the API says, and the addresses of a name in it."""
+    """Services and EndpointSlices by namespace and name."""
 
     def __init__(self) -> None:
         self.services: dict[Key, Json] = {}
         self.slices: dict[Key, Json] = {}
 
     def lookup(self, name: str) -> list[str] | None:
-        """The addresses of a name; None where the name does not exist."""
+        """Return the addresses of a name; None if it does not exist."""
         labels = name.rstrip(".").lower().split(".")
         if tuple(labels[-3:]) != DOMAIN or len(labels) not in (5, 6):
             return None
@@ -78,7 +78,7 @@ def _key(item: Json) -> Key:
 
 
 def answer(query: bytes, records: DnsRecords) -> bytes:
-    """The response to one query packet. A malformed one raises IndexError, struct.error or UnicodeDecodeError."""
+    """Return the response to a query packet; a malformed one raises IndexError, struct.error or UnicodeDecodeError."""
     labels, at = [], HEADER_BYTES
     while length := query[at]:
         labels.append(query[at + 1 : at + 1 + length].decode("ascii"))
@@ -96,13 +96,13 @@ def answer(query: bytes, records: DnsRecords) -> bytes:
 
 async def serve(records: DnsRecords) -> None:
     loop = asyncio.get_running_loop()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
-        door.setblocking(False)
-        door.bind((GATEWAY, PORT))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.setblocking(False)
+        listener.bind((GATEWAY, PORT))
         while True:
-            query, client = await loop.sock_recvfrom(door, LARGEST_QUERY_BYTES)
+            query, client = await loop.sock_recvfrom(listener, LARGEST_QUERY_BYTES)
             try:
-                await loop.sock_sendto(door, answer(query, records), client)
+                await loop.sock_sendto(listener, answer(query, records), client)
             except (IndexError, struct.error, UnicodeDecodeError, OSError) as error:
                 print(f"query from {client}: {error!r}", flush=True)
 

@@ -1,4 +1,4 @@
-"""The way in for clients on the host: a socket of the host's network, served from inside the cluster's.
+"""Forwards a socket of the host's network into the cluster's network.
 
 A socket stays in the network where it was made. So `up` opens one on the host's 127.0.0.1 before it enters the
 namespaces, and this program, which inherits it, accepts there and connects here. TLS stays end to end.
@@ -29,7 +29,7 @@ async def _serve(descriptor: int, host: str = GATEWAY, port: str = str(API_PORT)
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
-        except OSError:  # nobody listens: the client sees a closed connection
+        except OSError:  # not listening: the client sees a closed connection
             writer.close()
             return
         await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))

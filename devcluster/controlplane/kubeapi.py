@@ -1,11 +1,11 @@
-"""The API calls that node and DNS need: requests with a token, and a list + watch that never ends."""
+"""A small API client: requests with a token, and a list and watch that never ends."""
 
 import asyncio
 import json
 import ssl
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -28,13 +28,14 @@ class ApiError(Exception):
 
 
 class KubeApi:
-    """Reads a kubeconfig of this package: JSON, one cluster, one token."""
+    """Sends requests by a kubeconfig in JSON with one cluster and one token."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = json.loads(kubeconfig.read_text())
         cluster = config["clusters"][0]["cluster"]
         self._server: str = cluster["server"]
-        self._tls = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        authority, data = cluster.get("certificate-authority"), cluster.get("certificate-authority-data")
+        self._tls = ssl.create_default_context(cafile=authority, cadata=b64decode(data).decode() if data else None)
         self._headers = {"Authorization": "Bearer " + config["users"][0]["user"]["token"]}
 
     async def __aenter__(self) -> Self:
@@ -46,9 +47,7 @@ class KubeApi:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
     async def request(
@@ -62,11 +61,13 @@ class KubeApi:
             raise ApiError(f"{method} {path}", response.status, answer)
         return answer
 
-    async def get(self, path: str) -> Json:
-        return await self.request("GET", path)
+    async def get_text(self, path: str) -> str:
+        """Read what is not JSON, such as a log; raise aiohttp.ClientResponseError if that fails."""
+        async with self._session.get(path, raise_for_status=True) as response:
+            return await response.text()
 
     async def events(self, path: str, **selectors: str) -> AsyncIterator[tuple[str, Any]]:
-        """Yields LIST with all items, at first and after each lost watch; then ADDED, MODIFIED, DELETED with one."""
+        """Yield LIST with all items, first and after each lost watch; then ADDED, MODIFIED, DELETED with one object."""
         while True:
             try:
                 listed = await self.request("GET", path, None, **selectors)

@@ -62,7 +62,7 @@ class ApiProbe:
         self._tls = ssl.create_default_context(cafile=state / "pki" / "ca.crt")
 
     def _get(self, path: str) -> bytes:
-        """The answer; empty where there is none yet."""
+        """Return the response; empty while there is none."""
         request = urllib.request.Request(self._server + path, headers=self._headers)  # noqa: S310 - always our https
         try:
             with urllib.request.urlopen(request, context=self._tls, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - same
@@ -75,7 +75,7 @@ class ApiProbe:
         return bool(self._get("/readyz"))
 
     def has_service_account(self) -> bool:
-        """The first thing that the controllers make and that pods need."""
+        """Whether the controllers have created the first object that pods need."""
         return bool(self._get("/api/v1/namespaces/default/serviceaccounts/default"))
 
     def ready_nodes(self) -> int:

@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from devcluster.controlplane import kubeconfig
-from devcluster.controlplane.supervisor import AGAIN, READY_FILE, READY_SECONDS, SETTINGS_FILE
+from devcluster.controlplane.supervisor import AGAIN, AUDIT_LOG, READY_FILE, READY_SECONDS, SETTINGS_FILE
 from devcluster.machine import processes, settings
 from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import API_SERVICE, GATEWAY
@@ -45,7 +46,7 @@ LEAVES = {
 
 def create_certificates(directory: Path) -> None:
     directory.mkdir(mode=0o700)
-    # The system's configuration would add extensions of its own, such as CA:TRUE for everything self-signed.
+    # The system's configuration would add extensions such as CA:TRUE for everything self-signed.
     (directory / "openssl.conf").write_text("[req]\ndistinguished_name = name\n[name]\n")
     _certificate(directory, "ca", "/CN=devcluster", AUTHORITY)
     for name, subject in LEAVES.items():
@@ -67,6 +68,22 @@ def _openssl(directory: Path, *arguments: str) -> None:
         raise DevClusterError(f"openssl {arguments[0]} failed; OpenSSL 3 or newer is needed: {done.stderr.strip()}")
 
 
+def write_audit_policy(file: Path, *rules: Mapping[str, Any]) -> str:
+    """Make the API server record requests by the first of these rules that matches; return the file's path.
+
+    Watches and logs that are followed are recorded when they start: their end may come too late.
+    """
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "omitManagedFields": True,
+        "rules": [*rules, {"level": "None"}],
+    }
+    file.write_text(json.dumps(policy))
+    return str(file)
+
+
 PID_FILE = "cluster.pid"
 LOG_FILE = "cluster.log"
 POLL_SECONDS = 0.02
@@ -86,7 +103,7 @@ class DevCluster:
         return processes.recall(self.state / PID_FILE) is not None
 
     def first_process(self) -> int:
-        """PID 1 of the cluster, by its number on the host."""
+        """Return the host's process id of the cluster's PID 1."""
         unshare = processes.recall(self.state / PID_FILE)
         below = processes.children(unshare) if unshare is not None else []
         if not below:
@@ -94,7 +111,7 @@ class DevCluster:
         return below[0]
 
     def start(self, wanted: settings.ClusterSettings, *, owned: bool, rootless: bool = False) -> dict[str, float]:
-        """Starts it and waits until its nodes are Ready; returns the seconds that each step took.
+        """Start it and wait until its nodes are Ready; return the seconds that each step took.
 
         An owned cluster dies with the calling thread, even if that is killed. Whatever interrupts the start ends it.
         """
@@ -143,14 +160,14 @@ class DevCluster:
         deadline = time.monotonic() + READY_SECONDS + 10  # PID 1 gives up first and says why
         while not ready.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                told = (self.state / LOG_FILE).read_text(errors="replace").strip()
-                raise DevClusterError(f"the cluster did not start; its logs are in {self.state / 'logs'}\n{told}")
+                output = (self.state / LOG_FILE).read_text(errors="replace").strip()
+                raise DevClusterError(f"the cluster did not start; its logs are in {self.state / 'logs'}\n{output}")
             time.sleep(POLL_SECONDS)
         seconds: dict[str, float] = json.loads(ready.read_text())
         return seconds
 
     def stop(self) -> bool:
-        """Ends it with everything below it; False if none was running."""
+        """End it with all its processes; False if it was not running."""
         unshare = processes.recall(self.state / PID_FILE)
         if unshare is None:
             self._clear()  # its owner may have been killed
@@ -163,14 +180,14 @@ class DevCluster:
         return True
 
     def _clear(self) -> None:
-        """What real nodes leave outside of their namespaces: one cgroup, and directories that may be large."""
+        """Remove what real nodes leave outside of their namespaces: one cgroup, and large directories."""
         settings_file = self.state / SETTINGS_FILE
         if settings_file.exists() and (real := settings.load(settings_file).real):
             cgroups.remove(real.cgroup)
             shutil.rmtree(self.state / "nodes", ignore_errors=True)
 
     def signal(self, program: str, number: int) -> None:
-        """Sends a signal to a program of the cluster, by the name of its log."""
+        """Send a signal to a program of the cluster, by the name of its log."""
         pid = (self.state / f"{program}.pid").read_text()
         command = ["nsenter", "--target", str(self.first_process()), "--pid", "--mount", "kill", f"-{number}", pid]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -178,12 +195,23 @@ class DevCluster:
             raise DevClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
 
     def restart(self, program: str) -> None:
-        """Kills a program, which comes back at once; its end would end the cluster otherwise."""
+        """Kill a program that the supervisor then restarts, instead of ending the cluster."""
         (self.state / f"{program}{AGAIN}").touch()
         self.signal(program, signal.SIGKILL)
 
+    def audit_logs(self) -> list[Path]:
+        """Oldest first: the API server renames a full log by its time and starts another."""
+        newest = self.state / AUDIT_LOG
+        return [*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest]
+
+    def audit_events(self) -> Iterator[dict[str, Any]]:
+        for file in self.audit_logs():
+            for line in file.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):  # the last one may be half written
+                    yield json.loads(line)
+
     def remove(self) -> None:
-        """End it and leave nothing of it. Only where nobody else may start one of its name: the lock goes too."""
+        """End it and remove its files and its lock, so no other process may start a cluster of this name meanwhile."""
         self.stop()
         shutil.rmtree(self.state, ignore_errors=True)
         self._lock.unlink(missing_ok=True)
@@ -194,13 +222,13 @@ class DevCluster:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Two that start the same cluster at once: the second finds it running."""
+        """Serialize starts of the same cluster."""
         with self._lock.open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def command_inside(self, command: Sequence[str]) -> list[str]:
-        """A command line that runs a program in the cluster's network, where pod addresses are reachable.
+        """Return a command line that runs a program in the cluster's network, where pod addresses are reachable.
 
         Not in its PID namespace: nsenter would have to fork for that, and would pass no signals on.
         """

@@ -38,7 +38,7 @@ def etcd(programs: Programs) -> tuple[str, ...]:
         *programs["etcd"],
         "--name=dev",
         "--data-dir=etcd",
-        "--unsafe-no-fsync",  # its data live for one run
+        "--unsafe-no-fsync",  # its data is temporary
         "--log-level=warn",
         f"--listen-client-urls={ETCD}",
         f"--advertise-client-urls={ETCD}",
@@ -97,7 +97,7 @@ POLL_SECONDS = 0.05
 LOG_TAIL_LINES = 15
 READY_FILE = "ready.json"
 SETTINGS_FILE = "settings.json"
-AGAIN = ".again"  # of a file with a program's name: the program is to be started anew when it ends
+AGAIN = ".again"  # of a file with a program's name: the program is restarted when it ends
 STUBS = "stubs"  # the process that is all stub nodes
 
 
@@ -113,7 +113,6 @@ class Supervisor:
     def start(
         self, name: str, *command: str, pass_fds: tuple[int, ...] = (), env: Mapping[str, str] | None = None
     ) -> None:
-        """Without an environment of its own it has ours."""
         self._starts[name] = lambda: self.start(name, *command, pass_fds=pass_fds, env=env)
         with (self._logs / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
@@ -134,10 +133,11 @@ class Supervisor:
                     self._starts[name]()
                 elif name is not None and name not in self.may_end:
                     code = os.waitstatus_to_exitcode(ended[1])
-                    sys.exit(f"{name} ended with {code}; the end of its log:\n{_tail(self._logs / f'{name}.log')}")
+                    log = (self._logs / f"{name}.log").read_text(errors="replace").splitlines()
+                    sys.exit(f"{name} ended with {code}; the end of its log:\n" + "\n".join(log[-LOG_TAIL_LINES:]))
 
     def _is_to_start_again(self, name: str) -> bool:
-        """Whoever killed it said before that it is to come back."""
+        """Whether DevCluster.restart killed it."""
         try:
             (self._state / f"{name}{AGAIN}").unlink()
         except FileNotFoundError:
@@ -153,17 +153,13 @@ class Supervisor:
             time.sleep(POLL_SECONDS)
 
 
-def _tail(file: Path) -> str:
-    return "\n".join(file.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
-
-
 def _start_cluster(state: Path, wanted: settings.ClusterSettings, supervisor: Supervisor) -> dict[str, float]:
-    """Returns the seconds after which each step was reached."""
-    begun = time.monotonic()
+    """Return the seconds until each step was reached."""
+    started = time.monotonic()
     seconds: dict[str, float] = {}
 
     def reached(step: str) -> None:
-        seconds[step] = round(time.monotonic() - begun, 2)
+        seconds[step] = round(time.monotonic() - started, 2)
 
     settings.create_network(wanted.nodes)
     supervisor.start("etcd", *etcd(wanted.programs))
@@ -171,7 +167,7 @@ def _start_cluster(state: Path, wanted: settings.ClusterSettings, supervisor: Su
     api = ApiProbe(state)
     supervisor.wait_until("the API server is ready", api.is_ready)
     reached("api")
-    # Started earlier they would gain nothing: they back off from a server that is not there yet.
+    # Not earlier: they back off from a server that does not listen yet.
     supervisor.start("kube-controller-manager", *controller_manager(wanted.programs))
     supervisor.start("kube-scheduler", *scheduler(wanted.programs))
     supervisor.start_module("dns", "devcluster.controlplane.dns", kubeconfig.INSIDE)
@@ -196,7 +192,7 @@ def _start_cluster(state: Path, wanted: settings.ClusterSettings, supervisor: Su
 def _start_real_nodes(
     state: Path, wanted: settings.ClusterSettings, real: settings.RealNodes, supervisor: Supervisor
 ) -> None:
-    """Each in a mount and a network namespace of its own, with the programs of the unpacked packages."""
+    """Start each in a new mount and network namespace, with the programs of the unpacked packages."""
     env = packages.environment(Path(real.programs))
     cgroups.create(real.cgroup)
     server = image_registry.read_only_command(

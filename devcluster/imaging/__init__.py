@@ -1,1 +1,1 @@
-"""Images without Docker: buildah and a registry's storage, all of it in the cache and in namespaces of its own."""
+"""Images without Docker: buildah and a registry's storage, all of it in the cache and in separate namespaces."""

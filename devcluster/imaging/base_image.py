@@ -10,6 +10,7 @@ from pathlib import Path
 
 from devcluster.imaging import namespaced
 from devcluster.imaging.buildah import Buildah, local
+from devcluster.machine import processes
 from devcluster.machine.errors import DevClusterError
 from devcluster.programs.kubernetes import Say
 
@@ -38,7 +39,7 @@ CMD ["python3"]
 
 
 def sources(listed: str, codename: str) -> tuple[str, ...]:
-    """The distribution's own sources of this release, out of all that apt knows, one `deb` line each."""
+    """Select the distribution's sources of this release from apt's index targets; return one `deb` line each."""
     found: dict[tuple[str, str], list[str]] = {}
     for line in listed.splitlines():
         origin, address, suite, component = line.split("|")
@@ -52,9 +53,9 @@ def key(parts: Iterable[str]) -> str:
 
 
 def image(buildah: Buildah, say: Say) -> str:
-    """Its name; made at the first call (a minute, 200 MB)."""
+    """Return the image's name; the first call builds it (a minute, 200 MB)."""
     codename = _codename()
-    listed = namespaced.output(
+    listed = processes.output(
         "apt-get", "indextargets", "--format", "$(ORIGIN)|$(REPO_URI)|$(CODENAME)|$(COMPONENT)", "Created-By: Packages"
     )
     lines = sources(listed, codename)
@@ -85,9 +86,9 @@ def _make(name: str, codename: str, lines: tuple[str, ...], *, buildah: Buildah,
     options += [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT]
     progress = namespaced.BuildProgress(f"{name}: packages of {codename}", say)
     process = buildah.surroundings.start(("mmdebstrap", *options, codename, str(folder / "base.tar"), *lines))
-    done, told = namespaced.follow(process, lambda _: None, progress.beat)
+    done, output = namespaced.follow(process, lambda _: None, progress.beat)
     if done:
-        raise DevClusterError(f"mmdebstrap failed:\n{told}")
+        raise DevClusterError(f"mmdebstrap failed:\n{output}")
     buildah.build(name, (), folder, say)
 
 
@@ -101,7 +102,7 @@ CMD []
 
 
 def build_pause(builder: Buildah, base: str, say: Say) -> None:
-    """No layer of its own."""
+    """Build the pause image, which adds no layer to `base`."""
     folder = builder.surroundings.places.temporary / PAUSE_NAME
     folder.mkdir()
     (folder / "Dockerfile").write_text(PAUSE_DOCKERFILE.format(base=base))

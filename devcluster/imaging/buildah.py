@@ -20,7 +20,7 @@ SETTINGS = {
 }
 MADE = re.compile(r"--> (?:Using cache )?([0-9a-f]{11,64})")
 STEP = re.compile(r"((?:\[\d+/\d+\] )?STEP \d+/\d+): (.*)")
-# How steps begin that need certificates or uv: it says nothing about them.
+# The beginning of steps that need certificates or uv, which does not describe them.
 PREAMBLE = re.compile(r"--mount=\S+ +|if \[ -e /run/secrets/ca \].*?; fi +&& |pip install [^&]*installer\.txt +&& ")
 SHOWN = 100
 
@@ -41,12 +41,11 @@ def command(places: Places, verb: str, *arguments: str) -> tuple[str, ...]:
 
 
 def local(name: str) -> str:
-    """What buildah calls an image of ours."""
     return f"localhost/{name}:{image_registry.TAG}"
 
 
 def shown(instruction: str) -> str:
-    """The beginning of what it does."""
+    """Return the beginning of the instruction, without its preamble."""
     return " ".join(PREAMBLE.sub("", instruction).split())[:SHOWN]
 
 
@@ -54,10 +53,10 @@ def shown(instruction: str) -> str:
 class Buildah:
     surroundings: Surroundings
     seen: set[str] = field(default_factory=set)
-    """Images that a build made or found in its cache, by the beginnings of their ids."""
+    """Beginnings of the ids of images that a build made or found in its cache."""
 
     def repair(self) -> None:
-        """An interrupted build leaves working containers, half layers and notes of mounts that are no more."""
+        """Remove what an interrupted build leaves: working containers, partial layers, records of old mounts."""
         places = self.surroundings.places
         for folder in (places.run, places.temporary):
             empty(folder)
@@ -82,12 +81,12 @@ class Buildah:
 
         whole = ("--network", "host", "--tag", tag, *arguments, str(context))
         process = self.surroundings.start(command(self.surroundings.places, "build", *whole))
-        done, told = namespaced.follow(process, read, progress.beat)
+        done, output = namespaced.follow(process, read, progress.beat)
         if done:
-            raise DevClusterError(f"building {tag} failed:\n{told}")
+            raise DevClusterError(f"building {tag} failed:\n{output}")
 
     def prune(self) -> None:
-        """Removes what the builds of this process neither made nor used: layers of code that is no more."""
+        """Remove images that the builds of this process neither made nor used."""
         if stale := [image for image in self._images("--all") if not self._was_seen(image)]:
             self.run("rmi", "--force", *stale)
 

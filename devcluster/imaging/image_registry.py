@@ -19,7 +19,6 @@ BLOBS = "docker/registry/v2/blobs"
 
 
 def configuration(storage: Path, address: str) -> dict[str, Any]:
-    """Blobs can be deleted, so that collecting garbage finds some."""
     return {
         "version": 0.1,
         "log": {"level": "info", "accesslog": {"disabled": True}},
@@ -29,7 +28,7 @@ def configuration(storage: Path, address: str) -> dict[str, Any]:
 
 
 def serve(storage: Path, address: str, port: int, *, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Returns when it listens; it ends with the namespaces of the caller."""
+    """Start a registry and wait until it listens; it ends with the namespaces of the caller."""
     file = _write(storage, f"{address}:{port}")
     log = file.with_suffix(".log")
     with log.open("wb") as output:
@@ -41,17 +40,17 @@ def serve(storage: Path, address: str, port: int, *, environment: Mapping[str, s
             stderr=output,
         )
     deadline = time.monotonic() + START_SECONDS
-    while "listening on" not in (told := log.read_text(errors="replace")):
+    while "listening on" not in (text := log.read_text(errors="replace")):
         if process.poll() is not None or time.monotonic() > deadline:
             process.kill()
             process.wait()
-            raise DevClusterError(f"the registry of {storage} does not start: {told.strip()[-500:]}")
+            raise DevClusterError(f"the registry of {storage} does not start: {text.strip()[-500:]}")
         time.sleep(POLL_SECONDS)
     return process
 
 
 def collect_garbage(storage: Path, names: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Removes all but these images, with what interrupted uploads left. Nobody may push meanwhile."""
+    """Remove all but these images, and interrupted uploads. No process may push meanwhile."""
     for repository in (storage / REPOSITORIES).iterdir():
         shutil.rmtree(repository / "_uploads" if repository.name in names else repository, ignore_errors=True)
     command = ["docker-registry", "garbage-collect", "--delete-untagged", str(_write(storage, "127.0.0.1:0"))]
@@ -61,7 +60,6 @@ def collect_garbage(storage: Path, names: Sequence[str], environment: Mapping[st
 
 
 def _write(storage: Path, address: str) -> Path:
-    """JSON is YAML."""
     storage.mkdir(parents=True, exist_ok=True)
     file = storage.with_name(f"{storage.name}.json")
     file.write_text(json.dumps(configuration(storage, address)))
@@ -69,7 +67,6 @@ def _write(storage: Path, address: str) -> Path:
 
 
 def manifest(storage: Path, digest: str) -> dict[str, Any]:
-    """Of an image; `blob_path` finds its configuration by the digest in it."""
     found: dict[str, Any] = json.loads(blob_path(storage, digest).read_text())
     return found
 
@@ -80,7 +77,7 @@ def blob_path(storage: Path, digest: str) -> Path:
 
 
 def digest_of(storage: Path, repository: str) -> str:
-    """Empty if the registry has no such image."""
+    """Return the digest of an image; empty if the registry does not have it."""
     link = storage / REPOSITORIES / repository / "_manifests/tags" / TAG / "current/link"
     with contextlib.suppress(FileNotFoundError):
         return link.read_text()
@@ -91,7 +88,7 @@ READ_ONLY = {"maintenance": {"readonly": {"enabled": True}}}
 
 
 def read_only_command(state: Path, storage: Path, address: str) -> tuple[str, ...]:
-    """Writes its configuration into the state directory; JSON is YAML."""
+    """Return the command of a read-only registry, whose configuration it writes to the state directory."""
     usual = configuration(storage, address)
     file = state / "registry.json"
     file.write_text(json.dumps(usual | {"storage": usual["storage"] | READ_ONLY}))

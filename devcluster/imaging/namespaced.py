@@ -1,6 +1,5 @@
-"""Programs that run in mount and process namespaces of their own: no mount and no process outlives them, or us."""
+"""Programs in new mount and process namespaces, with which their mounts and processes end."""
 
-import os
 import subprocess
 import threading
 import time
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from devcluster.imaging.storage import Places
+from devcluster.machine import processes
 from devcluster.machine.errors import DevClusterError
 from devcluster.machine.settings import REPOSITORY
 from devcluster.programs import packages
@@ -22,7 +22,7 @@ OWN_NAMESPACES = (
 )
 OWN_NETWORK = ("--net",)
 # The arguments: libraries, a folder, a mount point, the command. buildah writes to /var/lib/containers, which
-# is not ours to choose and would stay on the machine: our folder appears there, beside all that is in /var/lib.
+# cannot be configured: our folder is mounted there, next to all that is in /var/lib.
 ENTER = """
 set -e
 libraries=$1 containers=$2 hidden=$3
@@ -45,7 +45,7 @@ TAIL_LINES = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """In which the programs of Debian packages run."""
+    """Folders, lock and environment of the programs of Debian packages."""
 
     places: Places
     programs: Path
@@ -53,20 +53,20 @@ class Surroundings:
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def prepare(self) -> None:
-        """The loader's cache must know the libraries: buildah starts itself anew without LD_LIBRARY_PATH."""
+        """Write a loader cache with the libraries, since buildah executes itself without LD_LIBRARY_PATH."""
         settings = self.places.settings
         for folder in (settings, self.places.containers, self.places.var_lib):
             folder.mkdir(parents=True, exist_ok=True)
         libraries = [str(folder) for folder in (self.programs / "usr/lib").glob("*-linux-gnu*")]
         (settings / "ld.so.conf").write_text("\n".join(["include /etc/ld.so.conf", *libraries, ""]))
-        output("ldconfig", "-X", "-C", str(settings / "ld.so.cache"), "-f", str(settings / "ld.so.conf"))
+        processes.output("ldconfig", "-X", "-C", str(settings / "ld.so.cache"), "-f", str(settings / "ld.so.conf"))
 
     def environment(self) -> dict[str, str]:
         own = {"TMPDIR": str(self.places.temporary), "PYTHONPATH": str(REPOSITORY)}
         return {**packages.environment(self.programs), **own, **self.variables}
 
     def start(self, command: Sequence[str], *, own_network: bool = False) -> subprocess.Popen[str]:
-        """Its output and errors come by one pipe."""
+        """Start it, with output and errors in one pipe."""
         unshare = [*OWN_NAMESPACES, *(OWN_NETWORK if own_network else ())]
         arguments = (self.places.settings / "ld.so.cache", self.places.containers, self.places.var_lib)
         return subprocess.Popen(
@@ -82,7 +82,7 @@ class Surroundings:
         )
 
     def run(self, *command: str) -> str:
-        """For what takes no time."""
+        """Run a short command and return its output."""
         done, text = follow(self.start(command), lambda _: None, lambda: None)
         if done:
             raise DevClusterError(f"{' '.join(command[:2])} failed: {text}")
@@ -90,15 +90,15 @@ class Surroundings:
 
 
 def follow(process: subprocess.Popen[str], read: Callable[[str], None], beat: Callable[[], None]) -> tuple[int, str]:
-    """Hands on each line, and gives a sign of life every few seconds; the exit code, and the end of what it said."""
-    told: deque[str] = deque(maxlen=TAIL_LINES)
+    """Pass each line to `read`, call `beat` every few seconds; return the exit code and the last lines."""
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
 
     def reading() -> None:
         if process.stdout is None:
             return
         with process.stdout:
             for line in process.stdout:
-                told.append(line)
+                tail.append(line)
                 read(line.rstrip("\n"))
 
     reader = threading.Thread(target=reading, daemon=True)
@@ -108,7 +108,7 @@ def follow(process: subprocess.Popen[str], read: Callable[[str], None], beat: Ca
             reader.join(PROGRESS_SECONDS)
             if reader.is_alive():
                 beat()
-        return process.wait(), "".join(told)
+        return process.wait(), "".join(tail)
     finally:
         process.kill()  # interrupted; what has ended takes no harm
         process.wait()
@@ -116,25 +116,9 @@ def follow(process: subprocess.Popen[str], read: Callable[[str], None], beat: Ca
 
 @dataclass(slots=True)
 class BuildProgress:
-    """What is going on, and for how long."""
-
     what: str
     say: Say
-    begun: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
 
     def beat(self) -> None:
-        self.say(f"  {time.monotonic() - self.begun:4.0f} s: {self.what}")
-
-
-def output(*command: str) -> str:
-    """Of a program of the machine."""
-    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    try:
-        done = subprocess.run(
-            command, env={**os.environ, "PATH": search, "LC_ALL": "C"}, capture_output=True, text=True, check=False
-        )
-    except FileNotFoundError as error:
-        raise DevClusterError(f"{command[0]} is missing: install it, then run this again") from error
-    if done.returncode:
-        raise DevClusterError(f"{' '.join(command)} failed: {done.stderr.strip()}")
-    return done.stdout
+        self.say(f"  {time.monotonic() - self.started:4.0f} s: {self.what}")

@@ -1,71 +1,35 @@
-"""What lies where in the cache, and the lock that lets one process at a time touch it."""
+"""Folders of the images in the cache, their lock, and the disk space that they need."""
 
 import contextlib
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.machine import cache
 from devcluster.programs.kubernetes import Say
 
 
-@dataclass(frozen=True, slots=True)
 class Places:
-    root: Path
-    """Of images, in the cache."""
+    """Folders and files below `root`, which holds the images in the cache."""
 
-    @property
-    def storage(self) -> Path:
-        """Images and layers, as buildah keeps them."""
-        return self.root / "storage"
-
-    @property
-    def run(self) -> Path:
-        """What buildah knows about its mounts, which end with the process that made them."""
-        return self.root / "run"
-
-    @property
-    def temporary(self) -> Path:
-        """Layers in the making: gigabytes, so not /tmp."""
-        return self.root / "tmp"
-
-    @property
-    def settings(self) -> Path:
-        return self.root / "settings"
-
-    @property
-    def containers(self) -> Path:
-        """Stands in for /var/lib/containers, where buildah remembers which registry has which layer."""
-        return self.root / "containers"
-
-    @property
-    def var_lib(self) -> Path:
-        """A mount point, empty outside of our namespaces."""
-        return self.root / "var-lib"
-
-    @property
-    def registry(self) -> Path:
-        """The storage of a registry that holds what was made."""
-        return self.root / "registry"
-
-    @property
-    def unpacked(self) -> Path:
-        """The same images as containerd keeps them, for real nodes."""
-        return self.root / "containerd"
-
-    @property
-    def result(self) -> Path:
-        """Name -> digest, bytes and layers of what the registry holds. Written last."""
-        return self.root / "images.json"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.storage = root / "storage"  # images and layers in buildah's format
+        self.run = root / "run"  # buildah's records of its mounts
+        self.temporary = root / "tmp"  # unfinished layers: gigabytes, so not in /tmp
+        self.settings = root / "settings"
+        self.containers = root / "containers"  # mounted as /var/lib/containers: which registry has which layer
+        self.var_lib = root / "var-lib"  # a mount point, empty outside of our namespaces
+        self.registry = root / "registry"  # the storage of a registry with the built images
+        self.unpacked = root / "containerd"  # the same images in containerd's format, for real nodes
+        self.result = root / "images.json"  # written last: digest, bytes and layers of the registry's images by name
 
 
 def locked(places: Places, say: Say) -> contextlib.AbstractContextManager[int]:
-    """The descriptor is for every process that is started meanwhile."""
+    """Yield the descriptor of the lock, which started processes inherit."""
     return cache.hold_lock(places.root / "lock", "works on the images", say)
 
 
 def empty(folder: Path) -> None:
-    """Nothing is mounted below it: mounts are in namespaces that have ended."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
@@ -77,7 +41,7 @@ LATER_GIB = 2
 
 
 def shortage(free_bytes: int, folder: Path, *, is_first: bool) -> str:
-    """One line with the remedy; empty if there is room."""
+    """Return one line with the remedy; empty if there is enough space."""
     needed = FIRST_GIB if is_first else LATER_GIB
     if free_bytes >= needed * GIB:
         return ""
@@ -93,5 +57,5 @@ def free_bytes(folder: Path) -> int:
 
 
 def existing(folder: Path) -> Path:
-    """It, or the nearest one above it that is there."""
+    """Return the folder, or its nearest existing parent."""
     return next(place for place in (folder, *folder.parents) if place.exists())

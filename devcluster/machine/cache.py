@@ -1,4 +1,4 @@
-"""Where things live that outlast a clone: the built programs, and the state of clusters by name."""
+"""Paths of the cache, which outlasts a clone: built programs, images, and the state of clusters by name."""
 
 import contextlib
 import fcntl
@@ -24,7 +24,6 @@ def kubedev() -> Path:
 
 
 def images() -> Path:
-    """Of `make images`, and their copy for containerd."""
     return root() / "images"
 
 
@@ -42,7 +41,7 @@ def cluster(name: str) -> Path:
 
 @contextlib.contextmanager
 def hold_lock(file: Path, what: str, say: Callable[[str], None]) -> Iterator[int]:
-    """Gives the descriptor: a process that inherits it holds the lock too, until the last of them has ended."""
+    """Yield the descriptor; processes that inherit it keep the lock until the last of them has ended."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as lock:
         try:

@@ -1,7 +1,7 @@
-"""What goes wrong for the user of a cluster.
+"""Errors for the user of a cluster.
 
-ClusterError          anything that the message explains
-└─ NoNamespaces       this machine gives us no namespaces: nothing of ours can repair that, so a test may skip
+DevClusterError       the message explains it
+└─ NoNamespaces       this machine allows no namespaces, so a test may skip
 """
 
 

@@ -25,7 +25,7 @@ def remember(pid: int, file: Path) -> None:
 
 
 def recall(file: Path) -> int | None:
-    """The process id; None if that process has ended, even if another one has its number now."""
+    """Return the process id; None if that process has ended, even if another one has its id now."""
     try:
         pid, started = file.read_text().split()
         return int(pid) if _start_time(int(pid)) == started else None
@@ -45,7 +45,7 @@ def _start_time(pid: int) -> str:
 
 
 def children(pid: int) -> list[int]:
-    """Of the main thread, which is the only one to start processes in what we start."""
+    """List children of the main thread: in programs of a cluster no other thread starts processes."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
@@ -53,7 +53,7 @@ def children(pid: int) -> list[int]:
 
 
 def kill_namespace(unshare: int, file: Path) -> bool:
-    """Kills PID 1 of the namespace below `unshare` and waits until all that was in it is gone; False if it is not.
+    """Kill PID 1 of the namespace below `unshare` and wait until all its processes ended; False if that fails.
 
     PID 1 has ended only when every process of its namespace has: `unshare` waits for that, so it is killed itself only
     if it has no child yet.
@@ -100,7 +100,7 @@ def check_programs() -> None:
 
 @functools.cache
 def unshare_options(*, rootless: bool = False) -> tuple[str, ...]:
-    """The options that work here: root tries without a user namespace first, which is closer to a real node."""
+    """Return the options that work here; root tries without a user namespace first, which is closer to a real node."""
     attempts: list[tuple[str, ...]] = [(*USER, *ISOLATION)]
     if os.geteuid() == 0 and not rootless:
         attempts.insert(0, ISOLATION)
@@ -117,9 +117,22 @@ PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
-    """Asks the kernel for a signal when the thread that started this process ends."""
+    """Request a signal for when the thread that started this process ends."""
     parent = os.getppid()
     if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise DevClusterError(f"prctl: {os.strerror(ctypes.get_errno())}")
-    if os.getppid() != parent:  # it ended a moment ago, before the kernel knew of our wish
+    if os.getppid() != parent:  # it ended before prctl
         os.kill(os.getpid(), number)
+
+
+def output(*command: str, directory: str = "/") -> str:
+    """Run a program of this machine and return its output."""
+    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    environment = {**os.environ, "PATH": search, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise DevClusterError(f"{command[0]} is missing: install it, then run this again") from error
+    if done.returncode:
+        raise DevClusterError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+    return done.stdout

@@ -1,4 +1,4 @@
-"""What a cluster is to be, as `up` hands it to the processes inside."""
+"""Settings of a cluster, which `up` passes to the processes inside, and its network."""
 
 import json
 import subprocess
@@ -15,14 +15,14 @@ REAL_NODE_PROGRAMS = ("kubelet",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """A name that pods ask for, and the directory that stands for it: its bin is first on PATH."""
+    """The image name in pods, and the directory used for it, whose bin is first on PATH."""
 
     name: str
     directory: str
     env: Mapping[str, str]
 
     def visible(self) -> tuple[str, ...]:
-        """Directories that a pod needs even where its own /tmp and /run would hide them."""
+        """List directories that a pod needs even if its /tmp and /run would hide them."""
         python = Path(self.directory) / "bin" / "python3"
         base = (str(python.resolve().parents[1]),) if python.exists() else ()  # a venv's interpreter lives elsewhere
         return (self.directory, *base)
@@ -30,15 +30,10 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RealNodes:
-    """Nodes of containerd and the kubelet."""
-
     count: int
-    programs: str
-    """The unpacked packages."""
-    store: str
-    """containerd's root with the images, which every node copies."""
-    registry: str
-    """The registry's storage, with the same images."""
+    programs: str  # directory of the unpacked packages
+    store: str  # containerd's root with the images, which every node copies
+    registry: str  # the registry's storage, with the same images
     cgroup: str
 
 
@@ -48,24 +43,19 @@ class ClusterSettings:
     nodes: int = 2
     gpus: int = 0
     stubs: int = 0
-    audit_policy: str = ""
-    """File of what the API server writes down in logs/audit.log; none: nothing."""
+    audit_policy: str = ""  # file of the audit policy for logs/audit.log; if empty, nothing is logged
     images: tuple[Image, ...] = ()
     real: RealNodes | None = None
     listener_descriptor: int = -1
 
     @property
     def node_names(self) -> tuple[str, ...]:
-        """Of process nodes; the first has number 1."""
+        """Names of process nodes, starting with number 1."""
         return tuple(f"node{number}" for number in range(1, self.nodes + 1))
 
     @property
-    def stub_node_names(self) -> tuple[str, ...]:
-        return stub_names(self.stubs)
-
-    @property
     def real_node_names(self) -> tuple[str, ...]:
-        """Their numbers follow those of the process nodes."""
+        """Names of real nodes, whose numbers follow those of the process nodes."""
         return tuple(f"real{number}" for number in range(1, (self.real.count if self.real else 0) + 1))
 
     def visible(self) -> tuple[str, ...]:
@@ -81,7 +71,7 @@ def stub_names(count: int) -> tuple[str, ...]:
 
 
 def load(file: Path) -> ClusterSettings:
-    """What `save` wrote, perhaps an older one: an interrupted cluster may be found by a newer program."""
+    """Read what `save` wrote, also by an older version: an interrupted cluster may be left from one."""
     raw: dict[str, Any] = json.loads(file.read_text())
     return ClusterSettings(
         programs={name: tuple(command) for name, command in raw["programs"].items()},
@@ -110,31 +100,31 @@ UPLINK = "uplink"  # of a real node's bridge to the cluster's
 
 
 def node_address(number: int) -> str:
-    """Of the node counted from 1; its pods get the other addresses of the same /24."""
+    """Return the address of a node, counted from 1; its pods get the other addresses of the same /24."""
     return f"10.244.{number}.1"
 
 
 def _add_bridge(number: int) -> str:
-    """The command that makes that of a node, or of the cluster (0).
+    """Return the command that adds the bridge of a node, or of the cluster (0).
 
-    One to which nobody gives an address has that of a pod's cable, and another when that pod goes: all others send to
-    the old one for half a minute.
+    A bridge without a fixed MAC address takes that of a pod's link, and changes it when that pod ends: other hosts send
+    to the old one for half a minute.
     """
     return f"link add {BRIDGE} address 02:00:0a:f4:{number:02x}:01 type bridge"
 
 
 def create_network(nodes: int) -> None:
-    """The cluster's bridge, and on it the addresses of its process nodes."""
+    """Add the cluster's bridge, with the addresses of its process nodes."""
     commands = ["link set lo up", _add_bridge(0), f"link set {BRIDGE} up"]
     addresses = [GATEWAY, *(node_address(number) for number in range(1, nodes + 1))]
     commands += [f"addr add {address}/{NETWORK_BITS} dev {BRIDGE}" for address in addresses]
-    # The one ClusterIP that pods dial: there is no kube-proxy, so it is simply an address of this machine.
+    # The one ClusterIP that pods use: without kube-proxy it is an address of this machine.
     commands += [f"addr add {API_SERVICE}/32 dev lo"]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
 
 
 def join_network(number: int, pid: int) -> None:
-    """Called in the network namespace of a real node, by its process `pid`: cables its own bridge to PID 1's."""
+    """Link a real node's bridge to that of PID 1; called in the node's network namespace by its process `pid`."""
     cable = f"link add real{number} master {BRIDGE} up type veth peer name {UPLINK} netns {pid}"
     subprocess.run(["nsenter", "--target", "1", "--net", "ip", *cable.split()], check=True)
     commands = [

@@ -33,13 +33,13 @@ class ProcessNode:
         self._free_addresses = deque(str(address) for address in list(subnet)[FIRST_POD_ADDRESS:-1])
         self._pods: dict[str, Pod] = {}
 
-    # What pods take and give back
+    # Addresses and GPUs of pods
 
     def take_address(self) -> str:
         return self._free_addresses.popleft()
 
     def return_address(self, address: str) -> None:
-        self._free_addresses.append(address)  # to the end: an old connection does not meet a new pod
+        self._free_addresses.append(address)  # last, so that an old connection does not reach a new pod
 
     def take_gpus(self, spec: Json) -> list[int]:
         limits = [(container.get("resources") or {}).get("limits") or {} for container in spec["containers"]]
@@ -80,7 +80,7 @@ class ProcessNode:
             pod.delete(meta["deletionGracePeriodSeconds"])
 
     def _gone(self, uid: str) -> None:
-        """Removed from the API (by force, if its processes still run)."""
+        """Remove a pod that is no longer in the API; if that was by force, its processes still run."""
         pod = self._pods.pop(uid, None)
         if pod is not None:
             pod.delete(0)
@@ -94,7 +94,7 @@ class ProcessNode:
                     return container
         return None
 
-    # What pods say to the API
+    # Requests for pods
 
     async def patch_status(self, path: str, body: Json) -> None:
         await self._insist("PATCH", path, body, content_type=STRATEGIC)
@@ -103,7 +103,7 @@ class ProcessNode:
         await self._insist("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
 
     async def _insist(self, method: str, path: str, body: Json, content_type: str = "application/json") -> None:
-        """Until the API server answers: a status must not be lost while it is away."""
+        """Retry until the API server answers: a status must not be lost while it is unreachable."""
         while True:
             try:
                 await self.api.request(method, path, body, content_type=content_type)
@@ -133,7 +133,7 @@ class ProcessNode:
         }
         try:
             await self.api.request("POST", f"/api/v1/namespaces/{meta['namespace']}/events", event)
-        except (ApiError, *UNREACHABLE) as error:  # events are for people; a lost one harms nobody
+        except (ApiError, *UNREACHABLE) as error:  # events are only for people
             print(f"event {reason}: {error!r}", flush=True)
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Protocol
 
 from devcluster.controlplane.kubeapi import Json
+from devcluster.machine.processes import children
 from devcluster.machine.settings import REPOSITORY
-from devcluster.node import probes, resources
+from devcluster.node import downward_api, probes
 from devcluster.node.launch import Launch
 from devcluster.node.status import View, now
 
@@ -27,10 +28,11 @@ LAUNCH = (
     "devcluster.node.launch",
 )  # -S, -s: it needs no site-packages and starts faster
 KILL_AGAIN_SECONDS = 0.2
+MEMORY_SECONDS = 0.2  # between two checks of a memory limit
 
 
 class ContainerObserver(Protocol):
-    """Who wants to know: the pod."""
+    """What a container calls in its pod."""
 
     async def report(self) -> None: ...
     async def record(self, reason: str, message: str) -> None: ...
@@ -38,7 +40,7 @@ class ContainerObserver(Protocol):
 
 @dataclass(slots=True)
 class ContainerRun:
-    """One life of the container's process."""
+    """One run of the container's process."""
 
     log: Path
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -92,15 +94,15 @@ class Container:
         self.state = {"waiting": {"reason": reason, "message": message}}
 
     def finish_unstarted(self) -> None:
-        """A pod that is over has no waiting containers: the kubelet reports them like this."""
+        """Report a container that never started as the kubelet does: a finished pod has no waiting containers."""
         if self.exit_code is None:
             message = "The container could not be located when the pod was terminated"
             self.state = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": message}}
 
-    # One life
+    # One run
 
     async def run(self, launch: Launch, address: str) -> None:
-        """Runs the command once, to its end: then self.state is terminated."""
+        """Run the command once, until self.state is terminated."""
         run = ContainerRun(self._directory / f"log-{self.restarts}")
         self.runs.append(run)
         self._last_signal = None
@@ -138,7 +140,7 @@ class Container:
         self.state = {"terminated": {**self._end(code, failure), "startedAt": started_at, "finishedAt": now()}}
 
     async def _follow_start(self, control: int) -> str:
-        """Returns the reason why the command could not be executed; empty if it runs."""
+        """Return why the command could not be executed; empty if it runs."""
         reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(control, "rb")
@@ -173,14 +175,14 @@ class Container:
         return message.decode(errors="replace")
 
     def signal(self, number: int) -> None:
-        """To PID 1 only, as container runtimes do; SIGKILL of PID 1 ends every process of the container."""
+        """Signal PID 1 only, as container runtimes do; its death ends every process of the container."""
         self._last_signal = number
         if self._pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, number)
 
     async def stop(self, grace_seconds: float) -> None:
-        """SIGTERM, and after the grace period SIGKILL; for the life that runs now, not for the one after it."""
+        """Send SIGTERM, then SIGKILL after the grace period, to the current run only."""
         number, patience = signal.SIGTERM, grace_seconds
         run = self.runs[-1] if self.runs else None
         while run is not None and not run.ended.is_set():
@@ -189,19 +191,19 @@ class Container:
                 await asyncio.wait_for(run.ended.wait(), patience)
             number, patience = signal.SIGKILL, KILL_AGAIN_SECONDS
 
-    # What is watched while it runs
+    # Probes and the memory limit
 
     def _watch(self, address: str) -> list[asyncio.Task[None]]:
         self._started = not self.spec.get("startupProbe")
         self._ready = self._started and not self.spec.get("readinessProbe")
         watchers = [self._watch_probes(address)]
         if limit := ((self.spec.get("resources") or {}).get("limits") or {}).get("memory"):
-            watchers.append(self._watch_memory(resources.parse_quantity(limit)))
+            watchers.append(self._watch_memory(downward_api.parse_quantity(limit)))
         return [asyncio.create_task(watcher) for watcher in watchers]
 
     async def _watch_memory(self, limit_bytes: int) -> None:
         if self._pid is not None:
-            used = await resources.exceeded(self._pid, limit_bytes)
+            used = await memory_above(self._pid, limit_bytes)
             self._out_of_memory = True
             print(f"{self._id}: uses {used} bytes, limit {limit_bytes}: killed", flush=True)
             self.signal(signal.SIGKILL)
@@ -237,3 +239,43 @@ class Container:
                 "Unhealthy", f"Liveness or startup probe failed, container {self.name} will be killed: {why}"
             )
             await asyncio.shield(self.stop(self._grace_seconds))
+
+
+async def memory_above(first_process: int, limit_bytes: int) -> int:
+    """Return the bytes of the container's processes as soon as they exceed the limit.
+
+    An ordinary user has no cgroup to set, so this polls. Shared pages count in part, files on a tmpfs do not.
+    """
+    while True:
+        # The estimate counts a shared page once for each process; the exact sum costs far more, so it comes second.
+        pids = _descendants(first_process)
+        if (
+            sum(_estimated_bytes(pid) for pid in pids) > limit_bytes
+            and (used := sum(_exact_bytes(pid) for pid in pids)) > limit_bytes
+        ):
+            return used
+        await asyncio.sleep(MEMORY_SECONDS)
+
+
+def _descendants(pid: int) -> list[int]:
+    """List a process and its descendants. Orphans become children of the container's first process, so none escapes."""
+    found = [pid]
+    for number in found:
+        found += children(number)
+    return found
+
+
+def _estimated_bytes(pid: int) -> int:
+    return _sum_bytes(Path(f"/proc/{pid}/status"), ("RssAnon:", "RssShmem:"))
+
+
+def _exact_bytes(pid: int) -> int:
+    return _sum_bytes(Path(f"/proc/{pid}/smaps_rollup"), ("Pss_Anon:", "Pss_Shmem:"))
+
+
+def _sum_bytes(file: Path, names: tuple[str, ...]) -> int:
+    try:
+        lines = file.read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it has ended
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))

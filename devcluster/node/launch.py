@@ -56,7 +56,7 @@ def load(file: Path) -> Launch:
 
 
 def _prepare(launch: Launch) -> None:
-    """Runs as PID 1 of the container, before the command."""
+    """Build the root directory and drop rights, as PID 1 of the container."""
     rootfs.mount("none", Path("/"), flags=rootfs.MS_REC | rootfs.MS_PRIVATE)
     root = Root(Path(launch.root))
     root.proc()

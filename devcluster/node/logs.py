@@ -2,8 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,22 +17,27 @@ CHUNK_BYTES = 1 << 16
 NOT_EMULATED = ("timestamps", "sinceSeconds", "sinceTime")
 
 Find = Callable[[str, str, str], Container | None]
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 async def serve(address: str, pki: Path, find: Find) -> None:
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
-    tls.load_cert_chain(pki / "node.crt", pki / "node.key")
-    tls.verify_mode = ssl.CERT_REQUIRED  # only the API server has a client certificate of this authority
-    application = web.Application()
-
     async def answer(request: web.Request) -> web.StreamResponse:
         wanted = request.match_info
         return await _answer(request, find(wanted["namespace"], wanted["pod"], wanted["container"]))
 
+    await listen(address, KUBELET_PORT, pki, answer)
+
+
+async def listen(address: str, port: int, pki: Path, answer: Answer) -> None:
+    """Start an HTTPS server that lets the API server ask for the log of a container."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
+    tls.load_cert_chain(pki / "node.crt", pki / "node.key")
+    tls.verify_mode = ssl.CERT_REQUIRED  # only the API server has a client certificate of this authority
+    application = web.Application()
     application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", answer)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    await web.TCPSite(runner, address, KUBELET_PORT, ssl_context=tls).start()
+    await web.TCPSite(runner, address, port, ssl_context=tls).start()
 
 
 async def _answer(request: web.Request, container: Container | None) -> web.StreamResponse:
@@ -47,44 +52,30 @@ async def _answer(request: web.Request, container: Container | None) -> web.Stre
         return web.Response(status=400, text=f"{which} {container.name!r} has not run: {container.state}")
     response = web.StreamResponse()
     await response.prepare(request)
-    tail, limit = query.get("tailLines"), query.get("limitBytes")
-    sending = _Sending(response, int(limit) if limit else None)
+    tail, limit_bytes = query.get("tailLines"), int(query.get("limitBytes") or sys.maxsize)
     run = container.runs[-back]
     with run.log.open("rb") as log:
         if tail is not None:
             _skip_to_tail(log, int(tail))
-        await _send(sending, log, run, follow=query.get("follow") == "true")
+        await _send(response, log, run, limit_bytes=limit_bytes, follow=query.get("follow") == "true")
     return response
 
 
-@dataclass(slots=True)
-class _Sending:
-    response: web.StreamResponse
-    limit_bytes: int | None
-
-    async def write(self, data: bytes) -> None:
-        if self.limit_bytes is not None:
-            data = data[: self.limit_bytes]
-            self.limit_bytes -= len(data)
-        await self.response.write(data)
-
-    @property
-    def is_full(self) -> bool:
-        return self.limit_bytes == 0
-
-
-async def _send(sending: _Sending, log: BinaryIO, run: ContainerRun, *, follow: bool) -> None:
+async def _send(
+    response: web.StreamResponse, log: BinaryIO, run: ContainerRun, *, limit_bytes: int, follow: bool
+) -> None:
     while True:
-        last_look = not follow or run.ended.is_set()  # asked before reading: what comes later is read once more
-        while not sending.is_full and (chunk := log.read(CHUNK_BYTES)):
-            await sending.write(chunk)
-        if last_look or sending.is_full:
+        is_last = not follow or run.ended.is_set()  # asked before reading: later output is read once more
+        while chunk := log.read(min(CHUNK_BYTES, limit_bytes)):
+            await response.write(chunk)
+            limit_bytes -= len(chunk)
+        if is_last or not limit_bytes:
             return
         await asyncio.sleep(POLL_SECONDS)
 
 
 def _skip_to_tail(log: BinaryIO, lines: int) -> None:
-    """The whole log is read for that: it is small, or it would not survive on a real node either."""
+    """Read the whole log for that: it is small."""
     content = log.readlines()
     kept = content[max(0, len(content) - lines) :]
     log.seek(sum(map(len, content)) - sum(map(len, kept)))

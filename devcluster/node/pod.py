@@ -1,4 +1,4 @@
-"""A pod as processes: its life from binding to deletion."""
+"""A pod as processes, from binding to deletion."""
 
 import asyncio
 import traceback
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from devcluster.controlplane.kubeapi import Json, KubeApi
 from devcluster.machine.settings import BRIDGE, GATEWAY, NETWORK_BITS, Image
-from devcluster.node import security, starting, status
+from devcluster.node import container_spec, status
 from devcluster.node.container import Container
 from devcluster.node.launch import Launch
 from devcluster.node.restarting import Restarting
@@ -33,7 +33,7 @@ class Sandbox:
         return self.process.pid
 
     async def remove(self) -> None:
-        """The kernel takes the namespaces and the link away with their last process."""
+        """End the last process: the kernel then removes the namespaces and the link."""
         if self.process.returncode is None:
             self.process.kill()
         await self.process.wait()
@@ -63,7 +63,7 @@ async def _succeed(*command: str, stdin: str = "") -> None:
 
 
 class Node(Protocol):
-    """What a pod needs of its node."""
+    """The parts of a process node that a pod uses."""
 
     api: KubeApi
     address: str
@@ -101,7 +101,7 @@ class Pod:
             for container in (*self.init, *self.main):
                 container.wait_for("PodInitializing")
         self._sandbox: Sandbox | None = None
-        self._hostname = starting.hostname(self.name, self._spec)
+        self._hostname = container_spec.hostname(self.name, self._spec)
         self._address = ""
         self._gpus: list[int] = []
         self._started_at = status.now()
@@ -119,7 +119,7 @@ class Pod:
         grace = float(self._spec.get("terminationGracePeriodSeconds", 30))
         return Container(spec, self.uid, self.directory, grace, self)
 
-    # What the API sees
+    # Status
 
     @property
     def _path(self) -> str:
@@ -152,7 +152,7 @@ class Pod:
     async def record(self, reason: str, message: str) -> None:
         await self._node.record_event(self._manifest, reason, message)
 
-    # Its life
+    # From admission to end
 
     async def _live(self) -> None:
         try:
@@ -164,7 +164,7 @@ class Pod:
             await self._work()
         except PodFailedError as error:
             self._failure = self._failure or {"reason": error.reason, "message": str(error)}
-        except Exception as error:  # noqa: BLE001 - whatever it is, a pod that says so is better than one that hangs
+        except Exception as error:  # noqa: BLE001 - a pod with any error must fail, not hang
             traceback.print_exc()
             self._failure = self._failure or {"reason": type(error).__name__, "message": str(error)}
         finally:
@@ -174,8 +174,10 @@ class Pod:
     def _admit(self) -> None:
         if self._lost:
             raise PodFailedError("NodeLost", "the process node restarted; the processes of this pod are gone")
-        if unsupported := security.refusals_of_pod(self._spec):
-            raise PodFailedError(security.REASON, f"a process node does not emulate: {'; '.join(unsupported)}")
+        if unsupported := container_spec.refusals_of_pod(self._spec):
+            raise PodFailedError(
+                container_spec.NOT_EMULATED, f"a process node does not emulate: {'; '.join(unsupported)}"
+            )
         try:
             self._gpus = self._node.take_gpus(self._spec)
         except LookupError as error:
@@ -209,10 +211,10 @@ class Pod:
 
         async def make_launch(container: Container) -> Launch:
             spec, message_file = container.spec, container.message
-            base = starting.base_environment(place, self._node.images[spec["image"]])
-            env = await starting.build_environment(self._manifest, spec, base, known, objects)
+            base = container_spec.base_environment(place, self._node.images[spec["image"]])
+            env = await container_spec.build_environment(self._manifest, spec, base, known, objects)
             root = message_file.with_name(f"root-{container.restarts}")
-            return starting.launch(place, spec, env, volumes.mounts(spec), root=root, message_file=message_file)
+            return container_spec.launch(place, spec, env, volumes.mounts(spec), root=root, message_file=message_file)
 
         lives = Restarting(
             pod=self, stopping=self._stopping, images=self._node.images, make_launch=make_launch, address=self._address
@@ -229,10 +231,10 @@ class Pod:
         finally:
             volumes.remove()
 
-    def _place(self) -> starting.PodPlace:
+    def _place(self) -> container_spec.PodPlace:
         if self._sandbox is None:
             raise SandboxError("the pod's namespaces are gone")
-        return starting.PodPlace(
+        return container_spec.PodPlace(
             namespace=self.namespace,
             hostname=self._hostname,
             subdomain=self._spec.get("subdomain") or "",
@@ -242,14 +244,14 @@ class Pod:
             visible=self._node.visible,
         )
 
-    # Its end
+    # Deletion
 
     async def _stop(self, grace_seconds: float) -> None:
         self._stopping.set()
         await asyncio.gather(*(container.stop(grace_seconds) for container in [*self.init, *self.main]))
 
     def delete(self, grace_seconds: float) -> None:
-        """Ends the pod; a second call can only shorten the grace period."""
+        """End the pod; a second call can only shorten the grace period."""
         if self._grace_seconds is None or grace_seconds < self._grace_seconds:
             self._grace_seconds = grace_seconds
             self._deletions.append(asyncio.create_task(self._delete(grace_seconds)))

@@ -47,11 +47,11 @@ def _port(port: int | str, container: Json) -> int:
     }
     if port in named:
         return named[port]
-    return int(port) if str(port).isdecimal() else 0  # nobody answers there: the probe of an unknown name fails
+    return int(port) if str(port).isdecimal() else 0  # no port: the probe of an unknown name fails
 
 
 async def results(probe: Probe) -> AsyncIterator[tuple[bool, str]]:
-    """Each time that enough checks in a row agree: the result, and for a bad one the reason."""
+    """Yield the result, and the reason of a failure, each time that enough checks in a row agree."""
     await asyncio.sleep(probe.delay_seconds)
     good = bad = 0
     while True:
@@ -65,7 +65,7 @@ async def results(probe: Probe) -> AsyncIterator[tuple[bool, str]]:
 
 
 async def _check(probe: Probe) -> str:
-    """What is wrong; empty if nothing is."""
+    """Return the reason of a failure; empty if the check succeeds."""
     try:
         async with asyncio.timeout(probe.timeout_seconds):
             if probe.url:

@@ -70,7 +70,7 @@ def _status(name: str, address: str, resources: dict[str, str], port: int, reaso
 
 
 async def keep_lease(api: KubeApi, name: str, voice: asyncio.Event | None = None) -> None:
-    """Not while the node has no voice."""
+    """Renew the Lease forever, except while `voice` is not set."""
     while True:
         if voice:
             await voice.wait()

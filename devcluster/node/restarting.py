@@ -1,4 +1,4 @@
-"""Runs the containers of a pod again and again, as its restart policy wants, until the pod is to stop."""
+"""Runs the containers of a pod by its restart policy until the pod is stopped."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from devcluster.node.launch import Launch
 from devcluster.node.volumes import MissingObjectError
 
 RESTART_SECONDS = (0, 10, 20, 40, 80, 160, 300)
-LOOK_AGAIN_SECONDS = 1  # for a ConfigMap or Secret that is not there
+RETRY_SECONDS = 1  # while a ConfigMap or Secret is missing
 PULL_BACK_OFF_SECONDS = 1
 REFERENCE = re.compile(  # registry/path:tag@digest; everything but the registry and the tag is in lower case
     r"([A-Za-z0-9][A-Za-z0-9.-]*(:\d+)?/)?[a-z0-9]+((\.|_|__|-+|/)[a-z0-9]+)*(:\w[\w.-]{0,127})?(@sha256:[0-9a-f]{64})?"
@@ -26,20 +26,20 @@ class Restarting:
     pod: ContainerObserver
     stopping: asyncio.Event
     images: Collection[str]
-    make_launch: MakeLaunch  # anew for each life: a ConfigMap may have come or changed
+    make_launch: MakeLaunch  # called for each run: a ConfigMap may have changed
     address: str
 
-    async def until_found(self, use: Callable[[], Awaitable[T]], tell: Callable[[str], Awaitable[None]]) -> T | None:
-        """Like the kubelet: a pod whose ConfigMap is missing does not fail, it waits for it (without an end)."""
-        told = ""
+    async def until_found(self, use: Callable[[], Awaitable[T]], record: Callable[[str], Awaitable[None]]) -> T | None:
+        """Retry while an object is missing, without a limit, as the kubelet does."""
+        recorded = ""
         while not self.stopping.is_set():
             try:
                 return await use()
             except MissingObjectError as error:
-                if str(error) != told:
-                    told = str(error)
-                    await tell(told)
-                await self._pause(LOOK_AGAIN_SECONDS)
+                if str(error) != recorded:
+                    recorded = str(error)
+                    await record(recorded)
+                await self._pause(RETRY_SECONDS)
         return None
 
     async def _pause(self, seconds: float) -> None:
@@ -51,13 +51,13 @@ class Restarting:
             await self._never_pull(container)
             return
 
-        async def tell(why: str) -> None:
+        async def record(why: str) -> None:
             container.wait_for("CreateContainerConfigError", why)
             await self.pod.report()
 
         while not self.stopping.is_set():
-            launch = await self.until_found(lambda: self.make_launch(container), tell)
-            if launch is None or self.stopping.is_set():  # no await from here to the start: nobody would end it
+            launch = await self.until_found(lambda: self.make_launch(container), record)
+            if launch is None or self.stopping.is_set():  # no await from here to the start: a stop would be lost
                 return
             await container.run(launch, self.address)
             if policy == "Never" or (policy == "OnFailure" and container.exit_code == 0):

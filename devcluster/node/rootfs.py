@@ -29,7 +29,7 @@ def mount(source: str, target: Path, kind: str = "", flags: int = 0, options: st
 
 
 def bind(source: str, target: Path) -> None:
-    """Makes a file or directory, with all that is mounted in it, visible at another place."""
+    """Mount a file or directory, with all mounts in it, at another place."""
     mount(source, target, flags=MS_BIND | MS_REC)
 
 
@@ -54,7 +54,7 @@ def die_with_parent() -> None:
 
 
 def keep_capabilities(wanted: frozenset[int]) -> None:
-    """From the next exec on, root has only these."""
+    """Drop all other capabilities, as of the next exec."""
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
     for number in range(last + 1):
         if number not in wanted:
@@ -80,7 +80,7 @@ KERNEL_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus")  # below /proc: of the 
 
 
 class Root:
-    """A tmpfs that shows the host's entries and grows mount points where volumes want them."""
+    """A tmpfs with the host's entries, to which mount points for volumes can be added."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -94,7 +94,7 @@ class Root:
         return self._path / path.lstrip("/")
 
     def _show_host(self, directory: str, skip: Collection[str] = ()) -> None:
-        """Makes every entry of a host directory visible in the (empty) directory of the same name."""
+        """Mount every entry of a host directory into the empty directory of the same name."""
         for entry in os.scandir(directory):
             target = self._at(entry.path)
             if entry.name in skip:
@@ -114,7 +114,7 @@ class Root:
         make_read_only(target)
 
     def _mount_point(self, path: str, *, directory: bool) -> Path:
-        """The place to mount on, made if it is missing.
+        """Return the path to mount on; create it if it is missing.
 
         Where a read-only host directory is in the way, a tmpfs that shows the same entries replaces it.
         """
@@ -144,7 +144,6 @@ class Root:
         mount("tmpfs", self._mount_point(path, directory=True), "tmpfs", MS_NOSUID, options)
 
     def proc(self) -> None:
-        """Of the container's own PID namespace."""
         place = self._mount_point("/proc", directory=True)
         mount("proc", place, "proc")
         for name in KERNEL_SETTINGS:
@@ -165,12 +164,12 @@ class Root:
         self.tmpfs("/dev/shm", f"mode=1777,size={SHM_SIZE}")  # noqa: S108 - the container's own
 
     def show_hidden(self, path: str) -> None:
-        """A host directory that the container's own /tmp or /run would hide."""
+        """Mount a host directory again that the container's /tmp or /run hides."""
         if path.startswith(("/tmp/", "/run/")):  # noqa: S108 - the container's own
             self._show(path, self._mount_point(path, directory=True))
 
     def file(self, path: str, text: str) -> None:
-        """A file of our own in place of the host's: kept in /run, bound over the path."""
+        """Replace a file of the host by one in /run, mounted over it."""
         own = self._at("/run") / ("own-" + path.strip("/").replace("/", "-"))
         own.write_text(text)
         bind(str(own), self._mount_point(path, directory=False))

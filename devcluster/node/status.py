@@ -19,7 +19,7 @@ def now_precisely() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """One container at one moment."""
+    """The state of one container."""
 
     state: Json
     restarts: int
@@ -41,18 +41,18 @@ def phase(main: Sequence[View], init: Sequence[View], *, restart_policy: str, st
         return "Failed" if any(codes) else "Succeeded"
     if any(view.exit_code for view in init) and (stopping or restart_policy == "Never"):
         return "Failed"
-    begun = any("waiting" not in view.state or view.restarts for view in main)
-    return "Running" if begun else "Pending"
+    has_started = any("waiting" not in view.state or view.restarts for view in main)
+    return "Running" if has_started else "Pending"
 
 
 class Conditions:
-    """The conditions of a pod; each keeps the time at which it last changed."""
+    """The conditions of a pod, each with the time of its last change."""
 
     def __init__(self) -> None:
         self._known: dict[str, Json] = {}
 
     def set(self, kind: str, reason: str = "", *, true: bool) -> None:
-        """A true one has a reason only if it is given with it."""
+        """Set a condition; its time changes only with its status."""
         status = "True" if true else "False"
         known = self._known.get(kind)
         if known is None or known["status"] != status:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from devcluster.controlplane.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
-from devcluster.node import downward_api, resources
+from devcluster.node import downward_api
 from devcluster.node.launch import Mount
 
 CONFIG_MAPS, SECRETS = "configmaps", "secrets"
@@ -15,7 +15,7 @@ TOKEN_SECONDS = 3600
 
 
 class MissingObjectError(Exception):
-    """Something that the pod names does not exist (yet)."""
+    """An object that the pod names does not exist (yet)."""
 
 
 class PodObjects:
@@ -60,7 +60,7 @@ class PodObjects:
         return token
 
     async def claimed_path(self, claim: str) -> str:
-        """The directory of a bound claim, whose volume must be one of hostPath or local."""
+        """Return the directory of a bound claim, whose volume must be hostPath or local."""
         try:
             found = await self._request("GET", f"{self._namespace}/persistentvolumeclaims/{claim}")
             volume = await self._request("GET", f"/api/v1/persistentvolumes/{found['spec'].get('volumeName', '')}")
@@ -82,7 +82,7 @@ class Volumes:
         self._places: dict[str, Path] = {}
 
     async def create(self) -> None:
-        """Makes those that are still missing; raises MissingError where one names what does not exist."""
+        """Create missing volumes; raise MissingObjectError if one names an object that does not exist."""
         for volume in self._pod["spec"].get("volumes") or []:
             if volume["name"] not in self._places:
                 self._places[volume["name"]] = await self._create(volume)
@@ -133,7 +133,7 @@ class Volumes:
         return {item["path"]: data[item["key"]] for item in ref["items"] if item["key"] in data}
 
     def mounts(self, container: Json) -> list[Mount]:
-        """Outer directories first."""
+        """Return the mounts, outer directories first."""
         wanted = sorted(container.get("volumeMounts") or [], key=lambda mount: str(mount["mountPath"]))
         return [self._mount(mount) for mount in wanted]
 
@@ -152,5 +152,5 @@ class Volumes:
 
 
 def _mount_memory(place: Path, limit: str | None) -> None:
-    options = "mode=1777" + (f",size={resources.parse_quantity(limit)}" if limit else "")
+    options = "mode=1777" + (f",size={downward_api.parse_quantity(limit)}" if limit else "")
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", place], check=True)

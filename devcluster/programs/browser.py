@@ -1,6 +1,6 @@
 """A headless browser for tests of pages: Debian's Chromium, unpacked into the cache with what the machine lacks for it.
 
-It has fonts of its own, so that a page looks the same on every machine.
+It uses only the unpacked fonts, so that a page is the same on every machine.
     python -m devcluster.programs.browser        unpack it, if there is none (100 MB of downloads, 300 MB on disk)
 """
 
@@ -33,14 +33,12 @@ FONTS = """<?xml version="1.0"?>
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """`variables` come on top of the environment."""
-
     program: Path
     variables: Mapping[str, str]
 
 
 def find() -> Browser | None:
-    """The one in the cache, else one of this machine."""
+    """Return the browser in the cache, else one of this machine."""
     place = packages.home(PACKAGES)
     if packages.is_complete(place):
         return _unpacked(place)
@@ -49,7 +47,7 @@ def find() -> Browser | None:
 
 
 def get(say: Say) -> Browser:
-    """The same, and if there is none it is unpacked."""
+    """Return a browser; unpack one if there is none."""
     if found := find():
         return found
     return _unpacked(packages.unpacked(say, PACKAGES, needed_by="tests of pages"))
@@ -71,7 +69,7 @@ def _unpacked(place: Path) -> Browser:
 
 
 def _libraries(place: Path) -> list[str]:
-    """Folders with libraries, and folders in them: some packages have one for what only they use."""
+    """List folders with libraries, also those that only one package uses."""
     found = {file.parent for folder in ("usr/lib", "lib") for file in (place / folder).glob("*-linux-gnu*/**/lib*.so*")}
     return sorted(map(str, found))
 

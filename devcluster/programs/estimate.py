@@ -4,7 +4,7 @@ LEAST_PART = 0.03  # earlier than this the rate says nothing
 
 
 def left(done: float, total: float, seconds: float) -> str:
-    """An end of a line, as ", about 3 min left"; empty where nothing can be said yet."""
+    """Return the end of a line, such as ", about 3 min left"; empty while there is too little progress."""
     if total <= 0 or not LEAST_PART * total <= done < total:
         return ""
     remaining = seconds * (total - done) / done

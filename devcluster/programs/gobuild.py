@@ -29,14 +29,14 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoProgram:
-    """A package of Go, pinned by the go.mod and go.sum of a directory."""
+    """A Go package, pinned by the go.mod and go.sum of a directory."""
 
     title: str  # for people
     source: Path
     inputs: tuple[str, ...]
     linker: str
     package: str = "."
-    home: Path  # in the cache; every build has a directory of its own there
+    home: Path  # in the cache; every build has a separate directory there
     name: str  # of the binary
     minutes: int  # on two quiet cores
     otherwise: str = ""  # what to do without Go
@@ -51,7 +51,7 @@ class GoProgram:
 
 
 def build(program: GoProgram, say: Say) -> Path:
-    """The binary. Go is needed only where the cache lacks it."""
+    """Return the binary, built if the cache lacks it; only then Go is needed."""
     place = _place(program)
     if place.exists():
         return place
@@ -64,13 +64,12 @@ def build(program: GoProgram, say: Say) -> Path:
 
 
 def cached(program: GoProgram) -> Path | None:
-    """The binary, if it was built before."""
     place = _place(program)
     return place if place.exists() else None
 
 
 def check(program: GoProgram) -> str:
-    """The Go version in use, if it is one that works; else an error that says what to do."""
+    """Return the Go version in use; raise DevClusterError, with the remedy, if it cannot be used."""
     if _go() is None:
         raise DevClusterError(
             f"Go is not installed; {program.title} is built with {GO_SERIES}: install it from https://go.dev/dl"
@@ -92,7 +91,7 @@ def _go() -> str | None:
 
 
 def _place(program: GoProgram) -> Path:
-    """Keyed by the series of Go, not by its patch: one of an older patch works too, and needs no Go to be found."""
+    """Key it by the series of Go, not by its patch, so that no Go is needed to find it."""
     digest = hashlib.sha256()
     files = ((program.source / name).read_bytes() for name in program.inputs)
     for part in (*files, GO_SERIES.encode(), platform.machine().encode()):
@@ -102,13 +101,13 @@ def _place(program: GoProgram) -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """Settings of an outer workspace or vendor folder must not reach this module."""
+    """Keep settings of an outer workspace or vendor folder away from this module."""
     return {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
 
 
 @dataclass(slots=True)
 class _Progress:
-    """What the compiler's output says so far: one line for each module fetched and each package compiled."""
+    """Progress by the compiler's output: one line for each module fetched and each package compiled."""
 
     total: int = 0
     compiled: int = 0
@@ -124,7 +123,7 @@ class _Progress:
             self.other = (*self.other, line)[-OUTPUT_TAIL_LINES:]
 
     def text(self, seconds: float, cpu_seconds: float, all_cpu_seconds: float) -> str:
-        """The time left follows from CPU time: early packages are small, so their number runs ahead."""
+        """Estimate the time left from CPU time: early packages are small, so their number grows too fast."""
         fetched = f"{self.fetched} modules fetched, " if self.fetched else ""
         of_all = f" of at most {self.total}" if self.total else ""
         left = estimate.left(cpu_seconds, all_cpu_seconds, seconds)
@@ -171,7 +170,7 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Of a process and of its children that have ended."""
+    """CPU seconds of a process and of its children that have ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -180,7 +179,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _count(program: GoProgram, progress: _Progress) -> None:
-    """At most: packages that are in Go's build cache are not compiled again."""
+    """Count all packages; those in Go's build cache are not compiled again."""
     with contextlib.suppress(OSError):  # the build may have ended, and Go's folder with it
         progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
 

@@ -28,7 +28,7 @@ __all__ = ["Say", "build", "kubectl", "programs"]
 
 
 def programs(say: Say, *, on_path: bool = False) -> Commands:
-    """The command of each program: of KUBEBUILDER_ASSETS, of the cache, if wanted of PATH, else built now.
+    """Return the command of each program: from KUBEBUILDER_ASSETS, the cache, PATH if `on_path`, else built now.
 
     All are taken from one place: servers of two versions are not supported by Kubernetes, and one that is missing
     costs as much to build as all of them.
@@ -51,7 +51,7 @@ def programs(say: Say, *, on_path: bool = False) -> Commands:
 
 
 def kubectl(say: Say) -> tuple[str, ...]:
-    """The same place as of the servers; nothing is checked, since any kubectl serves."""
+    """Return the command of kubectl from the same place as the servers, without checks, since any version works."""
     assets = os.environ.get(ASSETS, "")
     if assets and (found := shutil.which("kubectl", path=assets)):
         return (str(Path(found).absolute()),)
@@ -59,7 +59,7 @@ def kubectl(say: Say) -> tuple[str, ...]:
 
 
 def build(say: Say) -> Path:
-    """The binary that holds all programs."""
+    """Return the binary that contains all programs."""
     return gobuild.build(_kubernetes(), say)
 
 
@@ -81,7 +81,7 @@ def _of(binary: Path) -> Commands:
 
 
 def _found(path: str) -> tuple[Commands, str]:
-    """What directories hold, and why that does not do, as the end of a sentence; empty if it does."""
+    """Return the programs in these directories, and the end of a sentence on why they cannot be used, or nothing."""
     found = {name: (str(Path(file).absolute()),) for name in PROGRAMS if (file := shutil.which(name, path=path))}
     if missing := [name for name in PROGRAMS if name not in found]:
         return found, f"lacks {', '.join(missing)}"
@@ -93,7 +93,7 @@ def _found(path: str) -> tuple[Commands, str]:
 
 
 def _version(program: str) -> tuple[int, int]:
-    """(0, 0) if it does not say."""
+    """Return (major, minor); (0, 0) if it is unknown."""
     try:
         asked = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from devcluster.machine import cache
+from devcluster.machine import cache, processes
 from devcluster.machine.errors import DevClusterError
 from devcluster.programs.kubernetes import Say
 
@@ -21,7 +21,7 @@ COMPLETE = "complete"
 
 
 def unpacked(say: Say, packages: Sequence[str] = PACKAGES, needed_by: str = "real nodes and images") -> Path:
-    """The directory that holds them, laid out as a root file system; made at the first call (50 MB of downloads)."""
+    """Return the root file system of these packages, which the first call makes (50 MB of downloads)."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise DevClusterError(f"{needed_by} need Debian or Ubuntu, for the packages {', '.join(packages)}")
     place = home(packages)
@@ -34,7 +34,7 @@ def unpacked(say: Say, packages: Sequence[str] = PACKAGES, needed_by: str = "rea
 
 
 def home(packages: Sequence[str]) -> Path:
-    """Where they are, or would be. Packages of one release do not run on another, where libraries differ."""
+    """Return their directory, which depends on the distribution's release, since libraries differ."""
     key = hashlib.sha256("\0".join((*packages, _distribution())).encode()).hexdigest()[:16]
     return cache.root() / "packages" / key
 
@@ -44,7 +44,7 @@ def is_complete(place: Path) -> bool:
 
 
 def environment(place: Path) -> Mapping[str, str]:
-    """Of a process that is to find these programs and their libraries."""
+    """Return the environment for a process that uses these programs and their libraries."""
     libraries = [str(folder) for folder in (place / "usr/lib").glob("*-linux-gnu*")]
     return {
         **os.environ,
@@ -62,26 +62,12 @@ def _distribution() -> str:
 
 def _unpack(place: Path, packages: Sequence[str]) -> None:
     if os.geteuid() == 0:
-        _apt("update", "-q")
+        processes.output("apt-get", "update", "-q")
     # Only what this machine lacks: the rest of the libraries are the machine's own.
-    simulated = _apt("install", "--simulate", "--no-install-recommends", *packages)
+    simulated = processes.output("apt-get", "install", "--simulate", "--no-install-recommends", *packages)
     wanted = {line.split()[1] for line in simulated.splitlines() if line.startswith("Inst ")} | set(packages)
     with tempfile.TemporaryDirectory(dir=place.parent) as downloads:
-        _apt("download", "-q", *sorted(wanted), directory=downloads)
+        processes.output("apt-get", "download", "-q", *sorted(wanted), directory=downloads)
         for archive in Path(downloads).glob("*.deb"):
             subprocess.run(["dpkg-deb", "--extract", archive, place], check=True)
     (place / COMPLETE).touch()
-
-
-def _apt(*arguments: str, directory: str = "/") -> str:
-    done = subprocess.run(
-        ["apt-get", *arguments],
-        cwd=directory,
-        env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise DevClusterError(f"apt-get {' '.join(arguments)} failed: {done.stderr.strip()}")
-    return done.stdout

@@ -1,7 +1,7 @@
 """python -m devcluster.realnode STATE NAME NUMBER: a node of containerd and the kubelet.
 
-It is started in a mount and a network namespace of its own, inside the cluster's: mounts, links, containers and the
-fixed paths of these programs vanish with the cluster, and the machine's kernel settings stay as they are.
+It is started in a new mount and network namespace inside the cluster's: mounts, links, containers and the fixed paths
+of these programs vanish with the cluster, and the machine's kernel settings do not change.
 """
 
 import json
@@ -16,11 +16,11 @@ from pathlib import Path
 from devcluster.machine import settings
 from devcluster.realnode import cgroups, configuration, containerd_store
 
-SHORTEST_LIFE_SECONDS = 3  # of a kubelet that is worth another try
+SHORTEST_LIFE_SECONDS = 3  # of a kubelet that is restarted
 
 
 def hide_host_directories(directory: Path) -> None:
-    """Gives the fixed paths of kubelet, containerd and CNI plugins a place of our own."""
+    """Bind the fixed paths of kubelet, containerd and CNI plugins to directories of the cluster."""
     _mount("-t", "tmpfs", "tmpfs", "/run")
     for path in ("/var/lib", "/var/log"):
         own = directory / path.replace("/", "-").strip("-")
@@ -38,7 +38,7 @@ def _mount(*arguments: str) -> None:
 
 
 def copy_store(pristine: Path, root: Path) -> None:
-    """Images are never written to, so a node's copy shares their files; the two databases are its own."""
+    """Link the files of images, which are never written to, and copy the two databases."""
     subprocess.run(["cp", "--archive", "--link", pristine, root], check=True)
     for database in pristine.glob("*/*.db"):
         own = root / database.relative_to(pristine)
@@ -90,9 +90,9 @@ def main(state: Path, name: str, number: int) -> None:
         f"--node-ip={settings.node_address(number)}",
     )
     while True:  # as a service manager does: pods live on while their kubelet is away
-        begun = time.monotonic()
+        started = time.monotonic()
         code = start(f"{name}.kubelet", *command, logs=logs).wait()
-        if time.monotonic() - begun < SHORTEST_LIFE_SECONDS or containerd.poll() is not None:
+        if time.monotonic() - started < SHORTEST_LIFE_SECONDS or containerd.poll() is not None:
             sys.exit(f"the kubelet ended with {code}, containerd with {containerd.poll()}")
 
 

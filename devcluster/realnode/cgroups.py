@@ -1,10 +1,10 @@
-"""The cgroup of a cluster's real nodes: the one thing of theirs that does not vanish with the cluster's namespaces."""
+"""The cgroup of a cluster's real nodes, which does not vanish with the cluster's namespaces."""
 
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
 MARK = "devcluster-"
-# What the kubelet wants to see of version 1. In version 2 they are files of one hierarchy.
+# What the kubelet needs of version 1; in version 2 they are files of one hierarchy.
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids")
 INHERITED = ("cpuset.cpus", "cpuset.mems")  # empty in a new cgroup of version 1, and then nothing can join
 
@@ -21,7 +21,7 @@ def missing_controllers() -> list[str]:
 
 
 def create(name: str) -> None:
-    """In every hierarchy; a name with slashes makes the parents too."""
+    """Create it in every hierarchy, with the parents in its name."""
     for hierarchy in _hierarchies():
         folder = hierarchy
         for part in name.split("/"):
@@ -33,7 +33,7 @@ def create(name: str) -> None:
 
 
 def remove(name: str) -> None:
-    """With all below it. Raises OSError (busy) where a process still lives in it."""
+    """Remove it with all below it. Raises OSError (busy) if it still has processes."""
     for hierarchy in _hierarchies():
         top = hierarchy / name
         if top.exists():
@@ -43,7 +43,6 @@ def remove(name: str) -> None:
 
 
 def of_clusters() -> set[str]:
-    """Names of the cgroups that clusters made and did not remove yet."""
     return {folder.name for hierarchy in _hierarchies() for folder in hierarchy.glob(f"{MARK}*")}
 
 

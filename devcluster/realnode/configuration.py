@@ -1,4 +1,4 @@
-"""What containerd, the CNI plugins and the kubelet of a real node are told."""
+"""Configuration of containerd, the CNI plugins and the kubelet of a real node."""
 
 from pathlib import Path
 from typing import Any
@@ -8,9 +8,9 @@ from devcluster.imaging.image_registry import TAG
 from devcluster.machine import settings
 
 SOCKET = "/run/containerd/containerd.sock"
-REGISTRY = "registry.devcluster"  # the name that stands before images; containerd is told where it is
+REGISTRY = "registry.devcluster"  # the host part of image names; hosts.toml has its address
 PAUSE_IMAGE = f"{REGISTRY}/{base_image.PAUSE_NAME}:{TAG}"
-# What the kubelet would set for the whole machine: it is shown files that hold its values already.
+# The kubelet would set these for the whole machine, so it sees files that already hold its values.
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": "1",
     "kernel/panic": "10",
@@ -21,7 +21,7 @@ KERNEL_SETTINGS = {
 
 
 def containerd(*, root: Path, hosts: Path, cni: Path, plugins: Path) -> str:
-    """Its TOML. Snapshotters for other file systems and tracing are off: they only complain that they cannot work."""
+    """Return its TOML, without snapshotters for other file systems and tracing, which cannot work here."""
     off = [f"io.containerd.snapshotter.v1.{name}" for name in ("aufs", "btrfs", "devmapper", "zfs")]
     disabled = ", ".join(f'"{name}"' for name in (*off, "io.containerd.tracing.processor.v1.otlp"))
     return f"""\
@@ -44,12 +44,12 @@ disabled_plugins = [{disabled}]
 
 
 def registry_host(url: str) -> str:
-    """The hosts.toml that tells containerd where the registry is."""
+    """Return the hosts.toml with the registry's address."""
     return f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n'
 
 
 def cni(number: int) -> dict[str, Any]:
-    """One network with all other pods of the cluster; node `number` gives its pods the addresses of its /24."""
+    """Return a network of all pods, in which node `number` uses the addresses of its /24."""
     first_three = settings.node_address(number).rsplit(".", 1)[0]
     addresses = {
         "subnet": settings.POD_NETWORK,
@@ -67,7 +67,6 @@ def cni(number: int) -> dict[str, Any]:
 
 
 def kubelet(*, state: Path, number: int, cgroup: str) -> dict[str, Any]:
-    """Its configuration file; JSON is YAML."""
     pki = state / "pki"
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

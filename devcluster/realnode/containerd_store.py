@@ -1,4 +1,4 @@
-"""The images as containerd keeps them, unpacked once for all nodes and clusters: each node takes a linked copy.
+"""Images in containerd's format, unpacked once for all nodes and clusters: each node uses a linked copy.
 
     python -m devcluster.realnode.containerd_store STORE REGISTRY IMAGE@DIGEST...   (below unshare; `update` starts it)
 
@@ -38,7 +38,7 @@ def wait_until_ready(containerd: subprocess.Popen[bytes]) -> None:
 
 CONTENT = "content.json"  # written last: what the store holds
 ADDRESS = "127.0.0.1:5000"
-FORMAT = 2  # of the store: what an older program made is made anew
+FORMAT = 2  # of the store: another one is unpacked again
 GARBAGE = f"{configuration.REGISTRY}/garbage:{TAG}"
 NAMESPACE = "k8s.io"  # where the kubelet's images are
 PULL_SECONDS = 900  # of one image; 3 GB take two minutes
@@ -46,23 +46,21 @@ STOP_SECONDS = 30
 
 
 def image(name: str) -> str:
-    """As pods call it."""
     return f"{configuration.REGISTRY}/{name}:{TAG}"
 
 
 def names_of(image: str) -> tuple[str, str]:
-    """By tag and by digest, of REPOSITORY:TAG@DIGEST: the kubelet knows an image that it pulled by both."""
+    """Split REPOSITORY:TAG@DIGEST into the names by tag and by digest: the kubelet looks up images by both."""
     by_tag, _, digest = image.partition("@")
     return by_tag, f"{by_tag.rpartition(':')[0]}@{digest}"
 
 
 def is_complete(store: Path) -> bool:
-    """Whether it holds images, be they of yesterday."""
     return (store / CONTENT).exists()
 
 
 def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, programs: Path, say: Say) -> None:
-    """Makes the store hold these images of the registry, by name without its tag, and no others."""
+    """Make the store hold exactly these images of the registry; `digests` is by name without tag."""
     store.mkdir(parents=True, exist_ok=True)
     with cache.hold_lock(store.with_suffix(".lock"), "is unpacking the images", say):
         content = store / CONTENT
@@ -82,14 +80,14 @@ def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, p
             text=True,
             start_new_session=True,  # Ctrl-C is for us; we end it
         )
-        done, told = follow(process, lambda _: None, BuildProgress("unpacking images", say).beat)
+        done, output = follow(process, lambda _: None, BuildProgress("unpacking images", say).beat)
         if done:
-            raise DevClusterError(f"the images could not be unpacked:\n{told.strip()}")
+            raise DevClusterError(f"the images could not be unpacked:\n{output.strip()}")
         content.write_text(json.dumps(wanted))
 
 
 def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
-    """PID 1 of its namespaces: what it starts ends with it."""
+    """Run as PID 1 of new namespaces, so that all programs end with it."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
     here = Path("/run/store")

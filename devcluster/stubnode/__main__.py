@@ -1,8 +1,7 @@
-"""python -m devcluster.stubnode STATE COUNT: one process that is so many nodes. Pods run nothing; they end as told."""
+"""python -m devcluster.stubnode STATE COUNT: one process that is COUNT nodes, whose pods only change their status."""
 
 import argparse
 import asyncio
-import ssl
 from pathlib import Path
 
 from aiohttp import web
@@ -11,7 +10,7 @@ from devcluster.controlplane import kubeconfig
 from devcluster.controlplane.kubeapi import MERGE, KubeApi
 from devcluster.machine import settings
 from devcluster.machine.settings import GATEWAY, STUB_PORT
-from devcluster.node import registration
+from devcluster.node import logs, registration
 from devcluster.stubnode.behaviour import NODE, SILENT
 from devcluster.stubnode.pods import Pods
 
@@ -37,14 +36,14 @@ class StubNodes:
             await self._api.request("PATCH", f"/api/v1/nodes/{name}", body, content_type=MERGE)
 
     async def follow_nodes(self) -> None:
-        """A node falls silent, and finds its voice again, by an annotation."""
+        """Silence nodes, and let them speak again, as their annotations say."""
         async for kind, value in self._api.events("/api/v1/nodes", labelSelector=NODE):
             for node in value if kind == "LIST" else [value]:
                 voice = self._voices.get(node["metadata"]["name"])
-                told = (node["metadata"].get("annotations") or {}).get(SILENT)
-                if voice and told == "true":
+                silent = (node["metadata"].get("annotations") or {}).get(SILENT)
+                if voice and silent == "true":
                     voice.clear()
-                elif voice and told == "false":
+                elif voice and silent == "false":
                     voice.set()
 
     async def keep_leases(self) -> None:
@@ -54,9 +53,6 @@ class StubNodes:
 
 async def _serve(address: str, pki: Path, pods: Pods) -> None:
     """The log of a container, for the API server only."""
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
-    tls.load_cert_chain(pki / "node.crt", pki / "node.key")
-    tls.verify_mode = ssl.CERT_REQUIRED
 
     async def answer(request: web.Request) -> web.Response:
         log = pods.log(request.match_info["namespace"], request.match_info["pod"])
@@ -65,11 +61,7 @@ async def _serve(address: str, pki: Path, pods: Pods) -> None:
         limit = int(request.query.get("limitBytes") or len(log))
         return web.Response(text=log[:limit])
 
-    application = web.Application()
-    application.router.add_get("/containerLogs/{namespace}/{pod}/{container}", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, address, STUB_PORT, ssl_context=tls).start()
+    await logs.listen(address, STUB_PORT, pki, answer)
 
 
 async def main() -> None:

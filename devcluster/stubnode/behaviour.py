@@ -21,7 +21,7 @@ END = f"{PREFIX}/end"  # an End; a DistTest sets it with spec.template.metadata.
 SECONDS = f"{PREFIX}/seconds"  # how long the container runs
 STOP_SECONDS = f"{PREFIX}/stop-seconds"  # how long it takes to end when its pod is deleted
 CASES = f"{PREFIX}/cases"  # in the report
-SILENT = f"{PREFIX}/silent"  # on a Node, "true": it says nothing more, as one that lost its power
+SILENT = f"{PREFIX}/silent"  # on a Node, "true": it sends nothing, as without power
 NODE = f"{PREFIX}/node"  # label and taint of stub nodes, value "true"
 
 
@@ -33,7 +33,7 @@ class StubEnd(StrEnum):
     CRASH = "crash"  # killed in mid-case: 137, no report
     MUTE = "mute"  # exit code 0, without a report
     HANG = "hang"  # only when its pod is deleted
-    LOSE = "lose"  # it takes its node with it, which falls silent
+    LOSE = "lose"  # its node falls silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Behaviour:
 
     @classmethod
     def read(cls, annotations: Mapping[str, str]) -> Self:
-        """A word that is not known is an error of the test that wrote it: ValueError."""
+        """Raises ValueError for an unknown word."""
         return cls(
             end=StubEnd(annotations.get(END, StubEnd.PASS)),
             seconds=float(annotations.get(SECONDS, "0")),
@@ -57,7 +57,7 @@ class Behaviour:
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 KILLED = 137  # 128 + SIGKILL
 ENDED = 143  # 128 + SIGTERM, of a program that is no agent
-SAYS = {
+RESULTS = {
     Verdict.PASSED: (Reason.ALL_CASES_PASSED, "all cases passed"),
     Verdict.TESTS_FAILED: (Reason.CASES_FAILED, "1 case failed"),
     Verdict.INFRA_FAILED: (Reason.TERMINATED, "ended by SIGTERM"),
@@ -66,16 +66,14 @@ SAYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Last:
-    """The end of a container."""
-
     code: int
     message: str = ""
     log: str = ""
 
 
 def agent_end(manifest: Json, behaviour: Behaviour, started: float) -> Last:
-    """The container ended by itself."""
-    plan, index = _who(manifest)
+    """Compute the end of a container that was not stopped."""
+    plan, index = _plan_and_index(manifest)
     if behaviour.end is StubEnd.CRASH:
         return Last(code=KILLED)
     if plan is None or behaviour.end is StubEnd.MUTE:
@@ -83,20 +81,20 @@ def agent_end(manifest: Json, behaviour: Behaviour, started: float) -> Last:
     is_bad = behaviour.end is StubEnd.FAIL
     verdict = Verdict.TESTS_FAILED if is_bad else Verdict.PASSED
     if index:
-        return _told(plan, index, verdict)
-    raw = _report(plan, verdict, behaviour.cases, started).dumps()
+        return _ended(plan, index, verdict)
+    raw = make_report(plan, verdict, behaviour.cases, started).dumps()
     log = "\n".join((f"a stub pod says {verdict}", *frames.encode(raw, _env(manifest)[environment.NONCE]), ""))
-    return _told(plan, index, verdict, hashlib.sha256(raw).hexdigest(), log)
+    return _ended(plan, index, verdict, hashlib.sha256(raw).hexdigest(), log)
 
 
 def agent_stopped(manifest: Json) -> Last:
-    """The pod was deleted while its container ran."""
-    plan, index = _who(manifest)
-    return _told(plan, index, Verdict.INFRA_FAILED) if plan else Last(code=ENDED)
+    """Compute the end of a container whose pod was deleted."""
+    plan, index = _plan_and_index(manifest)
+    return _ended(plan, index, Verdict.INFRA_FAILED) if plan else Last(code=ENDED)
 
 
-def _told(plan: RunPlan, index: int, verdict: Verdict, sha256: str = "", log: str = "") -> Last:
-    reason, message = SAYS[verdict]
+def _ended(plan: RunPlan, index: int, verdict: Verdict, sha256: str = "", log: str = "") -> Last:
+    reason, message = RESULTS[verdict]
     summary = Summary(
         uid=plan.uid,
         attempt=plan.attempt,
@@ -110,8 +108,8 @@ def _told(plan: RunPlan, index: int, verdict: Verdict, sha256: str = "", log: st
     return Last(code=EXIT_CODES[verdict], message=summary.to_bytes().decode(), log=log)
 
 
-def _report(plan: RunPlan, verdict: Verdict, cases: int, started: float) -> Report:
-    reason, message = SAYS[verdict]
+def make_report(plan: RunPlan, verdict: Verdict, cases: int, started: float) -> Report:
+    reason, message = RESULTS[verdict]
     bad = verdict is not Verdict.PASSED
     suites = tuple(
         _suite(suite.name, cases, is_bad=bad and number == len(plan.suites))
@@ -141,14 +139,13 @@ def _report(plan: RunPlan, verdict: Verdict, cases: int, started: float) -> Repo
 
 
 def _suite(name: str, cases: int, *, is_bad: bool) -> SuiteResult:
-    """Of cases that passed, the last one failed if it is to be bad."""
     results = [_case(number) for number in range(cases - is_bad)]
     if is_bad:
         results.append(
             CaseResult(id=f"stub.py::test_{cases - 1}", outcome=Outcome.FAILED, seconds=0.001, message="as told")
         )
     verdict = Verdict.TESTS_FAILED if is_bad else Verdict.PASSED
-    return SuiteResult(name=name, verdict=verdict, reason=SAYS[verdict][0], seconds=0.01, cases=tuple(results))
+    return SuiteResult(name=name, verdict=verdict, reason=RESULTS[verdict][0], seconds=0.01, cases=tuple(results))
 
 
 @lru_cache
@@ -156,8 +153,8 @@ def _case(number: int) -> CaseResult:
     return CaseResult(id=f"stub.py::test_{number}", outcome=Outcome.PASSED, seconds=0.001)
 
 
-def _who(manifest: Json) -> tuple[RunPlan | None, int]:
-    """The plan and the node index; without a plan it is somebody else's pod."""
+def _plan_and_index(manifest: Json) -> tuple[RunPlan | None, int]:
+    """Return the plan, if it is a pod of ours, and the node index."""
     text = _env(manifest).get(environment.PLAN)
     labels = manifest["metadata"].get("labels") or {}
     try:

@@ -43,7 +43,7 @@ def ended_status(manifest: Json, last: Last, started: str) -> Json:
 
 
 def _conditions(manifest: Json, *, ready: bool, reason: str) -> list[Json]:
-    """The scheduler's is kept: a merge patch replaces the whole list."""
+    """Keep the scheduler's conditions: a merge patch replaces the whole list."""
     known = (manifest.get("status") or {}).get("conditions") or []
     kept = [condition for condition in known if condition["type"] in {"PodScheduled", "DisruptionTarget"}]
     time, status = now(), TRUE if ready else FALSE
@@ -81,8 +81,8 @@ def _status(container: Json, state: Json, manifest: Json, *, ready: bool) -> Jso
 
 LOGS = 20_000  # a log may be asked for long after its pod has ended; the oldest go first
 RETRY_SECONDS = 0.5
-AT_ONCE = 32  # requests: more would only wait in the API server
-# Pods that have ended are no business of ours: the API server deletes them without us.
+AT_ONCE = 32  # requests
+# Pods that have ended are deleted by the API server alone.
 BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -93,7 +93,7 @@ class _Life:
 
 
 class Pods:
-    """Of all stub nodes. `voice` gives the event that is set while a node may speak; None: no node of ours."""
+    """The pods of all stub nodes. `voice` returns the event that is set while a node may send; None for other nodes."""
 
     def __init__(self, api: KubeApi, address: str, voice: Callable[[str], asyncio.Event | None]) -> None:
         self._api = api
@@ -133,12 +133,11 @@ class Pods:
             life.task = asyncio.create_task(self._stop(manifest, voice))
 
     def _end(self, uid: str) -> None:
-        """What it still has to say is said: that is how a pod gets out of sight, and one that is gone is not found."""
         self._lives.pop(uid, None)
 
     async def _live(self, manifest: Json, voice: asyncio.Event) -> None:
         behaviour = _behaviour(manifest)
-        begun, started = time.time(), now()
+        started_seconds, started = time.time(), now()
         where = (manifest["metadata"]["namespace"], manifest["metadata"]["name"])
         self._keep(where, "")
         status = manifest.get("status") or {}
@@ -149,7 +148,7 @@ class Pods:
         if behaviour.end in {StubEnd.LOSE, StubEnd.HANG}:
             return
         await asyncio.sleep(behaviour.seconds)
-        last = agent_end(manifest, behaviour, begun)
+        last = agent_end(manifest, behaviour, started_seconds)
         self._keep(where, last.log)
         await self._patch(manifest, ended_status(manifest, last, started), voice)
 
@@ -172,7 +171,7 @@ class Pods:
         await self._insist("PATCH", f"{_path(manifest)}/status", body, voice)
 
     async def _insist(self, method: str, path: str, body: Json, voice: asyncio.Event) -> None:
-        """Until the API server answers, and not while the node is silent."""
+        """Retry until the API server answers, but send nothing while the node is silent."""
         while True:
             await voice.wait()
             try:

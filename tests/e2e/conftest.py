@@ -8,7 +8,7 @@ import pytest
 
 from devcluster import real_node_setup
 from devcluster.imaging import build_images
-from devcluster.imaging.choice import Choice
+from devcluster.imaging.build_images import Choice
 from devcluster.programs.kubernetes import Say
 from tests.support.clusters import real_nodes
 from tests.support.clusters.cluster import SessionCluster

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import patience
 from tests.support.clusters import kueue as support
 from tests.support.clusters.cluster import Manifest, SessionCluster, fresh_cluster, say_aloud
 from tests.support.clusters.kueue import Kueue
@@ -234,7 +235,7 @@ def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job
     run(cluster, namespace, "unseen", lasts_seconds=25, retries={"infrastructure": 0}, timeouts=timeouts)
     reaches_phase(cluster, namespace, "unseen", "Running")
     first = pods(cluster, namespace)
-    running.stop()
+    running.stop(patience.stretched(operator.STOP_SECONDS))
     cluster.apply(urgent_job(namespace, seconds=1))
     cluster.wait_until("new pods", lambda: len(pods(cluster, namespace) - first) == len(first), 90)
     with operator.running(cluster, installed, cluster.directory / "operator.log"):

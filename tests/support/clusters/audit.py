@@ -1,15 +1,15 @@
 """What was asked of an API server, by its audit log: which rights were used, and what was refused."""
 
-import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.controlplane.supervisor import AUDIT_LOG
 from tools.docs.permissions import Right, of_role, resource
 
@@ -27,33 +27,13 @@ REVIEW = {"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]
 BY_ROLE = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "[^"]+" of (?:Cluster)?Role "(?P<role>[^"]+)"')
 
 
-def policy(*rules: Manifest) -> Manifest:
-    """Of an API server that writes down what matches these rules, the first one counts, and nothing else.
-
-    Watches and logs that are followed are written down as they begin: their end may come too late.
-    """
-    return {
-        "apiVersion": "audit.k8s.io/v1",
-        "kind": "Policy",
-        "omitStages": ["RequestReceived"],
-        "omitManagedFields": True,
-        "rules": [*rules, {"level": "None"}],
-    }
-
-
 # Of all ServiceAccounts but the controllers' own, and of who has no name. Of a review the answer too: it tells by which
 # role a scraper may read metrics. Reviews of tokens carry tokens: never more than Metadata of these.
-OF_RIGHTS = policy(
+OF_RIGHTS: tuple[Manifest, ...] = (
     {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
     {"level": "RequestResponse", "userGroups": ["system:serviceaccounts"], "resources": [REVIEW]},
     {"level": "Metadata", "userGroups": ["system:serviceaccounts", "system:unauthenticated"]},
 )
-
-
-def write_policy(file: Path, rules: Manifest) -> str:
-    """For Settings.audit_policy."""
-    file.write_text(json.dumps(rules))
-    return str(file)
 
 
 def keep(state: Path) -> None:
@@ -61,22 +41,8 @@ def keep(state: Path) -> None:
     if folder := os.environ.get(FOLDER):
         logs = (Path(tempfile.mkdtemp(dir=folder)) / AUDIT_LOG).parent
         logs.mkdir()
-        for file in _files(state):
+        for file in DevCluster(state).audit_logs():
             shutil.copy(file, logs)
-
-
-def _files(state: Path) -> list[Path]:
-    """The API server keeps full ones beside the newest, by their time."""
-    newest = state / AUDIT_LOG
-    return [*sorted(newest.parent.glob(f"{newest.stem}-*{newest.suffix}")), newest]
-
-
-def lines(state: Path) -> Iterator[Manifest]:
-    """All that a cluster wrote down so far."""
-    for file in _files(state):
-        for line in file.read_text().splitlines(keepends=True):
-            if line.endswith("\n"):  # the last one may be half written
-                yield json.loads(line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +97,7 @@ def _of_reader(event: Manifest) -> Granted | None:
 
 
 def requests(state: Path) -> list[AuditedRequest]:
-    return [AuditedRequest.read(event) for event in lines(state)]
+    return [AuditedRequest.read(event) for event in DevCluster(state).audit_events()]
 
 
 def granted(manifests: Iterable[Manifest], *users: str) -> set[Granted]:

@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import json
 import secrets
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +17,13 @@ from typing import Any, TypeVar
 import pytest
 
 from devcluster import command_line
-from devcluster.controlplane.lifecycle import DevCluster
+from devcluster.controlplane.lifecycle import DevCluster, write_audit_policy
+from devcluster.kubectl import Kubectl, KubectlError
 from devcluster.machine.errors import NoNamespaces
 from devcluster.machine.settings import ClusterSettings, Image
+from devcluster.operator_process import RUNNER_IMAGE
 from devcluster.programs import kubernetes
+from disttest_runner.compat import override
 from tests.support import patience
 from tests.support.clusters import audit, proxy
 from tests.support.clusters.proxy import KubectlProxy, UnknownKindError
@@ -30,49 +32,25 @@ from tests.support.gangs import foreign_images
 Manifest = dict[str, Any]
 T = TypeVar("T")
 
-RUNNER_IMAGE = "disttest-runner:dev"
+__all__ = ["RUNNER_IMAGE", "KubectlError", "Manifest", "SessionCluster", "cluster", "namespace"]
+
 OPERATOR_IMAGE = "disttest-operator:dev"
-KUBECTL_SECONDS = 120
 POLL_SECONDS = 0.05
 NAMESPACES = "/api/v1/namespaces"
-TOKEN_DURATION = "24h"
 GONE_SECONDS = 60
 
 
-class KubectlError(Exception):
-    """What kubectl wrote to its standard error is the message."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)  # each is one of its own
-class SessionCluster:
-    kubeconfig: Path
-    """Of the administrator, for programs on the host."""
-    directory: Path
-    """For files of tests that belong to this cluster."""
-    program: tuple[str, ...]
+class SessionCluster(Kubectl):
     dev: DevCluster | None = None
     """None if the user chose a cluster that is not ours."""
     proxy: KubectlProxy | None = None
     """Where there is none, kubectl is asked each time."""
 
-    def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
-        return [*self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
-
-    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess.run calls it
-        """Standard output; without `check`, standard output and error of a failure too."""
-        done = subprocess.run(
-            self.command(*arguments),
-            input=input,
-            text=True,
-            capture_output=True,
-            timeout=patience.stretched(KUBECTL_SECONDS),
-            check=False,
-        )
-        if done.returncode == 0:
-            return done.stdout
-        if check:
-            raise KubectlError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout + done.stderr
+    @staticmethod
+    @override
+    def timeout(seconds: float) -> float:
+        return patience.stretched(seconds)
 
     def apply(self, manifests: Manifest | Sequence[Manifest], namespace: str | None = None) -> str:
         items = [manifests] if isinstance(manifests, dict) else list(manifests)
@@ -116,18 +94,6 @@ class SessionCluster:
     def wait_until(self, description: str, probe: Callable[[], T | None], timeout_seconds: float = 30) -> T:
         """The first value of `probe` that is true; fails with the description and the last value."""
         return patience.wait_until(description, probe, timeout_seconds, poll_seconds=POLL_SECONDS)
-
-    def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """For a program on the host that is to have exactly the rights of a ServiceAccount."""
-        duration = f"--duration={TOKEN_DURATION}"
-        token = self.kubectl("create", "token", service_account, "--namespace", namespace, duration).strip()
-        config = json.loads(self.kubectl("config", "view", "--raw", "--minify", "--flatten", "-o", "json"))
-        config["users"][0]["user"] = {"token": token}
-        config["contexts"][0]["context"]["namespace"] = namespace
-        file = self.directory / f"{namespace}.{service_account}.kubeconfig"
-        file.touch(mode=0o600)
-        file.write_text(json.dumps(config))
-        return file
 
     @contextlib.contextmanager
     def tainted(self, node: str, taint: str) -> Iterator[None]:
@@ -179,7 +145,7 @@ def fresh_cluster(
     programs = kubernetes.programs(say)
     dev = DevCluster(directory / "state")
     images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
-    policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
+    policy = write_audit_policy(directory / "audit-policy.json", *audit.OF_RIGHTS)
     settings = ClusterSettings(programs=programs, nodes=nodes, images=images, audit_policy=policy)
     try:
         dev.start(settings, owned=True, rootless=rootless)

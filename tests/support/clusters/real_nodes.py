@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster import real_node_setup
-from devcluster.controlplane.lifecycle import DevCluster
+from devcluster.controlplane.lifecycle import DevCluster, write_audit_policy
 from devcluster.machine import cache
 from devcluster.machine.settings import ClusterSettings
 from devcluster.programs import kubernetes
@@ -37,7 +37,7 @@ def fresh(directory: Path, say: kubernetes.Say) -> Iterator[SessionCluster]:
     programs = kubernetes.programs(say)
     names = ("disttest-runner", "disttest-operator")
     images = running_venv(*(f"registry.devcluster/{name}:dev" for name in names))
-    policy = audit.write_policy(directory / "audit-policy.json", audit.OF_RIGHTS)
+    policy = write_audit_policy(directory / "audit-policy.json", *audit.OF_RIGHTS)
     dev.start(ClusterSettings(programs=programs, nodes=1, images=images, real=real, audit_policy=policy), owned=True)
     try:
         cluster = SessionCluster(dev.kubeconfig, directory, programs["kubectl"], dev)

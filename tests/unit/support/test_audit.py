@@ -131,7 +131,7 @@ def test_no_line_is_lost_when_a_full_file_was_put_aside_and_a_half_written_one_w
 
 def test_of_all_that_is_asked_bodies_are_written_down_of_access_reviews_only() -> None:
     """Reviews of tokens carry tokens."""
-    bodies = [rule for rule in audit.OF_RIGHTS["rules"] if rule["level"] not in {"None", "Metadata"}]
+    bodies = [rule for rule in audit.OF_RIGHTS if rule["level"] not in {"None", "Metadata"}]
     groups = [{"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]}]
     assert [rule["resources"] for rule in bodies] == [groups]
 

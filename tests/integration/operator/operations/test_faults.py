@@ -6,8 +6,10 @@ import time
 
 import pytest
 
+from tests.support import patience
 from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import (
+    STOP_SECONDS,
     OperatorProcess,
     StartOperator,
     config_map,
@@ -99,7 +101,7 @@ def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
         with start_operator(log="coming.log") as coming:
             sleepy_run(cluster, namespace, "handed-over", 60)
             cluster.wait_until("its log is followed", functools.partial(follows, leaving), 30)
-            took_seconds = leaving.stop()
+            took_seconds = leaving.stop(patience.stretched(STOP_SECONDS))
             stopped = time.monotonic()
             cluster.wait_until("the other is active", functools.partial(leads, coming), 8)
             print(f"stopped in {took_seconds:.1f} s, taken over {time.monotonic() - stopped:.1f} s later")

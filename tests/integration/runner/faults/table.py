@@ -1,19 +1,24 @@
-"""Every fault that the runner is held to survive, by the runs that show them. The tests and docs/faults.md read it."""
+"""Every fault that the runner has to survive, by the runs that show them, and docs/faults.md, which lists them."""
 
 import functools
 import tempfile
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.integration.runner.faults import in_cases, in_files, in_gangs, on_machines
-from tests.integration.runner.faults.fault import Fault, FaultResult
+from tests.integration.runner.faults.fault import Fault, FaultResult, problems
 from tests.integration.runner.faults.in_cases import CASE_SECONDS, CRASHES, FAILURES, HANGS
 from tests.integration.runner.faults.in_files import FILES
 from tests.integration.runner.faults.trial import Trial
 from tests.integration.runner.faults.untidy import UNTIDY
 from tests.support import patience
 from tests.support.gangs.gang import AgentGang, make_plan
+from tests.support.paths import ROOT
 
+FILE = ROOT / "docs" / "faults.md"
+BEGIN, END = "<!-- faults: written by make bench-faults -->", "<!-- end of faults -->"
+HEAD = "| fault | outcome | blamed | seconds | at most | what follows | as expected |\n|---|---|---|---|---|---|---|"
 SUITES = {"crashes": CRASHES, "failures": FAILURES, "hangs": HANGS, "untidy": UNTIDY}
 
 
@@ -48,3 +53,52 @@ def found(trial: Trial) -> dict[str, FaultResult]:
         shown = trial.show(Path(folder))
     slower = max(slower, patience.slowdown())
     return {name: replace(one, slower=slower) for name, one in shown.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """A row of docs/faults.md."""
+
+    fault: Fault
+    found: FaultResult | None = None
+    lacks: str = ""  # why it could not be shown here
+
+    @property
+    def problems(self) -> list[str]:
+        return problems(self.fault, self.found) if self.found else ["the run did not come that far"]
+
+    @property
+    def line(self) -> str:
+        fault, found = self.fault, self.found
+        if self.lacks or found is None:
+            outcome, seconds, judged = fault.outcome, "", f"not shown: {self.lacks}" if self.lacks else "**not shown**"
+            ranks, after = fault.ranks, str(fault.after)
+        else:
+            outcome, seconds, ranks, after = found.outcome, f"{found.seconds:.2f}", found.ranks, str(found.after)
+            judged = "yes" if not self.problems else f"**no: {'; '.join(self.problems)}**"
+        blamed = ", ".join(map(str, ranks))
+        cells = (fault.name, outcome, blamed, seconds, f"{fault.limit_seconds:g}", after, judged)
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def rows() -> Iterator[FaultRow]:
+    for trial in TRIALS:
+        lacks = trial.lacks()
+        shown = {} if lacks else found(trial)
+        for fault in trial.faults:
+            yield FaultRow(fault=fault, found=shown.get(fault.name), lacks=lacks)
+
+
+def write_document() -> list[FaultRow]:
+    """Show every fault, print its row, and replace the table of docs/faults.md."""
+    print(HEAD)
+    shown = []
+    for row in rows():
+        print(row.line, flush=True)
+        shown.append(row)
+    before, mark, rest = FILE.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not mark or not end:
+        raise ValueError(f"{FILE.name} lacks the lines {BEGIN!r} and {END!r}")
+    FILE.write_text("\n".join([f"{before}{BEGIN}", HEAD, *(row.line for row in shown), f"{END}{after}"]))
+    return shown

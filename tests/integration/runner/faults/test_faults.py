@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.figure import at_least, exactly, record
 from tests.integration.runner.faults import table
 from tests.integration.runner.faults.fault import Fault, problems
 from tests.integration.runner.faults.in_cases import CASE_SECONDS
@@ -36,3 +37,15 @@ def test_every_case_that_hangs_is_limited_by_the_deadline() -> None:
     hangs = [fault for _, fault in table.FAULTS if fault.outcome == "hung"]
     assert len(hangs) >= 3
     assert all(CASE_SECONDS < fault.limit_seconds <= CASE_SECONDS + 3 for fault in hangs)
+
+
+@pytest.mark.usefixtures("updates_faults")
+def test_all_faults_are_documented_as_shown() -> None:
+    shown = table.write_document()
+    tried = [row for row in shown if not row.lacks]
+    figures = [
+        at_least("faults_as_expected", sum(not row.problems for row in tried), "faults", len(tried)),
+        exactly("faults_not_shown_here", len(shown) - len(tried), "faults"),
+    ]
+    record(figures)
+    assert all(figure.is_met for figure in figures)

@@ -3,27 +3,27 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.imaging import base_image, buildah, choice, image_registry, storage
-from devcluster.imaging.choice import Choice
+from devcluster.imaging import base_image, build_images, buildah, image_registry, storage
+from devcluster.imaging.build_images import Choice
 from devcluster.machine.errors import DevClusterError
 
 
 def parsed(*arguments: str) -> Choice:
     parser = argparse.ArgumentParser()
-    choice.add_options(parser)
-    return choice.parse(parser.parse_args(arguments))
+    build_images.add_options(parser)
+    return build_images.parse(parser.parse_args(arguments))
 
 
 def build_arguments(wanted: Choice, certificates: Path | None = None) -> list[str]:
     return list(
-        choice.arguments(
+        build_images.arguments(
             wanted, "runner", python_image="base:1", version="1.0", revision="abc", certificates=certificates
         )
     )
 
 
 def test_without_options_all_three_images_are_made_from_plain_python() -> None:
-    assert choice.targets(parsed()) == {
+    assert build_images.targets(parsed()) == {
         "disttest-operator": "operator",
         "disttest-torch": "torch",
         "disttest-runner": "runner",
@@ -33,7 +33,7 @@ def test_without_options_all_three_images_are_made_from_plain_python() -> None:
 
 def test_on_a_cuda_image_no_torch_is_installed() -> None:
     wanted = parsed("--runner-base", "pytorch/pytorch:cuda")
-    assert list(choice.targets(wanted)) == ["disttest-operator", "disttest-runner"]
+    assert list(build_images.targets(wanted)) == ["disttest-operator", "disttest-runner"]
     assert "--build-arg=RUNNER_BASE=pytorch/pytorch:cuda" in build_arguments(wanted)
 
 

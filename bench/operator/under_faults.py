@@ -1,4 +1,4 @@
-"""Three hundred runs while everything around the operator breaks: right verdicts, exact counters, nothing twice."""
+"""Three hundred runs while operators, API server, connections and a node fail: verdicts, counters and writes."""
 
 import asyncio
 import contextlib
@@ -6,28 +6,28 @@ import logging
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench.figure import Figure
-from bench.operator import load, place, subject
+from bench.operator import bench_cluster, load
+from bench.operator.bench_cluster import NAMESPACE, STUBS, BenchCluster
 from bench.operator.load import Expected
-from bench.operator.place import NAMESPACE, OPERATOR_NAMESPACE, STUBS, BenchCluster
 from bench.operator.proxy import Proxy
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from devcluster.machine.settings import stub_names
+from devcluster.operator_process import NAMESPACE as OPERATOR_NAMESPACE
+from devcluster.operator_process import OperatorProcess
 from devcluster.stubnode import behaviour
-from tests.support.operators.operator import OperatorProcess
 
 
 @dataclass(slots=True)
 class CounterWatcher:
-    """Scrapes the active operator as Prometheus would: no counter may ever fall, over all operators."""
+    """Compares scrapes of the active operators as Prometheus would: no counter may fall."""
 
     highest: Counter[str] = field(default_factory=Counter)
     fallen: list[str] = field(default_factory=list)
 
-    def look(self, metrics: dict[str, float]) -> None:
+    def check(self, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():
             if name.startswith("disttest_runs_total{"):
                 if value < self.highest[name]:
@@ -36,22 +36,22 @@ class CounterWatcher:
 
 
 class OperatorPair:
-    """Two operators behind the proxy; one that ends is started anew, as a Deployment would."""
+    """Two operators behind the proxy; one that ends is replaced, as by a Deployment."""
 
     def __init__(self, where: BenchCluster, proxy: Proxy) -> None:
         self._log = where.directory / "operator.log"
         self._proxy = proxy
         self._operators = [self._start(), self._start()]
-        self.ended_by_themselves: Counter[int] = Counter()
+        self.ended_alone: Counter[int] = Counter()
 
     def _start(self) -> OperatorProcess:
-        return OperatorProcess(self._proxy.kubeconfig, self._log, subject.FLAGS)
+        return OperatorProcess(self._proxy.kubeconfig, self._log, bench_cluster.FLAGS)
 
     def scrape(self) -> tuple[OperatorProcess | None, dict[str, float]]:
-        """The one that acts, and what it says."""
+        """Return the active operator, if there is one, and its metrics."""
         for number, operator in enumerate(self._operators):
             if (code := operator.process.poll()) is not None:
-                self.ended_by_themselves[code] += 1
+                self.ended_alone[code] += 1
                 self._operators[number] = self._start()
             elif (metrics := operator.metrics()).get("disttest_leader") == 1.0:
                 return operator, metrics
@@ -73,14 +73,14 @@ KILL_SECONDS = (2.5, 15.0)  # from one to the next, at least and at most
 SERIES = 10
 LOST = f"stub{STUBS}"
 ON_LOST = 10  # runs that hang on the node which is lost
-POOL = "bench/pool"  # label: the lost node is kept apart, so that what it takes with it is known
+POOL = "bench/pool"  # label that keeps other runs off the lost node, so that the lost runs are known
 SOON = [
     {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
     for why in ("not-ready", "unreachable")
 ]
 LIMIT_SECONDS = 900.0
 SCRAPE_SECONDS = 0.5
-TELL_SECONDS = 20.0
+PRINT_SECONDS = 20.0
 SEED = 7
 
 
@@ -104,7 +104,7 @@ def _one(number: int, chance: random.Random) -> Expected:
 
 
 @dataclass(slots=True)
-class Siege:
+class FaultRun:
     where: BenchCluster
     api: KubeApi
     proxy: Proxy
@@ -113,21 +113,21 @@ class Siege:
     kills: int = 0
     restarts: int = 0
 
-    async def scrape_for_ever(self) -> None:
+    async def scrape_forever(self) -> None:
         while True:
             _, metrics = await asyncio.to_thread(self.pair.scrape)
-            self.watcher.look(metrics)
+            self.watcher.check(metrics)
             await asyncio.sleep(SCRAPE_SECONDS)
 
-    async def tell_for_ever(self) -> None:
+    async def print_forever(self) -> None:
         while True:
-            await asyncio.sleep(TELL_SECONDS)
-            ended = dict(self.pair.ended_by_themselves)
+            await asyncio.sleep(PRINT_SECONDS)
+            ended = dict(self.pair.ended_alone)
             counted = sum(self.watcher.highest.values())
             print(f"  {self.kills} kills, {counted} runs counted, {dict(self.proxy.done)}, ended: {ended}", flush=True)
 
-    async def kill_for_ever(self) -> None:
-        """Kill -9. Mostly its Lease goes with it, so that the next one acts at once; sometimes it has to expire."""
+    async def kill_operators(self) -> None:
+        """Kill active operators with SIGKILL; mostly delete the Lease too, so that it need not expire."""
         while self.kills < KILLS:
             await self._some_have_finished()
             operator, _ = await asyncio.to_thread(self.pair.scrape)
@@ -141,15 +141,15 @@ class Siege:
                     await self.api.request("DELETE", path)
 
     async def _some_have_finished(self) -> None:
-        """So that kills go on until the runs are nearly done, and are not stopped by runs that do not get on."""
-        begun = time.monotonic()
+        """Spread the kills over the runs, but wait no longer than the greatest interval."""
+        started = time.monotonic()
         await asyncio.sleep(KILL_SECONDS[0])
         goal = self.kills * RUNS * 0.9 / KILLS
-        while self.watcher.highest.total() < goal and time.monotonic() - begun < KILL_SECONDS[1]:  # noqa: ASYNC110 - scraped
+        while self.watcher.highest.total() < goal and time.monotonic() - started < KILL_SECONDS[1]:  # noqa: ASYNC110 - scraped
             await asyncio.sleep(SCRAPE_SECONDS)
 
-    async def storms(self) -> None:
-        """One after the other, until all kills are done."""
+    async def inject_faults(self) -> None:
+        """Inject one fault after the other until all kills are done."""
         faults = self.proxy.faults
         names: tuple[tuple[str, float], ...] = (
             ("too_many", 0.4),
@@ -172,17 +172,16 @@ class Siege:
                 await asyncio.to_thread(self.where.dev.restart, "kube-apiserver")
                 self.restarts += 1
 
-    async def give(self, planned: list[Expected]) -> None:
-        """At an even rate; the node is lost when all of its runs are there."""
+    async def create_runs(self, planned: list[Expected]) -> None:
         turns = asyncio.Semaphore(1)
-        begun = time.monotonic()
+        started = time.monotonic()
         for number, one in enumerate(planned):
-            await asyncio.sleep(max(0.0, begun + number / RATE - time.monotonic()))
+            await asyncio.sleep(max(0.0, started + number / RATE - time.monotonic()))
             async with turns:
                 await load.insist(self.api, "POST", load.TESTS, one.manifest)
 
     async def lose_node(self) -> None:
-        """When all the pods that are to go with it run."""
+        """Silence the node once all pods that are to be lost with it run."""
         query = {"fieldSelector": f"spec.nodeName={LOST},status.phase=Running"}
         running: list[Json] = []
         while len(running) < ON_LOST:
@@ -193,7 +192,7 @@ class Siege:
 
 
 async def _left_over(api: KubeApi) -> list[str]:
-    """Objects that belong to no run, or twice to one. The Job of a run that ended otherwise is taken from its pods."""
+    """List objects of no run and duplicates. A run with InfraFailed needs no Job: it is deleted to end its pods."""
     runs = {run["metadata"]["uid"]: run["status"]["verdict"] for run in await load.items(api, load.TESTS)}
     uids, with_result = runs.keys(), {uid for uid, verdict in runs.items() if verdict != "InfraFailed"}
     lines = []
@@ -213,27 +212,28 @@ def _owner(item: Json) -> str:
     return next((owner["uid"] for owner in owners if owner["kind"] == "DistTest"), "")
 
 
-async def _besiege(where: BenchCluster) -> tuple[Siege, list[str], int]:
+async def _run(where: BenchCluster) -> tuple[FaultRun, list[str], int]:
     planned = expected()
-    async with load.kube_api(where.cluster.kubeconfig) as api, Proxy(where.kubeconfig) as proxy:
+    async with KubeApi(where.cluster.kubeconfig) as api, Proxy(where.kubeconfig) as proxy:
         for name in stub_names(STUBS - 1):
             await api.request(
                 "PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": {POOL: "well"}}}, content_type=MERGE
             )
         pair = OperatorPair(where, proxy)
-        siege = Siege(where, api, proxy, pair)
-        aside = asyncio.gather(siege.scrape_for_ever(), siege.tell_for_ever())
+        run = FaultRun(where, api, proxy, pair)
+        aside = asyncio.gather(run.scrape_forever(), run.print_forever())
         try:
-            await _until(lambda: bool(siege.watcher.highest) or pair.scrape()[0] is not None)
-            tasks = (siege.give(planned), siege.kill_for_ever(), siege.storms(), siege.lose_node())
+            while not run.watcher.highest and (await asyncio.to_thread(pair.scrape))[0] is None:  # noqa: ASYNC110 - scraped
+                await asyncio.sleep(0.2)
+            tasks = (run.create_runs(planned), run.kill_operators(), run.inject_faults(), run.lose_node())
             await asyncio.gather(*tasks)
             await load.until_finished(api, RUNS, LIMIT_SECONDS)
             wrong = await load.wrong(api, planned) + await _left_over(api)
             await asyncio.sleep(3 * SCRAPE_SECONDS)
             _, metrics = await asyncio.to_thread(pair.scrape)
-            siege.watcher.look(metrics)
+            run.watcher.check(metrics)
             counted = sum(int(value) for name, value in metrics.items() if name.startswith("disttest_runs_total{"))
-            return siege, wrong, counted
+            return run, wrong, counted
         finally:
             aside.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -241,31 +241,24 @@ async def _besiege(where: BenchCluster) -> tuple[Siege, list[str], int]:
             pair.end()
 
 
-async def _until(condition: Callable[[], bool]) -> None:
-    reached = False
-    while not reached:
-        await asyncio.sleep(0.2)
-        reached = await asyncio.to_thread(condition)
-
-
 def measure() -> list[Figure]:
-    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # connections that break are what is wanted
-    with place.fresh() as where:
-        begun = time.monotonic()
-        siege, wrong, counted = asyncio.run(_besiege(where))
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # broken connections are intended
+    with bench_cluster.fresh() as where:
+        started = time.monotonic()
+        run, wrong, counted = asyncio.run(_run(where))
         written = where.writes()
-    done = {**siege.proxy.done, "kills": siege.kills, "API server restarts": siege.restarts, "nodes lost": 1}
-    print(f"  {time.monotonic() - begun:.0f} s; faults: {done}")
-    print(f"  operators that ended by themselves: {dict(siege.pair.ended_by_themselves)}")
-    for line in (*wrong[:30], *siege.watcher.fallen[:10], *written.idle[:10]):
+    done = {**run.proxy.done, "kills": run.kills, "API server restarts": run.restarts, "nodes lost": 1}
+    print(f"  {time.monotonic() - started:.0f} s; faults: {done}")
+    print(f"  operators that ended by themselves: {dict(run.pair.ended_alone)}")
+    for line in (*wrong[:30], *run.watcher.fallen[:10], *written.unchanged[:10]):
         print(f"    wrong: {line}")
     rows = (
-        ("kills", siege.kills, "kills", ">=", KILLS),
+        ("kills", run.kills, "kills", ">=", KILLS),
         ("runs_counted", counted, "runs", "==", RUNS),
         ("jobs_created", written.by_kind["create jobs"], "Jobs", "==", RUNS),
         ("wrong", len(wrong), "findings", "==", 0),
-        ("counters_that_fell", len(siege.watcher.fallen), "counters", "==", 0),
-        ("writes_that_change_nothing", len(written.idle), "writes", "==", 0),
+        ("counters_that_fell", len(run.watcher.fallen), "counters", "==", 0),
+        ("writes_that_change_nothing", len(written.unchanged), "writes", "==", 0),
     )
     return [
         Figure(name=f"operator_siege_{name}", value=value, unit=unit, compare=compare, goal=goal)

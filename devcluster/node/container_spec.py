@@ -1,4 +1,4 @@
-"""What a container starts with: its files, its environment, its limits. Nothing is done here, only decided."""
+"""What a container starts with, computed from its pod: files, environment, capabilities; and what is not emulated."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,18 +6,52 @@ from pathlib import Path
 
 from devcluster.controlplane.kubeapi import Json
 from devcluster.machine.settings import API_PORT, API_SERVICE, GATEWAY, Image
-from devcluster.node import downward_api, security
+from devcluster.node import downward_api
 from devcluster.node.launch import Launch, Mount
 from devcluster.node.volumes import CONFIG_MAPS, SECRETS, MissingObjectError, PodObjects
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOSTNAME_CHARACTERS = 63  # a DNS label
 DOMAIN = "cluster.local"
+# Numbers of linux/capability.h: those that container runtimes give by default, then all that are known here.
+DEFAULT_CAPABILITIES = {
+    "CHOWN": 0,
+    "DAC_OVERRIDE": 1,
+    "FOWNER": 3,
+    "FSETID": 4,
+    "KILL": 5,
+    "SETGID": 6,
+    "SETUID": 7,
+    "SETPCAP": 8,
+    "NET_BIND_SERVICE": 10,
+    "NET_RAW": 13,
+    "SYS_CHROOT": 18,
+    "MKNOD": 27,
+    "AUDIT_WRITE": 29,
+    "SETFCAP": 31,
+}
+CAPABILITIES = {
+    **DEFAULT_CAPABILITIES,
+    "NET_ADMIN": 12,
+    "IPC_LOCK": 14,
+    "SYS_PTRACE": 19,
+    "SYS_ADMIN": 21,
+    "SYS_NICE": 23,
+    "SYS_RESOURCE": 24,
+}
+NOT_EMULATED = "NotEmulated"
+VOLUMES = frozenset({
+    "emptyDir", "configMap", "secret", "downwardAPI", "projected", "hostPath", "persistentVolumeClaim",
+})  # fmt: skip
+PROJECTED = frozenset({"configMap", "secret", "downwardAPI", "serviceAccountToken"})
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+CHECKS = frozenset({"httpGet", "tcpSocket"})
+HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlace:
-    """Where the containers of a pod run."""
+    """What the containers of a pod share."""
 
     namespace: str
     hostname: str
@@ -64,7 +98,7 @@ def launch(
 ) -> Launch:
     words = [*(spec.get("command") or []), *(spec.get("args") or [])]
     message_path = spec.get("terminationMessagePath", "/dev/termination-log")
-    limits = security.parse(spec)
+    context = spec.get("securityContext") or {}
     return Launch(
         sandbox=place.sandbox,
         root=str(root),
@@ -75,10 +109,54 @@ def launch(
         command=tuple(downward_api.expand(word, env) for word in words),
         env=env,
         gpus=bool(place.gpus),
-        read_only_root=limits.read_only_root,
-        capabilities=limits.capabilities,
-        new_privileges=limits.new_privileges,
+        read_only_root=context.get("readOnlyRootFilesystem", False),
+        capabilities=_capabilities(context),
+        new_privileges=context.get("allowPrivilegeEscalation", True),
     )
+
+
+def _capabilities(context: Json) -> tuple[int, ...] | None:
+    if context.get("privileged"):
+        return None
+    asked = context.get("capabilities") or {}
+    dropped = asked.get("drop") or []
+    kept = set() if "ALL" in dropped else set(DEFAULT_CAPABILITIES) - set(dropped)
+    added = asked.get("add") or []
+    kept |= set(CAPABILITIES) if "ALL" in added else set(added)
+    return tuple(sorted(CAPABILITIES[name] for name in kept if name in CAPABILITIES))
+
+
+def refusals_of_pod(spec: Json) -> list[str]:
+    """List what this pod asks for and a process node does not emulate."""
+    found = [field for field in HOST_NAMESPACES if spec.get(field)]
+    found += [f"resource claim {claim['name']!r}" for claim in spec.get("resourceClaims") or []]
+    for volume in spec.get("volumes") or []:
+        found += [f"volume {volume['name']!r} of kind {kind}" for kind in volume.keys() - {"name"} - VOLUMES]
+        for source in (volume.get("projected") or {}).get("sources") or []:
+            found += [f"projected volume source {kind}" for kind in source.keys() - PROJECTED]
+    for container in spec.get("initContainers") or []:
+        found += [f"sidecar {container['name']!r}"] if container.get("restartPolicy") else []
+    for container in [*(spec.get("initContainers") or []), *spec["containers"]]:
+        found += [f"container {container['name']!r}: {what}" for what in _of_container(container)]
+    return found
+
+
+def _of_container(container: Json) -> list[str]:
+    found = [f"{probe} other than {' and '.join(sorted(CHECKS))}" for probe in PROBES if _is_odd(container.get(probe))]
+    found += ["lifecycle hooks"] if container.get("lifecycle") else []
+    found += ["stdin or tty"] if container.get("stdin") or container.get("tty") else []
+    found += ["volumeDevices"] if container.get("volumeDevices") else []
+    found += (
+        ["no command: images here have no entrypoint"]
+        if not (container.get("command") or container.get("args"))
+        else []
+    )
+    found += ["subPathExpr"] if any("subPathExpr" in mount for mount in container.get("volumeMounts") or []) else []
+    return found
+
+
+def _is_odd(probe: Json | None) -> bool:
+    return bool(probe) and not CHECKS & (probe or {}).keys()
 
 
 FROM = (("configMapRef", CONFIG_MAPS), ("secretRef", SECRETS))
@@ -88,7 +166,7 @@ KEYS = (("configMapKeyRef", CONFIG_MAPS), ("secretKeyRef", SECRETS))
 async def build_environment(
     pod: Json, container: Json, base: Mapping[str, str], known_by_node: Mapping[str, str], objects: PodObjects
 ) -> dict[str, str]:
-    """Raises MissingError where a ConfigMap, Secret or key does not exist."""
+    """Raises MissingObjectError where a ConfigMap, Secret or key does not exist."""
     env = dict(base)
     for source in container.get("envFrom") or []:
         env.update(await _all_keys(source, objects))

@@ -1,4 +1,4 @@
-"""A storm of faults on 2 x 2 ranks: is every outcome right, every blame, is nothing left, how soon does it go on?"""
+"""Random faults on 2 x 2 ranks: are outcomes and ranks right, is nothing left, how soon does the next case start?"""
 
 import itertools
 import random
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.figure import Figure
+from bench.figure import Figure, at_least, at_most, exactly
 from disttest_contract.results.report import CaseResult, Report
 from disttest_runner.compat import override
 from tests.support.gangs.gang import AgentGang, make_plan, suite_of
@@ -23,31 +23,31 @@ BAD = frozenset({"failed", "errored", "crashed", "hung"})
 
 
 @dataclass(frozen=True, slots=True)
-class StormFault:
-    """What `strike` does on one rank, and what must come of it."""
+class RandomFault:
+    """What `strike` does on one rank, and the expected outcome."""
 
     name: str
     weight: int
     outcome: str
     strike: str
     words: str = ""
-    whole_node: bool = False  # all ranks of the node are to blame
-    after_the_collective: bool = False  # nobody waits for the rank
+    whole_node: bool = False  # all ranks of the node are at fault
+    after_the_collective: bool = False  # no other rank waits for this one
 
 
 KINDS = (
-    StormFault("nothing", 240, "passed", "pass"),
-    StormFault("segfault", 140, "crashed", "ctypes.string_at(0)", "SIGSEGV"),
-    StormFault("kill", 140, "crashed", "os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    StormFault("abort", 120, "crashed", "os.abort()", "SIGABRT"),
-    StormFault("exit 0", 110, "crashed", "os._exit(0)", "exit code 0"),
-    StormFault("exit 2", 90, "crashed", "os._exit(2)", "exit code 2"),
-    StormFault("orphan", 30, "crashed", "os.system('setsid sleep 1000.5 &'), os._exit(3)", "exit code 3"),
-    StormFault("assert", 70, "failed", "pytest.fail('the storm')", "the storm", after_the_collective=True),
-    StormFault("raise", 10, "failed", "pytest.fail('the storm')", "the storm"),
-    StormFault("hang", 30, "hung", "time.sleep(1000)", "has not joined"),
-    StormFault("stop", 15, "hung", "os.kill(os.getpid(), signal.SIGSTOP)", "stopped"),
-    StormFault("zygote", 5, "crashed", "os.kill(os.getppid(), signal.SIGKILL)", "SIGKILL", whole_node=True),
+    RandomFault("nothing", 240, "passed", "pass"),
+    RandomFault("segfault", 140, "crashed", "ctypes.string_at(0)", "SIGSEGV"),
+    RandomFault("kill", 140, "crashed", "os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    RandomFault("abort", 120, "crashed", "os.abort()", "SIGABRT"),
+    RandomFault("exit 0", 110, "crashed", "os._exit(0)", "exit code 0"),
+    RandomFault("exit 2", 90, "crashed", "os._exit(2)", "exit code 2"),
+    RandomFault("orphan", 30, "crashed", "os.system('setsid sleep 1000.5 &'), os._exit(3)", "exit code 3"),
+    RandomFault("assert", 70, "failed", "pytest.fail('the storm')", "the storm", after_the_collective=True),
+    RandomFault("raise", 10, "failed", "pytest.fail('the storm')", "the storm"),
+    RandomFault("hang", 30, "hung", "time.sleep(1000)", "has not joined"),
+    RandomFault("stop", 15, "hung", "os.kill(os.getpid(), signal.SIGSTOP)", "stopped"),
+    RandomFault("zygote", 5, "crashed", "os.kill(os.getppid(), signal.SIGKILL)", "SIGKILL", whole_node=True),
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
@@ -82,11 +82,11 @@ def test_storm(number, gang, process_group):
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    kind: StormFault
+    kind: RandomFault
     rank: int
 
 
-def strikes(count: int, seed: int, kinds: tuple[StormFault, ...] = KINDS) -> list[Strike]:
+def strikes(count: int, seed: int, kinds: tuple[RandomFault, ...] = KINDS) -> list[Strike]:
     """The same for the same seed."""
     chance = random.Random(seed)  # noqa: S311 - a storm, no secret
     chosen = chance.choices(kinds, weights=[kind.weight for kind in kinds], k=count)
@@ -94,9 +94,7 @@ def strikes(count: int, seed: int, kinds: tuple[StormFault, ...] = KINDS) -> lis
 
 
 @dataclass(slots=True)
-class StormOutcome:
-    """What a storm came to."""
-
+class BatchOutcome:
     cases: int = 0
     faulty: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -105,23 +103,23 @@ class StormOutcome:
 
 
 class TimedGang(AgentGang):
-    """Knows when each line of the leader's log came."""
+    """Records when each line of the leader's log came."""
 
     @override
     def __post_init__(self) -> None:
-        self.ended: dict[int, float] = {}  # number of a case -> when its line came
+        self.ended: dict[int, float] = {}  # by the number of a case
         super().__post_init__()
 
     @override
     def _read(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None  # noqa: S101 - narrows for mypy: it was started with a pipe
+        assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("[") and "/" in line[:12] and "rank" not in line[:6]:
                 self.ended.setdefault(int(line[1:].split("/")[0]), time.monotonic())
             self.log.append(line.rstrip("\n"))
 
 
-def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent: bool) -> StormOutcome:
+def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent: bool) -> BatchOutcome:
     """One attempt. Its last case may kill the agent of node index 1."""
     rows = [(one.kind.strike, one.rank, one.kind.after_the_collective, one.kind.whole_node) for one in planned]
     if loses_agent:
@@ -135,7 +133,7 @@ def batch(folder: Path, planned: list[Strike], *, case_seconds: int, loses_agent
     finally:
         gang.end()
     cases = report.suites[0].cases
-    found = StormOutcome(cases=len(rows), faulty=sum(one.kind.outcome in BAD for one in planned) + loses_agent)
+    found = BatchOutcome(cases=len(rows), faulty=sum(one.kind.outcome in BAD for one in planned) + loses_agent)
     for one, result in zip(planned, cases, strict=False):
         found.wrong += [f"{one.kind.name} on rank {one.rank}: {what}" for what in wrong(one, result)]
     found.wrong += lost(report) if loses_agent else []
@@ -168,20 +166,20 @@ def lost(report: Report) -> list[str]:
         report.reason != "GangLost"
         or "node index 1 (pod tried-1 on local-1): the agent went away" not in report.message
     ):
-        return [f"the lost agent was told as {report.reason}: {report.message}"]
+        return [f"the lost agent was reported as {report.reason}: {report.message}"]
     last = report.suites[0].cases[-1]
     return [] if last.outcome == "notRun" else [f"the case whose agent was lost is {last.outcome}"]
 
 
 def restarts(cases: tuple[CaseResult, ...], ended: dict[int, float]) -> Iterator[float]:
-    """From the line that tells of a bad case to the start of the next case."""
+    """Seconds from the line of a bad case to the start of the next case."""
     for number, (bad, following) in enumerate(itertools.pairwise(cases), start=1):
         if bad.outcome in BAD and following.outcome != "notRun" and {number, number + 1} <= ended.keys():
             yield ended[number + 1] - following.seconds - ended[number]
 
 
-def storm(count: int, *, batch_size: int, case_seconds: int, seed: int = SEED) -> StormOutcome:
-    planned, total = strikes(count, seed), StormOutcome()
+def run(count: int, *, batch_size: int, case_seconds: int, seed: int = SEED) -> BatchOutcome:
+    planned, total = strikes(count, seed), BatchOutcome()
     while planned:
         now, planned = planned[: batch_size - 1], planned[batch_size - 1 :]
         with tempfile.TemporaryDirectory(prefix="storm-") as folder:
@@ -196,22 +194,16 @@ def storm(count: int, *, batch_size: int, case_seconds: int, seed: int = SEED) -
 
 
 def measure() -> list[Figure]:
-    """Any process that is left behind ends it at once."""
+    """Run all cases, also those of the lost agents; a process that is left ends it immediately."""
     started = time.monotonic()
-    total = storm(CASES - CASES // BATCH, batch_size=BATCH, case_seconds=CASE_SECONDS)
+    total = run(CASES - CASES // BATCH, batch_size=BATCH, case_seconds=CASE_SECONDS)
     for line in total.wrong:
         print(f"  wrong: {line}")
     print(f"  {total.lost_agents} agents lost, {len(total.restart_seconds)} new generations")
     print(f"  the storm took {time.monotonic() - started:.0f} s")
     return [
-        Figure(name="storm_cases", value=total.cases, unit="cases", compare=">=", goal=CASES),
-        Figure(name="storm_faulty_cases", value=total.faulty, unit="cases", compare=">=", goal=CASES * 0.6),
-        Figure(name="storm_wrong_outcomes_or_blames", value=len(total.wrong), unit="cases", compare="==", goal=0),
-        Figure(
-            name="storm_median_restart",
-            value=round(statistics.median(total.restart_seconds), 3),
-            unit="s",
-            compare="<=",
-            goal=0.25,
-        ),
+        at_least("storm_cases", total.cases, "cases", CASES),
+        at_least("storm_faulty_cases", total.faulty, "cases", CASES * 0.6),
+        exactly("storm_wrong_outcomes_or_blames", len(total.wrong), "cases"),
+        at_most("storm_median_restart", statistics.median(total.restart_seconds), "s", 0.25, digits=3),
     ]

@@ -1,4 +1,4 @@
-"""Seconds from the command `make demo` to its verdict, with warm caches and with empty ones."""
+"""Seconds of whole make targets: `make demo` until its verdict, with warm and with empty caches, and `make test`."""
 
 import os
 import re
@@ -10,24 +10,25 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench.figure import Figure
+from bench.figure import Figure, at_most
 from devcluster.machine import cache
 from tools.demo.demo import NAME
 from tools.demo.session import ROOT, say
 
 WARM_SECONDS = 100
 COLD_SECONDS = 600
+TEST_SECONDS = 12 * 60
 LIMIT_SECONDS = 3600
 PASSED = re.compile(rf"{NAME}: Passed \(")
 
 
-def measure() -> list[Figure]:
-    """With what `make setup` has left; the second of two, since the first may compile byte code."""
+def measure_demo() -> list[Figure]:
+    """Time the second of two, with the caches of `make setup`, since the first may compile byte code."""
     seconds = [seconds_to_verdict(ROOT, {}) for _ in range(2)][-1]
-    return [figure("demo_command_to_verdict_warm", seconds, WARM_SECONDS)]
+    return [at_most("demo_command_to_verdict_warm", seconds, "s", WARM_SECONDS, digits=1)]
 
 
-def measure_cold() -> list[Figure]:
+def measure_cold_demo() -> list[Figure]:
     """In a clone of the last commit, with empty caches of uv, Go and DistTest: 4 GB of downloads, 15 GB of disk."""
     cache.root().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache.root(), prefix="cold-") as name:
@@ -40,11 +41,7 @@ def measure_cold() -> list[Figure]:
             seconds = seconds_to_verdict(clone, {**environment, "PIP_NO_CACHE_DIR": "1"})
         finally:
             subprocess.run(["chmod", "-R", "u+w", directory], check=False)  # Go's modules are read-only
-    return [figure("demo_command_to_verdict_cold", seconds, COLD_SECONDS)]
-
-
-def figure(name: str, value: float, at_most: float) -> Figure:
-    return Figure(name=name, value=round(value, 1), unit="s", compare="<=", goal=at_most)
+    return [at_most("demo_command_to_verdict_cold", seconds, "s", COLD_SECONDS, digits=1)]
 
 
 def seconds_to_verdict(clone: Path, environment: Mapping[str, str]) -> float:
@@ -72,3 +69,13 @@ def seconds_to_verdict(clone: Path, environment: Mapping[str, str]) -> float:
     if code or not seconds:
         raise SystemExit(f"bench: `make demo` ended with {code} after {time.monotonic() - started:.0f} s, see above")
     return seconds
+
+
+def measure_test() -> list[Figure]:
+    """Time `make test` on a machine that does nothing else, with warm caches; tests that fail end the benchmark."""
+    started = time.monotonic()
+    code = subprocess.run(["make", "-C", ROOT, "test"], check=False).returncode
+    seconds = time.monotonic() - started
+    if code:
+        raise SystemExit(f"bench: `make test` ended with exit code {code} after {seconds:.0f} s")
+    return [at_most("make_test", seconds, "s", TEST_SECONDS, digits=0)]

@@ -1,23 +1,22 @@
-"""Five thousand finished DistTests: how soon an operator is ready, what it holds, costs and how fast it answers."""
+"""Five thousand finished DistTests: an operator's start, memory, CPU while idle, and latency."""
 
 import asyncio
 import json
-import re
 import signal
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.figure import Figure
-from bench.operator import apply_to_job, load, place, subject, templates
-from bench.operator.place import NAMESPACE, BenchCluster
+from bench.figure import Figure, at_most
+from bench.operator import apply_to_job, bench_cluster, load, templates
+from bench.operator.bench_cluster import NAMESPACE, READY_SECONDS, BenchCluster, wait_for
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
-from tests.support.operators.operator import OperatorProcess
+from devcluster.operator_process import OperatorProcess
 
 RUNS = 5000
 STATUS_BYTES = 4096
-IDLE_SECONDS = 330  # one resync and one new beginning of each watch are in it
+IDLE_SECONDS = 330  # includes one resync and one restart of each watch
 RATED_RUNS = 300
 ROUNDS = 3
 JOBS_PER_REQUEST = 16
@@ -25,7 +24,7 @@ SERIES = 50
 
 
 def status(number: int) -> Json:
-    """Terminal, with as many failures as make it so large."""
+    """Make a terminal status with enough failures to reach STATUS_BYTES."""
     condition = {"status": "True", "lastTransitionTime": "2026-11-01T02:00:00Z", "observedGeneration": 1}
     found: Json = {
         "observedGeneration": 1,
@@ -53,7 +52,7 @@ def status(number: int) -> Json:
 
 
 async def _fill(api: KubeApi, count: int, *, jobs: bool) -> None:
-    """While no operator runs, each object by one create and one status, as their operators left them."""
+    """Create finished runs, with or without their Jobs, while no operator runs."""
     turns = asyncio.Semaphore(JOBS_PER_REQUEST)
 
     async def one(number: int) -> None:
@@ -68,7 +67,7 @@ async def _fill(api: KubeApi, count: int, *, jobs: bool) -> None:
 
 
 def _ended_job(run: Json) -> Json:
-    """With the size of a real one; without completions the controller ends it at once, and it has no pods."""
+    """Make a Job of the size of a real one that the controller ends at once: it has no completions, so no pods."""
     job = templates.job(run, "0" * 32)
     job["spec"] |= {"completions": 0, "parallelism": 0, "completionMode": "NonIndexed"}
     for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
@@ -77,37 +76,34 @@ def _ended_job(run: Json) -> Json:
 
 
 def restart_seconds(where: BenchCluster, log: Path) -> tuple[float, float, OperatorProcess]:
-    """Of an operator that was told to end and started anew: until it is ready, until it acts."""
-    first = OperatorProcess(where.kubeconfig, log, subject.FLAGS)
-    subject.wait_until_active(first)
+    """Restart an operator; return the seconds until it is ready and until it is active, and its process."""
+    first = OperatorProcess(where.kubeconfig, log, bench_cluster.FLAGS)
+    bench_cluster.wait_until_active(first)
     first.process.send_signal(signal.SIGTERM)
     first.process.wait()
-    begun = time.monotonic()
-    process = OperatorProcess(where.kubeconfig, log, subject.FLAGS)
-    subject.wait_for("the operator is ready", lambda: process.get("/readyz")[0] == 200, subject.READY_SECONDS)
-    ready = time.monotonic() - begun
-    subject.wait_until_active(process)
-    return ready, time.monotonic() - begun, process
-
-
-def peak_mb(pid: int) -> float:
-    found = re.search(r"^VmHWM:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    return int(found[1]) / 1000 if found else 0.0
+    started = time.monotonic()
+    process = OperatorProcess(where.kubeconfig, log, bench_cluster.FLAGS)
+    bench_cluster.wait_for(
+        "the operator is ready", lambda: process.get("/readyz")[0] == 200, bench_cluster.READY_SECONDS
+    )
+    ready = time.monotonic() - started
+    bench_cluster.wait_until_active(process)
+    return ready, time.monotonic() - started, process
 
 
 def idle_percent(process: OperatorProcess, seconds: float) -> float:
     def has_no_work() -> bool:
         return process.metrics().get("disttest_queue_depth") == 0.0
 
-    subject.wait_for("every run has been looked at once", has_no_work, subject.READY_SECONDS)
-    before = subject.cpu_seconds(process.process.pid)
+    wait_for("every run has been looked at once", has_no_work, READY_SECONDS)
+    before = bench_cluster.cpu_seconds(process.process.pid)
     time.sleep(seconds)
-    subject.check_alive(process)  # one that has ended costs nothing
-    return 100 * (subject.cpu_seconds(process.process.pid) - before) / seconds
+    process.check_running()  # one that has ended costs nothing
+    return 100 * (bench_cluster.cpu_seconds(process.process.pid) - before) / seconds
 
 
 def _p99_ms(kubeconfig: Path) -> float:
-    """From apply to Job, the median of all rounds."""
+    """Return the 99th percentile from apply to Job, the median of all rounds."""
     found = []
     for number in range(ROUNDS):
         seconds = apply_to_job.latencies(kubeconfig, f"operator-{number}", [NAMESPACE], runs=RATED_RUNS)[NAMESPACE]
@@ -120,14 +116,12 @@ def measure(count: int = RUNS, idle_seconds: float = IDLE_SECONDS) -> list[Figur
     figures: list[Figure] = []
 
     def note(name: str, value: float, unit: str, goal: float) -> None:
-        figure = Figure(
-            name=f"operator_{count}_finished_{name}", value=round(value, 2), unit=unit, compare="<=", goal=goal
-        )
+        figure = at_most(f"operator_{count}_finished_{name}", value, unit, goal)
         print(f"  {figure.line}", flush=True)
         figures.append(figure)
 
     for jobs in (False, True):
-        with place.fresh(writes_down=False) as where:
+        with bench_cluster.fresh(is_audited=False) as where:
             _one(where, count, idle_seconds, note, jobs=jobs)
     return figures
 
@@ -135,10 +129,10 @@ def measure(count: int = RUNS, idle_seconds: float = IDLE_SECONDS) -> list[Figur
 def _one(
     where: BenchCluster, count: int, idle_seconds: float, note: Callable[[str, float, str, float], None], *, jobs: bool
 ) -> None:
-    """With the Jobs of all runs still there, or with the runs alone."""
+    """Measure with the Jobs of all runs, or without any Job."""
 
     async def fill() -> None:
-        async with load.kube_api(where.cluster.kubeconfig) as api:
+        async with KubeApi(where.cluster.kubeconfig) as api:
             await _fill(api, count, jobs=jobs)
             if jobs:
                 await _until_jobs_ended(api)
@@ -151,8 +145,8 @@ def _one(
         note(f"restart_to_ready{more}", ready, "s", 15)
         note(f"idle_cpu{more}", idle_percent(process, idle_seconds), "%", 0.5)
         note(f"apply_to_job_p99{more}", _p99_ms(where.cluster.kubeconfig), "ms", 100)
-        note(f"rss{more}", subject.rss_mb(process.process.pid), "MB", 250)
-        note(f"peak_rss{more}", peak_mb(process.process.pid), "MB", 250)
+        note(f"rss{more}", bench_cluster.rss_mb(process.process.pid), "MB", 250)
+        note(f"peak_rss{more}", bench_cluster.rss_mb(process.process.pid, is_peak=True), "MB", 250)
     finally:
         process.kill()
     ratio = apply_to_job.by_minimal_client(where)
@@ -160,7 +154,6 @@ def _one(
 
 
 async def _until_jobs_ended(api: KubeApi) -> None:
-    """Polling: a watch of as many objects would cost more than it saves."""
     ended = False
     while not ended:
         await asyncio.sleep(2)

@@ -1,6 +1,8 @@
-"""A zygote of stub ranks: no torch, no pytest; they speak the protocol of a rank and let every case pass.
+"""Zygotes that agents of benchmarks start; BENCH_ZYGOTE names one of the two.
 
-Forking, reaping and all messages are the product's. What is measured with them is the protocol alone.
+`stub` forks ranks without torch and pytest, which speak the protocol of a rank and let every case pass: forking,
+reaping and all messages are the product's. `import` is the product's zygote, but every rank imports everything, as with
+torch's harness.
 """
 
 import os
@@ -9,11 +11,11 @@ import socket
 import sys
 from types import ModuleType
 
-from bench.runner.gangs import CASES
+from bench.runner.gangs import CASES, ZYGOTE
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.linux import processes
 from disttest_runner.protocol.wire import Channel
-from disttest_runner.zygote.zygote import Zygote
+from disttest_runner.zygote import zygote
 
 
 def be_rank(_: RankOrder, descriptors: list[int]) -> int:
@@ -25,8 +27,8 @@ def be_rank(_: RankOrder, descriptors: list[int]) -> int:
     return 0
 
 
-def main() -> None:
-    """Takes the arguments of the product's zygote and imports nothing of what they name."""
+def main_of_stubs() -> None:
+    """Take the arguments of the product's zygote, but import nothing that they name."""
     processes.die_with_parent(int(sys.argv[2]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     rank = ModuleType("disttest_runner.rank.rank")  # a forked child imports it by this name
@@ -34,8 +36,12 @@ def main() -> None:
     sys.modules[rank.__name__] = rank
     agent = Channel(socket.socket(fileno=int(sys.argv[1])))
     agent.send({"op": "warm", "seconds": 0.0, "unsafe": "", "versions": {}})
-    Zygote(agent).obey()
+    zygote.Zygote(agent).obey()
 
 
 if __name__ == "__main__":
-    main()
+    if os.environ[ZYGOTE] == "stub":
+        main_of_stubs()
+    else:
+        zygote.why_unsafe = lambda: "a benchmark wants to know what it would cost"
+        zygote.main()
