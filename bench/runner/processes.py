@@ -81,11 +81,11 @@ async def _lead(environment: AgentEnvironment) -> None:
     termination = TerminationMessage(environment.termination_log, summary, log)
     leader = Leader(environment, log, termination, lambda: ("127.0.0.1", 1), max_strangers=environment.plan.nodes)
     listener = rendezvous.listen(environment.leader_host, environment.leader_port)
-    server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener)
+    server = await asyncio.get_running_loop().create_server(leader.connections.accept, sock=listener)
     report = await leader.run()
-    leader.board.tell(agent.end_message(RunEnd(report.verdict, report.reason, report.message)))
+    leader.connections.broadcast(agent.end_message(RunEnd(report.verdict, report.reason, report.message)))
     server.close()
-    await leader.board.hang_up(5)
+    await leader.connections.close(5)
     print("\n".join(frame_report(report, environment.nonce, REPORT_BYTES).lines))
 
 

@@ -36,7 +36,7 @@ def main_of_stubs() -> None:
     sys.modules[rank.__name__] = rank
     agent = Channel(socket.socket(fileno=int(sys.argv[1])))
     agent.send({"op": "warm", "seconds": 0.0, "unsafe": "", "versions": {}})
-    zygote.Zygote(agent).obey()
+    zygote.Zygote(agent).serve_requests()
 
 
 if __name__ == "__main__":

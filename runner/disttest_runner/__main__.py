@@ -38,15 +38,15 @@ def main() -> int:
     unknown = [suite.builtin for suite in me.plan.suites if suite.builtin and suite.builtin not in suites.BUILTIN]
     if unknown:
         return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")
-    may_open = resource_limits.raise_limit()
-    # First of all, since its imports take longest; the agent and the network come up beside it.
+    max_open_files = resource_limits.raise_limit()
+    # Started first, since its imports take longest: the agent and the network start meanwhile.
     first = me.plan.suites[0]
     zygote = zygote_client.start_zygote(rank_orders.preload(first), rank_orders.environment(me.plan, first))
-    return int(asyncio.run(agent.run(me, zygote, early_signals.heard, may_open=may_open)))
+    return int(asyncio.run(agent.run(me, zygote, early_signals.received, max_open_files=max_open_files)))
 
 
 def check(plan: RunPlan) -> None:
-    """What no gang could run."""
+    """Raise InvalidPlanError for a plan that no gang could run."""
     if plan.world_size < 1:
         raise InvalidPlanError(
             f"{plan.nodes} nodes x {plan.ranks_per_node} ranks is a world of none: nothing would run"
@@ -56,7 +56,7 @@ def check(plan: RunPlan) -> None:
 
 
 def _refuse(reason: Reason, message: str) -> int:
-    """Nothing is started; every agent of the gang comes to the same end by itself."""
+    """Report an error without starting anything. Every agent of the gang does the same."""
     log = Log()
     log.say(f"{Verdict.ERRORED} ({reason}): {message}")
     uid, attempt, index = _identity()
@@ -75,7 +75,7 @@ def _refuse(reason: Reason, message: str) -> int:
 
 
 def _identity() -> tuple[str, int, int]:
-    """As far as it can be read from an environment that is not whole."""
+    """Return uid, attempt and node index, as far as an incomplete environment has them."""
     index = os.environ.get(environment.NODE_INDEX, "")
     node_index = int(index) if index.isdecimal() else 0
     try:

@@ -5,7 +5,7 @@ import os
 import pytest
 import torch
 
-from disttest_runner.agent.node_facts import SHARE_GPUS
+from disttest_runner.agent.accelerator import SHARE_GPUS
 
 RANKS_ON_ONE_GPU = 2
 

@@ -1,12 +1,13 @@
-"""The agent of one pod: keeps the ranks, talks to the leader, leaves nothing behind. At node index 0 it leads.
+"""The agent of one pod: runs the ranks as the leader asks and leaves no process behind. Node index 0 also leads.
 
-Standard library only: torch and pytest live in the ranks and the zygote.
+Standard library only: torch and pytest are imported in the ranks and the zygote.
 """
 
 import asyncio
 import contextlib
 import errno
 import os
+import platform
 import signal
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,16 +16,17 @@ from typing import Any
 from disttest_contract import outcomes
 from disttest_contract.gang.environment import AgentEnvironment
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.report import Report
 from disttest_contract.transport.termination_message import Summary
-from disttest_runner.agent import early_signals
+from disttest_runner.agent import accelerator, early_signals
+from disttest_runner.agent.accelerator import Accelerator
 from disttest_runner.agent.leader_link import LeaderLink, NotJoinedError
 from disttest_runner.agent.local_ranks import LocalRanks
-from disttest_runner.agent.node_facts import inspect
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.diagnosis.hang_dumps import HangDumps
 from disttest_runner.leader.leader import Leader
-from disttest_runner.linux import processes
+from disttest_runner.linux import processes, resource_limits
 from disttest_runner.linux.resource_limits import OpenFiles
 from disttest_runner.output import log
 from disttest_runner.output.log import REPORT_BYTES, Log
@@ -34,12 +36,13 @@ from disttest_runner.protocol.join_protocol import Hello, RunEnd
 from disttest_runner.protocol.wire import Message
 from disttest_runner.zygote.zygote_client import ZygoteProcess
 
-HANG_UP_SECONDS = 1.0
+CLOSE_SECONDS = 1.0
 CLEAN_UP_SECONDS = 3.0
-LEAVE_SECONDS = 8.0  # after its signal an agent still answers the leader, who asks what ranks are doing for 5 s
-TERMINATED = RunEnd(Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished")
-STOPS: Mapping[int, RunEnd] = {
-    signal.SIGTERM: TERMINATED,
+LEAVE_SECONDS = 8.0  # for which a signalled agent still answers the leader, which asks what ranks are doing for 5 s
+SIGNALLED: Mapping[int, RunEnd] = {
+    signal.SIGTERM: RunEnd(
+        Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished"
+    ),
     signal.SIGINT: RunEnd(
         Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it was finished"
     ),
@@ -50,9 +53,9 @@ STOPS: Mapping[int, RunEnd] = {
 
 
 class Agent:
-    def __init__(self, environment: AgentEnvironment, zygote: ZygoteProcess, *, may_open: int) -> None:
+    def __init__(self, environment: AgentEnvironment, zygote: ZygoteProcess, *, max_open_files: int) -> None:
         self.environment, self.plan = environment, environment.plan
-        self._open_files = OpenFiles.of(self.plan, environment.node_index, may_open)
+        self._open_files = OpenFiles.of(self.plan, environment.node_index, max_open_files)
         self.log = Log(is_kept=environment.log_is_kept)
         summary = Summary(
             uid=self.plan.uid, attempt=self.plan.attempt, node_index=environment.node_index, step="starting"
@@ -63,16 +66,16 @@ class Agent:
         details = HangDumps(self.plan, environment.node_index, environment.node_name, self.log)
         self.ranks = LocalRanks(self.plan, zygote, details, self.log, self.link.send, self._on_broken)
         self.leader: Leader | None = None
-        self._leaving: RunEnd | None = None  # why, once it was signalled
+        self._leaving: RunEnd | None = None  # set by a signal
         self._orders: asyncio.Queue[Message] = asyncio.Queue()
         self._ended: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
 
-    async def run(self, heard: Sequence[int]) -> ExitCode:
-        """Until the verdict; returns the exit code for it. `heard`: signals that came before."""
+    async def run(self, earlier_signals: Sequence[int]) -> ExitCode:
+        """Run until the verdict and return its exit code. `earlier_signals` are handled first."""
         loop = asyncio.get_running_loop()
         for number in early_signals.STOPS:
             loop.add_signal_handler(number, self._on_signal, number)
-        for earlier in heard:
+        for earlier in earlier_signals:
             self._on_signal(earlier)
         await self.ranks.attach()
         if self.environment.node_index == 0:
@@ -82,7 +85,7 @@ class Agent:
             loop.set_exception_handler(self._on_loop_problem)
         if problem := self._open_files.problem:
             self._on_broken(problem)
-        tasks = [loop.create_task(self._join_and_obey())]
+        tasks = [loop.create_task(self._follow())]
         if self.leader is not None:
             tasks.append(loop.create_task(self._lead(self.leader)))
         ending = await self._ended
@@ -95,11 +98,9 @@ class Agent:
             self.log.say(f"warning: processes {stuck} did not end within {CLEAN_UP_SECONDS} s")
         return outcomes.EXIT_CODES[ending.verdict]
 
-    def _end(self, stop: RunEnd) -> None:
+    def _end(self, run_end: RunEnd) -> None:
         if not self._ended.done():
-            self._ended.set_result(stop)
-
-    # --- leading
+            self._ended.set_result(run_end)
 
     async def _lead(self, leader: Leader) -> None:
         environment = self.environment
@@ -107,34 +108,36 @@ class Agent:
             listener = rendezvous.listen(environment.leader_host, environment.leader_port)
         except OSError as error:
             message = f"the leader cannot listen on port {environment.leader_port}: {error.strerror}"
-            leader.board.interrupt(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
+            leader.connections.interrupt(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))
             server = None
         else:
             at_once = self._open_files.accepted_at_once
-            server = await asyncio.get_running_loop().create_server(leader.board.accept, sock=listener, backlog=at_once)
+            server = await asyncio.get_running_loop().create_server(
+                leader.connections.accept, sock=listener, backlog=at_once
+            )
             listener.listen(rendezvous.BACKLOG)  # the kernel may keep more waiting than asyncio accepts at once
         report = await leader.run()
         ending = RunEnd(report.verdict, report.reason, report.message)
-        leader.board.tell(end_message(ending))
+        leader.connections.broadcast(end_message(ending))
         self.ranks.end()
         if server:
             server.close()
         self._publish(report)
-        await leader.board.hang_up(HANG_UP_SECONDS)
+        await leader.connections.close(CLOSE_SECONDS)
         self._end(ending)
 
     def _on_loop_problem(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Asyncio accepts no connection for a second when there is no descriptor left."""
+        """Free file descriptors when there are none left; asyncio then accepts no connection for a second."""
         error = context.get("exception")
         if self.leader is None or not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
             loop.default_exception_handler(context)
             return
-        self.leader.board.close_strangers()
+        self.leader.connections.close_strangers()
         self.log.say(f"warning: {error.strerror}: connections of strangers were closed")
 
     def _publish(self, report: Report) -> None:
-        """The log first: the termination message vouches for what is in it."""
-        self.log.say_what_was_cut()
+        """Write the log first, since the termination message has the checksum of its report."""
+        self.log.say_dropped()
         self.log.say(f"verdict {report.verdict} ({report.reason}): {report.message}")
         framed = log.frame_report(report, self.environment.nonce, REPORT_BYTES)
         if framed.trimmed:
@@ -151,9 +154,7 @@ class Agent:
             report_sha256=framed.sha256,
         )
 
-    # --- following
-
-    async def _join_and_obey(self) -> None:
+    async def _follow(self) -> None:
         environment, plan = self.environment, self.plan
         hello = Hello(
             nonce=environment.nonce,
@@ -161,24 +162,24 @@ class Agent:
             node_name=environment.node_name,
             pod_name=environment.pod_name,
             pod_uid=environment.pod_uid,
-            facts=await asyncio.to_thread(inspect, environment.node_name, uses_gpus=plan.backend == "nccl"),
+            facts=await asyncio.to_thread(inspect, environment.node_name, accelerator.of_backend(plan.backend)),
         )
         try:
             if self.leader is not None:
-                await self.link.connect_inside(self.leader.board.accept, hello, plan.join_seconds)
+                await self.link.connect_in_process(self.leader.connections.accept, hello, plan.join_seconds)
             else:
                 self.termination.update(step="joining")
                 await self.link.connect(environment.leader_host, environment.leader_port, hello, plan.join_seconds)
         except NotJoinedError as refused:
-            self._finish_alone(refused.stop)
+            self._finish_alone(refused.run_end)
             return
         try:
             while True:
-                await self._obey(await self._orders.get())
+                await self._execute(await self._orders.get())
         except (OSError, KeyError, ValueError) as error:
             self._on_broken(f"the agent failed: {error!r}")
 
-    async def _obey(self, message: Message) -> None:
+    async def _execute(self, message: Message) -> None:
         match message["op"]:
             case "start":
                 if self.environment.node_index:
@@ -243,43 +244,66 @@ class Agent:
         self.log.say(f"error: {message}")
         self.link.send({"op": "broken", "message": message})
 
-    def _finish_alone(self, stop: RunEnd, *, is_news: bool = True) -> None:
-        """The end of one agent; that of the run is the leader's to tell."""
+    def _finish_alone(self, run_end: RunEnd, *, is_news: bool = True) -> None:
+        """End this agent; the leader reports the end of the run."""
         if self._ended.done():
             return
+        self._note_end(run_end, is_news=is_news)
+        self._end(run_end)
+
+    def _note_end(self, run_end: RunEnd, *, is_news: bool = True) -> None:
         if is_news:
-            self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
-        self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
-        self._end(stop)
+            self.log.say(f"{run_end.verdict} ({run_end.reason}): {run_end.message}")
+        self.termination.update(
+            step="finished", verdict=run_end.verdict, reason=run_end.reason, message=run_end.message
+        )
 
     def _on_signal(self, number: int) -> None:
-        """SIGQUIT ends the agent at once, without a report; the others let the leader ask what ranks are doing."""
-        stop = STOPS[number]
+        """End at once, without a report, at SIGQUIT; else let the leader ask first what ranks are doing."""
+        run_end = SIGNALLED[number]
         if number == signal.SIGQUIT:
-            self._finish_alone(stop)
+            self._finish_alone(run_end)
         elif self.leader is not None:
-            self.leader.board.interrupt(stop)
+            self.leader.connections.interrupt(run_end)
         elif not self.link.is_connected:
-            self._finish_alone(stop)
+            self._finish_alone(run_end)
         elif self._leaving is None:
-            self._leave(stop)
+            self._leave(run_end)
 
-    def _leave(self, stop: RunEnd) -> None:
-        self._leaving = stop
-        self.log.say(f"{stop.verdict} ({stop.reason}): {stop.message}")
-        self.termination.update(step="finished", verdict=stop.verdict, reason=stop.reason, message=stop.message)
+    def _leave(self, run_end: RunEnd) -> None:
+        self._leaving = run_end
+        self._note_end(run_end)
         with contextlib.suppress(OSError):
-            self.link.send({"op": "leaving", "message": stop.message})
-        asyncio.get_running_loop().call_later(LEAVE_SECONDS, partial(self._finish_alone, stop, is_news=False))
+            self.link.send({"op": "leaving", "message": run_end.message})
+        asyncio.get_running_loop().call_later(LEAVE_SECONDS, partial(self._finish_alone, run_end, is_news=False))
 
 
-def end_message(stop: RunEnd) -> Message:
-    return {"op": "end", "verdict": stop.verdict, "reason": stop.reason, "message": stop.message[:4096]}
+def inspect(node_name: str, devices: Accelerator) -> NodeFacts:
+    """Return the facts on this node before any rank starts. Takes seconds where a driver is initialized."""
+    found = devices.detect(os.environ)
+    return NodeFacts(
+        node_name=node_name,
+        gpus=found.products,
+        shares_gpus=os.environ.get(accelerator.SHARE_GPUS) == "1",
+        driver=found.driver,
+        cuda_driver=found.runtime,
+        cuda_error=devices.initialization_error() if found.products else "",
+        shm_bytes=resource_limits.shm_bytes(),
+        memlock_bytes=resource_limits.memlock_bytes(),
+        cpus=len(os.sched_getaffinity(0)),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        kernel=platform.release(),
+    )
 
 
-async def run(environment: AgentEnvironment, zygote: ZygoteProcess, heard: Sequence[int], *, may_open: int) -> ExitCode:
-    """Everything after the zygote was started."""
+def end_message(run_end: RunEnd) -> Message:
+    return {"op": "end", "verdict": run_end.verdict, "reason": run_end.reason, "message": run_end.message[:4096]}
+
+
+async def run(
+    environment: AgentEnvironment, zygote: ZygoteProcess, earlier_signals: Sequence[int], *, max_open_files: int
+) -> ExitCode:
     processes.hide_memory()
     if os.getpid() != 1:  # process 1 of a container adopts orphans anyway
         processes.adopt_orphans()
-    return await Agent(environment, zygote, may_open=may_open).run(heard)
+    return await Agent(environment, zygote, max_open_files=max_open_files).run(earlier_signals)

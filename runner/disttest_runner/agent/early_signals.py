@@ -1,4 +1,4 @@
-"""Signals that end an agent, kept until there is one.
+"""Records the signals that end an agent until the agent handles them.
 
 A pod may be terminated in its first second, and process 1 ignores signals that it has no handler for.
 """
@@ -6,13 +6,13 @@ A pod may be terminated in its first second, and process 1 ignores signals that 
 import signal
 
 STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-heard: list[int] = []  # since `listen`, until somebody else handles them
+received: list[int] = []  # since `listen`
 
 
 def listen() -> None:
     for number in STOPS:
-        signal.signal(number, _hear)
+        signal.signal(number, _record)
 
 
-def _hear(number: int, _frame: object) -> None:
-    heard.append(number)
+def _record(number: int, _frame: object) -> None:
+    received.append(number)

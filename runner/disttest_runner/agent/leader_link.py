@@ -1,4 +1,4 @@
-"""An agent's connection to the leader: found by patience, lost only once."""
+"""An agent's connection to the leader: retried until the leader answers, lost only once."""
 
 import asyncio
 import time
@@ -6,21 +6,20 @@ from collections.abc import Awaitable, Callable
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_runner.compat import override
-from disttest_runner.protocol.heartbeat import Heartbeat
 from disttest_runner.protocol.join_protocol import Hello, RunEnd
-from disttest_runner.protocol.wire import ALIVE, LineProtocol, Message, WireError, unpack
+from disttest_runner.protocol.wire import ALIVE, Heartbeat, LineProtocol, Message, WireError, unpack
 
 
 def connect_in_process(one: LineProtocol, other: LineProtocol) -> None:
-    """What either writes, the other reads in the next turn of the loop."""
-    ends = Inside(one), Inside(other)
+    """Connect two protocols: what either writes, the other reads in the next turn of the event loop."""
+    ends = InProcessTransport(one), InProcessTransport(other)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
     for end in ends:
         end.lines.connection_made(end)
 
 
-class Inside(asyncio.Transport):
-    peer: "Inside"
+class InProcessTransport(asyncio.Transport):
+    peer: "InProcessTransport"
 
     def __init__(self, lines: LineProtocol) -> None:
         super().__init__()
@@ -43,7 +42,7 @@ class Inside(asyncio.Transport):
 
     @override
     def close(self) -> None:
-        """What was written before still goes out, as it does from a socket."""
+        """Close after what was written before has been delivered, as a socket does."""
         if not self._is_closing:
             self._is_closing = True
             self._loop.call_soon(self.lines.connection_lost, None)
@@ -54,27 +53,27 @@ ATTEMPT_SECONDS = 5.0
 RETRY_SECONDS = 0.1  # names of new pods resolve after a while
 
 
-Dial = Callable[[LineProtocol], Awaitable[object]]  # connects these lines with the leader; raises OSError
+Dial = Callable[[LineProtocol], Awaitable[object]]  # connects to the leader; raises OSError
 
 
 class NotJoinedError(Exception):
-    """An agent that is not part of the gang."""
+    """The agent is not part of the gang."""
 
-    def __init__(self, stop: RunEnd) -> None:
-        super().__init__(stop.message)
-        self.stop = stop
+    def __init__(self, run_end: RunEnd) -> None:
+        super().__init__(run_end.message)
+        self.run_end = run_end
 
 
 class LeaderLink:
-    """Messages that are sent before the leader has said welcome wait for it."""
+    """Messages that are sent before the leader has answered `welcome` are queued."""
 
     def __init__(
         self, on_message: Callable[[Message, bytes], None], on_lost: Callable[[str], None], silence_seconds: float
     ) -> None:
         self._on_message, self._on_lost = on_message, on_lost
-        self._pulse = Heartbeat(silence_seconds, lambda: self.send(ALIVE), lambda _, what: on_lost(what))
+        self._heartbeat = Heartbeat(silence_seconds, lambda: self.send(ALIVE), lambda _, what: on_lost(what))
         self._lines: LineProtocol | None = None
-        self._waiting: list[Message] = []
+        self._queued: list[Message] = []
 
     @property
     def is_connected(self) -> bool:
@@ -82,7 +81,7 @@ class LeaderLink:
 
     def send(self, message: Message) -> None:
         if self._lines is None:
-            self._waiting.append(message)
+            self._queued.append(message)
         else:
             self._lines.send(message)
 
@@ -94,8 +93,7 @@ class LeaderLink:
 
         await self._connect(dial, f"{host}:{port}", hello, seconds)
 
-    async def connect_inside(self, accept: Callable[[], LineProtocol], hello: Hello, seconds: float) -> None:
-        """The same where the leader is in this process."""
+    async def connect_in_process(self, accept: Callable[[], LineProtocol], hello: Hello, seconds: float) -> None:
 
         async def dial(lines: LineProtocol) -> None:
             connect_in_process(lines, accept())
@@ -130,7 +128,7 @@ class LeaderLink:
         first: asyncio.Future[bytes] = loop.create_future()
 
         def on_line(_: LineProtocol, raw: bytes) -> None:
-            self._pulse.hear(0)
+            self._heartbeat.reset(0)
             if first.done():
                 message = unpack(raw)
                 if message != ALIVE:
@@ -140,7 +138,7 @@ class LeaderLink:
 
         def on_lost(lines: LineProtocol) -> None:
             if lines is self._lines:
-                self._pulse.stop()
+                self._heartbeat.stop()
                 self._on_lost("went away")
             elif not first.done():
                 first.set_exception(ConnectionError("the connection was closed"))
@@ -157,10 +155,10 @@ class LeaderLink:
         if lines.is_lost:
             raise ConnectionError("the connection was closed")
         lines.send({"op": "clock", "time": time.time()})
-        for message in self._waiting:
+        for message in self._queued:
             lines.send(message)
-        self._waiting = []
-        self._pulse.start()
+        self._queued = []
+        self._heartbeat.start()
 
 
 def _check_answer(raw: bytes, where: str) -> None:

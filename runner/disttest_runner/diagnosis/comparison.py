@@ -1,6 +1,6 @@
-"""Who waits in which collective, and who never joined it: the flight recorders and stacks of all ranks compared. Pure.
+"""Compares the flight recorders and stacks of all ranks: which wait in which collective, which never joined it. Pure.
 
-A rank that waits for others is a victim. To blame are those whom it waits for, unless they wait for others again.
+A rank that waits for others is a victim. The culprits are those it waits for, unless they wait for others themselves.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from enum import StrEnum
 from disttest_runner.diagnosis.flight_recorder import TEXT_CHARACTERS, GroupTrace, RecordedOperation
 from disttest_runner.diagnosis.observation import RankObservation
 
-# Operations for which all ranks bring as many elements; others may differ by design.
+# Operations in which all ranks have as many elements; in others they may differ.
 EVEN = ("all_reduce", "allreduce", "broadcast", "reduce", "_all_gather_base", "_reduce_scatter_base", "barrier")
 
 
@@ -22,26 +22,26 @@ class FindingKind(StrEnum):
     STUCK = "stuck"  # all of them joined the same one, and it does not end
     UNPROVEN = "unproven"  # some wait in a collective, and whether the others have joined it is not known
     ELSEWHERE = "elsewhere"  # by their stacks: some wait for others, and these do something else
-    SILENT = "silent"  # nobody waits in a collective; some did not even answer
-    UNKNOWN = "unknown"  # nothing proves who is to blame
+    SILENT = "silent"  # no rank waits in a collective, and some did not answer
+    UNKNOWN = "unknown"  # no proof which ranks are at fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangFinding:
-    """`culprits` are empty when nothing proves who is to blame."""
+    """`culprits` are empty when nothing proves which ranks are at fault."""
 
     kind: FindingKind
     culprits: tuple[int, ...] = ()
     waiting: tuple[int, ...] = ()
-    group: GroupTrace | None = None  # as one of those who wait sees it
+    group: GroupTrace | None = None  # as recorded by one of the ranks that wait
     number: int = 0
     absent: Mapping[int, int] = field(default_factory=dict)  # rank -> the last number that it joined, as far as known
     sides: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # `all_reduce of float32[4]` -> ranks
 
 
 @dataclass(frozen=True, slots=True)
-class _Meeting:
-    """A group in which somebody waits, and the first collective that has not ended."""
+class _PendingCollective:
+    """A group in which ranks wait, and the first collective that has not ended."""
 
     group: GroupTrace
     number: int
@@ -59,23 +59,25 @@ class _Meeting:
 
 
 def compare(seen: Mapping[int, RankObservation], *, unfinished: AbstractSet[int], ranks: Iterable[int]) -> HangFinding:
-    """`ranks` are those that have a part in the case; one of them that was not seen could not be asked."""
-    everybody = frozenset(ranks)
-    meetings = [meeting for meeting in _meetings(seen) if any(rank in unfinished for rank in meeting.waiting)]
-    for meeting in meetings:
-        mismatch = _mismatch(seen, meeting)
+    """`ranks` take part in the case; `seen` lacks those that could not be asked."""
+    all_ranks = frozenset(ranks)
+    collectives = [
+        pending for pending in _pending_collectives(seen) if any(rank in unfinished for rank in pending.waiting)
+    ]
+    for pending in collectives:
+        mismatch = _mismatch(seen, pending)
         if mismatch:
             return mismatch
-    missing = {meeting.key: _absent(seen, meeting, everybody) for meeting in meetings}
+    missing = {pending.key: _absent(seen, pending, all_ranks) for pending in collectives}
     if any(missing.values()):
-        return _blame_absent(seen, meetings, missing)
-    if meetings:
-        return _stuck(seen, meetings[0], everybody)
+        return _blame_absent(seen, collectives, missing)
+    if collectives:
+        return _stuck(seen, collectives[0], all_ranks)
     return _by_stacks(seen, unfinished)
 
 
-def _meetings(seen: Mapping[int, RankObservation]) -> list[_Meeting]:
-    """One for each life of a group in which a rank waits; the one with the most ranks waiting comes first."""
+def _pending_collectives(seen: Mapping[int, RankObservation]) -> list[_PendingCollective]:
+    """Return one for each life of a group in which ranks wait, that with the most waiting ranks first."""
     waiting: dict[tuple[str, str, int], dict[int, GroupTrace]] = {}
     for rank, one in seen.items():
         for group in one.trace.groups if one.trace else ():
@@ -87,37 +89,38 @@ def _meetings(seen: Mapping[int, RankObservation]) -> list[_Meeting]:
         members = next((group.members for group in by_rank.values() if group.members), ())
         here = tuple(r for r, group in sorted(by_rank.items()) if group.pending and group.pending.number == number)
         beyond = tuple(sorted(by_rank.keys() - set(here)))
-        found.append(_Meeting(by_rank[here[0]], number, here, beyond, members))
-    return sorted(found, key=lambda meeting: -len(meeting.waiting))
+        found.append(_PendingCollective(by_rank[here[0]], number, here, beyond, members))
+    return sorted(found, key=lambda pending: -len(pending.waiting))
 
 
-def _of(seen: Mapping[int, RankObservation], rank: int, meeting: _Meeting) -> GroupTrace | None:
-    """The same group in another rank."""
+def _of(seen: Mapping[int, RankObservation], rank: int, pending: _PendingCollective) -> GroupTrace | None:
     one = seen.get(rank)
-    return one.trace.group(*meeting.group.key, meeting.group.life) if one and one.trace else None
+    return one.trace.group(*pending.group.key, pending.group.life) if one and one.trace else None
 
 
-def _absent(seen: Mapping[int, RankObservation], meeting: _Meeting, everybody: AbstractSet[int]) -> dict[int, int]:
-    """Members that have not called the collective, each with the number of the last that it did call."""
+def _absent(
+    seen: Mapping[int, RankObservation], pending: _PendingCollective, all_ranks: AbstractSet[int]
+) -> dict[int, int]:
+    """Return the members that have not called the collective, each with the number of its last call."""
     found = {}
-    members = meeting.members or tuple(
-        rank for rank in everybody if _is_default(meeting.group) or _of(seen, rank, meeting)
+    members = pending.members or tuple(
+        rank for rank in all_ranks if _is_default(pending.group) or _of(seen, rank, pending)
     )
-    for rank in sorted((everybody & set(members)) - set(meeting.victims)):
-        group = _of(seen, rank, meeting)
-        was_there_before = group is not None and group.life != meeting.group.life
+    for rank in sorted((all_ranks & set(members)) - set(pending.victims)):
+        group = _of(seen, rank, pending)
+        was_there_before = group is not None and group.life != pending.group.life
         if group is None:
             if _is_unknown(seen.get(rank)):
                 continue
             found[rank] = 0
-        elif was_there_before or group.last < meeting.number:
-            # a higher number is of another group of that name, which an earlier case had made
-            found[rank] = group.last if group.last < meeting.number else 0
+        elif was_there_before or group.last < pending.number:
+            # a higher number is of another group with that name, made by an earlier case
+            found[rank] = group.last if group.last < pending.number else 0
     return found
 
 
 def _is_unknown(one: RankObservation | None) -> bool:
-    """It could not be asked, or answered without a recorder: neither proves that it is not there."""
+    """Whether a rank could not be asked, or has no recorder: neither proves that it has not joined."""
     return one is None or (one.trace is None and (not one.silent or one.is_excused))
 
 
@@ -127,45 +130,47 @@ def _is_default(group: GroupTrace) -> bool:
 
 def _blame_absent(
     seen: Mapping[int, RankObservation],
-    meetings: list[_Meeting],
+    collectives: list[_PendingCollective],
     missing: Mapping[tuple[str, str, int], dict[int, int]],
 ) -> HangFinding:
     absent = {rank for ranks in missing.values() for rank in ranks}
-    wait_for_somebody = {rank for m in meetings if missing[m.key] for rank in m.victims}
-    culprits = absent - wait_for_somebody
+    waiting = {rank for m in collectives if missing[m.key] for rank in m.victims}
+    culprits = absent - waiting
     kind = FindingKind.ABSENT if culprits else FindingKind.CYCLE
     culprits = culprits or absent
-    # a rank may wait in what is no collective: a send, a receive, a store
+    # a rank may also wait in a send, a receive or a store
     culprits = {rank for rank in culprits if not seen[rank].waits_in} or culprits
-    meeting = next(m for m in meetings if culprits & missing[m.key].keys())
+    pending = next(m for m in collectives if culprits & missing[m.key].keys())
     return HangFinding(
         kind=kind,
         culprits=tuple(sorted(culprits)),
-        waiting=meeting.waiting,
-        group=meeting.group,
-        number=meeting.number,
-        absent=missing[meeting.key],
+        waiting=pending.waiting,
+        group=pending.group,
+        number=pending.number,
+        absent=missing[pending.key],
     )
 
 
-def _stuck(seen: Mapping[int, RankObservation], meeting: _Meeting, everybody: AbstractSet[int]) -> HangFinding:
-    """Nobody is known to be missing."""
-    members = everybody & set(meeting.members or everybody)
+def _stuck(
+    seen: Mapping[int, RankObservation], pending: _PendingCollective, all_ranks: AbstractSet[int]
+) -> HangFinding:
+    """All ranks have joined the collective, as far as is known."""
+    members = all_ranks & set(pending.members or all_ranks)
     unknown = sorted(rank for rank in members if _is_unknown(seen.get(rank)))
     return HangFinding(
         kind=FindingKind.UNPROVEN if unknown else FindingKind.STUCK,
-        waiting=meeting.waiting,
-        group=meeting.group,
-        number=meeting.number,
+        waiting=pending.waiting,
+        group=pending.group,
+        number=pending.number,
         absent=dict.fromkeys(unknown, 0),
     )
 
 
-def _mismatch(seen: Mapping[int, RankObservation], meeting: _Meeting) -> HangFinding | None:
-    """The first collective that ranks wait in with different ideas of it."""
-    groups = {rank: _of(seen, rank, meeting) for rank in meeting.members or sorted(seen)}
-    same_life = {rank: group for rank, group in groups.items() if group and group.life == meeting.group.life}
-    # one that ended on all ranks in spite of a difference is not what they wait for
+def _mismatch(seen: Mapping[int, RankObservation], pending: _PendingCollective) -> HangFinding | None:
+    """Return the first collective that ranks joined with different operations, types or sizes."""
+    groups = {rank: _of(seen, rank, pending) for rank in pending.members or sorted(seen)}
+    same_life = {rank: group for rank, group in groups.items() if group and group.life == pending.group.life}
+    # ranks do not wait for one that ended in spite of a difference
     numbers = {e.number for group in same_life.values() for e in group.entries if not e.is_p2p and not e.is_done}
     for number in sorted(numbers):
         entries = {rank: entry for rank, group in same_life.items() if (entry := group.entry(number))}
@@ -176,8 +181,8 @@ def _mismatch(seen: Mapping[int, RankObservation], meeting: _Meeting) -> HangFin
             return HangFinding(
                 kind=FindingKind.MISMATCH,
                 culprits=_odd(list(sides.values())),
-                waiting=meeting.waiting,
-                group=meeting.group,
+                waiting=pending.waiting,
+                group=pending.group,
                 number=number,
                 sides={_side(entries[ranks[0]]): tuple(ranks) for ranks in sides.values()},
             )
@@ -185,14 +190,13 @@ def _mismatch(seen: Mapping[int, RankObservation], meeting: _Meeting) -> HangFin
 
 
 def _odd(sides: Sequence[list[int]]) -> tuple[int, ...]:
-    """Those who differ from the largest side; all of them if there are several of its size."""
+    """Return the ranks that differ from the largest side; all ranks if several sides have its size."""
     largest, second = sorted((len(ranks) for ranks in sides), reverse=True)[:2]
-    chosen = [ranks for ranks in sides if largest == second or len(ranks) < largest]
-    return tuple(sorted(rank for ranks in chosen for rank in ranks))
+    return tuple(sorted(rank for ranks in sides if largest == second or len(ranks) < largest for rank in ranks))
 
 
 def _identity(entry: RecordedOperation) -> tuple[str, str, int]:
-    """Equal where ranks agree. Types and sizes are compared where they must be equal."""
+    """Return what ranks must agree on; types and sizes only where they must be equal."""
     if entry.op not in EVEN:
         return entry.op, "", 0
     return entry.op, entry.what.partition("[")[0], entry.elements
@@ -204,7 +208,7 @@ def _side(entry: RecordedOperation) -> str:
 
 
 def _by_stacks(seen: Mapping[int, RankObservation], unfinished: AbstractSet[int]) -> HangFinding:
-    """No recorder knows of anybody who waits."""
+    """Compare stacks, when no recorder shows a rank that waits."""
     asked = {rank: seen[rank] for rank in sorted(unfinished) if rank in seen}
     waiting = tuple(rank for rank, one in asked.items() if one.waits_in)
     silent = tuple(rank for rank, one in asked.items() if one.silent and not one.is_excused)

@@ -1,4 +1,4 @@
-"""What torch's flight recorder of one rank holds, read and cut down to what a comparison of all ranks needs. Pure."""
+"""Reads the dumps of torch's flight recorder in one rank, and keeps what comparing all ranks needs. Pure."""
 
 import functools
 import math
@@ -10,14 +10,14 @@ ENTRIES = 8  # of one group, around the first that has not ended
 MAX_GROUPS = 16  # of one rank
 TEXT_CHARACTERS = 80  # of a name or of sizes
 P2P_ENTRIES = 2
-BEFORE = -1  # the life of a group that this case has not used yet
+BEFORE = -1  # the life of a group that this case has not used
 
 DTYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Long": "int64", "Int": "int32"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedOperation:
-    """One operation as a rank called it. `number` counts the collectives of its group from 1."""
+    """One operation that a rank called. `number` counts the collectives of its group from 1."""
 
     number: int
     op: str
@@ -29,13 +29,13 @@ class RecordedOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTrace:
-    """One process group in one rank. `life` counts groups that had this name one after the other within the case."""
+    """One process group in one rank. `life` numbers successive groups with the same name within the case."""
 
     backend: str
     name: str
     description: str
     life: int
-    members: tuple[int, ...]  # empty: not known
+    members: tuple[int, ...]  # empty: unknown
     last: int  # the highest number of a collective that was called
     entries: tuple[RecordedOperation, ...]  # oldest first
 
@@ -63,17 +63,15 @@ class GroupTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """The recorder of one rank."""
-
     groups: tuple[GroupTrace, ...] = ()
 
     def group(self, backend: str, name: str, life: int) -> GroupTrace | None:
-        """That life of a group, else what this rank did with the group before the case."""
+        """Return that life of a group, else what this rank did with it before the case."""
         mine = {group.life: group for group in self.groups if group.key == (backend, name)}
         return mine.get(life) or mine.get(BEFORE)
 
     def to_json(self) -> list[Any]:
-        """Compact: it travels for each rank."""
+        """Return a compact form, since it is sent for each rank."""
         return [
             [
                 group.backend,
@@ -116,11 +114,8 @@ def _group_from_json(data: Sequence[Any]) -> GroupTrace:
     )
 
 
-# --- reading
-
-
 def read(dumps: Iterable[Mapping[str, Any]], *, case_started_ns: int, members: Mapping[str, tuple[int, ...]]) -> Trace:
-    """`dumps` are those of all recorders of a rank, `members` the groups that torch knows now, by their names."""
+    """`dumps` are those of all recorders of a rank; `members` are the ranks of torch's current groups by name."""
     lives: dict[tuple[str, str], dict[int, list[Mapping[str, Any]]]] = {}
     for dump in dumps:
         for entry in dump.get("entries", ()):
@@ -132,7 +127,7 @@ def read(dumps: Iterable[Mapping[str, Any]], *, case_started_ns: int, members: M
         now = [entries for entries in by_id.values() if entries[-1]["time_created_ns"] >= case_started_ns]
         for life, entries in [*enumerate(now)][-2:] or [(BEFORE, [*by_id.values()][-1])]:
             groups.append(_group(backend, name, life, entries, members.get(name, ())))
-    groups.sort(key=lambda group: (group.pending is None, group.life == BEFORE))  # what matters is kept
+    groups.sort(key=lambda group: (group.pending is None, group.life == BEFORE))  # pending ones first, the rest is cut
     return Trace(groups=tuple(groups[:MAX_GROUPS]))
 
 
@@ -156,7 +151,7 @@ def _group(
 
 
 def _entry(raw: Mapping[str, Any]) -> RecordedOperation:
-    """A work that was retired has ended, whatever its state says: gloo's stays `scheduled`."""
+    """A retired work has ended, whatever its state: gloo's stays `scheduled`."""
     is_p2p = bool(raw.get("is_p2p"))
     sizes = raw["input_sizes"] or raw["output_sizes"]
     dtypes = [DTYPES.get(dtype, str(dtype).lower()) for dtype in raw["input_dtypes"] or raw["output_dtypes"]]
@@ -175,11 +170,8 @@ def _short(text: object) -> str:
     return str(text)[:TEXT_CHARACTERS]
 
 
-# --- sets of ranks as text
-
-
 def ranges(ranks: Iterable[int]) -> str:
-    """`0-3,8`: all ranks of a large group in a few characters."""
+    """Return ranks as text, like `0-3,8`."""
     parts: list[list[int]] = []
     for rank in sorted(set(ranks)):
         if parts and parts[-1][1] == rank - 1:
@@ -192,9 +184,9 @@ def ranges(ranks: Iterable[int]) -> str:
 MAX_RANKS = 1 << 17
 
 
-@functools.lru_cache(maxsize=4096)  # thousands of ranks name the same groups
+@functools.lru_cache(maxsize=4096)  # thousands of ranks have the same groups
 def from_ranges(text: str) -> tuple[int, ...]:
-    """What `ranges` wrote; raises ValueError for anything else."""
+    """Parse the text of `ranges`. Raises ValueError."""
     found: list[int] = []
     for part in text.split(",") if text else []:
         first, _, last = part.partition("-")

@@ -1,6 +1,6 @@
-"""What an agent gathers of a hang once it is reported: C frames, NCCL's own status, whole dumps as files.
+"""Details of a hang that an agent collects after it is reported: C frames, NCCL's status, whole dumps as files.
 
-It takes seconds, and the ranks live that much longer.
+This takes seconds, during which the ranks keep running.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ DIGEST_CHARACTERS = 16
 FILE_BYTES = 64 << 20
 UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 
-# Of the environment: what steers torch and NCCL, and never a password.
+# Environment variables that configure torch and NCCL; none holds a password.
 SHOWN_PREFIXES = (
     "NCCL_",
     "TORCH_",
@@ -43,14 +43,14 @@ SHOWN_PREFIXES = (
 
 
 def artifacts_folder(plan: RunPlan, suite: str, case_id: str) -> Path:
-    """Below the directory that the plan names: equal on all nodes, which may share it."""
+    """Return the folder of a case below the plan's directory. It is equal on all nodes, which may share it."""
     digest = hashlib.sha256(case_id.encode(errors="replace")).hexdigest()[:DIGEST_CHARACTERS]
     parts = (plan.namespace, plan.name, f"attempt-{plan.attempt}", suite, digest)
     return Path(plan.artifacts).joinpath(*(UNSAFE.sub("_", part).lstrip(".") or "_" for part in parts))
 
 
 def write_artifacts(place: Path, files: Mapping[str, str]) -> str:
-    """Returns what went wrong, if anything did."""
+    """Write the files; return what went wrong, if anything."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -61,7 +61,6 @@ def write_artifacts(place: Path, files: Mapping[str, str]) -> str:
 
 
 def artifacts_environment(environ: Mapping[str, str], versions: Mapping[str, str], case_id: str, node_name: str) -> str:
-    """One fact a line."""
     shown = {name: value for name, value in sorted(environ.items()) if name.startswith(SHOWN_PREFIXES)}
     facts = {
         "case": case_id,
@@ -72,26 +71,26 @@ def artifacts_environment(environ: Mapping[str, str], versions: Mapping[str, str
     return "".join(f"{name}={value}\n" for name, value in facts.items())
 
 
-SECONDS = 5.0  # for one rank: libtorch's symbols take most of it
+SECONDS = 5.0  # for one rank, mostly for libtorch's symbols
 AT_ONCE = 2
 ERROR_CHARACTERS = 200
 
 
 def find_pyspy() -> str:
-    """Beside the interpreter, else on PATH; empty if it is not there."""
-    beside = Path(sys.executable).parent / "py-spy"
-    return str(beside) if beside.is_file() else shutil.which("py-spy") or ""
+    """Return the path of py-spy, in the interpreter's folder or on PATH; empty if there is none."""
+    program = Path(sys.executable).parent / "py-spy"
+    return str(program) if program.is_file() else shutil.which("py-spy") or ""
 
 
 class PySpy:
-    """Remembers that it was refused, so that it is tried, and told, once."""
+    """Runs py-spy until it fails for lack of permission; `problem` then describes why."""
 
     def __init__(self, program: str) -> None:
         self._program = program
         self.problem = "" if program else "py-spy is not installed: hangs are shown without C frames"
 
     async def dump(self, pids: Mapping[int, int]) -> dict[int, str]:
-        """Rank -> stacks, of those where it worked."""
+        """Return stacks by rank, for the ranks where it worked."""
         turns = asyncio.Semaphore(AT_ONCE)
         texts = await asyncio.gather(*(self._dump(pid, turns) for pid in pids.values()))
         return {rank: text for rank, text in zip(pids, texts, strict=True) if text}
@@ -107,17 +106,17 @@ class PySpy:
         try:
             done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
-            return ""  # of this rank: another may be quicker
-        except OSError as error:
-            self.problem = f"py-spy cannot be run ({error.strerror}): hangs are shown without C frames"
+            return ""  # for this rank; others may be faster
+        except OSError as failure:
+            self.problem = f"py-spy cannot be run ({failure.strerror}): hangs are shown without C frames"
             return ""
         if done.returncode == 0:
             return done.stdout.decode(errors="replace")
-        complaint = " ".join(done.stderr.decode(errors="replace").split())
-        if "ermission" in complaint or "not permitted" in complaint:
+        error = " ".join(done.stderr.decode(errors="replace").split())
+        if "ermission" in error or "not permitted" in error:
             self.problem = (
                 "py-spy may not look into other processes: hangs are shown without C frames; "
-                f"the capability SYS_PTRACE would allow it ({complaint[:ERROR_CHARACTERS]})"
+                f"the capability SYS_PTRACE would allow it ({error[:ERROR_CHARACTERS]})"
             )
         return ""
 
@@ -127,36 +126,36 @@ RAS_BYTES = 16 << 10
 DUMP_SECONDS = 3.0  # for one rank
 DUMPS_SECONDS = 6.0  # for all of a node
 WRITE_SECONDS = 10.0
-RAS_FILES = {"text": "txt", "json": "json"}  # what each form's file ends in
-RAS_NODE = 0  # one asks for all: the service gathers from every process of the job
+RAS_FILES = {"text": "txt", "json": "json"}  # form -> suffix of its file
+RAS_NODE = 0  # one node asks, since the service collects from all processes of the job
 
 
 class HangDumps:
-    """`versions` is filled when the zygote is warm."""
+    """`versions` are set when the zygote is warm."""
 
     def __init__(self, plan: RunPlan, node_index: int, node_name: str, log: Log) -> None:
         self._plan, self._node_index, self._node_name, self._log = plan, node_index, node_name, log
         self._pyspy = PySpy(find_pyspy())
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.versions: dict[str, str] = {}
 
-    async def gather(self, message: Message, witnesses: Mapping[int, RankQueries]) -> Message:
-        """`message` names the suite, the case, and the ranks whose C frames are wanted."""
+    async def gather(self, message: Message, queries: Mapping[int, RankQueries]) -> Message:
+        """`message` has the suite, the case, and the ranks to get C frames of."""
         place = artifacts_folder(self._plan, message["suite"], message["case_id"]) if self._plan.artifacts else None
-        files = {f"rank-{rank}.stacks.txt": text for rank, one in witnesses.items() if (text := one.whole_stack())}
+        files = {f"rank-{rank}.stacks.txt": text for rank, one in queries.items() if (text := one.whole_stack())}
         if place:
-            self._tell_once("files", await _write_recorders(place, witnesses))
+            self._warn_once("files", await _write_recorders(place, queries))
         native, statuses = await asyncio.gather(
-            self._pyspy.dump({rank: witnesses[rank].pid for rank in message["ranks"] if rank in witnesses}),
-            self._ras(["text", "json"] if place else ["text"]) if message["close"] else _nothing(),
+            self._pyspy.dump({rank: queries[rank].pid for rank in message["ranks"] if rank in queries}),
+            self._ras((["text", "json"] if place else ["text"]) if message["close"] else []),
         )
-        self._tell_once("py-spy", self._pyspy.problem)
+        self._warn_once("py-spy", self._pyspy.problem)
         if place:
             files |= {f"rank-{rank}.pyspy.txt": text for rank, text in native.items()}
             files |= {f"node-{self._node_index}.ras.{RAS_FILES[form]}": text for form, text in statuses.items()}
             facts = artifacts_environment(os.environ, self.versions, message["case_id"], self._node_name)
             files[f"node-{self._node_index}.environment.txt"] = facts
-            self._tell_once("files", await _write(place, files))
+            self._warn_once("files", await _write(place, files))
         return {
             "op": "details",
             "native": {rank: cut(text, NATIVE_BYTES) for rank, text in native.items()},
@@ -165,7 +164,7 @@ class HangDumps:
         }
 
     async def _ras(self, forms: Iterable[str]) -> dict[str, str]:
-        """By form; why there is none stands in the place of the text."""
+        """Return the status by form; `text` has the reason if there is none."""
         where = ras.address(os.environ, uses_nccl=self._plan.backend == "nccl")
         found: dict[str, str] = {}
         if where is None or self._node_index != RAS_NODE:
@@ -178,47 +177,43 @@ class HangDumps:
                 break
         return found
 
-    def _tell_once(self, kind: str, problem: str) -> None:
-        """Of each kind: a full disk is full for every case."""
-        if problem and kind not in self._told:
-            self._told.add(kind)
+    def _warn_once(self, kind: str, problem: str) -> None:
+        """Warn once of each kind of problem, which most likely concerns every case."""
+        if problem and kind not in self._warned:
+            self._warned.add(kind)
             self._log.say(f"warning: {problem}")
 
 
-async def _nothing() -> dict[str, str]:
-    return {}
-
-
-async def _write_recorders(place: Path, witnesses: Mapping[int, RankQueries]) -> str:
-    """Whole flight recorders of the ranks that answered before, one by one: each may be large. Returns a problem."""
+async def _write_recorders(place: Path, queries: Mapping[int, RankQueries]) -> str:
+    """Write whole flight recorders of ranks that answer, one by one since they may be large. Return a problem."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + DUMPS_SECONDS
     problem = ""
-    for rank, witness in witnesses.items():
-        if not witness.has_answered or loop.time() > deadline:
+    for rank, one in queries.items():
+        if not one.has_answered or loop.time() > deadline:
             continue
-        witness.ask({"op": "dump"}, "dump")
-        if await witness.answered(DUMP_SECONDS):
-            problem = problem or str(witness.take("dump", "problem") or "")
-            text = str(witness.take("dump", "text") or "")
+        one.ask({"op": "dump"}, "dump")
+        if await one.answered(DUMP_SECONDS):
+            problem = problem or str(one.take("dump", "problem") or "")
+            text = str(one.take("dump", "text") or "")
             problem = problem or await _write(place, {f"rank-{rank}.fr.json": text})
-        witness.forget()
+        one.forget()
     return problem
 
 
 async def _write(place: Path, files: Mapping[str, str]) -> str:
-    """A volume may hang; the run goes on without it, and the process ends without waiting for the thread."""
+    """Write the files in a daemon thread, since a volume may hang: neither the run nor the exit waits for it."""
     loop = asyncio.get_running_loop()
     written: asyncio.Future[str] = loop.create_future()
 
-    def tell(problem: str) -> None:
+    def finish(problem: str) -> None:
         if not written.done():
             written.set_result(problem)
 
     def work() -> None:
         problem = write_artifacts(place, files)
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(tell, problem)
+            loop.call_soon_threadsafe(finish, problem)
 
     threading.Thread(target=work, daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""The agent's end of a rank's watcher, and how all ranks of a node are asked at once within a fraction of a second."""
+"""The agent's connections to the watcher threads of its ranks, and one observation of all ranks at once."""
 
 import asyncio
 import contextlib
@@ -10,17 +10,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from disttest_runner.diagnosis import stacks
+from disttest_runner.diagnosis import observation
 from disttest_runner.diagnosis.flight_recorder import Trace
 from disttest_runner.diagnosis.observation import STACK_BYTES, RankObservation
 from disttest_runner.linux import kernel_states
 from disttest_runner.linux.kernel_states import Threads
 from disttest_runner.protocol.wire import LineProtocol, Message, WireError, unpack
 
-SIGNAL_SECONDS = 0.1  # without an answer: then the signal handler writes the stacks, which needs no interpreter lock
-LOOK_SECONDS = 0.3  # beyond it a rank whose watcher sleeps cannot answer
-SAMPLES = 10  # looks at the threads of a silent rank, at least
-STARVED_SECONDS = 2.0  # for a rank that would answer if it got a processor
+SIGNAL_SECONDS = 0.1  # without an answer, until a signal handler writes the stacks: it needs no interpreter lock
+LOOK_SECONDS = 0.3  # after that a rank whose watcher sleeps cannot answer
+SAMPLES = 10  # of the threads of a silent rank, at least
+STARVED_SECONDS = 2.0  # for a rank that would answer if it got CPU time
 POLL_SECONDS = 0.02
 RAW_STACK_BYTES = 256 << 10
 LINE_BYTES = 16 << 20  # a whole dump
@@ -28,12 +28,12 @@ LINE_BYTES = 16 << 20  # a whole dump
 
 @dataclass(slots=True)
 class RankQueries:
-    """Of one rank. `stacks` is a memory file that the rank's signal handler writes to."""
+    """Queries to one rank. `stacks` is a memory file that the rank's signal handler writes to."""
 
     lines: LineProtocol
     stacks: int
     pid: int = 0
-    thread: int = 0  # of the watcher, in the kernel's count
+    thread: int = 0  # the kernel's id of the watcher
     _answers: dict[str, Message] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _wanted: str = ""
@@ -41,31 +41,31 @@ class RankQueries:
 
     @classmethod
     async def open(cls, name: str) -> tuple["RankQueries", list[int]]:
-        """And the descriptors that its rank gets, which are the caller's to close: socket, file for stacks."""
-        mine, its = socket.socketpair()
-        mine.setblocking(False)
+        """Also return the descriptors for the rank, a socket and a file for stacks, which the caller closes."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
         loop = asyncio.get_running_loop()
         answered: list[Callable[[bytes], None]] = []
         _, lines = await loop.create_connection(
-            lambda: LineProtocol(lambda _, raw: answered[0](raw), lambda _: None, LINE_BYTES), sock=mine
+            lambda: LineProtocol(lambda _, raw: answered[0](raw), lambda _: None, LINE_BYTES), sock=ours
         )
-        witness = cls(lines, os.memfd_create(f"stacks-{name}"))
-        answered.append(witness._on_line)
-        return witness, [its.detach(), os.dup(witness.stacks)]
+        queries = cls(lines, os.memfd_create(f"stacks-{name}"))
+        answered.append(queries._on_line)
+        return queries, [theirs.detach(), os.dup(queries.stacks)]
 
     def ask(self, message: Message, answer: str) -> None:
-        """Forget what came before; `answer` is the last message that is wanted."""
+        """Send a query; `answer` is the op of the last message that answers it."""
         self._stack = str(self.take("stack", "text") or self._stack)
         self._answers, self._wanted = {}, answer
         self._changed.clear()
         self.lines.send(message)
 
     def forget(self) -> None:
-        """What was answered, which may be large."""
+        """Drop the last answer, which may be large, except for its stack."""
         self._stack, self._answers = self.whole_stack(), {}
 
     def _on_line(self, raw: bytes) -> None:
-        """From a process that test code has to itself: what makes no sense is no answer."""
+        """Ignore what is not an answer, since test code may have written it."""
         with contextlib.suppress(WireError, KeyError, ValueError, TypeError):
             message = unpack(raw)
             if message["op"] == "hello":
@@ -76,7 +76,6 @@ class RankQueries:
                 self._changed.set()
 
     def has_watcher(self, samples: Sequence[Threads]) -> bool:
-        """Whether the thread that would answer is there."""
         return bool(samples) and self.thread in samples[-1]
 
     @property
@@ -95,7 +94,7 @@ class RankQueries:
         return self._answers.get(op, {}).get(key)
 
     def whole_stack(self) -> str:
-        """As it was written at the last look, untidied."""
+        """Return the stacks of the last observation as they were written."""
         return str(self.take("stack", "text") or "") or self._stack or self.signalled_stack()
 
     def signalled_stack(self) -> str:
@@ -107,69 +106,67 @@ class RankQueries:
         os.close(self.stacks)
 
 
-async def look(
-    witnesses: Mapping[int, RankQueries], unfinished: AbstractSet[int]
+async def observe(
+    queries: Mapping[int, RankQueries], unfinished: AbstractSet[int]
 ) -> tuple[dict[int, RankObservation], str]:
-    """What each rank does, with stacks of those that have not finished; and what a recorder's reader complained of."""
+    """Return what each rank does, with stacks of unfinished ones, and a problem with reading recorders, if any."""
     loop = asyncio.get_running_loop()
     started = loop.time()
-    for rank, witness in witnesses.items():
-        witness.ask({"op": "look", "stack": rank in unfinished}, "trace")
-    silent = await _silent(witnesses, SIGNAL_SECONDS)
+    for rank, query in queries.items():
+        query.ask({"op": "look", "stack": rank in unfinished}, "trace")
+    silent = await _silent(queries, SIGNAL_SECONDS)
     for rank in silent & unfinished:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(witnesses[rank].pid, signal.SIGUSR1)
+            os.kill(queries[rank].pid, signal.SIGUSR1)
     samples: dict[int, list[Threads]] = {rank: [] for rank in silent}
     while silent and loop.time() < started + STARVED_SECONDS:
         for rank in silent:
-            samples[rank].append(kernel_states.threads(witnesses[rank].pid))
-        silent = {rank for rank in silent if not witnesses[rank].has_answered}
-        if not any(_may_answer(witnesses[rank], samples[rank], loop.time() - started) for rank in silent):
+            samples[rank].append(kernel_states.threads(queries[rank].pid))
+        silent = {rank for rank in silent if not queries[rank].has_answered}
+        if not any(_may_answer(queries[rank], samples[rank], loop.time() - started) for rank in silent):
             break
         await asyncio.sleep(POLL_SECONDS)
     found = {
-        rank: _seen(witness, samples.get(rank, []), is_unfinished=rank in unfinished)
-        for rank, witness in witnesses.items()
+        rank: _observation(query, samples.get(rank, []), is_unfinished=rank in unfinished)
+        for rank, query in queries.items()
     }
-    problem = next((text for witness in witnesses.values() if (text := witness.take("trace", "problem"))), "")
+    problem = next((text for query in queries.values() if (text := query.take("trace", "problem"))), "")
     return found, str(problem)
 
 
-async def _silent(witnesses: Mapping[int, RankQueries], seconds: float) -> set[int]:
-    """Those that have not answered within a time."""
-    answers = {rank: asyncio.ensure_future(witness.answered(seconds)) for rank, witness in witnesses.items()}
+async def _silent(queries: Mapping[int, RankQueries], seconds: float) -> set[int]:
+    answers = {rank: asyncio.ensure_future(query.answered(seconds)) for rank, query in queries.items()}
     return {rank for rank, answer in answers.items() if not await answer}
 
 
-def _may_answer(witness: RankQueries, samples: Sequence[Threads], seconds: float) -> bool:
-    """Whether it is worth waiting for this one."""
-    state = kernel_states.read(witness.pid).letter
+def _may_answer(query: RankQueries, samples: Sequence[Threads], seconds: float) -> bool:
+    state = kernel_states.read(query.pid).letter
     if state in (*kernel_states.ENDED, *kernel_states.STOPPED):
         return False
     if seconds < LOOK_SECONDS or len(samples) < SAMPLES:
         return True
-    return witness.has_watcher(samples) and kernel_states.is_starved(samples, witness.thread)
+    return query.has_watcher(samples) and kernel_states.is_starved(samples, query.thread)
 
 
-def _seen(witness: RankQueries, samples: Sequence[Threads], *, is_unfinished: bool) -> RankObservation:
-    text = str(witness.take("stack", "text") or "") or (witness.signalled_stack() if is_unfinished else "")
+def _observation(query: RankQueries, samples: Sequence[Threads], *, is_unfinished: bool) -> RankObservation:
+    text = str(query.take("stack", "text") or "") or (query.signalled_stack() if is_unfinished else "")
     silent, is_excused = "", False
-    if not witness.has_answered:
-        process, has_watcher = kernel_states.read(witness.pid), witness.has_watcher(samples)
-        is_starved = has_watcher and kernel_states.is_starved(samples, witness.thread)
+    if not query.has_answered:
+        process, has_watcher = kernel_states.read(query.pid), query.has_watcher(samples)
+        is_starved = has_watcher and kernel_states.is_starved(samples, query.thread)
         silent = kernel_states.describe(process, has_watcher=has_watcher, is_starved=is_starved)
         is_excused = not kernel_states.is_proof(process, has_watcher=has_watcher, is_starved=is_starved)
     return RankObservation(
-        stack=stacks.tidy(text, STACK_BYTES) if is_unfinished else "",
-        place=stacks.place(text) if is_unfinished else stacks.StackPlace(),
+        stack=observation.tidy(text, STACK_BYTES) if is_unfinished else "",
+        place=observation.place(text) if is_unfinished else observation.StackPlace(),
         silent=silent,
         is_excused=is_excused,
-        trace=_trace(witness.take("trace", "trace")),
+        trace=_trace(query.take("trace", "trace")),
     )
 
 
 def _trace(data: Any) -> Trace | None:
     try:
         return None if data is None else Trace.from_json(data)
-    except (ValueError, TypeError, KeyError, IndexError):  # test code has written it
+    except (ValueError, TypeError, KeyError, IndexError):  # test code may have written it
         return None

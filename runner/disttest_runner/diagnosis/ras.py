@@ -1,4 +1,4 @@
-"""What NCCL says of itself: its RAS service listens in one process of each node, from NCCL 2.24 on."""
+"""Reads NCCL's status from its RAS service, which listens in one process of each node, from NCCL 2.24 on."""
 
 import json
 import socket
@@ -10,18 +10,18 @@ ADDRESS = "localhost:28028"
 ADDRESS_VARIABLE = "NCCL_RAS_ADDR"
 SWITCH_VARIABLE = "NCCL_RAS_ENABLE"
 PROTOCOL = 2
-PEER_SECONDS = 2  # that the service waits for other processes; whole
+PEER_SECONDS = 2  # for which the service waits for other processes; an integer
 ANSWER_SECONDS = 4.0  # for all of it
 LIMIT_BYTES = 4 << 20
 REPLY_BYTES = 1024
 
 
 class SilentError(Exception):
-    """No status, and why."""
+    """There is no status; the message has the reason."""
 
 
 def address(environ: Mapping[str, str], *, uses_nccl: bool) -> tuple[str, int] | None:
-    """Where to ask, if anywhere: over another backend only if somebody says where."""
+    """Return the service's host and port; with another backend only if the environment has them."""
     text = environ.get(ADDRESS_VARIABLE, ADDRESS if uses_nccl else "")
     host, _, port = text.rpartition(":")
     if environ.get(SWITCH_VARIABLE, "1") == "0" or not port.isdecimal():
@@ -30,7 +30,7 @@ def address(environ: Mapping[str, str], *, uses_nccl: bool) -> tuple[str, int] |
 
 
 def status(where: tuple[str, int], *, form: str = "text", seconds: float = ANSWER_SECONDS) -> str:
-    """The verbose status as `text`, or as `json` from NCCL 2.28.7 on. Raises SilentError."""
+    """Return the verbose status as `text`, or as `json` from NCCL 2.28.7 on. Raises SilentError."""
     deadline = time.monotonic() + seconds
     try:
         with socket.create_connection(where, timeout=seconds) as sock:
@@ -68,7 +68,7 @@ def _ask(sock: socket.socket, command: str, deadline: float) -> str:
     sock.sendall(f"{command}\n".encode())
     reply = b""
     while not reply.endswith(b"\n") and len(reply) < REPLY_BYTES:
-        chunk = _receive(sock, deadline, 1)  # byte by byte: the answer to the next command is not ours to take
+        chunk = _receive(sock, deadline, 1)  # byte by byte, so as not to read into the next answer
         if not chunk:
             break
         reply += chunk
@@ -76,7 +76,7 @@ def _ask(sock: socket.socket, command: str, deadline: float) -> str:
 
 
 def _read_all(sock: socket.socket, deadline: float) -> str:
-    """Until the service hangs up; what comes after the limit is dropped and said to be."""
+    """Read until the service closes the connection; drop what exceeds the limit, with a note."""
     parts: list[bytes] = []
     size = 0
     while size <= LIMIT_BYTES and (chunk := _receive(sock, deadline, 1 << 16)):

@@ -1,7 +1,7 @@
 """A thread in each rank that answers the agent, also while the main thread waits in a collective.
 
-It sleeps in `recv` until it is asked. It is started below `threading`, so that a case which counts threads does not
-meet it, and it gets no signals.
+It sleeps in `recv` until there is a query. It is started without `threading`, so that cases that count threads do not
+see it, and it gets no signals.
 """
 
 import _thread
@@ -29,7 +29,7 @@ SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
 RECORDER_ENTRIES = "2000"
 DUMP_BYTES = 8 << 20  # of the whole recorder
 
-# The newer one also knows gloo. Each has its own recorder.
+# The newer one also records gloo. Each has a separate recorder.
 DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
 
 
@@ -40,17 +40,17 @@ class Responder:
 
     @classmethod
     def start(cls, descriptor: int) -> "Responder":
-        """From now on; `descriptor` is a socket to the agent."""
+        """Start the thread; `descriptor` is a socket to the agent."""
         sock = socket.socket(fileno=descriptor)
         agent, _, _ = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         _let_trace(agent)
         _keep_recorder_on()
-        watcher = cls(sock)
-        _thread.start_new_thread(watcher._serve, ())
-        return watcher
+        responder = cls(sock)
+        _thread.start_new_thread(responder._serve, ())
+        return responder
 
     def enter_case(self) -> None:
-        """What was called from now on belongs to the case."""
+        """Attribute operations from now on to the case."""
         self._case_started_ns = time.time_ns()
 
     def _serve(self) -> None:
@@ -59,7 +59,7 @@ class Responder:
             self._channel.send({"op": "hello", "thread": threading.get_native_id()})
             while (message := self._channel.receive()) is not None:
                 self._answer(message)
-        except (OSError, ValueError):  # the agent is gone, and ends us
+        except (OSError, ValueError):  # the agent is gone, and this process will be killed
             return
 
     def _answer(self, message: Message) -> None:
@@ -74,7 +74,7 @@ class Responder:
                     self._channel.send({"op": "dump", "text": "", "problem": problem})
                 else:
                     self._channel.send({"op": "dump", "text": text, "problem": ""})
-            case _:  # of a later version
+            case _:  # from a later version
                 pass
 
     def _trace(self) -> dict[str, Any]:
@@ -86,15 +86,14 @@ class Responder:
 
 
 def _let_trace(pid: int) -> None:
-    """Where only ancestors may look into a process (Yama), that process and what it starts may look into this one."""
-    ctypes.CDLL(None).prctl(
-        PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0
-    )  # refused by a kernel without Yama: not needed
+    """Allow a process and its children to trace this one, where Yama allows that to ancestors only."""
+    # a kernel without Yama refuses, and does not need it
+    ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
 
 
 def _keep_recorder_on() -> None:
-    """Before the first collective; what the user has set stays. Newer versions of torch complain about the old name."""
-    newest = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to know which name is read
+    """Must run before the first collective; the user's settings stay. Newer torch warns about the old name."""
+    newest = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to find out which name is read
     if not any(name in os.environ for name in SIZE_VARIABLES):
         os.environ[SIZE_VARIABLES[0 if newest else 1]] = RECORDER_ENTRIES
     os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "1")  # for groups whose own timeout is shorter than a case's
@@ -105,20 +104,20 @@ def has_recorder() -> bool:
 
 
 def dumps() -> list[Mapping[str, Any]]:
-    """Without the frames of the callers: resolving them takes seconds."""
+    """Return the recorders' dumps, without the callers' frames: resolving them takes seconds."""
     module = torch._C._distributed_c10d  # noqa: SLF001 - the only access
     return [json.loads(getattr(module, name)()) for name in DUMPS if hasattr(module, name)]
 
 
 def members() -> dict[str, tuple[int, ...]]:
-    """The groups of this process by name: the recorder knows the ranks of NCCL's groups only."""
+    """Return the ranks of all groups by name; the recorder has them for NCCL's groups only."""
     world = distributed_c10d._world  # noqa: SLF001 - there is no public list of groups
     ranks = dict(world.pg_group_ranks)
     return {str(name): tuple(sorted(ranks[group])) for group, name in dict(world.pg_names).items() if group in ranks}
 
 
 def stack() -> str:
-    """Of all threads; complete, unlike what a signal handler is still writing."""
+    """Return the stacks of all threads; they are complete, unlike a file that a signal handler still writes."""
     descriptor = os.memfd_create("stack")
     try:
         faulthandler.dump_traceback(descriptor, all_threads=True)

@@ -1,4 +1,4 @@
-"""Sentences about what a comparison found. Pure."""
+"""Describes what a comparison found, in sentences for the report. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -16,7 +16,7 @@ Name = Callable[[Iterable[int]], str]  # `rank 3 on node-b`
 
 
 def sentence(finding: HangFinding, seen: Mapping[int, RankObservation], finished: Mapping[int, str], name: Name) -> str:
-    """What happened, in one line; empty if nothing is known. `finished` says how ranks ended the case."""
+    """Describe what happened in one line; empty if nothing is known. `finished` has the outcomes of ended ranks."""
     waits = f"{brief(finding.waiting)} wait{'' if len(finding.waiting) > 1 else 's'}"
     match finding.kind:
         case FindingKind.ABSENT:
@@ -46,7 +46,7 @@ def sentence(finding: HangFinding, seen: Mapping[int, RankObservation], finished
 
 
 def state(rank: int, seen: Mapping[int, RankObservation], finished: Mapping[int, str]) -> str:
-    """What a rank was doing, in a few words; empty if nothing is known."""
+    """Describe what a rank was doing in a few words; empty if nothing is known."""
     if rank in finished:
         return f"finished the case ({finished[rank]})"
     one = seen.get(rank)
@@ -75,7 +75,7 @@ def of_group(group: GroupTrace) -> str:
 
 
 def _pending(one: RankObservation) -> str:
-    """What the recorder says that a rank waits in."""
+    """Return the operation that a rank waits in, by its flight recorder."""
     groups = one.trace.groups if one.trace else ()
     for group in groups:
         if group.pending:
@@ -112,7 +112,7 @@ def _mismatch(finding: HangFinding, name: Name) -> str:
 
 
 def _doing(ranks: Iterable[int], seen: Mapping[int, RankObservation], finished: Mapping[int, str]) -> str:
-    """`rank 1 is at wait_for_ever (test_it.py:40)`, once for ranks that do the same."""
+    """Describe each rank, like `rank 1 is at wait_for_ever (test_it.py:40)`, those that do the same together."""
     same: dict[str, list[int]] = {}
     for rank in ranks:
         words = state(rank, seen, finished)
@@ -125,13 +125,13 @@ def _doing(ranks: Iterable[int], seen: Mapping[int, RankObservation], finished: 
 
 
 def _plural(words: str) -> str:
-    """`are at …` for `is at …`: all that `state` says begins with a verb."""
+    """Return `are at …` for `is at …`: every text of `state` begins with a verb."""
     verb, _, rest = words.partition(" ")
     return f"{PLURALS.get(verb, verb.removesuffix('s'))} {rest}"
 
 
 def _by_stack(finding: HangFinding, seen: Mapping[int, RankObservation]) -> str:
-    """By their Python stacks, where no recorder saw it."""
+    """Return what ranks wait in by their Python stacks, where recorders show nothing."""
     functions = dict.fromkeys(seen[rank].waits_in for rank in finding.waiting if rank in seen)
     return " or ".join(list(functions)[:DESCRIBED])
 
@@ -142,8 +142,8 @@ MAX_STATES = 64  # of one case in the report
 def diagnose(
     seen: Mapping[int, RankObservation], *, unfinished: tuple[int, ...], finished: Mapping[int, str], name: Name
 ) -> tuple[tuple[int, ...], Diagnosis]:
-    """The ranks to blame, none if nothing proves it, and the account. `finished` leaves out ranks without a part."""
+    """Return the culprits, none without proof, and the diagnosis. `finished` lacks ranks with no part in the case."""
     finding = comparison.compare(seen, unfinished=frozenset(unfinished), ranks=(*unfinished, *finished))
-    told = dict.fromkeys([*finding.culprits, *unfinished])
-    states = {rank: words for rank in list(told)[:MAX_STATES] if (words := state(rank, seen, finished))}
+    described = dict.fromkeys([*finding.culprits, *unfinished])
+    states = {rank: words for rank in list(described)[:MAX_STATES] if (words := state(rank, seen, finished))}
     return finding.culprits, Diagnosis(summary=sentence(finding, seen, finished, name), states=states)

@@ -21,11 +21,11 @@ DISTRIBUTIONS = ("pytest", "iniconfig", "packaging", "pluggy", "pygments", "expe
 PROGRAMS = frozenset({"py-spy"})
 PROGRAM_DIRECTORY = "bin"
 START = "injected.py"  # becomes the directory's __main__.py
-READABLE = 0o022  # a umask: the other container's user is another
+READABLE = 0o022  # a umask, since the other container has another user
 
 
 class UnfitError(Exception):
-    """Something here cannot be taken to another image."""
+    """A file of this image cannot be used in another one."""
 
 
 def main() -> int:
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def copy(directory: Path) -> tuple[int, int]:
-    """How many files and bytes were copied. Half a copy is made whole by another."""
+    """Return the numbers of files and bytes copied. A second call completes a partial copy."""
     sizes = []
     for source, place in found():
         target = directory / place
@@ -61,7 +61,7 @@ def copy(directory: Path) -> tuple[int, int]:
 
 
 def found() -> Iterator[tuple[Path, Path]]:
-    """Every file and its place below the directory."""
+    """Yield every file and its path below the directory."""
     for package in OWN:
         files = sorted(path for path in package.rglob("*") if path.is_file())
         yield from ((path, path.relative_to(package.parent)) for path in files if not is_byte_code(path))
@@ -71,7 +71,7 @@ def found() -> Iterator[tuple[Path, Path]]:
 
 
 def of_distribution(distribution: metadata.Distribution) -> Iterator[tuple[Path, Path]]:
-    """With its licence and version, as an image of its own would have it; without scripts that name an interpreter."""
+    """Include licence and version, leave out scripts that name an interpreter."""
     if not distribution.files:
         raise UnfitError(f"{distribution.name} does not tell which files are its own")
     for file in distribution.files:

@@ -1,6 +1,6 @@
-"""What `python3 DIR` runs in an image that is not the runner's: looks whether the runner can work there, then is it.
+"""What `python3 DIR` runs in another image than the runner's: checks that the runner can work there, then runs it.
 
-Written for Python 3.6 and without the rest of the runner: it is what tells people that their Python is too old.
+It must work with Python 3.6 and without the rest of the runner, since it reports that a Python is too old.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ CONFIGURATION = 30  # the exit code: another attempt would end the same
 
 
 def problem() -> str:
-    """Why the runner cannot work here; empty if it can."""
+    """Return why the runner cannot work here; empty if it can."""
     here, oldest = (".".join(map(str, version[:2])) for version in (sys.version_info, OLDEST))
     if sys.version_info[:2] < OLDEST:
         return (
@@ -30,7 +30,7 @@ def problem() -> str:
 
 
 def refuse(message: str) -> int:
-    """In the log, and where the operator looks first."""
+    """Report an error in the log and in the termination message, which the operator reads first."""
     print(f"Errored (ContainerStart): {message}", flush=True)
     try:
         plan = json.loads(os.environ.get("DISTTEST_PLAN", ""))
@@ -60,7 +60,7 @@ def main() -> int:
     if message:
         return refuse(message)
     here = str(Path(__file__).absolute().parent)
-    # For the processes that the runner starts; the image's own words stay behind ours.
+    # For the processes that the runner starts; the image's values stay, after the runner's.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     os.environ["PATH"] = os.pathsep.join(filter(None, (os.environ.get("PATH"), f"{here}/bin")))
     runpy.run_module("disttest_runner", run_name="__main__", alter_sys=True)

@@ -1,4 +1,4 @@
-"""The leader's connections: lets agents in, asks all of them something, and gathers the answers until a deadline."""
+"""The leader's connections to all agents: joining, requests to all of them, and their replies until a deadline."""
 
 import asyncio
 import dataclasses
@@ -10,11 +10,10 @@ from typing import Any
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import NodeFacts
-from disttest_runner.leader.replies import Replies, Step, has_failed
+from disttest_runner.leader.replies import PendingRequest, Replies, has_failed
 from disttest_runner.protocol import wire
-from disttest_runner.protocol.heartbeat import Heartbeat
 from disttest_runner.protocol.join_protocol import Hello, JoinRefusedError, RunEnd, check_hello
-from disttest_runner.protocol.wire import LineProtocol, Message, WireError
+from disttest_runner.protocol.wire import Heartbeat, LineProtocol, Message, WireError
 from disttest_runner.results.blame import RankReport, WaitEnd
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
@@ -23,60 +22,60 @@ HELLO_SECONDS = 10.0
 
 
 class InterruptedRunError(Exception):
-    """The run cannot go on. `answers` is what had come back of the question that was asked last."""
+    """The run cannot continue. `replies` are those that the last request had received."""
 
-    def __init__(self, stop: RunEnd, answers: Replies | None = None) -> None:
-        super().__init__(stop.message)
-        self.stop, self.answers = stop, answers
+    def __init__(self, run_end: RunEnd, replies: Replies | None = None) -> None:
+        super().__init__(run_end.message)
+        self.run_end, self.replies = run_end, replies
 
 
 class AgentConnections:
-    """`stop` is set once, by whatever first makes the run impossible; from then on every question raises it.
+    """`run_end` is set once, by the first cause that makes the run impossible; later requests raise it.
 
-    A last question, on what ranks are doing, may still be asked.
+    One last request, for what ranks are doing, is still possible.
     """
 
     def __init__(
-        self, plan: RunPlan, nonce: str, silence_seconds: float, say: Callable[[str], None], *, max_strangers: int
+        self, plan: RunPlan, nonce: str, silence_seconds: float, log: Callable[[str], None], *, max_strangers: int
     ) -> None:
-        self.plan, self._nonce, self._say = plan, nonce, say
+        self.plan, self._nonce, self._log = plan, nonce, log
         self.on_joined: Callable[[], None] = lambda: None
         self.joined: dict[int, Hello] = {}
         self.versions: dict[int, dict[str, str]] = {}
         self._clocks: dict[int, tuple[float, float]] = {}  # seconds: ahead of ours, round trip
         self._welcomed: dict[int, float] = {}  # when, since the epoch
-        self.pulse = Heartbeat(
+        self.heartbeat = Heartbeat(
             silence_seconds,
-            lambda: self.tell(wire.ALIVE),
+            lambda: self.broadcast(wire.ALIVE),
             lambda index, what: self._interrupt_by(index, Reason.GANG_LOST, f"the agent {what}"),
         )
-        self.exits: dict[int, int] = {}  # ranks of this generation that ended by themselves
-        self.exit_causes: dict[int, str] = {}  # why, where their agent knows
-        self.stop: RunEnd | None = None
+        self.exits: dict[int, int] = {}  # ranks of this generation whose process ended
+        self.exit_causes: dict[int, str] = {}  # why, where their agent reported it
+        self.run_end: RunEnd | None = None
         self._agents: dict[int, LineProtocol] = {}
         self._lost: set[int] = set()  # node indexes
-        self._strangers: dict[LineProtocol, asyncio.TimerHandle] = {}  # have not said who they are; the oldest first
+        self._strangers: dict[LineProtocol, asyncio.TimerHandle] = {}  # not authenticated yet; the oldest first
         self._max_strangers = max_strangers
-        self._refusals_told = 0
-        self._all_here = asyncio.Event()
-        self._all_warm = asyncio.Event()
+        self._refusals_logged = 0
+        self.all_joined = asyncio.Event()
+        self.all_warm = asyncio.Event()  # all agents have reported their versions
         self._generation = 0
-        self._step: Step | None = None
+        self._request: PendingRequest | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
-    # --- joining
-
     def accept(self) -> LineProtocol:
-        """A connection; for asyncio's create_server."""
+        """Return the protocol of a new connection, for asyncio's create_server."""
         lines = LineProtocol(self._on_first_line, self._forget_stranger, wire.HELLO_BYTES)
-        if len(self._strangers) >= self._max_strangers:  # an agent speaks at once, so it is not the oldest
+        if (
+            len(self._strangers) >= self._max_strangers
+        ):  # an agent sends its first line at once, so it is not the oldest
             self._forget_stranger(next(iter(self._strangers)), is_closed=True)
         self._strangers[lines] = self._loop.call_later(HELLO_SECONDS, lines.close)
         return lines
 
     def close_strangers(self) -> None:
-        """No descriptors are left: an agent connects again."""
+        """Close unauthenticated connections because no file descriptors are left; an agent connects again."""
         for lines in list(self._strangers):
             self._forget_stranger(lines, is_closed=True)
 
@@ -90,9 +89,9 @@ class AgentConnections:
         try:
             hello = check_hello(wire.unpack(raw), plan=self.plan, nonce=self._nonce, joined=self.joined)
         except (JoinRefusedError, WireError) as error:
-            if self._refusals_told < 10:
-                self._refusals_told += 1
-                self._say(f"a connection was refused: {error}")
+            if self._refusals_logged < 10:
+                self._refusals_logged += 1
+                self._log(f"a connection was refused: {error}")
             lines.send({"op": "refused", "message": str(error)})
             lines.close()
             return
@@ -102,31 +101,23 @@ class AgentConnections:
         lines.serve(partial(self._on_line, index), lambda _: self._on_lost(index), wire.LINE_BYTES)
         lines.send({"op": "welcome"})
         self._welcomed[index] = time.time()
-        self.pulse.hear(index)
+        self.heartbeat.reset(index)
         self.on_joined()
         if len(self.joined) == self.plan.nodes:
-            self._all_here.set()
+            self.all_joined.set()
 
-    async def wait_for_all(self, seconds: float) -> None:
-        """Until all have joined, the deadline, or a stop; who is missing is for the caller to see."""
-        await self._wait(self._all_here, seconds)
-
-    async def wait_for_warm(self, seconds: float) -> None:
-        """Until all have told their versions, the deadline, or a stop."""
-        await self._wait(self._all_warm, seconds)
-
-    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
+    async def wait_for(self, event: asyncio.Event, seconds: float) -> None:
+        """Wait for `all_joined` or `all_warm`, or until the deadline. Raises InterruptedRunError."""
         try:
             async with asyncio.timeout(seconds):
                 await event.wait()
         except TimeoutError:
             return
-        if self.stop:
-            raise InterruptedRunError(self.stop)
+        if self.run_end:
+            raise InterruptedRunError(self.run_end)
 
     @property
     def facts(self) -> dict[int, NodeFacts]:
-        """What is known of each node that has joined."""
         found = {}
         for index, hello in sorted(self.joined.items()):
             offset, round_trip = self._clocks.get(index, (None, None))
@@ -139,57 +130,55 @@ class AgentConnections:
             )
         return found
 
-    # --- asking
-
-    def tell(self, message: Message) -> None:
+    def broadcast(self, message: Message) -> None:
         raw = wire.pack(message)
         for lines in self._agents.values():
             lines.write(raw)
 
-    async def ask(self, message: Message, *, answer: str, seconds: float, is_last: bool = False) -> Replies:
-        """Send to all agents; an answer is a message with that op, of the same generation and case.
+    async def ask(self, message: Message, *, reply: str, seconds: float, is_last: bool = False) -> Replies:
+        """Send a request to all agents; a reply is a message with that op, of the same generation and case.
 
-        `is_last`: it is asked although the run ends.
+        Raises InterruptedRunError if the run ends, unless this is the last request.
         """
-        if self.stop and not is_last:
-            raise InterruptedRunError(self.stop)
+        if self.run_end and not is_last:
+            raise InterruptedRunError(self.run_end)
         if message["op"] == "start":
             self._generation, self.exits, self.exit_causes = message["generation"], {}, {}
         started = self._loop.time()
-        step = self._step = Step(
-            answer=answer,
+        request = self._request = PendingRequest(
+            reply=reply,
             generation=self._generation,
             case=message.get("case"),
             deadline=started + seconds,
             done=self._loop.create_future(),
         )
-        self._timer = self._loop.call_at(step.deadline, self._settle, WaitEnd.DEADLINE)
-        self.tell(message)
-        end = await step.done
-        self._step = None
+        self._timer = self._loop.call_at(request.deadline, self._settle, WaitEnd.DEADLINE)
+        self.broadcast(message)
+        end = await request.done
+        self._request = None
         self._timer.cancel()
-        answers = Replies(
+        replies = Replies(
             end=end,
             seconds=self._loop.time() - started,
-            by_node=step.by_node,
-            early=step.early,
-            before_exit=step.before_exit or frozenset(),
+            by_node=request.by_node,
+            early=request.early,
+            before_exit=request.before_exit or frozenset(),
         )
-        if self.stop and not is_last:
-            raise InterruptedRunError(self.stop, answers)
-        return answers
+        if self.run_end and not is_last:
+            raise InterruptedRunError(self.run_end, replies)
+        return replies
 
-    def interrupt(self, stop: RunEnd) -> None:
-        """End the run at the next possible moment; the first cause counts."""
-        if self.stop:
+    def interrupt(self, run_end: RunEnd) -> None:
+        """End the run as soon as possible; the first cause counts."""
+        if self.run_end:
             return
-        self.stop = stop
-        self._all_here.set()
-        self._all_warm.set()
+        self.run_end = run_end
+        self.all_joined.set()
+        self.all_warm.set()
         self._settle(WaitEnd.INTERRUPTED)
 
-    async def hang_up(self, seconds: float) -> None:
-        """Close all connections; what was written before still goes out."""
+    async def close(self, seconds: float) -> None:
+        """Close all connections after what was written before has been sent."""
         for lines in [*self._agents.values(), *self._strangers]:
             lines.close()
         deadline = self._loop.time() + seconds
@@ -197,25 +186,23 @@ class AgentConnections:
             await asyncio.sleep(0.005)
 
     def _settle(self, end: WaitEnd) -> None:
-        if self._step and not self._step.done.done():
-            self._step.done.set_result(end)
+        if self._request and not self._request.done.done():
+            self._request.done.set_result(end)
 
     def _settle_if_complete(self) -> bool:
-        """Whether all agents have answered, but for those that cannot."""
-        step = self._step
-        answered = len(step.by_node.keys() | self._lost if self._lost else step.by_node) if step else 0
-        if answered == self.plan.nodes:
+        """Whether all agents have replied, except for those that are lost."""
+        request = self._request
+        replied = len(request.by_node.keys() | self._lost if self._lost else request.by_node) if request else 0
+        if replied == self.plan.nodes:
             self._settle(WaitEnd.ALL)
-        return answered == self.plan.nodes
+        return replied == self.plan.nodes
 
     def _settle_soon(self, seconds: float, end: WaitEnd) -> None:
-        """Wait at most so much longer than now; a timer that ends sooner stays."""
+        """Wait at most `seconds` from now; a timer that ends sooner stays."""
         at = self._loop.time() + seconds
-        if self._step and self._timer and at < self._timer.when():
+        if self._request and self._timer and at < self._timer.when():
             self._timer.cancel()
             self._timer = self._loop.call_at(at, self._settle, end)
-
-    # --- hearing
 
     def _on_lost(self, index: int) -> None:
         self._lost.add(index)
@@ -230,10 +217,10 @@ class AgentConnections:
 
     def _on_line(self, index: int, _: LineProtocol, raw: bytes) -> None:
         message: dict[str, Any] = wire.unpack(raw)
-        self.pulse.hear(index)
+        self.heartbeat.reset(index)
         match message["op"]:
             case "done":  # nearly all of them
-                self._on_answer(index, "done", message)
+                self._on_reply(index, "done", message)
             case "alive":
                 pass
             case "clock":
@@ -242,31 +229,31 @@ class AgentConnections:
             case "warm":
                 self.versions[index] = message["versions"]
                 if len(self.versions) == self.plan.nodes:
-                    self._all_warm.set()
+                    self.all_warm.set()
             case "broken":
                 self._interrupt_by(index, Reason.GANG_FAILED_TO_START, message["message"])
-            case "leaving":  # it was told to: no fault of its node
+            case "leaving":  # it was signalled: its node is not at fault
                 what = f"the agent left: {message['message']}"
                 self._interrupt_by(index, Reason.GANG_LOST, what, is_at_fault=False)
             case "exited" if message["generation"] == self._generation:
                 self.exits[message["rank"]] = message["status"]
                 self.exit_causes |= {message["rank"]: str(message["why"])} if "why" in message else {}
-                if self._step and self._step.answer in ("collected", "done"):
-                    self._step.note_exit()
+                if self._request and self._request.reply in ("collected", "done"):
+                    self._request.record_exit()
                     self._settle_soon(EXIT_SECONDS, WaitEnd.DIED)
             case op:
-                self._on_answer(index, op, message)
+                self._on_reply(index, op, message)
 
-    def _on_answer(self, index: int, op: str, message: Message) -> None:
-        step = self._step
-        if step is None or message["generation"] != step.generation:
+    def _on_reply(self, index: int, op: str, message: Message) -> None:
+        request = self._request
+        if request is None or message["generation"] != request.generation:
             return
-        if op == "early" and step.answer == "done" and message["case"] == step.case:
-            step.early[message["rank"]] = RankReport.read(message["said"])
+        if op == "early" and request.reply == "done" and message["case"] == request.case:
+            request.early[message["rank"]] = RankReport.read(message["said"])
             self._settle_soon(GRACE_SECONDS, WaitEnd.GRACE)
-        if op == step.answer and (step.case is None or message["case"] == step.case):
-            step.by_node[index] = message
+        if op == request.reply and (request.case is None or message["case"] == request.case):
+            request.by_node[index] = message
             if self._settle_if_complete():
                 return
-            if "ranks" in message and step.answer == "done" and has_failed(message):
+            if "ranks" in message and request.reply == "done" and has_failed(message):
                 self._settle_soon(GRACE_SECONDS, WaitEnd.GRACE)

@@ -1,19 +1,19 @@
-"""Runs the suites over the gang: suite after suite, case after case. Knows no sockets and no processes."""
+"""Runs the plan's suites on the gang, one case after the other. It uses no sockets and no processes itself."""
 
-import dataclasses
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from disttest_contract.gang.plan import RunPlan
-from disttest_contract.outcomes import Reason
+from disttest_contract.outcomes import Outcome, Reason
+from disttest_contract.results.case_result import Diagnosis
 from disttest_contract.results.report import CaseResult, SuiteResult
 from disttest_runner.cases import collection, rank_orders, sources
 from disttest_runner.cases.collection import Repetition
 from disttest_runner.leader.agent_connections import AgentConnections, InterruptedRunError
-from disttest_runner.leader.evidence import CloserLook, evidence_of, seen_by_agents, with_stacks
 from disttest_runner.leader.memory_budget import MemoryBudget
-from disttest_runner.leader.replies import Replies, agreed
+from disttest_runner.leader.replies import Replies, agreed, evidence_of, observations, with_observations
 from disttest_runner.leader.suite_run import SuiteRun
 from disttest_runner.results import blame, endings, measurements, thresholds, verdicts
 from disttest_runner.results.blame import CaseEvidence, WaitEnd, World
@@ -32,7 +32,7 @@ class BrokenSuiteError(Exception):
 
 @dataclass(slots=True)
 class Times:
-    """Seconds since the epoch, but for `started`: when the leader began, by the clock that nobody sets."""
+    """Seconds since the epoch, except for `started`: when the leader started, by the monotonic clock."""
 
     started: float = field(default_factory=time.monotonic)
     first_case: float | None = None
@@ -41,13 +41,57 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class RunObserver:
-    """Whoever wants to show how it goes."""
+    """Callbacks on the progress of the run."""
 
     collected: Callable[[SuiteRun], None]  # for the first time
-    announced: Callable[[SuiteRun, str], None]
-    ended: Callable[[SuiteRun, int], None]  # the place of the case
+    case_started: Callable[[SuiteRun, str], None]  # with its id
+    case_ended: Callable[[SuiteRun, int], None]  # with its place in the suite
     suite_ended: Callable[[SuiteResult], None]
-    noted: Callable[[str], None]
+    noted: Callable[[str], None]  # a line for the log
+
+
+DETAILED_HANGS = 3  # of a run: C frames and NCCL's status take seconds, and later hangs are mostly like the first
+WRITTEN_HANGS = 50  # of a run, where there is a directory for it
+DETAILS_SECONDS = 40.0  # py-spy, a service and a volume have shorter deadlines
+CULPRITS = 2  # whose C frames are read, and one that waits for them
+
+
+class HangDetails:
+    """Asks agents for details of the first hangs of a run. `writes`: there is a directory for whole dumps."""
+
+    def __init__(self, connections: AgentConnections, *, writes: bool) -> None:
+        self._connections, self._writes = connections, writes
+        self._hangs = 0
+
+    async def add(self, suite: str, result: CaseResult) -> CaseResult:
+        """Return the result of a hang, which has been reported already, with what takes seconds to find out."""
+        if result.outcome is not Outcome.HUNG:
+            return result
+        self._hangs += 1
+        is_detailed = self._hangs <= DETAILED_HANGS
+        if not is_detailed and not (self._writes and self._hangs <= WRITTEN_HANGS):
+            return result
+        ranks = _representative_ranks(result) if is_detailed else []
+        request = {"op": "details", "suite": suite, "case_id": result.id, "close": is_detailed, "ranks": ranks}
+        replies = await self._connections.ask(request, reply="details", seconds=DETAILS_SECONDS)
+        return with_details(result, [replies.by_node[node] for node in sorted(replies.by_node)])
+
+
+def _representative_ranks(result: CaseResult) -> list[int]:
+    """Return culprits that have not finished, then one rank that waits."""
+    culprits = [rank for rank in result.ranks if rank in result.stacks][:CULPRITS]
+    return [*culprits, *[rank for rank in result.stacks if rank not in result.ranks][:1]]
+
+
+def with_details(result: CaseResult, details: Sequence[Mapping[str, Any]]) -> CaseResult:
+    native = {int(rank): str(text) for one in details for rank, text in one["native"].items()}
+    diagnosis = replace(
+        result.diagnosis or Diagnosis(),
+        native=dict(list(native.items())[: CULPRITS + 1]),
+        ras=next((str(one["ras"]) for one in details if one["ras"]), ""),
+        artifacts=next((str(one["artifacts"]) for one in details if one["artifacts"]), ""),
+    )
+    return replace(result, diagnosis=diagnosis)
 
 
 class Conductor:
@@ -55,43 +99,43 @@ class Conductor:
         self,
         plan: RunPlan,
         world: World,
-        board: AgentConnections,
+        connections: AgentConnections,
         open_store: Callable[[], tuple[str, int]],
         observer: RunObserver,
         times: Times,
     ) -> None:
-        self.plan, self.world, self.board = plan, world, board
+        self.plan, self.world, self.connections = plan, world, connections
         self.done: list[SuiteResult] = []
         self.generation = 0
-        self.thrift = MemoryBudget()
+        self.memory_budget = MemoryBudget()
         self.times = times
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
-        self._closer_look = CloserLook(board, writes=bool(plan.artifacts))
+        self._hang_details = HangDetails(connections, writes=bool(plan.artifacts))
 
     async def run(self) -> None:
-        """Raises InterruptedRunError; `done` then holds all suites all the same, with what is known of each."""
+        """Raises InterruptedRunError; `done` then still has a result for every suite."""
         try:
             for index, suite in enumerate(self.plan.suites):
                 self._current = SuiteRun(suite, index, time.monotonic(), repetition=Repetition.of(self.plan))
                 result = await self._suite(self._current)
-                self._finish_suite(sources.warned(result, suite, self.board.versions.get(0, {})))
+                self._finish_suite(sources.warned(result, suite, self.connections.versions.get(0, {})))
         except InterruptedRunError as interrupted:
-            stop = interrupted.stop
+            end = interrupted.run_end
             if self._current is not None:
                 run, self._current = self._current, None
                 self._finish_suite(
                     SuiteResult(
                         name=run.plan.name,
-                        verdict=stop.verdict,
-                        reason=stop.reason,
-                        message=f"{run.note()}{stop.message}",
+                        verdict=end.verdict,
+                        reason=end.reason,
+                        message=f"{run.note()}{end.message}",
                         seconds=time.monotonic() - run.started,
-                        cases=(*run.results, *run.unrun(stop.message)),
+                        cases=(*run.results, *run.unrun(end.message)),
                     )
                 )
             for suite in self.plan.suites[len(self.done) :]:
-                self._finish_suite(verdicts.unstarted(suite.name, stop))
+                self._finish_suite(verdicts.unstarted(suite.name, end))
             raise
 
     def _finish_suite(self, result: SuiteResult) -> None:
@@ -104,7 +148,7 @@ class Conductor:
         try:
             await self._start(run)
             for number in run.turns():
-                run.let_go_of_good(number)
+                run.drop_passed(number)
                 await self._case(run, number)
             self._blame_late_exits(run)
         except BrokenSuiteError as broken:
@@ -116,7 +160,7 @@ class Conductor:
         return verdicts.finished(run.plan, seconds=time.monotonic() - run.started, cases=cases, note=run.note())
 
     async def _rerun(self, run: SuiteRun) -> None:
-        """Cases that ended badly get another try in a generation of their own; passing then is flaky, not red."""
+        """Run failed cases again in a new generation; those that pass then are flaky, not failed."""
         for _ in range(self.plan.flaky_retries):
             places = run.to_rerun()
             try:
@@ -129,22 +173,22 @@ class Conductor:
                 return
 
     async def _start(self, run: SuiteRun) -> None:
-        """A new generation that has collected the suite's cases."""
+        """Start a new generation and have it collect the suite's cases."""
         self.generation += 1
         message = {"op": "start", "generation": self.generation, "suite": run.index, "store": self._open_store()}
         seconds = max(rank_orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
-        answers = await self.board.ask(message, answer="collected", seconds=seconds)
-        if answers.end is not WaitEnd.ALL:
-            raise await self._did_not_collect(answers)
-        errors = {int(rank): text for answer in answers.by_node.values() for rank, text in answer["errors"].items()}
+        replies = await self.connections.ask(message, reply="collected", seconds=seconds)
+        if replies.end is not WaitEnd.ALL:
+            raise await self._did_not_collect(replies)
+        errors = {int(rank): text for reply in replies.by_node.values() for rank, text in reply["errors"].items()}
         if errors:
             rank = min(errors)
             where = blame.name_ranks(sorted(errors), self.world)
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, f"collecting failed on {where}: {errors[rank]}")
         digests = {
-            rank: d for answer in answers.by_node.values() for d, ranks in answer["digests"].items() for rank in ranks
+            rank: d for reply in replies.by_node.values() for d, ranks in reply["digests"].items() for rank in ranks
         }
-        ids = tuple(answers.by_node[0]["ids"])
+        ids = tuple(replies.by_node[0]["ids"])
         odd = sorted(rank for rank, digest in digests.items() if digest != digests[0])
         if odd:
             raise await self._collected_differently(ids, odd, digests[odd[0]])
@@ -157,33 +201,33 @@ class Conductor:
         if too_many := run.repetition.excess(len(ids)):
             raise BrokenSuiteError(Reason.INVALID_SPEC, too_many)
         if not ids:
-            notes = [answer["note"] for answer in answers.by_node.values() if answer["note"]]
+            notes = [reply["note"] for reply in replies.by_node.values() if reply["note"]]
             raise BrokenSuiteError(
                 Reason.NOTHING_COLLECTED, f"the suite holds no cases: {notes[0] if notes else ADVICE}"
             )
         if is_new:
             self._observer.collected(run)
 
-    async def _did_not_collect(self, answers: Replies) -> BrokenSuiteError:
-        exits = self.board.exits
+    async def _did_not_collect(self, replies: Replies) -> BrokenSuiteError:
+        exits = self.connections.exits
         if exits:
             who = blame.name_ranks(sorted(exits), self.world)
             how = blame.how_it_ended(exits[min(exits)])
             return BrokenSuiteError(
                 Reason.COLLECTION_FAILED, f"{who} {how} while collecting the cases; its output says more"
             )
-        silent = [node for node in range(self.plan.nodes) if node not in answers.by_node]
+        silent = [node for node in range(self.plan.nodes) if node not in replies.by_node]
         names = ", ".join(self.world.node_names[node] for node in silent)
-        seen = seen_by_agents((await self._ask_stacks()).by_node.values())
+        seen = observations((await self._observe_ranks()).by_node.values())
         text = next((one.stack or one.silent for one in seen.values() if one.stack or one.silent), "")
         return BrokenSuiteError(
             Reason.COLLECTION_FAILED,
-            f"collecting the cases was not finished after {answers.seconds:.0f} s on {names}\n{text}",
+            f"collecting the cases was not finished after {replies.seconds:.0f} s on {names}\n{text}",
         )
 
     async def _collected_differently(self, ids: tuple[str, ...], odd: list[int], digest: str) -> BrokenSuiteError:
-        answers = await self.board.ask({"op": "ids", "digest": digest}, answer="ids", seconds=STACKS_SECONDS)
-        lists = [tuple(answer["ids"]) for answer in answers.by_node.values() if answer["ids"] is not None]
+        replies = await self.connections.ask({"op": "ids", "digest": digest}, reply="ids", seconds=STACKS_SECONDS)
+        lists = [tuple(reply["ids"]) for reply in replies.by_node.values() if reply["ids"] is not None]
         what = collection.difference(ids, lists[0] if lists else ())
         where = blame.name_ranks(odd, self.world)
         return BrokenSuiteError(Reason.COLLECTION_DIFFERS, f"{where} collected other cases than rank 0: {what}")
@@ -193,59 +237,58 @@ class Conductor:
         if run.needs_gang:
             await self._start(run)
         case_id = run.turn_id(number)
-        self._observer.announced(run, case_id)
+        self._observer.case_started(run, case_id)
         self.times.first_case = self.times.first_case or time.time()
         at = time.monotonic() - self.times.started
-        answers = await self._run_case(number)
-        result = agreed(case_id, answers, self.board.exits, at)
+        replies = await self._run_case(number)
+        result = agreed(case_id, replies, self.connections.exits, at)
         if result is None:
-            result = self._judge(case_id, await self._evidence(answers), at)
-        if measured := measurements.gather(answers.by_node.values()):
-            result = dataclasses.replace(result, measurements=measurements.merge(measured))
+            result = self._judge(case_id, await self._evidence(replies), at)
+        if measured := measurements.gather(replies.by_node.values()):
+            result = replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
         is_cut_retry = result.is_interrupted and number < run.done  # its first result stays, and was reported
-        run.record(number, self.thrift.kept(thresholds.judged(result, self.plan.thresholds)))
+        run.record(number, self.memory_budget.fit(thresholds.judged(result, self.plan.thresholds)))
         # a rank could not undo what the case did to its process: the next case must not meet it
-        stale = any(answer.get("stale") for answer in answers.by_node.values())
+        stale = any(reply.get("stale") for reply in replies.by_node.values())
         run.needs_gang = blame.needs_new_gang(result) or stale  # being slow leaves no rank behind
         if not is_cut_retry:
-            self._observer.ended(run, number)
-        if self.board.stop:
-            raise InterruptedRunError(self.board.stop)
-        closer = await self._closer_look.at(run.plan.name, result)
-        if closer is not result:
-            run.amend(self.thrift.kept(closer))
+            self._observer.case_ended(run, number)
+        if self.connections.run_end:
+            raise InterruptedRunError(self.connections.run_end)
+        detailed = await self._hang_details.add(run.plan.name, result)
+        if detailed is not result:
+            run.amend(self.memory_budget.fit(detailed))
 
     async def _run_case(self, number: int) -> Replies:
-        """If the run ends before the case, what was answered up to then."""
+        """If the run ends before the case, return the replies received so far."""
         message = {"op": "run", "generation": self.generation, "case": number}
         try:
-            return await self.board.ask(message, answer="done", seconds=self.plan.case_seconds)
+            return await self.connections.ask(message, reply="done", seconds=self.plan.case_seconds)
         except InterruptedRunError as interrupted:
-            if interrupted.answers is None:
+            if interrupted.replies is None:
                 raise
-            return interrupted.answers
+            return interrupted.replies
 
     def _judge(self, case_id: str, evidence: CaseEvidence, at: float) -> CaseResult:
-        if stop := self.board.stop:
-            return endings.judge_interrupted(case_id, evidence, self.world, at, stop=stop)
+        if end := self.connections.run_end:
+            return endings.judge_interrupted(case_id, evidence, self.world, at, stop=end)
         return endings.judge_case(case_id, evidence, self.world, at)
 
-    async def _evidence(self, answers: Replies) -> CaseEvidence:
-        board = self.board
+    async def _evidence(self, replies: Replies) -> CaseEvidence:
         ranks = self.plan.ranks_per_node
-        evidence = evidence_of(answers, board.exits, board.exit_causes, ranks_per_node=ranks)
-        if answers.end in (WaitEnd.ALL, WaitEnd.DIED):
+        evidence = evidence_of(replies, self.connections.exits, self.connections.exit_causes, ranks_per_node=ranks)
+        if replies.end in (WaitEnd.ALL, WaitEnd.DIED):
             return evidence
-        return with_stacks(evidence, await self._ask_stacks(), board.exits)
+        return with_observations(evidence, await self._observe_ranks(), self.connections.exits)
 
-    async def _ask_stacks(self) -> Replies:
-        """Also when the run has been interrupted: it is the last question then."""
-        return await self.board.ask({"op": "stacks"}, answer="stacks", seconds=STACKS_SECONDS, is_last=True)
+    async def _observe_ranks(self) -> Replies:
+        """Ask what ranks are doing, also when the run has been interrupted."""
+        return await self.connections.ask({"op": "stacks"}, reply="stacks", seconds=STACKS_SECONDS, is_last=True)
 
     def _blame_late_exits(self, run: SuiteRun) -> None:
-        """A rank that ended after it had reported: the case before did it, whatever it said."""
-        exits = dict(self.board.exits)
+        """Blame a rank's end after it had reported a result on the case before, whatever it reported."""
+        exits = dict(self.connections.exits)
         if not exits or run.needs_gang:
             return
         who = blame.name_ranks(sorted(exits), self.world)
@@ -254,5 +297,5 @@ class Conductor:
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
         before = run.result(run.last)
         result = endings.judge_late_exits(before, exits, self.world)
-        run.amend(dataclasses.replace(result, message=f"{message}, after this one had reported its result"))
-        self._observer.ended(run, run.last)
+        run.amend(replace(result, message=f"{message}, after this one had reported its result"))
+        self._observer.case_ended(run, run.last)

@@ -1,4 +1,4 @@
-"""The leader: lets the gang in, conducts the run, keeps progress and termination message, makes the report."""
+"""The leader: admits the agents, has the conductor run the suites, writes the progress, and makes the report."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import thresholds, verdicts
 from disttest_runner.results.blame import World
 
-NOTED_SECONDS = 0.1  # a thousand cases a second need not wake whoever reads the log a thousand times
+NOTED_SECONDS = 0.1  # a thousand cases a second need not wake the log's readers a thousand times
 
 
 class Leader:
@@ -38,7 +38,7 @@ class Leader:
     ) -> None:
         self.plan, self._environment = environment.plan, environment
         self._log, self._termination = log, termination
-        self.board = AgentConnections(
+        self.connections = AgentConnections(
             self.plan, environment.nonce, environment.silence_seconds, log.say, max_strangers=max_strangers
         )
         self._open_store = open_store
@@ -53,25 +53,23 @@ class Leader:
         now = asyncio.get_running_loop().time()
         ends = now + self.plan.join_seconds + self.plan.run_seconds
         pace = Pace(started=now, ends=ends) if environment.log_is_kept else Pace.unbounded(now)
-        self._headway = ProgressLog(pace, self._progress, log.progress_line, environment.nonce)
-        self.board.on_joined = lambda: self._headway.change_now(JOIN_SECONDS)
+        self._progress_log = ProgressLog(pace, self._progress, log.progress_line, environment.nonce)
+        self.connections.on_joined = lambda: self._progress_log.change_now(JOIN_SECONDS)
         self._writer: asyncio.TimerHandle | None = None  # of what was noted on cases that have ended
 
     async def run(self) -> Report:
-        """Always comes back with a report: whatever goes wrong is a verdict with a reason."""
-        stop: RunEnd | None = None
+        """Always return a report: every failure is a verdict with a reason."""
+        end: RunEnd | None = None
         try:
             await self._run()
         except InterruptedRunError as interrupted:
-            stop = interrupted.stop
-        except Exception as error:  # noqa: BLE001 - a fault of ours must end with a report as well
+            end = interrupted.run_end
+        except Exception as error:  # noqa: BLE001 - an error of the runner must end with a report as well
             self._log.say(traceback.format_exc())
-            stop = RunEnd(
-                Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it"
-            )
+            end = RunEnd(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
         self._suite, self._current, self._has_ended = None, "", True
-        self._headway.end()
-        return self._report(stop)
+        self._progress_log.end()
+        return self._report(end)
 
     async def _run(self) -> None:
         plan = self.plan
@@ -80,10 +78,11 @@ class Leader:
             f"{plan.backend}, suites {', '.join(suite.name for suite in plan.suites)}"
         )
         self._step("joining")
-        self.board.pulse.start()  # whoever joins early must not take a leader that waits for a late pod for a lost one
-        await self.board.wait_for_all(plan.join_seconds)
-        _go_on_unless(
-            join_protocol.check_gang(plan, self.board.joined) or preflight.check_hardware(plan, self.board.facts)
+        self.connections.heartbeat.start()  # an agent that waits for a late pod must not take the leader for lost
+        await self.connections.wait_for(self.connections.all_joined, plan.join_seconds)
+        _raise_if(
+            join_protocol.check_gang(plan, self.connections.joined)
+            or preflight.check_hardware(plan, self.connections.facts)
         )
         self._joined = time.time()
         names = self._node_names()
@@ -95,9 +94,11 @@ class Leader:
         self._conductor = Conductor(
             plan,
             World(node_names=names, ranks_per_node=plan.ranks_per_node),
-            self.board,
+            self.connections,
             self._open_store,
-            RunObserver(self._on_collected, self._on_announced, self._on_ended, self._on_suite_ended, self._log.say),
+            RunObserver(
+                self._on_collected, self._on_case_started, self._on_case_ended, self._on_suite_ended, self._log.say
+            ),
             self._times,
         )
         await self._conductor.run()
@@ -105,12 +106,12 @@ class Leader:
             self._add_unmeasured(self._conductor.done)
 
     def _add_unmeasured(self, done: list[SuiteResult]) -> None:
-        """Thresholds about which no suite has measured anything: known when the last one has ended, not before."""
+        """Add thresholds that no suite has measured anything for, which is known when the last suite has ended."""
         place = thresholds.home(self.plan)
         before, after = done[place], thresholds.completed(self.plan, done)
         if after is before:
             return
-        done[place] = sources.warned(after, self.plan.suites[place], self.board.versions.get(0, {}))
+        done[place] = sources.warned(after, self.plan.suites[place], self.connections.versions.get(0, {}))
         for number in range(len(before.cases), len(after.cases)):
             self._log.say(progress_log.case_line(after.name, number + 1, len(after.cases), after.cases[number]))
             self._failures.note(after.name, number, after.cases[number])
@@ -118,42 +119,42 @@ class Leader:
         self._log.say(progress_log.suite_line(after))
 
     async def _check_nodes(self) -> None:
-        """What could not be known before torch was imported. Who is late is the conductor's to find out."""
-        await self.board.wait_for_warm(max(rank_orders.MIN_COLLECT_SECONDS, self.plan.join_seconds))
-        facts = self.board.facts
+        """Check what is not known before torch is imported. The conductor handles agents that are late."""
+        await self.connections.wait_for(
+            self.connections.all_warm, max(rank_orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
+        )
+        facts = self.connections.facts
         for warning in preflight.warnings(self.plan, facts):
             self._log.say(f"warning: {warning}")
-        _go_on_unless(preflight.check_software(facts))
+        _raise_if(preflight.check_software(facts))
 
     def _node_names(self) -> tuple[str, ...]:
-        joined = self.board.joined
+        joined = self.connections.joined
         return tuple(joined[index].node_name if index in joined else "" for index in range(self.plan.nodes))
 
     def _on_deadline(self) -> None:
-        if self._suite is None or not self._suite.let_be_enough():
-            self.board.interrupt(_run_deadline(self.plan.run_seconds))
-
-    # --- what the conductor tells
+        if self._suite is None or not self._suite.end_repetitions():
+            self.connections.interrupt(_run_deadline(self.plan.run_seconds))
 
     def _on_collected(self, run: SuiteRun) -> None:
         self._suite = run
-        self._headway.change_now()
+        self._progress_log.change_now()
 
-    def _on_announced(self, run: SuiteRun, case_id: str) -> None:
+    def _on_case_started(self, run: SuiteRun, case_id: str) -> None:
         is_first = self._termination.summary.step != "running"
         self._termination.update(
             step="running", current=f"{run.plan.name}: {case_id}", cases_total=self._cases_before + run.total
         )
         self._current = case_id
-        self._headway.change_now() if is_first else self._headway.change()
+        self._progress_log.change_now() if is_first else self._progress_log.change()
 
-    def _on_ended(self, run: SuiteRun, number: int) -> None:
-        """What takes system calls waits until the next case is on its way; lines on cases that are well, a bit more."""
+    def _on_case_ended(self, run: SuiteRun, number: int) -> None:
+        """Defer what takes system calls until the next case has started; lines on cases that passed, a bit longer."""
         result = run.result(number)
         self._current = ""
-        stays = result.is_interrupted  # whatever ends the run, the case that was running is named
+        stays = result.is_interrupted  # the termination message names the case that was running
         self._failures.note(run.plan.name, number, result)
-        self._headway.change()
+        self._progress_log.change()
         self._log.note(progress_log.case_line(run.plan.name, number + 1, run.total, result))
         self._write_noted_within(0 if progress_log.is_bad(result) else NOTED_SECONDS)
         summary = self._termination.summary
@@ -182,19 +183,19 @@ class Leader:
         self._counts_before = Counts.sum([self._counts_before, result.counts])
         self._cases_before += len(result.cases)
         self._suite, self._current = None, ""
-        self._headway.change_now()
+        self._progress_log.change_now()
         self._log.say(progress_log.suite_line(result))
 
     def _step(self, step: str) -> None:
         self._termination.update(step=step)
-        self._headway.change_now()
+        self._progress_log.change_now()
 
     def _progress(self) -> Progress:
         run = self._suite
         done, total, counts = (run.done, run.total, run.counts) if run else (0, 0, Counts())
         return Progress(
             step="finished" if self._has_ended else self._termination.summary.step,
-            nodes_joined=len(self.board.joined),
+            nodes_joined=len(self.connections.joined),
             suite=run.plan.name if run else "",
             current_case=self._current,
             cases_done=self._cases_before + done,
@@ -204,14 +205,12 @@ class Leader:
             failures=self._failures.newest(),
         )
 
-    # --- the end
-
-    def _report(self, stop: RunEnd | None) -> Report:
+    def _report(self, end: RunEnd | None) -> Report:
         conductor = self._conductor
         suites = tuple(conductor.done) if conductor else ()
-        if conductor is None and stop is not None:
-            suites = tuple(verdicts.unstarted(suite.name, stop) for suite in self.plan.suites)
-        final = verdicts.of_run(suites, stop)
+        if conductor is None and end is not None:
+            suites = tuple(verdicts.unstarted(suite.name, end) for suite in self.plan.suites)
+        final = verdicts.of_run(suites, end)
         plan = self.plan
         return Report(
             namespace=plan.namespace,
@@ -222,8 +221,8 @@ class Leader:
             nodes=plan.nodes,
             ranks_per_node=plan.ranks_per_node,
             node_names=self._node_names(),
-            versions=self.board.versions.get(0, {}),
-            preflight=tuple(self.board.facts.values()),
+            versions=self.connections.versions.get(0, {}),
+            preflight=tuple(self.connections.facts.values()),
             verdict=final.verdict,
             reason=final.reason,
             message=final.message,
@@ -234,16 +233,16 @@ class Leader:
             finished=time.time(),
             generations=conductor.generation if conductor else 0,
             suites=suites,
-            at_fault=stop.at_fault if stop else (),
+            at_fault=end.at_fault if end else (),
             series=plan.series,
             thresholds=plan.thresholds,
-            trimmed=conductor.thrift.said if conductor else "",
+            trimmed=conductor.memory_budget.trimmed if conductor else "",
         )
 
 
-def _go_on_unless(stop: RunEnd | None) -> None:
-    if stop is not None:
-        raise InterruptedRunError(stop)
+def _raise_if(end: RunEnd | None) -> None:
+    if end is not None:
+        raise InterruptedRunError(end)
 
 
 def _run_deadline(seconds: int) -> RunEnd:

@@ -1,4 +1,4 @@
-"""Whether the nodes of a gang are fit to be tested together, decided from what each says of itself. No I/O."""
+"""Checks whether the nodes of a gang can be tested together, from the facts that each reported. No I/O."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
 from disttest_runner.protocol.join_protocol import RunEnd
 
-CLOCK_SECONDS = 1.0  # apart: logs of different nodes can no longer be read side by side
+CLOCK_SECONDS = 1.0  # apart: more makes logs of different nodes hard to compare
 SHM_BYTES_PER_RANK = 32 << 20  # NCCL keeps buffers of a few MiB for each pair of ranks of a node there
 MEMLOCK_BYTES = 64 << 20  # RDMA registers memory, which must be locked
 
@@ -27,7 +27,7 @@ SOFTWARE: Mapping[str, Callable[[NodeFacts], str]] = {
 
 
 def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
-    """Before anything is imported. GPUs count only where they are used."""
+    """Check GPUs, if the plan uses them, before torch is imported."""
     if plan.backend != "nccl":
         return None
     poor = [index for index, one in facts.items() if len(one.gpus) < (1 if one.shares_gpus else plan.ranks_per_node)]
@@ -55,7 +55,7 @@ def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
 
 
 def check_software(facts: Facts) -> RunEnd | None:
-    """As soon as every node has imported torch."""
+    """Check versions as soon as every node has imported torch."""
     return _differing(facts, SOFTWARE)
 
 
@@ -77,7 +77,7 @@ def _differing(facts: Facts, what: Mapping[str, Callable[[NodeFacts], str]]) -> 
 
 
 def warnings(plan: RunPlan, facts: Facts) -> list[str]:
-    """What does not forbid a run, but will be looked for when it fails or is slow."""
+    """Return what does not prevent a run, but may explain why it fails or is slow."""
     found = []
     for index, one in sorted(facts.items()):
         where = f"{one.node_name} (node index {index})"

@@ -1,9 +1,9 @@
-"""The leader's lines on how far the run is: for programs that follow the log, in few bytes and at no cost to cases.
+"""The leader's progress lines: for programs that follow the log, in few bytes and without delaying cases.
 
-Their share of the log, PROGRESS_LINE_BYTES, lasts for the whole of the run. After a line of n bytes the next one comes
-no sooner than 5 s, and no sooner than n / bytes left * seconds left: lines that keep this pace never use up the share,
-so a run of a day still moves at its end. What should be seen at once (a step, a suite, agents that join) does not wait
-for the pace, unless less than half is left of what is due to the rest of the run.
+Their share of the log, PROGRESS_LINE_BYTES, lasts for the whole run. After a line of n bytes the next one is written
+after 5 s at the earliest, and after n / bytes left * seconds left: lines at this pace never use up the share, so a run
+of a day still reports progress at its end. Urgent lines (a step, a suite, agents that join) do not wait for the pace,
+unless less than half is left of what is due to the rest of the run.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from disttest_runner.output.log import PROGRESS_LINE_BYTES
 
 LINE_SECONDS = 5.0
 LIVE_SECONDS = 0.2
-JOIN_SECONDS = 1.0  # for the line on an agent that joins: hundreds do so together
-MESSAGE_CHARACTERS = 128  # of a failure: with five of them a line is mostly that
+JOIN_SECONDS = 1.0  # for the line on agents that join: hundreds do so together
+MESSAGE_CHARACTERS = 128  # of a failure, of which a progress line has up to five
 
 
 @dataclass(slots=True)
 class Pace:
-    """When lines may come. Seconds are of any clock that only goes forward; `ends`: the run is over at the latest."""
+    """Decides when lines may be written. Times are of a monotonic clock; `ends` is the run's deadline."""
 
     started: float
     ends: float
@@ -37,7 +37,7 @@ class Pace:
 
     @classmethod
     def unbounded(cls, now: float) -> "Pace":
-        """For whoever draws what it reads at once, of a log that is not kept."""
+        """For a log that is not stored, whose reader displays each line at once."""
         return cls(started=now, ends=now, left_bytes=sys.maxsize, line_seconds=LIVE_SECONDS)
 
     def spend(self, size_bytes: int, now: float) -> None:
@@ -46,27 +46,27 @@ class Pace:
         self.due = now + max(self.line_seconds, seconds * size_bytes / max(1, self.left_bytes))
 
     def urgent(self, now: float) -> float:
-        """When a line may come that should be seen at once."""
+        """Return when an urgent line may be written."""
         part = max(0.0, self.ends - now) / max(1.0, self.ends - self.started)
         return now if self.left_bytes > PROGRESS_LINE_BYTES * part / 2 else max(now, self.due)
 
 
 @dataclass(slots=True)
 class FailedCases:
-    """Cases that are bad so far, the newest last; none that is in quarantine."""
+    """Cases that have failed so far, the newest last, without those in quarantine."""
 
-    _bad: dict[tuple[str, int], CaseResult] = field(default_factory=dict)
+    _failed: dict[tuple[str, int], CaseResult] = field(default_factory=dict)
 
     def note(self, suite: str, number: int, result: CaseResult) -> None:
-        """What the case at this place of the suite has come to, now."""
+        """Record the current result of the case at this place of the suite."""
         key = (suite, number)
-        if self._bad:
-            self._bad.pop(key, None)
+        if self._failed:
+            self._failed.pop(key, None)
         if result.is_red:
-            self._bad[key] = result
+            self._failed[key] = result
 
     def newest(self) -> tuple[Failure, ...]:
-        found = itertools.islice(reversed(self._bad.items()), FAILURES)
+        found = itertools.islice(reversed(self._failed.items()), FAILURES)
         return tuple(_failure(suite, result) for (suite, _), result in found)[::-1]
 
 
@@ -82,50 +82,48 @@ def _failure(suite: str, result: CaseResult) -> Failure:
 
 
 def gist_of(message: str) -> str:
-    """The line that says most: ranks and nodes stand beside it."""
+    """Return the line with most information; ranks and nodes are in separate fields."""
     lines = formatting.marked(message) or [line.strip() for line in message.splitlines() if line.strip()]
     return next(iter(lines), "")[:MESSAGE_CHARACTERS]
 
 
 class ProgressLog:
-    """`look` says how far the run is, `write` puts a line into the log."""
+    """Writes a line with `write` when the result of `snapshot` changes, at the pace of `pace`."""
 
-    def __init__(self, pace: Pace, look: Callable[[], Progress], write: Callable[[str], None], nonce: str) -> None:
-        self._pace, self._look, self._write, self._nonce = pace, look, write, nonce
+    def __init__(self, pace: Pace, snapshot: Callable[[], Progress], write: Callable[[str], None], nonce: str) -> None:
+        self._pace, self._snapshot, self._write_line, self._nonce = pace, snapshot, write, nonce
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._last = ""
 
     def change(self) -> None:
-        """Something is new, as with every case: costs next to nothing."""
+        """Schedule a line at the usual pace. Called for every case, so it is cheap."""
         if self._timer is None:
-            self._timer = self._loop.call_at(self._pace.due, self._say)
+            self._timer = self._loop.call_at(self._pace.due, self._write)
 
     def change_now(self, within_seconds: float = 0.0) -> None:
-        """Something is new that should be seen at once."""
         at = self._pace.urgent(self._loop.time()) + within_seconds
         if self._timer is not None:
             if self._timer.when() <= at:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._say)
+        self._timer = self._loop.call_at(at, self._write)
 
     def end(self) -> None:
-        """The last line."""
         if self._timer is not None:
             self._timer.cancel()
-        self._say()
+        self._write()
 
-    def _say(self) -> None:
+    def _write(self) -> None:
         self._timer = None
-        line = self._look().to_line(self._nonce)
+        line = self._snapshot().to_line(self._nonce)
         if line != self._last:
             self._last = line
             self._pace.spend(len(line) + 1, self._loop.time())
-            self._write(line)
+            self._write_line(line)
 
 
-MESSAGE_LINES = 6  # of a failure's end
+MESSAGE_LINES = 6  # of a failure
 
 
 def is_bad(result: CaseResult) -> bool:
@@ -154,7 +152,7 @@ def suite_line(result: SuiteResult) -> str:
 
 
 def last_lines(message: str, count: int = MESSAGE_LINES) -> list[str]:
-    """The first line says who, the last ones what."""
+    """Return the first line, which names ranks, and the last ones, which have the error."""
     lines = [line for line in message.splitlines() if line.strip()] or [""]
     return (
         lines if len(lines) <= count else [lines[0], "…", *lines[len(lines) - count + 2 :]] if count > 1 else lines[:1]

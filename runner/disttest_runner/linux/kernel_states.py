@@ -1,4 +1,4 @@
-"""What the kernel says of a process that does not answer."""
+"""What the kernel reports on a process that does not answer."""
 
 import contextlib
 import os
@@ -11,17 +11,17 @@ STOPPED = ("T", "t")
 RUNNING = "R"
 ENDED = ("", "Z", "X")  # gone, not reaped, just being reaped
 TICKS = os.sysconf("SC_CLK_TCK")  # in a second
-LOCK_SECONDS = 0.05  # of a processor: a thread that runs Python code would have released the lock ten times
+LOCK_SECONDS = 0.05  # CPU time: a thread that runs Python code would have released the lock ten times
 
 
 @dataclass(frozen=True, slots=True)
 class KernelState:
     letter: str  # of the main thread, as in /proc/PID/stat; empty: the process is gone
-    wait_channel: str  # where in the kernel it sleeps, if we may know
+    wait_channel: str  # where in the kernel it sleeps, if that is readable
 
 
 def read(pid: int, thread: int | None = None, proc: Path = PROC) -> KernelState:
-    """Of a process, or of one of its threads."""
+    """Return the state of a process, or of one of its threads."""
     folder = proc / str(pid) if thread is None else proc / str(pid) / "task" / str(thread)
     words = _stat(folder)
     if not words:
@@ -34,10 +34,8 @@ def read(pid: int, thread: int | None = None, proc: Path = PROC) -> KernelState:
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """What the kernel says of one thread: whether it would run, and the processor time that it has had."""
-
     letter: str
-    cpu_seconds: float
+    cpu_seconds: float  # that it has used
 
 
 Threads = Mapping[int, Thread]  # of a process, by the kernel's number
@@ -55,7 +53,7 @@ def threads(pid: int, proc: Path = PROC) -> dict[int, Thread]:
 
 
 def _stat(folder: Path) -> list[str]:
-    """The fields from the letter on: the name in parentheses may hold anything, parentheses and newlines included."""
+    """Return the fields after the name, which may contain anything, also parentheses and newlines."""
     try:
         return (folder / "stat").read_bytes().rpartition(b")")[2].decode().split()
     except (OSError, ValueError):
@@ -63,7 +61,7 @@ def _stat(folder: Path) -> list[str]:
 
 
 def _cpu_seconds(folder: Path, words: Sequence[str]) -> float:
-    """In nanoseconds where the kernel counts them, else in ticks."""
+    """Count nanoseconds where the kernel has them, else ticks."""
     try:
         return int((folder / "schedstat").read_text().split()[0]) / 1e9
     except (OSError, ValueError, IndexError):
@@ -71,9 +69,9 @@ def _cpu_seconds(folder: Path, words: Sequence[str]) -> float:
 
 
 def is_starved(samples: Sequence[Threads], watcher: int) -> bool:
-    """Whether a thread that may hold the interpreter's lock would run, and gets next to no processor.
+    """Whether a thread that may hold the interpreter's lock is runnable but gets almost no CPU time.
 
-    Then it cannot release the lock, and that the watcher sleeps for it proves nothing. A watcher that never sleeps is
+    Such a thread cannot release the lock, so a watcher that sleeps proves nothing. A watcher that never sleeps is
     starved itself.
     """
     first, last = samples[0], samples[-1]
@@ -99,10 +97,7 @@ WORDS = {
 
 
 def describe(now: KernelState, *, has_watcher: bool, is_starved: bool) -> str:
-    """Why a rank has not answered. The watcher is the thread that would have.
-
-    It was woken: if it sleeps, it sleeps for the interpreter's lock.
-    """
+    """Return why a rank has not answered. Its watcher thread sleeps only for the interpreter's lock."""
     where = f" ({now.wait_channel})" if now.wait_channel else ""
     if now.letter in WORDS:
         return WORDS[now.letter] + (where if now.letter == "D" else "")
@@ -115,5 +110,5 @@ def describe(now: KernelState, *, has_watcher: bool, is_starved: bool) -> str:
 
 
 def is_proof(now: KernelState, *, has_watcher: bool, is_starved: bool) -> bool:
-    """Whether its silence shows that a rank does not wait for others: a rank that waits lets other threads run."""
+    """Whether a rank that does not answer cannot be waiting for others: a waiting rank lets other threads run."""
     return now.letter in WORDS or (has_watcher and not is_starved)

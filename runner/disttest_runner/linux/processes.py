@@ -1,4 +1,4 @@
-"""What Linux offers to keep a family of processes together and to leave nothing of it behind."""
+"""Linux process control: ends processes with their parent, adopts orphans, and kills whole process trees."""
 
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 POLL_SECONDS = 0.005
 BROKE = 70  # exit code of a process whose main function raised (EX_SOFTWARE)
-EXEC_SECONDS = 0.1  # no exec is in the middle of it for longer
+EXEC_SECONDS = 0.1  # no exec takes longer
 
 
 def _prctl(option: int, value: int) -> None:
@@ -36,11 +36,11 @@ def die_with_parent(parent_pid: int, signal_number: signal.Signals = signal.SIGK
 
 
 def exit_with(main: Callable[[], int]) -> NoReturn:
-    """End this process with what `main` returns, without what interpreters do at their end: native threads may run."""
+    """End this process with what `main` returns, without the interpreter's shutdown: native threads may run."""
     code = BROKE
     try:
         code = main()
-    except BaseException:  # noqa: BLE001 - the caller must never go on
+    except BaseException:  # noqa: BLE001 - this function must never return
         traceback.print_exc()
     finally:
         with contextlib.suppress(Exception):
@@ -50,7 +50,7 @@ def exit_with(main: Callable[[], int]) -> NoReturn:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, as process 1 of a container is by nature."""
+    """Become the parent of every descendant whose parent ends, as process 1 of a container always is."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -60,7 +60,7 @@ def hide_memory() -> None:
 
 
 def kill_group(pid: int) -> None:
-    """SIGKILL a process group; one that is gone is fine."""
+    """SIGKILL a process group, if it still exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
@@ -72,19 +72,19 @@ def kill_rank(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def children() -> list[int]:
-    """The living and the unreaped children of this process."""
+def children(pid: int | str = "self") -> list[int]:
+    """Return the running and the unreaped children of a process."""
     found: list[int] = []
-    for listing in Path("/proc/self/task").glob("*/children"):
+    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
         with contextlib.suppress(OSError):
             found += [int(word) for word in listing.read_text().split()]
     return found
 
 
 def command(pid: int, proc: Path = kernel_states.PROC) -> str:
-    """The command line of a living process; empty for one that has ended or only waits to be reaped.
+    """Return the command line of a running process; empty for one that has ended.
 
-    In the middle of an exec there is none for a moment, although whoever started the process may go on already.
+    During an exec there is none for a moment, although the process that started it may have continued already.
     """
     deadline = time.monotonic() + EXEC_SECONDS
     while kernel_states.read(pid, proc=proc).letter not in kernel_states.ENDED:
@@ -98,7 +98,7 @@ def command(pid: int, proc: Path = kernel_states.PROC) -> str:
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL a process and what it had started; one that is gone is fine."""
+    """SIGKILL a process, if it still exists, and all its descendants."""
     found = _descendants(pid)
     for one in (pid, *found):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -106,18 +106,13 @@ def kill_tree(pid: int) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for word in listing.read_text().split():
-                found += [int(word), *_descendants(int(word))]
-    return found
+    return [one for child in children(pid) for one in (child, *_descendants(child))]
 
 
 def kill_orphans() -> list[str]:
-    """End what ranks had started and left to us when they ended; returns the command lines.
+    """Kill what ranks had started and not ended; return the command lines.
 
-    What this process started itself is in its own process group, what comes from a rank is not.
+    Processes that this one started are in its process group, those of ranks are not.
     """
     found, mine = [], os.getpgrp()
     for pid in children():
@@ -127,12 +122,12 @@ def kill_orphans() -> list[str]:
             if text := command(pid):
                 found.append(text)
                 kill_tree(pid)
-            os.waitpid(pid, os.WNOHANG)  # or the next time
+            os.waitpid(pid, os.WNOHANG)  # or at the next call
     return found
 
 
 def kill_all_children(deadline_seconds: float) -> list[int]:
-    """SIGKILL every child and every orphan that comes to us by it; returns those that outlived the deadline."""
+    """SIGKILL every child and every orphan adopted meanwhile; return those that outlived the deadline."""
     deadline = time.monotonic() + deadline_seconds
     while True:
         remaining = children()

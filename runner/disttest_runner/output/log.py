@@ -1,4 +1,4 @@
-"""The container's log: progress, what ranks wrote, the framed report. Capped: only its newest file can be read back."""
+"""The container's log: progress, ranks' output, the framed report. Limited in size, so that nothing rotates away."""
 
 import hashlib
 import io
@@ -12,22 +12,22 @@ from disttest_contract.results import trimming
 from disttest_contract.results.report import Report
 from disttest_contract.transport import frames
 
-# Shares of limits.LOG_BYTES; what is left belongs to the report.
+# Shares of limits.LOG_BYTES; the rest is for the report.
 RANK_OUTPUT_BYTES = 1 << 20
 PROGRESS_BYTES = 1 << 20
-PROGRESS_LINE_BYTES = 384 << 10  # of these: lines for programs on how far the run is
+PROGRESS_LINE_BYTES = 384 << 10  # of these: progress lines for programs
 TEXT_BYTES = PROGRESS_BYTES - PROGRESS_LINE_BYTES  # lines for people
 REPORT_BYTES = limits.LOG_BYTES - RANK_OUTPUT_BYTES - PROGRESS_BYTES
-LINE_BYTES = 4096  # longer lines are folded: container runtimes would split them elsewhere
+LINE_BYTES = 4096  # longer lines are folded, since container runtimes would split them
 
 
 class Log:
-    """Whole lines. A reader that went away is no reason to stop."""
+    """Writes whole lines, and ignores that the reader has closed the stream."""
 
     def __init__(self, stream: TextIO | None = None, *, is_kept: bool = True) -> None:
-        """Nothing is dropped of a log that is not kept: whoever reads it has read it."""
+        """A log that is not stored (`is_kept`) has no size limits."""
         self._stream = stream or sys.stdout
-        if isinstance(self._stream, io.TextIOWrapper):  # what a test wrote need not be encodable
+        if isinstance(self._stream, io.TextIOWrapper):  # tests may write what cannot be encoded
             self._stream.reconfigure(errors="backslashreplace")
         self._progress_left = TEXT_BYTES if is_kept else sys.maxsize
         self._progress_lines_left = PROGRESS_LINE_BYTES if is_kept else sys.maxsize
@@ -37,12 +37,12 @@ class Log:
         self._headings: dict[str, str] = {}  # source -> the heading that its last line is under
 
     def say(self, text: str) -> None:
-        """A line of the runner's own, at most TEXT_BYTES of them."""
+        """Write a line of the runner, at most TEXT_BYTES in total."""
         self.note(text)
         self.write_noted()
 
     def note(self, text: str) -> None:
-        """The same, written with the next line of anybody's or by `write_noted`: each write wakes who reads the log."""
+        """Buffer a line until the next write or `write_noted`: each write wakes the log's readers."""
         if self._progress_left <= 0:
             return
         self._progress_left -= _bytes(text)
@@ -51,7 +51,7 @@ class Log:
         self._noted.append(text)
 
     def progress_line(self, line: str) -> None:
-        """How far the run is. Whoever writes these spaces them; beyond their share there are none."""
+        """Write a progress line, which the caller paces; beyond their share they are dropped."""
         self._progress_lines_left -= _bytes(line)
         if self._progress_lines_left > 0:
             self._write([line])
@@ -61,10 +61,7 @@ class Log:
             self._write([])
 
     def rank_output(self, source: str, line: bytes, *, heading: str = "") -> None:
-        """Write a line of a rank's (or the zygote's) output, below the heading of its case.
-
-        The prefix keeps it from looking like a line of the runner.
-        """
+        """Write a line of a rank's or zygote's output under its case's heading. The prefix marks it as such."""
         if self._output_left <= 0:
             self._output_cut += len(line)
             return
@@ -80,7 +77,7 @@ class Log:
             lines.append(f"[{source}] … more than {RANK_OUTPUT_BYTES} bytes of output: the rest is dropped")
         self._write(lines)
 
-    def say_what_was_cut(self) -> None:
+    def say_dropped(self) -> None:
         if self._output_cut:
             self._write([f"… {self._output_cut} bytes of the ranks' output were dropped"])
 
@@ -92,18 +89,17 @@ class Log:
         try:
             self._stream.write("".join(f"{line}\n" for line in (*noted, *lines)))
             self._stream.flush()
-        except (OSError, ValueError):  # nobody reads any more, or the stream was closed
+        except (OSError, ValueError):  # the reader is gone, or the stream was closed
             self._progress_left = self._output_left = self._progress_lines_left = 0
 
 
 def _bytes(line: str) -> int:
-    """What it takes, its end included."""
     return (len(line) if line.isascii() else len(line.encode(errors="backslashreplace"))) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framed:
-    """The lines to print, the checksum of what they carry, and what that leaves out."""
+    """A report as lines to print, with its checksum, and what was trimmed of it, in words."""
 
     lines: tuple[str, ...]
     sha256: str

@@ -1,4 +1,4 @@
-"""Keeps the termination message whole and new: whatever ends the agent, the last one written stays."""
+"""The pod's termination message, kept complete and up to date so that it is right whenever the agent ends."""
 
 import dataclasses
 import os
@@ -9,7 +9,7 @@ from disttest_runner.output.log import Log
 
 
 class TerminationMessage:
-    """The file is a bind mount: no rename, no truncation, one positional write of a full page."""
+    """The file is a bind mount, so it is written with one positional write of a full page: no rename, no truncation."""
 
     def __init__(self, path: str, summary: Summary, log: Log) -> None:
         self.summary = summary
@@ -25,12 +25,12 @@ class TerminationMessage:
         self.update()
 
     def update(self, **changes: Any) -> None:
-        """Change fields of the summary and write it. Costs tens of microseconds, so it is done for every case."""
+        """Change fields of the summary and write it, which takes tens of microseconds."""
         self.note(**changes)
         self.write_noted()
 
     def note(self, **changes: Any) -> None:
-        """Change fields, which are written with the next update or by `write_noted`."""
+        """Change fields, to be written with the next update or by `write_noted`."""
         self.summary = dataclasses.replace(self.summary, **changes)
         self._is_written = False
 

@@ -1,4 +1,4 @@
-"""What a case is told about the gang that it runs in: the value of the fixture `gang`."""
+"""The value of the fixture `gang`: what a case can read about the gang that it runs in."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """One rank's place. `device` is cuda:<local rank> over NCCL, else the CPU."""
+    """The place of one rank. `device` is cuda:<local rank> with NCCL, else the CPU."""
 
     rank: int
     world_size: int
@@ -17,4 +17,4 @@ class Gang:
     node_index: int
     device: "torch.device"
     backend: str  # nccl or gloo
-    generation: int  # counts the lives of the gang's processes, from 1
+    generation: int  # counts the starts of the gang's processes, from 1

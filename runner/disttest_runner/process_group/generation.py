@@ -1,4 +1,4 @@
-"""The torch side of one life of a rank: the store that the gang meets at, and the default process group."""
+"""One generation of a rank: the store that all ranks use for rendezvous, and the default process group."""
 
 import importlib
 import os
@@ -9,33 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed import (  # type: ignore[attr-defined]  # exported when run  # type: ignore[attr-defined]  # exported when run
-    PrefixStore,
-    Store,
-    TCPStore,
-    distributed_c10d,
-)
+from torch.distributed import PrefixStore, Store, TCPStore, distributed_c10d  # type: ignore[attr-defined]  # exported when run
 
 from disttest_runner.cases.rank_orders import RankOrder
-from disttest_runner.process_group import rendezvous
+from disttest_runner.process_group import device, rendezvous
 from disttest_runner.process_group.gang import Gang
 
 
 class EnvironmentRendezvous:
-    """Each `init_process_group()` of a case meets under keys of its own; ranks must make equally many, as ever."""
+    """Gives each `init_process_group()` of a case separate keys in the store; all ranks must make equally many."""
 
     def __init__(self) -> None:
         self._case = 0
         self._groups = 0
         # torch.distributed.rendezvous is a function as well, which hides the module
         module = importlib.import_module("torch.distributed.rendezvous")
-        self._original: Callable[..., Iterator[tuple[Store, int, int]]] = module._rendezvous_handlers["env"]  # noqa: SLF001 - registering anew is refused
-        module._rendezvous_handlers["env"] = self._meet  # noqa: SLF001 - same
+        self._original: Callable[..., Iterator[tuple[Store, int, int]]] = module._rendezvous_handlers["env"]  # noqa: SLF001 - registering again is refused
+        module._rendezvous_handlers["env"] = self._rendezvous  # noqa: SLF001 - same
 
     def enter_case(self, number: int) -> None:
         self._case, self._groups = number, 0
 
-    def _meet(self, url: str, *args: Any, **kwargs: Any) -> Iterator[tuple[Store, int, int]]:
+    def _rendezvous(self, url: str, *args: Any, **kwargs: Any) -> Iterator[tuple[Store, int, int]]:
         self._groups += 1
         for store, rank, world_size in self._original(url, *args, **kwargs):
             yield PrefixStore(f"environment/{self._case}/{self._groups}", store), rank, world_size
@@ -45,27 +40,26 @@ if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
 
 STORE_SECONDS = 120
-# Torch's own timeout is that much longer than a case's, so that our deadline, which names ranks, speaks first.
-BEYOND_CASE_SECONDS = 60
+BEYOND_CASE_SECONDS = 60  # torch's timeout is longer than a case's, whose deadline names ranks
 GROUPS_OF_A_CASE_BITS = 16
 
 
 class Generation:
-    """One in each rank. Rank 0 serves the store on a socket that its agent had bound: no port is guessed."""
+    """One in each rank. Rank 0 serves the store on a socket that its agent has bound."""
 
     def __init__(self, order: RankOrder, listener: int | None) -> None:
         self.order = order
         self._group: ProcessGroup | None = None
         self.spent = ""  # why these processes cannot run another case, if so
-        self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file keeps over its cases
+        self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file uses for all its cases
         self._case = 0
-        self._meetings = EnvironmentRendezvous()
+        self._environment_rendezvous = EnvironmentRendezvous()
         self.gang = Gang(
             rank=order.rank,
             world_size=order.world_size,
             local_rank=order.local_rank,
             node_index=order.node_index,
-            device=device_of(order),
+            device=device.of_backend(order.backend).of_rank(order.local_rank),
             backend=order.backend,
             generation=order.generation,
         )
@@ -73,7 +67,7 @@ class Generation:
         self._store: Store | None = self._served
 
     def environment(self) -> dict[str, str]:
-        """What torch and its users read: `init_process_group()` without arguments works and meets at our store."""
+        """Return the variables with which `init_process_group()` without arguments uses this generation's store."""
         order = self.order
         return {
             "RANK": str(order.rank),
@@ -83,8 +77,8 @@ class Generation:
             "GROUP_RANK": str(order.node_index),
             "MASTER_ADDR": order.store_host,
             "MASTER_PORT": str(order.store_port),
-            "TORCHELASTIC_USE_AGENT_STORE": "True",  # rank 0 serves the store already and must not do so again
-            # longer than a case: the watchdog would end the process before the case's deadline has named anybody
+            "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store exists, so rank 0 must not serve another
+            # longer than a case, or the watchdog would end the process before the case's deadline has named ranks
             "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(order.case_seconds + 2 * BEYOND_CASE_SECONDS),
         }
 
@@ -107,7 +101,7 @@ class Generation:
 
     @property
     def store(self) -> Store:
-        """Connected on demand: a suite without collectives pays nothing."""
+        """Connected on demand, since a suite without collectives needs none."""
         if self._store is None:
             order = self.order
             self._store = TCPStore(
@@ -120,25 +114,23 @@ class Generation:
         return self._store
 
     def case_store(self, name: str) -> Store:
-        """A part of the store that no other case sees."""
+        """Return a part of the store that only the current case uses."""
         return PrefixStore(f"case/{self._case}/{name}", self.store)
 
     def process_group(self) -> "ProcessGroup":
-        """The default group: made at its first use, then kept as long as the generation lives."""
+        """Return the default group, which is made at its first use and kept for the whole generation."""
         if self._group is not None and dist.is_initialized() and dist.group.WORLD is self._group:
             return self._group
         if dist.is_initialized():  # a case of the same file made one for itself and left it
             dist.destroy_process_group()
-        order, on_cuda = self.order, self.order.backend == "nccl"
-        if on_cuda:
-            torch.cuda.set_device(self.gang.device)
+        order = self.order
         dist.init_process_group(
             order.backend,
             store=PrefixStore(f"disttest/{self._case}/default", self.store),
             rank=order.rank,
             world_size=order.world_size,
             timeout=timedelta(seconds=order.case_seconds + BEYOND_CASE_SECONDS),
-            device_id=self.gang.device if on_cuda else None,
+            device_id=device.of_backend(order.backend).bind(self.gang.device),
         )
         self._group = dist.group.WORLD
         if self._group is None:
@@ -152,11 +144,11 @@ class Generation:
         torch.manual_seed(self.order.rank)
 
     def enter_case(self, number: int) -> None:
-        """Groups that this case makes do not meet those of another one."""
+        """Separate the groups that this case makes from those of other cases."""
         self._case = number
-        self._meetings.enter_case(number)
+        self._environment_rendezvous.enter_case(number)
         if dist.is_initialized() and hasattr(distributed_c10d, "_world"):
-            # Torch numbers groups; a rank that had made more of them than its peers would wait for them in vain.
+            # Torch numbers groups: a rank that had made more of them than its peers would wait forever.
             distributed_c10d._world.group_count = (number + 1) << GROUPS_OF_A_CASE_BITS  # noqa: SLF001 - no public way
 
     @property
@@ -166,23 +158,16 @@ class Generation:
 
     @property
     def case(self) -> int:
-        """The number of the case in play."""
+        """The number of the current case."""
         return self._case
 
     def leave_group(self) -> None:
-        """Before a case that makes the default group itself. All ranks come here, so no peer misses it."""
+        """Destroy the default group before a case that makes it itself. All ranks call this."""
         if self._group is not None and not self.has_lost_group:
             dist.destroy_process_group()
         self._group = None
 
     def destroy_left_group(self, before: object) -> None:
-        """A default group that a case made for itself and left: the next one may want to make its own."""
+        """Destroy a default group that a case made and left, since the next case may make one."""
         if dist.is_initialized() and dist.group.WORLD not in (before, self._group, self.lasting_group):
             dist.destroy_process_group()
-
-
-def device_of(order: RankOrder) -> torch.device:
-    """A GPU of its own, unless NCCL was told to put several ranks on one. Asks NVML only, not the driver."""
-    if order.backend != "nccl":
-        return torch.device("cpu")
-    return torch.device("cuda", order.local_rank % max(1, torch.cuda.device_count()))

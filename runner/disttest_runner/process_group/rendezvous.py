@@ -1,4 +1,4 @@
-"""The socket that a generation's store will be served on: bound by the agent of node 0, used by rank 0."""
+"""The address of a generation's store: its socket, which node 0's agent binds for rank 0, and gloo's interface."""
 
 import contextlib
 import fcntl
@@ -12,14 +12,14 @@ BACKLOG = 1024  # connections that wait to be accepted
 
 
 class StoreListener:
-    """A new one for each generation, so that nothing of the last one is met again."""
+    """Binds a new socket for each generation, so that no key of the last one is seen again."""
 
     def __init__(self, leader_host: str) -> None:
         self._host = leader_host
         self.socket: socket.socket | None = None
 
     def open(self) -> tuple[str, int]:
-        """Host and port that ranks connect to. The kernel picks the port: none can be taken already."""
+        """Return host and port that ranks connect to. The kernel chooses a free port."""
         self.close()
         self.socket = listen(self._host, 0)
         return self._host, self.socket.getsockname()[1]
@@ -31,7 +31,7 @@ class StoreListener:
 
 
 def listen(leader_host: str, port: int) -> socket.socket:
-    """On loopback only if that is where the leader is said to be, else on every address of the pod."""
+    """Listen on loopback if `leader_host` is there, else on every address of the pod."""
     if is_loopback(leader_host):
         return socket.create_server((leader_host, port), backlog=BACKLOG)
     if socket.has_dualstack_ipv6():
@@ -50,31 +50,31 @@ VARIABLE = "GLOO_SOCKET_IFNAME"
 SIOCGIFADDR = 0x8915  # the IPv4 address of an interface
 REQUEST_BYTES = 256
 NAME_BYTES = 15
-ADDRESS_PLACE = slice(20, 24)  # in what comes back
+ADDRESS_PLACE = slice(20, 24)  # in the reply
 IPV6_ADDRESSES = Path("/proc/net/if_inet6")
 
 
 def interface_settings(store_host: str, store_port: int, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variable, if it is needed and nobody has set it."""
+    """Return gloo's variable with an interface name, if it is needed and not set yet."""
     if environ.get(VARIABLE) or is_loopback(store_host):
         return {}
     try:
         own = address_towards(store_host, store_port)
     except OSError:
-        return {}  # the store cannot be reached either, which says more
+        return {}  # the error for the store is clearer
     found = chosen_interface(own, of_host_name(), of_interfaces())
     return {VARIABLE: found} if found else {}
 
 
 def chosen_interface(own: str, of_name: frozenset[str], interfaces: Mapping[str, frozenset[str]]) -> str:
-    """Of several interfaces with the address the first; empty where the host's name leads to it, or nothing does."""
+    """Return the first interface with this address; empty where the host name resolves to it, or none has it."""
     if own in of_name or is_loopback(own):
         return ""
     return next((name for name, addresses in interfaces.items() if own in addresses), "")
 
 
 def address_towards(host: str, port: int) -> str:
-    """Our own, on the way to there. Nothing is sent."""
+    """Return the local address on the route to `host`. Nothing is sent."""
     family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind) as probe:
         probe.connect(address)
@@ -90,7 +90,7 @@ def of_host_name() -> frozenset[str]:
 
 
 def of_interfaces() -> dict[str, frozenset[str]]:
-    """In the order in which the kernel has them; of IPv4 the first address of each."""
+    """Return addresses by interface, in the kernel's order; only the first IPv4 address of each."""
     return {name: frozenset({*_ipv4(name), *_ipv6(name)}) for _, name in socket.if_nameindex()}
 
 

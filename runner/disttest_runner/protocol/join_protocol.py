@@ -1,4 +1,4 @@
-"""Who may join the gang: the rules for an agent's first line. No I/O."""
+"""The rules for joining a gang: what the leader checks in an agent's first line. No I/O."""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from disttest_runner.protocol.wire import PROTOCOL, Message
 
 
 class JoinRefusedError(Exception):
-    """The message goes to whoever knocked."""
+    """Its message is sent to the client that tried to join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class RunEnd:
     verdict: Verdict
     reason: Reason
     message: str
-    at_fault: tuple[int, ...] = ()  # node indexes, where they can be told
+    at_fault: tuple[int, ...] = ()  # node indexes, where they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What an agent says of itself."""
+    """An agent's first line."""
 
     nonce: str = field(repr=False)
     node_index: int
@@ -49,8 +49,8 @@ class Hello:
 
 
 def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[int, Hello]) -> Hello:
-    """Raises RefusedError. The nonce comes first: a stranger learns nothing else."""
-    if message.get("op") != "hello" or not _is_it(message.get("nonce"), nonce):
+    """Raises JoinRefusedError. The nonce is checked first: without it a client learns nothing else."""
+    if message.get("op") != "hello" or not _is_equal(message.get("nonce"), nonce):
         raise JoinRefusedError("refused: this is the leader of another gang, or you are no agent")
     if message.get("protocol") != PROTOCOL:
         raise JoinRefusedError(
@@ -76,9 +76,9 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
     )
 
 
-def _is_it(said: object, nonce: str) -> bool:
-    """Of a stranger's JSON anything may come: half of a surrogate pair, lists in lists."""
-    return isinstance(said, str) and hmac.compare_digest(said.encode(errors="replace"), nonce.encode())
+def _is_equal(received: object, nonce: str) -> bool:
+    """`received` may be any JSON value, also half of a surrogate pair."""
+    return isinstance(received, str) and hmac.compare_digest(received.encode(errors="replace"), nonce.encode())
 
 
 def _facts(data: object) -> NodeFacts:
@@ -89,7 +89,7 @@ def _facts(data: object) -> NodeFacts:
 
 
 def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> RunEnd | None:
-    """Whether this gang can test what the plan asks for; called when waiting for agents is over."""
+    """Return why this gang cannot run the plan, if so; called when waiting for agents is over."""
     missing = [index for index in range(plan.nodes) if index not in joined]
     if missing:
         return RunEnd(

@@ -1,4 +1,4 @@
-"""JSON lines over stream sockets, with file descriptors riding along: between all processes of a gang."""
+"""JSON lines over stream sockets between all processes of a gang, with file descriptors if needed, and heartbeats."""
 
 import asyncio
 import json
@@ -9,12 +9,12 @@ from typing import Any
 from disttest_runner.compat import override
 
 PROTOCOL = 3  # of agents and leader; raised with every change that an older end would misread
-HELLO_BYTES = 16 << 10  # of a line from somebody who has not yet said who it is
+HELLO_BYTES = 16 << 10  # of a line from a client that is not authenticated yet
 LINE_BYTES = 64 << 20  # of any other line: the longest holds the ids of a suite's cases
 READ_BYTES = 64 << 10  # at once
 MAX_DESCRIPTORS = 8
 
-# A peer that vanished without a word (its node lost power) is noticed after about 25 s.
+# A peer that disappears without closing the connection (its node lost power) is detected after about 25 s.
 KEEPALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10),
@@ -26,7 +26,7 @@ KEEPALIVE = (
 
 Message = dict[str, Any]
 
-ALIVE: Message = {"op": "alive"}  # agents and leader to each other, so that silence means something
+ALIVE: Message = {"op": "alive"}  # the heartbeat of agents and leader
 
 
 class WireError(ValueError):
@@ -55,7 +55,7 @@ def unpack(raw: bytes) -> Message:
 
 
 class Channel:
-    """A blocking end, for processes that do one thing at a time: zygote and ranks."""
+    """A blocking connection, for processes that do one thing at a time: zygote and ranks."""
 
     def __init__(self, sock: socket.socket, *, takes_descriptors: bool = True) -> None:
         self.sock = sock
@@ -68,11 +68,10 @@ class Channel:
 
     @property
     def has_line(self) -> bool:
-        """Whether the next message is here."""
         return b"\n" in self._buffer
 
     def receive(self) -> Message | None:
-        """The next message, or None when the other end is gone."""
+        """Return the next message, or None when the other end is gone."""
         while not self.has_line:
             try:
                 chunk = self._read()
@@ -92,13 +91,13 @@ class Channel:
         return chunk
 
     def take_descriptors(self, count: int) -> list[int]:
-        """Those that came with the message received last."""
+        """Return those that came with the last message."""
         taken, self._descriptors = self._descriptors[:count], self._descriptors[count:]
         return taken
 
 
 class LineProtocol(asyncio.BufferedProtocol):
-    """An asyncio end: one call for each line, one when the other end is gone."""
+    """An asyncio connection: one call for each line, one when the other end is gone."""
 
     # What was read is taken out at once, so one buffer serves all connections; a new one each time costs 10 us.
     _buffer = memoryview(bytearray(READ_BYTES))
@@ -111,7 +110,7 @@ class LineProtocol(asyncio.BufferedProtocol):
     ) -> None:
         self.serve(on_line, on_lost, limit_bytes)
         self.is_lost = False
-        self._is_closing = False  # asked of the transport each time, it would cost more than reading does
+        self._is_closing = False  # asking the transport each time would cost more than reading does
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._transport: asyncio.Transport | None = None
@@ -122,7 +121,7 @@ class LineProtocol(asyncio.BufferedProtocol):
         on_lost: Callable[["LineProtocol"], None],
         limit_bytes: int,
     ) -> None:
-        """Hand the connection over; takes effect with the next line."""
+        """Replace the callbacks, from the next line on."""
         self._on_line, self._on_lost, self.limit_bytes = on_line, on_lost, limit_bytes
 
     @override
@@ -145,7 +144,7 @@ class LineProtocol(asyncio.BufferedProtocol):
         self.feed(bytes(self._buffer[:nbytes]))
 
     def feed(self, chunk: bytes) -> None:
-        """What has been read: nearly always one line, whole."""
+        """Split what was read into lines; nearly always it is one complete line."""
         if 0 <= chunk.find(b"\n") == len(chunk) - 1 < self.limit_bytes and not self._pending and not self._is_closing:
             self._on_line(self, chunk[:-1])
             return
@@ -179,7 +178,49 @@ class LineProtocol(asyncio.BufferedProtocol):
         self.write(pack(message))
 
     def close(self) -> None:
-        """What was written before still goes out."""
+        """Close after what was written before has been sent."""
         self._is_closing = True
         if self._transport is not None:
             self._transport.close()
+
+
+BEATS = 5  # within `silence_seconds`, after which a silent peer is lost
+
+
+class Heartbeat:
+    """Heartbeats between agents and leader, to detect a peer that is stopped or cannot be reached.
+
+    An open connection proves little: the kernel of a stopped process, or of a partly frozen node, keeps it open.
+    `send` sends a beat to all peers; `lost` is called once with a peer that was silent, and with a description.
+
+    Silence is counted in beats of this process, so no peer counts as silent while this process is stopped.
+    """
+
+    def __init__(self, silence_seconds: float, send: Callable[[], None], lost: Callable[[int, str], None]) -> None:
+        self._send, self._lost = send, lost
+        self._beat_seconds = silence_seconds / BEATS
+        self._silent_beats: dict[int, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def reset(self, peer: int) -> None:
+        """Record that a message came from this peer."""
+        self._silent_beats[peer] = 0
+
+    def start(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._beat_seconds, self._beat)
+        self._send()
+
+    def stop(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _beat(self) -> None:
+        self.start()
+        for peer, beats in list(self._silent_beats.items()):
+            self._silent_beats[peer] = beats + 1
+            if beats + 1 == BEATS:
+                del self._silent_beats[peer]
+                seconds = beats * self._beat_seconds
+                self._lost(
+                    peer, f"has said nothing for over {seconds:.0f} s: it is stopped, or the network to it stalls"
+                )

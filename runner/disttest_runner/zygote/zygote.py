@@ -1,7 +1,7 @@
-"""Imports once what every rank needs, then forks ranks in milliseconds. It touches no device, runs no op.
+"""Imports once what every rank needs, then forks ranks in milliseconds. It uses no device and runs no operator.
 
-The agent talks to it over the socket whose descriptor is its only argument.
-In: fork (with the rank's descriptors), preload. Out: warm, forked, exited, preloaded.
+The agent sends `fork` (with the rank's file descriptors) and `preload` over the socket whose descriptor is the first
+argument; the zygote sends `warm`, `forked`, `exited` and `preloaded`.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from disttest_runner.cases import rank_orders
 from disttest_runner.linux import processes
 from disttest_runner.protocol.wire import Channel, Message
 
-WAKEUP_BYTES = 4096  # at most so many are read at once: one for each signal
+WAKEUP_BYTES = 4096  # the most that are read at once, one for each signal
 COPY_SECONDS = 30  # a driver that is loaded for the first time takes long; one that is broken may never answer
 
 
@@ -35,24 +35,22 @@ class Zygote:
         self.woken, self.wakes = socket.socketpair()  # a byte for each signal
 
     def serve(self, modules: list[str]) -> None:
-        """Import, say so, then obey."""
         started = time.monotonic()
-        hide_cuda_without_gpus()
+        hide_absent_devices()
         for module in modules:
             importlib.import_module(module)
         _import_pytest_plugins()
         gc.collect()
         gc.freeze()  # the collector of a child need not walk, hence copy, what it inherits
-        _rehearse()
+        _warm_up_pytest()
         gc.freeze()
         self.unsafe = why_unsafe()
         self.agent.send(
             {"op": "warm", "seconds": time.monotonic() - started, "unsafe": self.unsafe, "versions": versions()}
         )
-        self.obey()
+        self.serve_requests()
 
-    def obey(self) -> None:
-        """Until the agent is gone."""
+    def serve_requests(self) -> None:
         self.wakes.setblocking(False)
         signal.set_wakeup_fd(self.wakes.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: self.reap())
@@ -66,10 +64,10 @@ class Zygote:
                     raise ValueError(f"the agent asks for {unknown!r}")
 
     def next_message(self) -> Message | None:
-        """What the agent sends next; ranks that end meanwhile are reaped.
+        """Return the agent's next request; ranks that end meanwhile are reaped.
 
-        Python handles a signal between two instructions. One that comes after the last of them and before a read is
-        handled after that: once the agent has spoken, which may wait for that very rank. Hence the wait for both.
+        Python handles a signal between two instructions. One that arrives after the last of them and before a blocking
+        read is handled after the read, for which the agent may wait for that same rank. Hence the wait for both.
         """
         while not self.agent.has_line:
             ready, _, _ = select.select((self.agent.sock, self.woken), (), ())
@@ -80,7 +78,7 @@ class Zygote:
         return self.agent.receive()
 
     def fork(self, message: Message, descriptors: list[int]) -> None:
-        with _sigchld_blocked():  # a rank that ends at once is known before it is reaped
+        with _sigchld_blocked():  # a rank that ends at once is registered before it is reaped
             pid = os.fork()
             if pid == 0:
                 become_rank(message, descriptors, self)
@@ -90,8 +88,8 @@ class Zygote:
             os.close(descriptor)
 
     def preload(self, modules: list[str]) -> None:
-        """For later suites; the signal handler reaps ranks meanwhile."""
-        if not self.unsafe:  # else every rank imports for itself
+        """Import modules of later suites; the signal handler reaps ranks meanwhile."""
+        if not self.unsafe:  # else every rank has a new interpreter
             rank_orders.import_early(modules)
         gc.collect()
         gc.freeze()
@@ -108,33 +106,34 @@ class Zygote:
                     self.agent.send({"op": "exited", "rank": rank, "pid": pid, "status": code})
 
 
-def hide_cuda_without_gpus() -> None:
-    """Have torch say that there is no GPU, where there is none, without a look at the driver.
+def hide_absent_devices() -> None:
+    """Limit this process to no device of the types that this machine does not have.
 
-    Where NVML finds nothing torch asks the driver, at the import of its test harness for one, and a process that has
-    done so cannot be forked. A copy asks once; if it finds no GPU none is visible from here on, which torch believes.
+    Where NVML finds no GPU, torch asks the driver when its test harness is imported, and a process that has used the
+    driver cannot be forked. So a copy of this process checks once, and torch obeys the variable from then on.
     """
-    import torch  # noqa: PLC0415 - only in this process, and after its environment was set
+    from disttest_runner.process_group import device  # noqa: PLC0415 - imports torch, after the environment was set
 
-    if _copy_confirms(lambda: torch.cuda.device_count() == 0):
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    for one in device.BY_BACKEND.values():
+        if one.visibility_variable and _copy_confirms(one.is_absent):
+            os.environ[one.visibility_variable] = ""
 
 
 def why_unsafe() -> str:
-    """Why children forked from here might not work, if so. Torch sets its flag at the fork: only a child can tell."""
-    import torch  # noqa: PLC0415 - imported before
+    """Return why children forked from here might not work, if so. Torch sets its flag at the fork, in the child."""
+    from disttest_runner.process_group import device  # noqa: PLC0415 - imports torch
 
     threads = len(list(Path("/proc/self/task").iterdir()))
     if threads > 1:
         return f"the zygote has {threads} threads"
-    is_safe = _copy_confirms(lambda: not torch.cuda._is_in_bad_fork())  # noqa: SLF001 - the only way to ask
+    is_safe = _copy_confirms(lambda: all(one.is_fork_safe() for one in device.BY_BACKEND.values()))
     return "" if is_safe else "the CUDA driver was asked before the fork"
 
 
 def _copy_confirms(question: Callable[[], bool]) -> bool:
-    """Ask in a copy of this process, which ends: what an answer changes does not stay. A copy that breaks says no."""
-    copy = os.fork()
-    if copy == 0:
+    """Return the answer of a forked copy of this process, so that its side effects end with it; False if it fails."""
+    pid = os.fork()
+    if pid == 0:
         code = 1
         try:
             signal.alarm(COPY_SECONDS)
@@ -142,7 +141,7 @@ def _copy_confirms(question: Callable[[], bool]) -> bool:
             code = 0 if question() else 1
         finally:
             os._exit(code)
-    _, status = os.waitpid(copy, 0)
+    _, status = os.waitpid(pid, 0)
     return status == 0
 
 
@@ -150,13 +149,13 @@ def versions() -> dict[str, str]:
     import pytest  # noqa: PLC0415 - imported before, in this process only
     import torch  # noqa: PLC0415 - same
 
+    from disttest_runner.process_group import device  # noqa: PLC0415 - same
+
     found = {"python": sys.version.split()[0], "torch": torch.__version__, "pytest": pytest.__version__}
     if torch.version.git_version:
-        found["torch_git"] = torch.version.git_version  # by which a tree of its tests is known
-    if torch.version.cuda:
-        found["cuda"] = torch.version.cuda
-    if hasattr(torch._C, "_nccl_version"):  # noqa: SLF001 - the public function imports more
-        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]  # torch has no types here
+        found["torch_git"] = torch.version.git_version  # identifies the source tree of its tests
+    for one in device.BY_BACKEND.values():
+        found |= one.versions()
     return found
 
 
@@ -168,7 +167,7 @@ def _import_pytest_plugins() -> None:
         importlib.import_module(f"_pytest.{plugin}")
 
 
-def _rehearse() -> None:
+def _warm_up_pytest() -> None:
     from disttest_runner.rank import pytest_overhead, rank  # noqa: PLC0415 - import torch and pytest: in this process only
 
     pytest_overhead.rehearse(rank.OPTIONS)
@@ -184,10 +183,10 @@ def _sigchld_blocked() -> Iterator[None]:
 
 
 def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoReturn:
-    """In the child: cut every tie to the zygote but the one that kills us with it, then be the rank."""
+    """Become the rank, in the child: drop all that it shares with the zygote, except that the kernel kills it too."""
 
     def be_rank() -> int:
-        os.setpgid(0, 0)  # the family of a rank can be killed at once
+        os.setpgid(0, 0)  # a rank and its children can be killed together
         processes.die_with_parent(os.getppid())
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -199,7 +198,7 @@ def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoR
         for end in (zygote.agent.sock, zygote.woken, zygote.wakes):
             end.close()
         if zygote.unsafe:
-            _start_afresh(message["order"], [channel, *others])
+            _start_new_interpreter(message["order"], [channel, *others])
         from disttest_runner.rank import rank  # noqa: PLC0415 - imports torch: never in the agent, which imports this module
 
         return rank.main(rank_orders.RankOrder.from_json(message["order"]), [channel, *others])
@@ -207,8 +206,8 @@ def become_rank(message: Message, descriptors: list[int], zygote: Zygote) -> NoR
     processes.exit_with(be_rank)  # a child must never return into the zygote's loop
 
 
-def _start_afresh(order: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """A new interpreter in this process: seconds slower, but free of what made the fork unsafe."""
+def _start_new_interpreter(order: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Replace this process by a new interpreter: seconds slower, but without what made the fork unsafe."""
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
     arguments = [json.dumps(order), *map(str, descriptors)]
@@ -217,7 +216,7 @@ def _start_afresh(order: dict[str, Any], descriptors: list[int]) -> NoReturn:
 
 def main() -> None:
     processes.die_with_parent(int(sys.argv[2]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the agent's to answer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the agent handles a terminal's Ctrl-C
     Zygote(Channel(socket.socket(fileno=int(sys.argv[1])))).serve(sys.argv[3:])
 
 

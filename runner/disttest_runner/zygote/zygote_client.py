@@ -1,4 +1,4 @@
-"""The agent's side of the zygote: starts it, has it fork ranks, hears of their ends."""
+"""The agent's side of the zygotes: starts them, has them fork ranks, and is notified when ranks exit."""
 
 import asyncio
 import os
@@ -20,55 +20,53 @@ from disttest_runner.protocol.wire import LineProtocol, Message, pack, unpack
 PROGRAM = "disttest_runner.zygote.zygote"
 HERE = Path(__file__).parents[2]  # where this package was found
 
-# Read when a module is imported, so they must be there before the zygote is.
+# Read when modules are imported, so they must be set before the zygote starts.
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",  # a pool of threads does not survive a fork
     "OPENBLAS_NUM_THREADS": "1",  # numpy starts a thread at import otherwise
     "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # "is there a GPU" without starting the driver, which a fork does not survive
     "TORCH_WARM_POOL": "0",  # older versions start processes to compile in, and a thread, when Inductor is imported
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large pages: forking a rank and ending it take a third less
-    "PYTHONHASHSEED": "0",  # sets iterate alike in all ranks: equal collection
+    "PYTHONHASHSEED": "0",  # sets iterate alike in all ranks, which must collect the same cases
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a plugin that reorders or reruns cases would break the lock-step
 }
 
 
 @dataclass(slots=True)
 class ZygoteProcess:
-    """A started one. It is started before anything else of the agent, since its imports take longest."""
-
     process: subprocess.Popen[bytes]
     control: socket.socket
     output: int  # the reading end of a pipe
 
 
 class ZygoteEndedError(Exception):
-    """It ended before it had imported everything; its output says why."""
+    """The zygote ended before it had imported everything; its output shows why."""
 
 
 def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> ZygoteProcess:
-    """`own` is what a suite sets. Without the nonce: ranks inherit this environment."""
-    mine, its = socket.socketpair()
+    """`own` is the suite's environment. The nonce is removed, since ranks inherit this environment."""
+    ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
     environ = {name: value for name, value in os.environ.items() if name != environment.NONCE}
     environ = {**ENVIRONMENT, **environ, **found_by_children(own, os.environ.get("PYTHONPATH", ""))}
-    arguments = [str(its.fileno()), str(os.getpid()), *rank_orders.ALWAYS, *modules]
+    arguments = [str(theirs.fileno()), str(os.getpid()), *rank_orders.ALWAYS, *modules]
     process = subprocess.Popen(
         [sys.executable, "-m", PROGRAM, *arguments],
-        pass_fds=[its.fileno()],
+        pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=writing,
         stderr=writing,
         env=environ,
     )
     resource_limits.lower_limit(process.pid)
-    its.close()
+    theirs.close()
     os.close(writing)
-    mine.setblocking(False)
-    return ZygoteProcess(process, mine, reading)
+    ours.setblocking(False)
+    return ZygoteProcess(process, ours, reading)
 
 
 def found_by_children(own: Mapping[str, str], path: str, here: Path = HERE) -> dict[str, str]:
-    """What a suite sets; where its PYTHONPATH would replace the one by which the runner itself was found, in front."""
+    """Return `own`, with `here` first on its PYTHONPATH if the runner was found through the PYTHONPATH it replaces."""
     if "PYTHONPATH" not in own or str(here) not in path.split(os.pathsep):
         return dict(own)
     return {**own, "PYTHONPATH": f"{here}{os.pathsep}{own['PYTHONPATH']}"}
@@ -76,8 +74,6 @@ def found_by_children(own: Mapping[str, str], path: str, here: Path = HERE) -> d
 
 @dataclass(slots=True)
 class ZygoteEvents:
-    """What the owner wants to hear of."""
-
     warm: Callable[[Message], None]
     exited: Callable[[int, int], None]  # rank, status
     lost: Callable[["ZygoteClient"], None]  # a zygote that was warm is gone, and its ranks with it
@@ -86,11 +82,11 @@ class ZygoteEvents:
 
 @dataclass(slots=True)
 class ZygoteClient:
-    """Forks one rank at a time: descriptors in flight are limited, and a fork is done in milliseconds."""
+    """Forks one rank at a time: the kernel limits descriptors in flight, and a fork takes milliseconds."""
 
     zygote: ZygoteProcess
     events: ZygoteEvents
-    ends: bool = False  # we are ending it ourselves
+    is_ending: bool = False  # the agent ends it
     is_lost: bool = False
     warm: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     _lines: LineProtocol | None = None
@@ -104,7 +100,7 @@ class ZygoteClient:
         await read_lines(self.zygote.output, lambda line: self.events.output("zygote", line))
 
     async def fork(self, order: RankOrder, descriptors: list[int]) -> int:
-        """Returns the pid. The descriptors stay the caller's to close."""
+        """Return the pid. The caller closes the descriptors."""
         forked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._forked[order.rank] = forked
         message = {"op": "fork", "order": order.to_json(), "descriptors": len(descriptors)}
@@ -116,7 +112,7 @@ class ZygoteClient:
             self._lines.send({"op": "preload", "modules": modules})
 
     def end(self) -> None:
-        self.ends = True
+        self.is_ending = True
         self.zygote.process.kill()
 
     def _on_line(self, _: LineProtocol, raw: bytes) -> None:
@@ -134,19 +130,19 @@ class ZygoteClient:
             case "exited":
                 processes.kill_group(message["pid"])  # what it had started itself
                 loop = asyncio.get_running_loop()
-                # after whoever waits for the fork has got the pid
+                # after `fork` has returned the pid
                 loop.call_soon(loop.call_soon, self.events.exited, message["rank"], message["status"])
             case unknown:
                 raise ValueError(f"the zygote sent {unknown!r}")
 
     def _on_lost(self, _: LineProtocol) -> None:
         self.is_lost = True
-        if self.ends:
+        if self.is_ending:
             return
         error = ZygoteEndedError("the process that imports torch and starts the ranks ended; its output says why")
         if not self.warm.done():
             self.warm.set_exception(error)
-            self.warm.exception()  # nobody may be waiting yet
+            self.warm.exception()  # it may not be awaited yet
             return
         for forked in self._forked.values():
             forked.set_exception(error)
@@ -155,13 +151,13 @@ class ZygoteClient:
 
 
 async def read_lines(descriptor: int, on_line: Callable[[bytes], None]) -> None:
-    """Call back for each line that comes out of a pipe, and for a last one without an end."""
+    """Call `on_line` for each line that is read from a pipe, and for a last one without a newline."""
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: _PipeLines(on_line), os.fdopen(descriptor, "rb", buffering=0))
 
 
 class _PipeLines(asyncio.Protocol):
-    LIMIT_BYTES = 64 << 10  # of a line without an end
+    LIMIT_BYTES = 64 << 10  # of a line without a newline
 
     def __init__(self, on_line: Callable[[bytes], None]) -> None:
         self._on_line, self._rest = on_line, b""
@@ -181,7 +177,7 @@ class _PipeLines(asyncio.Protocol):
             self._rest = b""
 
 
-WARM_SHARE = 0.9  # of the time that a gang has to collect: the leader should hear the reason before it gives up
+WARM_SHARE = 0.9  # of the time to collect: the leader should receive the reason before its deadline
 
 Key = tuple[tuple[str, str], ...]
 
@@ -192,7 +188,7 @@ def environment_key(environment: Mapping[str, str]) -> Key:
 
 
 class ZygotePool:
-    """`first` was started before anything else of the agent; its suite is the plan's first one."""
+    """One zygote for each environment that suites ask for. `first` is that of the plan's first suite."""
 
     def __init__(self, plan: RunPlan, first: ZygoteProcess, events: ZygoteEvents) -> None:
         self._plan, self._events = plan, events
@@ -201,7 +197,7 @@ class ZygotePool:
         self._preloaded: set[str] = set()
 
     async def attach(self, ended: Callable[[str], None]) -> None:
-        """`ended` is called if the first zygote ends before it is warm: the image is wrong, or the node."""
+        """`ended` is called if the first zygote ends before it is warm: the image or the node is broken."""
         first = self._open[self._keys[0]]
         await first.attach()
 
@@ -212,24 +208,24 @@ class ZygotePool:
         first.warm.add_done_callback(on_warm)
 
     async def of_suite(self, index: int) -> ZygoteClient:
-        """A warm one. Raises ZygoteEndedError if it ended before it was."""
+        """Return a warm zygote. Raises ZygoteEndedError if it ended before it was warm."""
         wanted = self._keys[index]
         for unneeded in self._open.keys() - set(self._keys[index:]):
             self._open.pop(unneeded).end()
-        nursery = self._open.get(wanted)
-        if nursery is None or nursery.is_lost:
-            nursery = await self._start(index)
+        client = self._open.get(wanted)
+        if client is None or client.is_lost:
+            client = await self._start(index)
         seconds = WARM_SHARE * max(rank_orders.MIN_COLLECT_SECONDS, self._plan.join_seconds)
         try:
             async with asyncio.timeout(seconds):
-                await asyncio.shield(nursery.warm)
+                await asyncio.shield(client.warm)
         except TimeoutError:
             self._open.pop(wanted).end()
             raise ZygoteEndedError(f"importing what the suite needs was not finished after {seconds:.0f} s") from None
-        return nursery
+        return client
 
     async def prepare_for_later(self, index: int) -> None:
-        """Have imported, while this suite's cases run, what later ones need."""
+        """Import what later suites need while this suite's cases run."""
         later = self._plan.suites[index + 1 :]
         mine = [suite for suite, one in zip(later, self._keys[index + 1 :], strict=True) if one == self._keys[index]]
         modules = dict.fromkeys(module for suite in mine for module in rank_orders.preload(suite))
@@ -244,10 +240,10 @@ class ZygotePool:
     async def _start(self, index: int) -> ZygoteClient:
         suite = self._plan.suites[index]
         zygote = start_zygote(rank_orders.preload(suite), rank_orders.environment(self._plan, suite))
-        nursery = self._open[self._keys[index]] = ZygoteClient(zygote, self._events)
-        await nursery.attach()
-        return nursery
+        client = self._open[self._keys[index]] = ZygoteClient(zygote, self._events)
+        await client.attach()
+        return client
 
     def end(self) -> None:
-        for nursery in self._open.values():
-            nursery.end()
+        for zygote in self._open.values():
+            zygote.end()

@@ -217,11 +217,13 @@ def hanging(number: int, texts: list[str], ranks: int = 512, stacks: int = 64) -
 @pytest.mark.parametrize("cases", [600, pytest.param(20_000, marks=pytest.mark.soak)])
 def test_thousands_of_cases_that_hang_on_512_ranks_fit_everywhere(cases: int) -> None:
     texts = [noise(4096) for _ in range(500)]
-    thrift = MemoryBudget()
-    made = tuple(thrift.kept(hanging(number, texts)) for number in range(cases))
+    budget = MemoryBudget()
+    made = tuple(budget.fit(hanging(number, texts)) for number in range(cases))
     suite = SuiteResult(name="mine", verdict=Verdict.HUNG, reason=Reason.CASES_HUNG, seconds=9, cases=made)
     names = tuple(f"a-node-with-a-name-{index}" for index in range(512))
-    report = a_report(suites=(suite,), verdict=Verdict.HUNG, reason=suite.reason, node_names=names, trimmed=thrift.said)
+    report = a_report(
+        suites=(suite,), verdict=Verdict.HUNG, reason=suite.reason, node_names=names, trimmed=budget.trimmed
+    )
     assert len(report.dumps()) < DETAIL_BYTES + cases * 1200, "what the leader holds is bounded"
     framed = log.frame_report(report, "nonce", REPORT_BYTES)
     assert sum(len(line) + 1 for line in framed.lines) <= REPORT_BYTES
@@ -229,7 +231,7 @@ def test_thousands_of_cases_that_hang_on_512_ranks_fit_everywhere(cases: int) ->
     stored, trimmed = fit(told, limits.CONFIG_MAP_REPORT_BYTES)
     assert told.counts == stored.counts == Counts(by_outcome={Outcome.HUNG: cases})
     assert judge_suites(stored.suites) == (Verdict.HUNG, Reason.CASES_HUNG)
-    assert thrift.said in trimmed
+    assert budget.trimmed in trimmed
 
 
 def test_a_termination_message_fits_whatever_is_in_it() -> None:

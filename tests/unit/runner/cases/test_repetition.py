@@ -27,7 +27,7 @@ def play(run: SuiteRun, odd: Mapping[int, Outcome] | None = None, turns: int = T
     """All turns, or so many; `odd` says which of them do not pass. Returns the ids of the turns."""
     ids = []
     for number in run.turns():
-        run.let_go_of_good(number)
+        run.drop_passed(number)
         ids.append(run.turn_id(number))
         outcome = (odd or {}).get(number, Outcome.PASSED)
         run.record(number, CaseResult(id=ids[-1], outcome=outcome, seconds=0.1))
@@ -105,23 +105,23 @@ def test_the_rest_of_the_repetition_did_not_run() -> None:
 def test_it_may_be_enough_only_where_there_is_no_end_and_each_case_has_had_its_turn() -> None:
     run = a_run(FOR_EVER, until_fail=True)
     play(run, turns=1)
-    assert not run.let_be_enough()
+    assert not run.end_repetitions()
     run = a_run(FOR_EVER, until_fail=True)
     turns = run.turns()
     for number in (next(turns), next(turns)):
         run.record(number, CaseResult(id=run.turn_id(number), outcome=Outcome.PASSED, seconds=0.1))
-    assert run.let_be_enough()
+    assert run.end_repetitions()
     assert list(turns) == []
     finite = a_run(3)
     play(finite, turns=3)
-    assert not finite.let_be_enough()
+    assert not finite.end_repetitions()
 
 
 def test_an_endless_run_keeps_what_a_report_can_hold_and_counts_all() -> None:
     run = a_run(FOR_EVER, until_fail=True)
     last = 3 * KEPT_CASES + 4
     play(run, {last: Outcome.FAILED}, turns=last + 10)
-    assert (run.done, run.let_go) == (last + 1, 3 * KEPT_CASES)
+    assert (run.done, run.dropped) == (last + 1, 3 * KEPT_CASES)
     assert run.counts == Counts(by_outcome={Outcome.PASSED: last, Outcome.FAILED: 1})
     assert run.result(last).id == f"t.py::test_a#{last // 2 + 1}"
     assert [case.id for case in run.unrun("")] == [f"t.py::test_b#{last // 2 + 1}"]

@@ -7,8 +7,7 @@ import pytest
 from disttest_runner.diagnosis import comparison, wording
 from disttest_runner.diagnosis.comparison import FindingKind, HangFinding
 from disttest_runner.diagnosis.flight_recorder import BEFORE, GroupTrace, RecordedOperation, Trace
-from disttest_runner.diagnosis.observation import RankObservation
-from disttest_runner.diagnosis.stacks import StackPlace
+from disttest_runner.diagnosis.observation import RankObservation, StackPlace
 from disttest_runner.diagnosis.wording import MAX_STATES, diagnose
 from disttest_runner.results.blame import World, name_ranks
 

@@ -17,7 +17,7 @@ from disttest_runner.diagnosis.hang_dumps import (
     artifacts_folder,
     write_artifacts,
 )
-from disttest_runner.leader import evidence
+from disttest_runner.leader import conductor
 
 
 def program(folder: Path, script: str) -> str:
@@ -122,7 +122,7 @@ def test_what_agents_found_later_is_added_to_the_result() -> None:
         {"native": {"0": "frames"}, "ras": "", "artifacts": ""},
         {"native": {}, "ras": "all is well", "artifacts": "/artifacts/x"},
     ]
-    diagnosis = evidence.add(result, details).diagnosis
+    diagnosis = conductor.with_details(result, details).diagnosis
     assert diagnosis is not None
     assert (diagnosis.native, diagnosis.ras, diagnosis.artifacts) == ({0: "frames"}, "all is well", "/artifacts/x")
 

@@ -48,7 +48,7 @@ def look(pid: int, *lines: bytes) -> tuple[RankObservation, str]:
         answering = threading.Thread(target=answer, args=(its,))
         answering.start()
         try:
-            seen, problem = await queries.look({0: one}, {0})
+            seen, problem = await queries.observe({0: one}, {0})
         finally:
             one.close()
             os.close(descriptors[1])

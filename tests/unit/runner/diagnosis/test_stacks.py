@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from disttest_runner.diagnosis import stacks
-from disttest_runner.diagnosis.stacks import StackPlace
+from disttest_runner.diagnosis import observation
+from disttest_runner.diagnosis.observation import StackPlace
 from disttest_runner.linux import kernel_states
 from disttest_runner.linux.kernel_states import KernelState
 from tests.support import patience
@@ -47,12 +47,12 @@ TEST = '"/tests/test_it.py", line 40 in test_hang'
 
 
 def test_the_main_thread_comes_first_and_the_runner_s_own_is_left_out() -> None:
-    found = stacks.threads(f"{WATCHER}\n{OTHER}\n{main(TEST)}")
+    found = observation.threads(f"{WATCHER}\n{OTHER}\n{main(TEST)}")
     assert [lines[0].split()[-5] for lines in found] == ["0x00007f03", "0x00007f02"]
 
 
 def test_what_lies_outside_of_the_case_is_counted_not_shown() -> None:
-    text = stacks.tidy(f"{WATCHER}\n{OTHER}\n{main(TEST)}", 8192)
+    text = observation.tidy(f"{WATCHER}\n{OTHER}\n{main(TEST)}", 8192)
     assert text.splitlines()[:3] == [
         "Current thread 0x00007f03 (most recent call first):",
         '  File "/tests/test_it.py", line 40 in test_hang',
@@ -63,19 +63,19 @@ def test_what_lies_outside_of_the_case_is_counted_not_shown() -> None:
 
 
 def test_pytest_s_own_frames_are_shown_where_it_is_pytest_that_hangs() -> None:
-    assert "pytest_pyfunc_call" in stacks.tidy(main(), 8192)
+    assert "pytest_pyfunc_call" in observation.tidy(main(), 8192)
 
 
 def test_a_stack_is_cut_to_its_size_with_a_mark() -> None:
-    text = stacks.tidy(main(*[f'"/tests/ü.py", line {n} in recursion' for n in range(1000)]), 1000)
+    text = observation.tidy(main(*[f'"/tests/ü.py", line {n} in recursion' for n in range(1000)]), 1000)
     assert len(text.encode()) <= 1000
     assert text.endswith("…")
 
 
 def test_what_is_no_stack_stays_as_it_is() -> None:
-    assert stacks.tidy("Segmentation fault", 100) == "Segmentation fault"
-    assert stacks.place("Segmentation fault") == StackPlace()
-    assert stacks.place("") == StackPlace()
+    assert observation.tidy("Segmentation fault", 100) == "Segmentation fault"
+    assert observation.place("Segmentation fault") == StackPlace()
+    assert observation.place("") == StackPlace()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_is_no_stack_stays_as_it_is() -> None:
     ids=["python", "collective", "rendezvous", "below fsdp", "torch computes", "a hook below a collective"],
 )  # fmt: skip  # a row reads as a sentence
 def test_a_rank_waits_if_its_innermost_frame_does(frames: list[str], place: StackPlace) -> None:
-    assert stacks.place(f"{OTHER}\n{main(*frames)}") == place
+    assert observation.place(f"{OTHER}\n{main(*frames)}") == place
 
 
 def test_the_format_is_that_of_this_python() -> None:
@@ -112,9 +112,9 @@ def test_the_format_is_that_of_this_python() -> None:
     finally:
         asked.set()
         thread.join()
-    found = stacks.threads(text)
+    found = observation.threads(text)
     assert sum("in sleeper" in line for lines in found for line in lines) == 1
-    assert stacks.place(text).at
+    assert observation.place(text).at
 
 
 def test_the_kernel_says_how_this_process_is() -> None:

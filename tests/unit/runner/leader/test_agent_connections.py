@@ -1,4 +1,4 @@
-"""The leader's door: whatever strangers do, the gang meets."""
+"""Agents can join the leader whatever unauthenticated clients send."""
 
 import asyncio
 import contextlib
@@ -19,20 +19,20 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @contextlib.asynccontextmanager
-async def door(said: list[str]) -> AsyncIterator[tuple[AgentConnections, Callable[[], Awaitable[Connection]]]]:
+async def leader(said: list[str]) -> AsyncIterator[tuple[AgentConnections, Callable[[], Awaitable[Connection]]]]:
     """The leader, and how to reach it; `said` is what it logs."""
-    board = AgentConnections(PLAN, "secret", 25.0, said.append, max_strangers=MAX_STRANGERS)
-    server = await asyncio.get_running_loop().create_server(board.accept, "127.0.0.1", 0)
+    connections = AgentConnections(PLAN, "secret", 25.0, said.append, max_strangers=MAX_STRANGERS)
+    server = await asyncio.get_running_loop().create_server(connections.accept, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     opened: list[Connection] = []
 
-    async def knock() -> Connection:
+    async def connect() -> Connection:
         opened.append(await asyncio.open_connection("127.0.0.1", port))
         return opened[-1]
 
     try:
         async with asyncio.timeout(patience.stretched(CLOSED_WITHIN_SECONDS)):
-            yield board, knock
+            yield connections, connect
     finally:
         for _, writer in opened:
             writer.close()
@@ -41,8 +41,8 @@ async def door(said: list[str]) -> AsyncIterator[tuple[AgentConnections, Callabl
 
 def test_of_a_flood_of_strangers_the_oldest_are_turned_away_at_once() -> None:
     async def main() -> None:
-        async with door([]) as (_, knock):
-            opened = [await knock() for _ in range(MAX_STRANGERS + 3)]
+        async with leader([]) as (_, connect):
+            opened = [await connect() for _ in range(MAX_STRANGERS + 3)]
             assert [await reader.read() for reader, _ in opened[:3]] == [b"", b"", b""]
 
     asyncio.run(main())
@@ -50,15 +50,15 @@ def test_of_a_flood_of_strangers_the_oldest_are_turned_away_at_once() -> None:
 
 def test_an_agent_is_let_in_through_a_flood_of_strangers() -> None:
     async def main() -> None:
-        async with door([]) as (board, knock):
-            flood = [await knock() for _ in range(2 * MAX_STRANGERS)]
-            reader, writer = await knock()
+        async with leader([]) as (connections, connect):
+            flood = [await connect() for _ in range(2 * MAX_STRANGERS)]
+            reader, writer = await connect()
             writer.write(wire.pack(agent(0).to_message()))
             assert json.loads(await reader.readline()) == {"op": "welcome"}
-            flood += [await knock() for _ in range(2 * MAX_STRANGERS)]
+            flood += [await connect() for _ in range(2 * MAX_STRANGERS)]
             writer.write(wire.pack(wire.ALIVE))
             await asyncio.sleep(0)
-            assert list(board.joined) == [0]
+            assert list(connections.joined) == [0]
             assert not reader.at_eof(), "who has joined is no stranger any more"
 
     asyncio.run(main())
@@ -83,9 +83,9 @@ def test_no_line_of_a_stranger_is_an_error_of_ours_and_few_are_logged() -> None:
 
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: problems.append(context))
-        async with door(said) as (_, knock):
+        async with leader(said) as (_, connect):
             for line in [*ODD.values()] * 10:
-                reader, writer = await knock()
+                reader, writer = await connect()
                 writer.write(line + b"\n")
                 assert b"refused" in await reader.read()
 

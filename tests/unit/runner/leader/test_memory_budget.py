@@ -25,10 +25,10 @@ HANG = CaseResult(
 
 
 def test_results_are_whole_until_they_weigh_too_much_and_short_from_then_on() -> None:
-    thrift = MemoryBudget(left_bytes=60_000)
-    assert [thrift.kept(HANG) is HANG for _ in range(3)] == [True, True, False]
-    assert thrift.said
-    short = thrift.kept(HANG)
+    budget = MemoryBudget(left_bytes=60_000)
+    assert [budget.fit(HANG) is HANG for _ in range(3)] == [True, True, False]
+    assert budget.trimmed
+    short = budget.fit(HANG)
     assert (short.id, short.outcome, short.at, len(short.message.encode())) == (HANG.id, HANG.outcome, HANG.at, 512)
     assert (len(short.ranks), len(short.nodes), dict(short.stacks), dict(short.logs)) == (64, 16, {}, {})
     assert short.diagnosis == Diagnosis(summary="rank 0 waits", artifacts="/artifacts/x")
@@ -39,7 +39,7 @@ def test_results_are_whole_until_they_weigh_too_much_and_short_from_then_on() ->
 
 
 def test_what_has_nothing_to_shorten_stays_and_nothing_is_said() -> None:
-    thrift = MemoryBudget(left_bytes=0)
+    budget = MemoryBudget(left_bytes=0)
     passed = CaseResult(id="a", outcome=Outcome.PASSED, seconds=1)
     skipped = CaseResult(id="b", outcome=Outcome.SKIPPED, seconds=1, message="later")
-    assert (thrift.kept(passed), thrift.kept(skipped), thrift.said) == (passed, skipped, "")
+    assert (budget.fit(passed), budget.fit(skipped), budget.trimmed) == (passed, skipped, "")

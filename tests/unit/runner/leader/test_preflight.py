@@ -9,7 +9,7 @@ from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
 from disttest_runner.agent import accelerator
-from disttest_runner.agent.node_facts import inspect
+from disttest_runner.agent.agent import inspect
 from disttest_runner.leader import preflight
 
 PLAN = RunPlan(
@@ -123,11 +123,12 @@ def test_only_visible_gpus_count(visible: str, count: int) -> None:
 
 
 def test_cuda_that_cannot_be_initialised_says_why() -> None:
-    assert "libcuda" in accelerator.why_cuda_fails() or "cuInit answered" in accelerator.why_cuda_fails()
+    error = accelerator.Cuda().initialization_error()
+    assert "libcuda" in error or "cuInit answered" in error
 
 
 def test_an_agent_can_say_what_its_node_is() -> None:
-    facts = inspect("here", uses_gpus=False)
+    facts = inspect("here", accelerator.of_backend("gloo"))
     assert facts.cpus > 0
     assert facts.memory_bytes > 1 << 20
     assert facts.kernel

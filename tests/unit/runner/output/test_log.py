@@ -123,5 +123,5 @@ def test_nothing_is_dropped_of_a_log_that_somebody_reads_as_it_is_written() -> N
         written.say("p" * 999)
         written.rank_output("rank 0", b"r" * 990)
         written.progress_line("l" * 999)
-    written.say_what_was_cut()
+    written.say_dropped()
     assert len(wire.written) == 3 * (3 * PROGRESS_BYTES // 1000) * 1000

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from disttest_runner.protocol.heartbeat import BEATS, Heartbeat
+from disttest_runner.protocol.wire import BEATS, Heartbeat
 from tests.support import patience
 
 SILENCE_SECONDS = 0.2
@@ -14,20 +14,20 @@ async def watched(lives: int) -> tuple[list[tuple[int, str]], int]:
     lost: list[tuple[int, str]] = []
     beats, is_over = 0, asyncio.Event()
 
-    def tell() -> None:
+    def send() -> None:
         nonlocal beats
         beats += 1
-        pulse.hear(TALKING)  # it answers each beat
+        heartbeat.reset(TALKING)  # it answers each beat
         if beats > lives * BEATS:
             is_over.set()
 
-    pulse = Heartbeat(SILENCE_SECONDS, tell, lambda peer, how: lost.append((peer, how)))
-    pulse.hear(SILENT)
-    pulse.hear(TALKING)
-    pulse.start()
+    heartbeat = Heartbeat(SILENCE_SECONDS, send, lambda peer, how: lost.append((peer, how)))
+    heartbeat.reset(SILENT)
+    heartbeat.reset(TALKING)
+    heartbeat.start()
     async with asyncio.timeout(patience.stretched(20)):
         await is_over.wait()
-    pulse.stop()
+    heartbeat.stop()
     return lost, beats
 
 

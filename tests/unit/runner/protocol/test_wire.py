@@ -102,7 +102,7 @@ def test_the_log_cuts_what_ranks_write_and_says_so() -> None:
     for _ in range(3000):
         log.rank_output("rank 0", b"z" * 1000)
     log.say("still here")
-    log.say_what_was_cut()
+    log.say_dropped()
     lines = stream.getvalue().splitlines()
     assert len(stream.getvalue()) < RANK_OUTPUT_BYTES + 10_000
     assert any("the rest is dropped" in line for line in lines)

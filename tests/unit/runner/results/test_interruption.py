@@ -4,8 +4,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import RankEnding, SuiteResult
-from disttest_runner.diagnosis.observation import RankObservation
-from disttest_runner.diagnosis.stacks import StackPlace
+from disttest_runner.diagnosis.observation import RankObservation, StackPlace
 from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import endings, verdicts
 from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World

@@ -26,7 +26,7 @@ if pid == 0:
     os.read(gate, 1)
     os._exit(3)
 zygote.ranks[pid] = 7
-zygote.obey()
+zygote.serve_requests()
 """
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from disttest_runner.agent.gpu_memory import MARGIN_BYTES, GpuMemory
+from disttest_runner.agent.local_ranks import MARGIN_BYTES, MemoryRelease
 
 GIB = 1 << 30
 
@@ -11,10 +11,10 @@ GIB = 1 << 30
 def problems(readings: Sequence[tuple[int, ...]], calls: int, seconds: float = 10) -> list[str]:
     """What each call says; the last reading stays."""
     left = list(readings)
-    memory = GpuMemory(lambda: left.pop(0) if len(left) > 1 else left[0])
+    memory = MemoryRelease(lambda: left.pop(0) if len(left) > 1 else left[0])
 
     async def ask() -> list[str]:
-        return [await memory.wait_until_back(seconds) for _ in range(calls)]
+        return [await memory.wait(seconds) for _ in range(calls)]
 
     return asyncio.run(ask())
 

@@ -1,0 +1,119 @@
+"""What ranks and the zygote do with torch's devices. This is the only module of theirs that calls a vendor's API."""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+
+from disttest_runner.compat import override
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+class RankDevice:
+    """The CPU, with gloo. The class of another device overrides every method."""
+
+    visibility_variable = ""  # the environment variable that limits the devices that a process can use
+
+    def of_rank(self, local_rank: int) -> torch.device:  # noqa: ARG002 - for devices of which each rank has one
+        return torch.device("cpu")
+
+    def bind(self, device: torch.device) -> torch.device | None:  # noqa: ARG002 - same
+        """Make `device` this process's current one; return the device_id for init_process_group()."""
+        return None
+
+    def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:
+        """Return the seconds that each call took."""
+        stamps = [time.perf_counter()]
+        for _ in range(iterations):
+            call()
+            stamps.append(time.perf_counter())
+        return [after - before for before, after in itertools.pairwise(stamps)]
+
+    def free_bytes(self, device: torch.device) -> int:  # noqa: ARG002 - for devices of which each rank has one
+        """Return the memory that is free on the machine or in the container, whichever is less."""
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
+        try:
+            limit, used = ((CGROUP / name).read_text().strip() for name in ("memory.max", "memory.current"))
+        except OSError:  # no cgroup of version 2 here
+            return free
+        return free if limit == "max" else min(free, max(0, int(limit) - int(used)))
+
+    def sharers(self, local_ranks: int) -> int:
+        """Return the number of ranks that share the memory of one device."""
+        return local_ranks
+
+    def is_absent(self) -> bool:
+        """Whether there is no such device. May start the driver."""
+        return False
+
+    def is_fork_safe(self) -> bool:
+        """Whether this process was not forked after the driver was used."""
+        return True
+
+    def versions(self) -> dict[str, str]:
+        """Return the versions of the vendor's libraries in torch."""
+        return {}
+
+
+class CudaGpu(RankDevice):
+    """An NVIDIA GPU, with NCCL."""
+
+    visibility_variable = "CUDA_VISIBLE_DEVICES"
+
+    @override
+    def of_rank(self, local_rank: int) -> torch.device:
+        """One GPU per rank, unless NCCL allows several ranks on one. Reads NVML only, not the driver."""
+        return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
+
+    @override
+    def bind(self, device: torch.device) -> torch.device:
+        torch.cuda.set_device(device)
+        return device
+
+    @override
+    def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:
+        """A collective runs on a separate stream that the current one waits for, so the current one's events see it."""
+        torch.cuda.synchronize()
+        events = [torch.cuda.Event(enable_timing=True) for _ in range(iterations + 1)]  # type: ignore[no-untyped-call]  # torch has no types here
+        events[0].record()
+        for event in events[1:]:
+            call()
+            event.record()
+        torch.cuda.synchronize()
+        return [before.elapsed_time(after) / 1e3 for before, after in itertools.pairwise(events)]
+
+    @override
+    def free_bytes(self, device: torch.device) -> int:
+        torch.cuda.empty_cache()
+        return int(torch.cuda.mem_get_info(device)[0])
+
+    @override
+    def sharers(self, local_ranks: int) -> int:
+        return -(-local_ranks // torch.cuda.device_count())
+
+    @override
+    def is_absent(self) -> bool:
+        return torch.cuda.device_count() == 0
+
+    @override
+    def is_fork_safe(self) -> bool:
+        return not torch.cuda._is_in_bad_fork()  # noqa: SLF001 - the only access
+
+    @override
+    def versions(self) -> dict[str, str]:
+        found = {"cuda": torch.version.cuda} if torch.version.cuda else {}
+        if hasattr(torch._C, "_nccl_version"):  # noqa: SLF001 - the public function imports more
+            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]  # torch has no types here
+        return found
+
+
+CPU = RankDevice()
+BY_BACKEND: Mapping[str, RankDevice] = {"nccl": CudaGpu(), "gloo": CPU}  # a row for each backend of torch
+
+
+def of_backend(backend: str) -> RankDevice:
+    return BY_BACKEND.get(backend, CPU)
