@@ -33,7 +33,7 @@ HEARTBEAT_SECONDS = 10
 # Imports of the demo's pods.
 IMPORTS = """
 import importlib, disttest_operator.main
-from disttest_runner.cases.rank_orders import ALWAYS, OF_SUITE
+from disttest_runner.cases.preload import ALWAYS, OF_SUITE
 for name in (*ALWAYS, *OF_SUITE["fully-shard-autograd"], *OF_SUITE["pipeline-schedules"]):
     importlib.import_module(name)
 """

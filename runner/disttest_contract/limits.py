@@ -1,24 +1,24 @@
-"""Sizes and counts that both ends must keep."""
+"""Limits of sizes and counts that operator and runner share, and cutting texts to them."""
 
 import hashlib
 
-TERMINATION_MESSAGE_BYTES = 4096  # what a kubelet keeps of one container
-REPORT_BYTES = 32 << 20  # of the JSON, unpacked, and as a text: the operator reads it within its 512 MiB
-REPORT_VALUES = 1_000_000  # commas and brackets of that JSON: what is read takes memory by its values
-REPORT_RANKS = 8_000_000  # of all groups of ranks of all cases: written as `0-511` they weigh nothing
-REPORT_PROBLEM_BYTES = 512  # of a sentence that says what is wrong with a report: it may quote what was forged
+TERMINATION_MESSAGE_BYTES = 4096  # what a kubelet keeps for one container
+REPORT_BYTES = 32 << 20  # of the uncompressed JSON, as bytes and as a text: the operator parses it within its 512 MiB
+REPORT_VALUES = 1_000_000  # commas and brackets of that JSON: parsed memory grows with the number of values
+REPORT_RANKS = 8_000_000  # in all rank groups of all cases: `0-511` is short as JSON and large when parsed
+REPORT_PROBLEM_BYTES = 512  # of a sentence on an invalid report: it can quote forged text
 CASES = 100_000  # of a report
-NUMBER = 10**18  # of a report
+NUMBER = 10**18  # magnitude of a number in a report
 CONFIG_MAP_REPORT_BYTES = 900 << 10  # of the gzip in a ConfigMap of at most 1 MiB
-LOG_BYTES = 4 << 20  # of one container: only the newest file of a rotated log can be read back
+LOG_BYTES = 4 << 20  # of one container: only the newest file of a rotated log can be read
 MESSAGE_BYTES = 4096  # of one case in the report
 FAILURE_MESSAGE_BYTES = 512  # of one case in a status
-RANK_GROUPS = 16  # of one case: ranks that ended alike
-RANK_MESSAGE_BYTES = 2048  # of one of them: 32 KiB of one case
-RANK_LOG_BYTES = 2048  # log records and warnings of a case, of each of as many ranks
-CASE_ID_BYTES = 512  # where there is no room for more; a checksum of the whole follows
+RANK_GROUPS = 16  # of one case
+RANK_MESSAGE_BYTES = 2048  # of one group: 32 KiB of one case
+RANK_LOG_BYTES = 2048  # log records and warnings of a case, for each of up to RANK_GROUPS ranks
+CASE_ID_BYTES = 512  # of a shortened id; a checksum of the whole follows
 FRAME_LINE_BYTES = 4096  # of one line of the framed report: below the 16 KiB at which container runtimes split lines
-PLAN_BYTES = 120 << 10  # of the plan's variable: Linux starts no program with one of more than 128 KiB
+PLAN_BYTES = 120 << 10  # of the plan's variable: Linux limits each variable to 128 KiB
 NODES = 512
 RANKS_PER_NODE = 128
 SUITES = 32
@@ -31,9 +31,9 @@ BUS_BYTES_PER_SECOND = 10**15
 
 
 def cut(text: str, limit_bytes: int) -> str:
-    """Shorten to at most so many bytes of UTF-8, marking the cut."""
+    """Shorten to at most `limit_bytes` of UTF-8 and mark the cut."""
     if len(text) <= limit_bytes and text.isascii():
-        return text  # as nearly always: no copy, of which a large report would have thousands
+        return text  # the usual case: no copy, of which a large report would have thousands
     raw = text.encode(errors="replace")
     if len(raw) <= limit_bytes:
         return raw.decode()
@@ -43,7 +43,7 @@ def cut(text: str, limit_bytes: int) -> str:
 
 
 def cut_middle(text: str, limit_bytes: int) -> str:
-    """The same, of a message: it says first who, and at its end what."""
+    """Like `cut`, but keep both ends: a message starts with the ranks and ends with the error."""
     raw = text.encode(errors="replace")
     if len(raw) <= limit_bytes:
         return raw.decode()
@@ -56,7 +56,7 @@ def cut_middle(text: str, limit_bytes: int) -> str:
 
 
 def cut_id(case_id: str) -> str:
-    """A case's id, short and still its own: what is cut off lives on in a checksum."""
+    """Shorten a case's id; a checksum keeps it unique."""
     raw = case_id.encode(errors="replace")
     if len(raw) <= CASE_ID_BYTES:
         return raw.decode()

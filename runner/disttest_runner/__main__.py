@@ -17,7 +17,7 @@ from disttest_contract.gang.plan import InvalidPlanError, RunPlan
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
 from disttest_contract.transport.termination_message import Summary
 from disttest_runner.agent import agent
-from disttest_runner.cases import rank_orders
+from disttest_runner.cases import preload, rank_orders
 from disttest_runner.linux import processes, resource_limits
 from disttest_runner.output.log import Log
 from disttest_runner.output.termination import TerminationMessage
@@ -41,7 +41,7 @@ def main() -> int:
     max_open_files = resource_limits.raise_limit()
     # Started first, since its imports take longest: the agent and the network start meanwhile.
     first = me.plan.suites[0]
-    zygote = zygote_client.start_zygote(rank_orders.preload(first), rank_orders.environment(me.plan, first))
+    zygote = zygote_client.start_zygote(preload.modules_of_suite(first), rank_orders.environment(me.plan, first))
     return int(asyncio.run(agent.run(me, zygote, early_signals.received, max_open_files=max_open_files)))
 
 

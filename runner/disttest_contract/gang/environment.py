@@ -1,4 +1,4 @@
-"""The environment variables through which a pod is told who it is."""
+"""The environment variables that give a pod its plan and its identity."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,28 +8,24 @@ from typing import Self
 from disttest_contract.gang.plan import InvalidPlanError, RunPlan
 
 PLAN = "DISTTEST_PLAN"  # RunPlan as JSON
-NONCE = (
-    "DISTTEST_NONCE"  # secret of the attempt: shown to the leader, carried by the report's frames; ranks never get it
-)
+NONCE = "DISTTEST_NONCE"  # secret of the attempt, for joining and for the report's frames; never passed to ranks
 NODE_INDEX = "JOB_COMPLETION_INDEX"  # set by the Job controller
 NODE_NAME = "DISTTEST_NODE_NAME"
 POD_NAME = "DISTTEST_POD_NAME"
 POD_UID = "DISTTEST_POD_UID"
 LEADER = "DISTTEST_LEADER"  # host:port of the leader
 TERMINATION_LOG = "DISTTEST_TERMINATION_LOG"  # path of the termination message file
-
 SILENCE_SECONDS = "DISTTEST_SILENCE_SECONDS"  # after which agent or leader count as lost; optional
+LOG_IS_KEPT = "DISTTEST_LOG_IS_KEPT"  # "no" if the log is read while it is written and not stored; optional
 
-LOG_IS_KEPT = "DISTTEST_LOG_IS_KEPT"  # "no": somebody reads it as it is written, so nothing in it need last; optional
-
-SILENCE_SECONDS_DEFAULT = 25.0  # as long as the kernel needs for a node that lost power
+SILENCE_SECONDS_DEFAULT = 25.0  # what the kernel takes to notice a node without power
 TERMINATION_LOG_DEFAULT = "/dev/termination-log"
 LEADER_PORT = 29400
 
-# Of a run with gpusPerNode 0: torch finds no GPU, also where the node has some, which are for others.
+# Of a run with gpusPerNode 0: hides the GPUs of the node, which are for other pods, from torch.
 WITHOUT_GPUS = MappingProxyType({"CUDA_VISIBLE_DEVICES": ""})
 
-# Set by the runner for each rank, or by others for themselves: users may not set these.
+# Set by the runner for each rank, or by Kubernetes and torchelastic: users must not set these.
 RESERVED = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT"}
 )
@@ -38,7 +34,7 @@ RESERVED_PREFIXES = ("DISTTEST_", "PET_", "TORCHELASTIC_", "JOB_COMPLETION_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEnvironment:
-    """Who this agent is."""
+    """The identity and the plan of an agent."""
 
     plan: RunPlan
     nonce: str
@@ -54,7 +50,7 @@ class AgentEnvironment:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """Read and check the variables; raises InvalidPlanError naming the one that is wrong."""
+        """Parse the variables. Raises InvalidPlanError, which names the one that is wrong."""
 
         def need(name: str) -> str:
             if not environ.get(name):
@@ -89,5 +85,4 @@ class AgentEnvironment:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether users are refused to set this variable."""
     return name in RESERVED or name.startswith(RESERVED_PREFIXES)

@@ -1,31 +1,32 @@
-"""What a gang is told to do: the operator (or `disttest run`) writes it, agents read it."""
+"""The plan of a run: written by the operator or `disttest run`, read by agents."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from disttest_contract.results.thresholds import Threshold
 
 SCHEMA = 1
-FOR_EVER = 0  # in place of a number of repetitions
-OPTIONAL = ("thresholds", "repeat", "until_fail")  # not written where they say nothing
-LOCAL_UID = "local"  # of a run that no API server knows
-UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: what a suite's files are relative to
+FOR_EVER = 0  # instead of a number of repetitions
+OPTIONAL = ("thresholds", "repeat", "until_fail")  # omitted if they have their defaults
+OPTIONAL_OF_SUITE = ("quarantine", "cases", "in_repository")  # likewise
+LOCAL_UID = "local"  # of a run without an API server
+UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: the root of a suite's files
 
 
 class InvalidPlanError(ValueError):
-    """The plan cannot be read: operator and runner do not fit together, or somebody set its variable by hand."""
+    """The plan cannot be read: operator and runner have different versions, or its variable was set by hand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuitePlan:
     """One suite with one source: a suite of the runner, a directory of test files, or files below a root.
 
-    `files` are globs relative to `root`, or names of the only files in `directory` that hold cases; `select` is an
-    expression of pytest's -k, `env` holds (name, value), `quarantine` patterns of cases that are known to fail. `cases`
-    are ids: where there are any, no other case runs, and one that does not exist breaks the suite. `in_repository`
-    says that `directory` is a part of a source tree: pytest looks for its configuration and conftest.py above it too.
+    `files` are globs relative to `root`, or names of the files in `directory` to collect; `select` is a pytest -k
+    expression, `env` are (name, value) pairs, `quarantine` are patterns of cases that are known to fail. If `cases` has
+    ids, only these cases run, and an unknown id breaks the suite. With `in_repository`, `directory` is a part of a
+    source tree: pytest searches its configuration and conftest.py in the folders above as well.
     """
 
     name: str
@@ -40,22 +41,18 @@ class SuitePlan:
     in_repository: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Without fields that came later and are empty, as they are nearly always: older runners do not know them."""
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        return {
-            name: value
-            for name, value in fields.items()
-            if value or name not in ("quarantine", "cases", "in_repository")
-        }
+        """Omit empty fields of later versions, which older runners do not know."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in values.items() if value or name not in OPTIONAL_OF_SUITE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """One attempt of one run. Seconds are whole; `series` may be empty.
+    """One attempt of one run. Seconds are whole; `series` can be empty.
 
-    `flaky_retries` says how often a case that ended badly is tried again, `artifacts` is a directory for what is too
-    large for the report, or empty; `thresholds` is what measured bandwidths must reach. `repeat` says how often the
-    cases of each suite run, or FOR_EVER; with `until_fail` the first that ends badly is the last.
+    `flaky_retries` limits the retries of a bad case; `artifacts` is a directory for data that is too large for the
+    report, or empty. `repeat` is the number of times that the cases of each suite run, or FOR_EVER; with `until_fail`
+    the first bad one ends the repetition.
     """
 
     namespace: str
@@ -82,49 +79,37 @@ class RunPlan:
         return self.nodes * self.ranks_per_node
 
     def to_json(self) -> str:
-        """One line."""
-        fields = {
+        values = {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in self.__slots__ if name not in ("suites", *OPTIONAL)},
             "suites": [suite.to_json() for suite in self.suites],
         }
         if self.thresholds:
-            fields["thresholds"] = [one.to_json() for one in self.thresholds]
+            values["thresholds"] = [one.to_json() for one in self.thresholds]
         if self.repeat != 1 or self.until_fail:
-            fields |= {"repeat": self.repeat, "until_fail": self.until_fail}
-        return json.dumps(fields, separators=(",", ":"))
+            values |= {"repeat": self.repeat, "until_fail": self.until_fail}
+        return json.dumps(values, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a plan; unknown keys are ignored, missing or wrong ones raise InvalidPlanError."""
+        """Parse a plan. Unknown keys are ignored; missing or wrong ones raise InvalidPlanError."""
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InvalidPlanError(f"the plan is not JSON: {error}") from error
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise InvalidPlanError(f"the plan is not of schema {SCHEMA}: operator and runner image do not fit together")
-        suites = tuple(_suite(entry) for entry in _value(data, "suites", list))
-        strings = {key: _value(data, key, str) for key in ("namespace", "name", "uid", "series", "backend")}
-        numbers = {
-            key: _value(data, key, int)
-            for key in ("attempt", "nodes", "ranks_per_node", "join_seconds", "case_seconds", "run_seconds")
-        }
+        data = {"thresholds": [], "repeat": 1, "until_fail": False, **data}
         return cls(
-            **strings,
-            **numbers,
-            spread=_value(data, "spread", bool),
-            suites=suites,
-            flaky_retries=_value(data, "flaky_retries", int),
-            artifacts=_value(data, "artifacts", str),
-            thresholds=tuple(_threshold(entry) for entry in _value({"thresholds": [], **data}, "thresholds", list)),
-            repeat=_value({"repeat": 1, **data}, "repeat", int),
-            until_fail=_value({"until_fail": False, **data}, "until_fail", bool),
+            suites=tuple(_suite(entry) for entry in _value(data, "suites", list)),
+            **_plain_values(cls, data),
+            thresholds=tuple(_threshold(entry) for entry in _value(data, "thresholds", list)),
         )
 
 
 def _threshold(entry: object) -> Threshold:
     try:
-        return Threshold.from_json(entry)  # type: ignore[arg-type]  # what is no mapping raises too
+        return Threshold.from_json(entry)  # type: ignore[arg-type]  # raises for anything else than a mapping
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidPlanError(f"the plan's 'thresholds' hold {entry!r:.200}") from error
 
@@ -132,24 +117,23 @@ def _threshold(entry: object) -> Threshold:
 def _suite(entry: object) -> SuitePlan:
     if not isinstance(entry, dict):
         raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
-    strings = {key: _value(entry, key, str) for key in ("name", "builtin", "directory", "root", "select")}
-    files, env = _value(entry, "files", list), _value(entry, "env", list)
-    quarantine, cases = (_value({key: [], **entry}, key, list) for key in ("quarantine", "cases"))
-    for key, patterns in (("files", files), ("quarantine", quarantine), ("cases", cases)):
+    entry = {"quarantine": [], "cases": [], "in_repository": False, **entry}
+    plain = _plain_values(SuitePlan, entry)
+    lists = {key: _value(entry, key, list) for key in ("files", "quarantine", "cases")}
+    for key, patterns in lists.items():
         if not all(isinstance(pattern, str) for pattern in patterns):
             raise InvalidPlanError(f"the plan's {key!r} are {patterns!r}, expected strings")
+    env = _value(entry, "env", list)
     if not all(
         isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in env
     ):
         raise InvalidPlanError(f"the plan's 'env' is {env!r}, expected pairs of strings")
-    return SuitePlan(
-        **strings,
-        files=tuple(files),
-        env=tuple((name, value) for name, value in env),
-        quarantine=tuple(quarantine),
-        cases=tuple(cases),
-        in_repository=_value({"in_repository": False, **entry}, "in_repository", bool),
-    )
+    tuples: dict[str, Any] = {key: tuple(patterns) for key, patterns in lists.items()}
+    return SuitePlan(env=tuple((name, value) for name, value in env), **tuples, **plain)
+
+
+def _plain_values(cls: type["RunPlan | SuitePlan"], data: Mapping[str, Any]) -> dict[str, Any]:
+    return {one.name: _value(data, one.name, one.type) for one in fields(cls) if one.type in (str, int, bool)}
 
 
 def _value(data: Mapping[str, Any], key: str, kind: type) -> Any:

@@ -1,11 +1,12 @@
-"""Cases that are known to fail: they run like all others and are counted apart, and alone they make no run red."""
+"""The quarantine: patterns of cases that are known to fail. They run, are counted separately and fail no run."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from disttest_contract import limits
+from disttest_contract.text.formatting import listed
 
-WILDCARD = "*"  # the only one: brackets of parametrized cases, dots and question marks stand for themselves
+WILDCARD = "*"  # the only one: brackets of parametrized cases, dots and question marks are literal
 COMMENT = "#"
 SHOWN = 10  # names in a sentence
 
@@ -14,18 +15,18 @@ NOTHING: Lists = {}
 
 
 class InvalidListError(ValueError):
-    """The list cannot be used; the message says which part of it, and what to write instead."""
+    """The list cannot be used; the message names the part that is wrong and what to write instead."""
 
 
 def read(config_map: Mapping[str, Any], suites: Iterable[str]) -> Lists:
-    """The lists of a ConfigMap: a key is the name of a suite, its value has one pattern a line."""
+    """Parse a ConfigMap: each key is the name of a suite, its value has one pattern per line."""
     known = tuple(suites)
     if binary := sorted(config_map.get("binaryData") or {}):
         raise InvalidListError(f"key {binary[0]!r} is not text: write one case a line, in UTF-8")
     found = {}
     for suite, text in (config_map.get("data") or {}).items():
         if suite not in known:
-            raise InvalidListError(f"key {suite!r} is no suite of this run, which has {_names(known)}")
+            raise InvalidListError(f"key {suite!r} is no suite of this run, which has {listed(known, SHOWN)}")
         if not isinstance(text, str):
             raise InvalidListError(f"key {suite!r} is not text: write one case a line")
         found[suite] = _patterns(suite, text)
@@ -33,7 +34,7 @@ def read(config_map: Mapping[str, Any], suites: Iterable[str]) -> Lists:
 
 
 def _patterns(suite: str, text: str) -> tuple[str, ...]:
-    """Ids of cases, each once. Empty lines and those that begin with # say nothing."""
+    """Return each pattern once, without empty lines and comments."""
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1)]
     patterns = [(number, line) for number, line in lines if line and not line.startswith(COMMENT)]
     for number, pattern in patterns:
@@ -59,7 +60,7 @@ def _problem(pattern: str) -> str:
 
 
 class Matcher:
-    """The patterns of one suite. Takes time in proportion to a case's id, whatever the patterns are."""
+    """The patterns of one suite. Matching takes time linear in the length of a case's id, whatever the patterns are."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._globs: dict[str, tuple[str, ...]] = {}
@@ -74,13 +75,13 @@ class Matcher:
         return case_id in self._ids or any(_fits(case_id, parts) for parts in self._globs.values())
 
     def which(self, case_id: str) -> list[str]:
-        """All patterns that stand for this case."""
+        """Return all patterns that match this case."""
         exact = [case_id] if case_id in self._ids else []
         return exact + [pattern for pattern, parts in self._globs.items() if _fits(case_id, parts)]
 
 
 def _fits(case_id: str, parts: tuple[str, ...]) -> bool:
-    """Whether the parts follow each other: the first possible place is always the best, so nothing is tried twice."""
+    """Whether the parts occur in this order: the first place is always the best one, so there is no backtracking."""
     first, *middle, last = parts
     if len(case_id) < len(first) + len(last) or not case_id.startswith(first) or not case_id.endswith(last):
         return False
@@ -91,8 +92,3 @@ def _fits(case_id: str, parts: tuple[str, ...]) -> bool:
             return False
         here += len(part)
     return True
-
-
-def _names(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"

@@ -1,4 +1,4 @@
-"""The suites that every runner carries: known without torch, so that a wrong name is refused before a gang starts."""
+"""The built-in suites. Does not import torch, so a wrong name is rejected before a gang starts."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,7 +15,6 @@ BUILTIN: Mapping[str, str] = MappingProxyType(
         "replicate-compile": "disttest_runner.suites.replicate_compile",
     }
 )
-# What each of them checks, in one line.
 SUMMARIES: Mapping[str, str] = MappingProxyType(
     {
         "c10d-spawn": "torch's own cases of torch.distributed, unmodified, from the installed torch",
@@ -27,9 +26,9 @@ SUMMARIES: Mapping[str, str] = MappingProxyType(
         "replicate-compile": "compiled DDP and replicate give the gradients of eager ones",
     }
 )
-MEASURING = "collectives"  # the one that times what thresholds are about
+MEASURING = "collectives"  # the suite whose measurements thresholds are about
 
 
 def known() -> str:
-    """The names for an error message."""
+    """Return the names for an error message."""
     return ", ".join(sorted(BUILTIN))

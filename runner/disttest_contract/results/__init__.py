@@ -1,1 +1,1 @@
-"""The report of an attempt and what it consists of."""
+"""The report of one attempt and its parts."""

@@ -1,4 +1,4 @@
-"""What one case came to over all ranks, at its last try and at those before."""
+"""The result of one case over all ranks: its last try, and the earlier ones."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,22 +11,25 @@ from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, ju
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.text import escaping, formatting, numbers
 
+INTERRUPTED = "interrupted"
+HEADING_BYTES = 512  # of a case's id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What was seen of ranks that waited for each other. `artifacts` is where the whole of it lies, if anywhere."""
+    """Observations of ranks that waited for each other. `artifacts` is the folder of the full data, if it was kept."""
 
-    summary: str = ""  # one sentence: who waits in which collective, and who never joined it
+    summary: str = ""  # one sentence: which ranks wait in which collective, and which never joined it
     states: Mapping[int, str] = field(default_factory=dict)  # rank -> what it was doing
     native: Mapping[int, str] = field(default_factory=dict)  # rank -> stacks with C frames
-    ras: str = ""  # NCCL's own account
+    ras: str = ""  # output of NCCL's RAS service
     artifacts: str = ""
 
     def to_json(self) -> dict[str, Any]:
         data = {
             "summary": limits.cut(self.summary, limits.MESSAGE_BYTES),
-            "states": {str(rank): text for rank, text in self.states.items()},
-            "native": {str(rank): text for rank, text in self.native.items()},
+            "states": _texts_to_json(self.states),
+            "native": _texts_to_json(self.native),
             "ras": self.ras,
             "artifacts": self.artifacts,
         }
@@ -35,26 +38,28 @@ class Diagnosis:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         return cls(
-            summary=str(data.get("summary", "")),
-            states={formatting.read_rank(rank): str(text) for rank, text in data.get("states", {}).items()},
-            native={formatting.read_rank(rank): str(text) for rank, text in data.get("native", {}).items()},
-            ras=str(data.get("ras", "")),
-            artifacts=str(data.get("artifacts", "")),
+            **{name: str(data.get(name, "")) for name in ("summary", "ras", "artifacts")},
+            states=_read_texts(data, "states"),
+            native=_read_texts(data, "native"),
         )
 
 
-INTERRUPTED = "interrupted"
-HEADING_BYTES = 512  # of a case's id
+def _texts_to_json(by_rank: Mapping[int, str]) -> dict[str, str]:
+    return {str(rank): text for rank, text in by_rank.items()}
+
+
+def _read_texts(data: Mapping[str, Any], key: str) -> dict[int, str]:
+    return {formatting.read_rank(rank): str(text) for rank, text in data.get(key, {}).items()}
 
 
 def heading(suite: str, case_id: str) -> str:
-    """Return the line that an agent's log has above the output of a rank in a case."""
+    """Return the line above the output of a rank in an agent's log."""
     return f"==> {suite}: {escaping.line(limits.cut(case_id, HEADING_BYTES))} <=="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """A try of a case that was tried again."""
+    """A try before the last one."""
 
     outcome: Outcome
     seconds: float
@@ -83,7 +88,7 @@ class Earlier:
 
 
 class RankEnding(StrEnum):
-    """How a case ended for one rank: an outcome, or what only a single rank can come to."""
+    """How a case ended for one rank: an outcome, or one that only a single rank can have."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -92,13 +97,13 @@ class RankEnding(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"
     XPASSED = "xpassed"
-    UNFINISHED = "unfinished"  # it had not come to an end when the others were stopped
-    IDLE = "idle"  # it has no part in this case
+    UNFINISHED = "unfinished"  # still running when the ranks were stopped
+    IDLE = "idle"  # it takes no part in this case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankGroup:
-    """Ranks for which a case ended alike."""
+    """Ranks with the same ending and message."""
 
     ranks: tuple[int, ...]
     ending: RankEnding
@@ -119,37 +124,37 @@ class RankGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """One case over all ranks. `ranks`, `nodes`: those to blame, empty when all agree on a good outcome.
+    """One case over all ranks. `ranks` and `nodes` are those at fault; empty if all agree on a good outcome.
 
-    `by_rank` is there where ranks ended differently or badly: each rank in one group at most, and where there was no
-    room for all groups the last ones are missing.
+    `by_rank` is set if ranks ended differently or badly: each rank is in one group at most, and without room for all
+    groups the last ones are missing.
     """
 
     id: str
     outcome: Outcome
     seconds: float
-    at: float | None = None  # seconds from the start of the report's attempt to that of its last try
+    at: float | None = None  # seconds from the start of the attempt to the start of the last try
     message: str = ""
     ranks: tuple[int, ...] = ()
     nodes: tuple[str, ...] = ()
     by_rank: tuple[RankGroup, ...] = ()
-    signal: str = ""  # SIGSEGV …, when a rank was killed by one
-    exit_code: int | None = None  # when a rank left by itself
+    signal: str = ""  # SIGSEGV …, if one killed a rank
+    exit_code: int | None = None  # if a rank exited
     stacks: Mapping[int, str] = field(default_factory=dict)  # rank -> Python stacks, of a hang
     logs: Mapping[int, str] = field(default_factory=dict)  # rank -> log records and warnings, of one that failed
     diagnosis: Diagnosis | None = None  # of a case in which ranks waited for each other
     earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
     measurements: tuple[Measurement, ...] = ()
-    quarantined: bool = False  # it is on the list of known failures, however it ended
+    quarantined: bool = False  # it is on the list of known failures, whatever its outcome
 
     @property
     def is_flaky(self) -> bool:
-        """It passed, but not at the first try."""
+        """Whether it passed after a bad try."""
         return self.outcome is Outcome.PASSED and any(one.outcome in BAD for one in self.earlier)
 
     @property
     def is_red(self) -> bool:
-        """It ended badly, and nobody knew that it would."""
+        """Whether it ended badly and is not in quarantine."""
         return self.outcome in BAD and not self.quarantined
 
     @property
@@ -158,16 +163,16 @@ class CaseResult:
 
     @property
     def is_interrupted(self) -> bool:
-        """It had started, and the run ended before it did: by the run's deadline or by a signal, say."""
+        """Whether the run ended while it was running: by its deadline or a signal, for example."""
         return self.outcome is Outcome.NOT_RUN and self.at is not None
 
     @property
     def ending(self) -> str:
-        """How it ended, in the words that people are shown."""
+        """The outcome as users read it."""
         return INTERRUPTED if self.is_interrupted else self.outcome.value
 
     def to_json(self) -> dict[str, Any]:
-        """Only what is set: thousands of passed cases are id, outcome, seconds."""
+        """Include only what is set: thousands of passed cases are id, outcome and seconds."""
         data: dict[str, Any] = {"id": self.id, "outcome": self.outcome.value, "seconds": round(self.seconds, 4)}
         if self.at is not None:
             data["at"] = round(self.at, 3)
@@ -178,8 +183,8 @@ class CaseResult:
             "nodes": list(self.nodes),
             "byRank": [group.to_json() for group in self.by_rank],
             "signal": self.signal,
-            "stacks": {str(rank): text for rank, text in self.stacks.items()},
-            "logs": {str(rank): text for rank, text in self.logs.items()},
+            "stacks": _texts_to_json(self.stacks),
+            "logs": _texts_to_json(self.logs),
             "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
             "earlier": [one.to_json() for one in self.earlier],
             "measurements": [one.to_json() for one in self.measurements],
@@ -203,8 +208,8 @@ class CaseResult:
             by_rank=tuple(RankGroup.from_json(one) for one in data.get("byRank", ())),
             signal=str(data.get("signal", "")),
             exit_code=numbers.whole(data["exitCode"]) if data.get("exitCode") is not None else None,
-            stacks={formatting.read_rank(rank): str(text) for rank, text in data.get("stacks", {}).items()},
-            logs={formatting.read_rank(rank): str(text) for rank, text in data.get("logs", {}).items()},
+            stacks=_read_texts(data, "stacks"),
+            logs=_read_texts(data, "logs"),
             diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
             earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
             measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),
@@ -213,6 +218,6 @@ class CaseResult:
 
 
 def judge_cases(cases: Iterable[CaseResult]) -> tuple[Verdict, Reason]:
-    """What cases that had their turn come to; those in quarantine are excused."""
+    """Return the verdict of cases that have run; bad ones in quarantine do not count."""
     seen = tuple(cases)
     return judge(Counts.of(case.outcome for case in seen), Counter(case.outcome for case in seen if case.is_excused))

@@ -1,4 +1,4 @@
-"""Cases that a report has left out for its size: how many ended how, so that counts and verdict stay what they were."""
+"""Cases left out of a report because of its size: their outcomes are counted, so counts and verdict do not change."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from typing import Any, Self
 
 from disttest_contract.outcomes import BAD, Counts, Outcome
 
-MOST = 10_000_000  # cases of one suite
+MAX_CASES = 10_000_000  # of one suite
 BAD_WORDS = frozenset(outcome.value for outcome in BAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """`excused` are those of `by_outcome` that ended badly and are in quarantine, `flaky` a part of the passed ones."""
+    """`excused` counts the bad ones of `by_outcome` that are in quarantine; `flaky` is a part of the passed ones."""
 
     by_outcome: Mapping[Outcome, int] = field(default_factory=dict)
     excused: Mapping[Outcome, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class LeftOut:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises ValueError for counts that no cases can have: these here only ever add to those that are there."""
+        """Raises ValueError for impossible counts: counts of cases left out must never reduce the visible ones."""
         by_outcome, excused = _counts(data.get("counts", {})), _counts(data.get("quarantined", {}))
         flaky = _count(data.get("flaky", 0))
         if any(outcome not in BAD or count > by_outcome.get(outcome, 0) for outcome, count in excused.items()):
@@ -46,20 +46,18 @@ NOTHING = LeftOut()
 
 
 def is_bad(case: Mapping[str, Any]) -> bool:
-    """Of a case as JSON."""
     return case["outcome"] in BAD_WORDS
 
 
 def is_interrupted(case: Mapping[str, Any]) -> bool:
-    """Of a case as JSON."""
     return case["outcome"] == Outcome.NOT_RUN and "at" in case
 
 
 def keep(suite: dict[str, Any], kept: Sequence[Mapping[str, Any]]) -> None:
-    """Of a suite as JSON only these cases, which are some of its own; the others are counted."""
-    here, counted = {id(case) for case in kept}, suite.setdefault("leftOut", {})
+    """Keep only these of the suite's case objects and count the others; works on JSON, in place."""
+    kept_ids, counted = {id(case) for case in kept}, suite.setdefault("leftOut", {})
     for case in suite["cases"]:
-        if id(case) not in here:
+        if id(case) not in kept_ids:
             _count_case(counted, case)
     suite["cases"] = list(kept)
     if not counted:
@@ -81,6 +79,6 @@ def _counts(data: Mapping[str, Any]) -> dict[Outcome, int]:
 
 
 def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_CASES:
         raise ValueError(f"{value!r:.40} is no number of cases")
     return value

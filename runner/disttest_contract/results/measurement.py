@@ -1,12 +1,12 @@
-"""How fast one collective was in one case, over all ranks."""
+"""The measurement of one collective in one case, over all ranks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from disttest_contract.text import numbers
 
-# What the suite `collectives` measures; a suite of one's own may call what it measures anything.
+# What the suite `collectives` measures; a user's suite can use other names.
 COLLECTIVES = (
     "all_reduce",
     "all_gather",
@@ -24,16 +24,16 @@ DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "int32", "uint8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Seconds are for one call. A rank's number is the median of its iterations; `seconds` is the ranks' median.
+    """Seconds are for one call: the median of a rank's iterations, in `seconds` the median over the ranks.
 
-    Bandwidths follow nccl-tests: `alg_bytes_per_second` is size over seconds, `bus_bytes_per_second` that times the
+    Bandwidths follow nccl-tests: `alg_bytes_per_second` is size over seconds, `bus_bytes_per_second` is that times the
     collective's factor, which makes different collectives and world sizes comparable with the hardware.
     """
 
     collective: str  # all_reduce, all_gather …
     dtype: str  # float32, bfloat16 …
     size_bytes: int
-    ranks: int  # how many have measured it
+    ranks: int  # number of ranks that measured it
     iterations: int
     seconds: float
     fastest_rank_seconds: float
@@ -45,38 +45,16 @@ class Measurement:
 
     @property
     def slowdown(self) -> float:
-        """How many times longer the slowest rank took than the median one."""
+        """The slowest rank's time over the median."""
         return self.slowest_rank_seconds / self.seconds if self.seconds else 1.0
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "collective": self.collective,
-            "dtype": self.dtype,
-            "sizeBytes": self.size_bytes,
-            "ranks": self.ranks,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-            "fastestRankSeconds": self.fastest_rank_seconds,
-            "slowestRankSeconds": self.slowest_rank_seconds,
-            "slowestRank": self.slowest_rank,
-            "algBytesPerSecond": self.alg_bytes_per_second,
-            "busBytesPerSecond": self.bus_bytes_per_second,
-            "wrongElements": self.wrong_elements,
-        }
+        return {numbers.camel_case(name): getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            collective=str(data["collective"]),
-            dtype=str(data["dtype"]),
-            size_bytes=numbers.whole(data["sizeBytes"]),
-            ranks=numbers.whole(data["ranks"]),
-            iterations=numbers.whole(data["iterations"]),
-            seconds=numbers.real(data["seconds"]),
-            fastest_rank_seconds=numbers.real(data["fastestRankSeconds"]),
-            slowest_rank_seconds=numbers.real(data["slowestRankSeconds"]),
-            slowest_rank=numbers.whole(data["slowestRank"]),
-            alg_bytes_per_second=numbers.real(data["algBytesPerSecond"]),
-            bus_bytes_per_second=numbers.real(data["busBytesPerSecond"]),
-            wrong_elements=numbers.whole(data["wrongElements"]),
-        )
+        """Raises KeyError for a missing field, ValueError for one of another type."""
+        return cls(**{field.name: READ[field.type](data[numbers.camel_case(field.name)]) for field in fields(cls)})
+
+
+READ: Mapping[object, Callable[[Any], Any]] = {str: str, int: numbers.whole, float: numbers.real}

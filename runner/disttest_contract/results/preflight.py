@@ -1,4 +1,4 @@
-"""What is known of a node before any rank starts."""
+"""Facts about a node, collected before any rank starts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ UNLIMITED = -1  # of a limit in bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """Sizes are bytes, UNLIMITED where there is no limit. A clock's offset is this node's time minus the leader's.
+    """Sizes are bytes, or UNLIMITED. A clock's offset is this node's time minus the leader's.
 
-    `gpus` holds a product name each, in NVML's order, of those that the pod may use. `cuda_error` is what initialising
-    CUDA in a process of its own came to, empty if it worked or was not tried.
+    `gpus` are the product names of the GPUs that the pod may use, in NVML's order. `cuda_error` is the error of
+    initialising CUDA in a separate process; empty if it worked or was not tried.
     """
 
     node_name: str = ""
     gpus: tuple[str, ...] = ()
-    shares_gpus: bool = False  # NCCL was told to put several ranks on one GPU
+    shares_gpus: bool = False  # NCCL is configured to put several ranks on one GPU
     driver: str = ""
-    cuda_driver: str = ""  # the newest CUDA that the driver knows
+    cuda_driver: str = ""  # the newest CUDA that the driver supports
     cuda_error: str = ""
     shm_bytes: int = 0
     memlock_bytes: int = 0
@@ -33,26 +33,12 @@ class NodeFacts:
     versions: Mapping[str, str] = field(default_factory=dict)  # torch, cuda, nccl, python …
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "nodeName": self.node_name,
-            "gpus": list(self.gpus),
-            "sharesGpus": self.shares_gpus,
-            "driver": self.driver,
-            "cudaDriver": self.cuda_driver,
-            "cudaError": self.cuda_error,
-            "shmBytes": self.shm_bytes,
-            "memlockBytes": self.memlock_bytes,
-            "cpus": self.cpus,
-            "memoryBytes": self.memory_bytes,
-            "kernel": self.kernel,
-            "clockOffsetSeconds": self.clock_offset_seconds,
-            "roundTripSeconds": self.round_trip_seconds,
-            "versions": dict(self.versions),
-        }
+        data = {numbers.camel_case(name): getattr(self, name) for name in self.__slots__}
+        return data | {"gpus": list(self.gpus), "versions": dict(self.versions)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises TypeError, ValueError or AttributeError for values of other kinds; what is missing is unknown."""
+        """Raises TypeError, ValueError or AttributeError for values of other types; missing ones are unknown."""
         return cls(
             node_name=str(data.get("nodeName", "")),
             gpus=tuple(str(gpu) for gpu in data.get("gpus", ())),

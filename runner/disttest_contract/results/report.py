@@ -1,4 +1,4 @@
-"""The report of one attempt: what every case, suite and step came to. Readers ignore what they do not know."""
+"""The report of one attempt: the results of all suites and the times of its steps. Readers ignore unknown keys."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
-from disttest_contract.results import bounds, trimming
+from disttest_contract.results import trimming
 from disttest_contract.results.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
 from disttest_contract.results.left_out import NOTHING, LeftOut
 from disttest_contract.results.preflight import NodeFacts
@@ -48,7 +48,7 @@ class SuiteResult:
 
     @property
     def counts(self) -> Counts:
-        """Of those that were left out too."""
+        """Including the cases left out."""
         here = Counts.of(
             (case.outcome for case in self.cases),
             flaky=sum(case.is_flaky for case in self.cases),
@@ -58,7 +58,7 @@ class SuiteResult:
 
     @property
     def excused(self) -> Mapping[Outcome, int]:
-        """How many cases in quarantine ended badly, by how."""
+        """The number of cases in quarantine by bad outcome."""
         here = Counter(case.outcome for case in self.cases if case.is_excused)
         return here + Counter(self.left_out.excused)
 
@@ -88,7 +88,7 @@ class SuiteResult:
 
 
 def judge_suites(suites: Iterable[SuiteResult]) -> tuple[Verdict, Reason]:
-    """What their cases come to, with those that were left out."""
+    """Return the verdict of all cases, those left out included."""
     seen = tuple(suites)
     return judge(Counts.sum(suite.counts for suite in seen), sum((Counter(suite.excused) for suite in seen), Counter()))
 
@@ -109,18 +109,18 @@ class Report:
     verdict: Verdict
     reason: Reason
     message: str
-    started: float  # the leader's agent began
-    joined: float | None  # all agents were there
+    started: float  # the leader's agent started
+    joined: float | None  # all agents had joined
     first_case: float | None
     last_case: float | None  # the last case had ended
     finished: float
     generations: int
     suites: tuple[SuiteResult, ...]
     preflight: tuple[NodeFacts, ...] = ()  # of the nodes that joined
-    at_fault: tuple[int, ...] = ()  # node indexes that ended the attempt, where the leader can tell
+    at_fault: tuple[int, ...] = ()  # node indexes that ended the attempt, if known
     series: str = ""
-    thresholds: tuple[Threshold, ...] = ()  # that measured bandwidths had to reach
-    trimmed: str = ""  # what was left out for the report's size, in words; empty for a whole one
+    thresholds: tuple[Threshold, ...] = ()  # for the measured bandwidths
+    trimmed: str = ""  # description of what was left out because of its size; empty for a complete report
 
     @property
     def counts(self) -> Counts:
@@ -128,46 +128,29 @@ class Report:
 
     @property
     def failures(self) -> list[tuple[str, CaseResult]]:
-        """(suite, case) of every case that ended badly, in order; but for those in quarantine."""
+        """(suite, case) of every bad case outside the quarantine, in order."""
         return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_red]
 
     @property
     def interrupted(self) -> list[tuple[str, CaseResult]]:
-        """(suite, case) of the case that was running when the run ended, if there was one."""
+        """(suite, case) of the case that was running when the run ended, if any."""
         return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_interrupted]
 
     @property
     def excused(self) -> list[tuple[str, CaseResult]]:
-        """(suite, case) of every case in quarantine that ended badly, in order."""
+        """(suite, case) of every bad case in quarantine, in order."""
         return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_excused]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
-            "run": {
-                "namespace": self.namespace,
-                "name": self.name,
-                "uid": self.uid,
-                "attempt": self.attempt,
-                "series": self.series,
-            },
-            "world": {
-                "backend": self.backend,
-                "nodes": self.nodes,
-                "ranksPerNode": self.ranks_per_node,
-                "nodeNames": list(self.node_names),
-            },
+            "run": self._values("namespace", "name", "uid", "attempt", "series"),
+            "world": self._values("backend", "nodes", "ranks_per_node") | {"nodeNames": list(self.node_names)},
             "versions": dict(self.versions),
             "verdict": self.verdict.value,
             "reason": self.reason.value,
             "message": limits.cut(self.message, limits.MESSAGE_BYTES),
-            "times": {
-                "started": self.started,
-                "joined": self.joined,
-                "firstCase": self.first_case,
-                "lastCase": self.last_case,
-                "finished": self.finished,
-            },
+            "times": self._values("started", "joined", "first_case", "last_case", "finished"),
             "generations": self.generations,
             "counts": self.counts.to_json(),
             "suites": [suite.to_json() for suite in self.suites],
@@ -177,23 +160,25 @@ class Report:
             **({"trimmed": self.trimmed} if self.trimmed else {}),
         }
 
+    def _values(self, *names: str) -> dict[str, Any]:
+        return {numbers.camel_case(name): getattr(self, name) for name in names}
+
     def dumps(self) -> bytes:
-        """Compact UTF-8."""
         return trimming.dumps(self.to_json())
 
     @classmethod
     def loads(cls, raw: bytes) -> Self:
-        """Read what `dumps` wrote. Raises InvalidReportError for anything else; counts are taken from the cases.
+        """Parse what `dumps` writes. Raises InvalidReportError for anything else; counts are taken from the cases.
 
-        Only a report that says that it was trimmed may count cases that are not in it.
+        Only a report that is marked as trimmed may count cases that are not in it.
         """
-        if problem := bounds.of_text(raw):
+        if problem := trimming.excess_of_text(raw):
             raise InvalidReportError(f"the report {problem}")
         try:
             data = numbers.loads(raw)
             if data["schema"] != SCHEMA:
                 raise InvalidReportError(f"the report is of schema {data['schema']!r}, this reader knows {SCHEMA}")
-            if problem := bounds.of_cases(data):
+            if problem := trimming.excess_of_cases(data):
                 raise InvalidReportError(f"the report {problem}")
             report = cls._from_json(data)
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:

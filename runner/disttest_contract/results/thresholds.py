@@ -1,4 +1,4 @@
-"""How fast collectives must be, and what was reached of it. Pure: operator, runner and command line judge alike."""
+"""Bandwidth thresholds and their comparison with measurements, shared by operator, runner and command line. Pure."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +12,9 @@ from disttest_contract.text.formatting import show_bytes, show_speeds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Threshold:
-    """The bus bandwidth that a collective must reach at one size; in every type that is measured, unless one is named.
+    """The bus bandwidth that a collective must reach at one size; without a `dtype`, in every type that is measured.
 
-    Where several are about the same measurement the highest one counts.
+    If several apply to one measurement, the highest counts.
     """
 
     collective: str
@@ -24,12 +24,12 @@ class Threshold:
 
     @property
     def name(self) -> str:
-        """all_reduce of 1 GiB float32."""
+        """`all_reduce of 1 GiB float32`."""
         return f"{self.collective} of {show_bytes(self.size_bytes)}{f' {self.dtype}' if self.dtype else ''}"
 
     @property
     def case_id(self) -> str:
-        """Of the case that fails where nothing was measured."""
+        """The id of the case that fails if nothing was measured."""
         kind = f"-{self.dtype}" if self.dtype else ""
         return f"thresholds::{self.collective}[{self.size_bytes}{kind}]"
 
@@ -43,23 +43,19 @@ class Threshold:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises KeyError or ValueError for what is no threshold."""
+        """Raises KeyError or ValueError for anything else than a threshold."""
         numbers = data["sizeBytes"], data["minBusBandwidthBytesPerSecond"]
         names = data["collective"], data["dtype"]
         are_numbers = all(type(number) is int and number > 0 for number in numbers)
         if not are_numbers or not all(isinstance(name, str) for name in names):
             raise ValueError(f"{data!r:.200} is no threshold")
-        return cls(
-            collective=names[0],
-            size_bytes=numbers[0],
-            min_bus_bandwidth_bytes_per_second=numbers[1],
-            dtype=names[1],
-        )
+        (collective, dtype), (size, bandwidth) = names, numbers
+        return cls(collective=collective, size_bytes=size, min_bus_bandwidth_bytes_per_second=bandwidth, dtype=dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdResult:
-    """A measurement and its threshold side by side; one of the two may be missing. `dtype` is empty for any type."""
+    """A measurement and its threshold; one of the two can be missing. An empty `dtype` is any type."""
 
     collective: str
     dtype: str
@@ -69,19 +65,19 @@ class ThresholdResult:
 
     @property
     def is_met(self) -> bool:
-        """Silence is failure: a threshold is not met where nothing was measured."""
+        """A threshold without a measurement is not met."""
         return self.threshold is None or (self.measured is not None and _reaches(self.measured, self.threshold))
 
     @property
     def share(self) -> float:
-        """Of what is asked for, how much was reached."""
+        """The measured bandwidth as a part of the threshold; 0 if either is missing."""
         if self.measured is None or self.threshold is None:
             return 0.0
         return self.measured.bus_bytes_per_second / self.threshold.min_bus_bandwidth_bytes_per_second
 
 
 def is_sound(one: Measurement) -> bool:
-    """Whether it says what the suite `collectives` could say: names of closed sets, numbers that are some."""
+    """Whether the suite `collectives` can have written it: known names, a finite bandwidth, a possible size."""
     return (
         one.collective in COLLECTIVES
         and one.dtype in DTYPES
@@ -92,40 +88,34 @@ def is_sound(one: Measurement) -> bool:
 
 
 def shortfalls(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[str]:
-    """A sentence for each measurement that is below its threshold."""
-    asked = ThresholdIndex(thresholds)
-    found = ((one, asked.highest(one)) for one in measured)
+    """Return a sentence for each measurement below its threshold."""
+    index = ThresholdIndex(thresholds)
+    found = ((one, index.highest(one)) for one in measured)
     return [_shortfall(one, wanted) for one, wanted in found if wanted and not _reaches(one, wanted)]
 
 
 def unmeasured(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[Threshold]:
-    """Those about which nothing was measured."""
-    asked = ThresholdIndex(thresholds)
-    known = {wanted for one in measured for wanted in asked.about(one)}
+    index = ThresholdIndex(thresholds)
+    known = {wanted for one in measured for wanted in index.about(one)}
     return [one for one in thresholds if one not in known]
 
 
 def standings(measured: Iterable[Measurement], thresholds: Sequence[Threshold]) -> list[ThresholdResult]:
-    """First what has a threshold, the worst on top, then the largest size of each collective and type.
+    """Return what has a threshold, worst first, then the largest size of each other collective and type.
 
-    Of what was measured several times the slowest counts.
+    Of repeated measurements the slowest counts.
     """
-    slowest, asked = _slowest(measured), ThresholdIndex(thresholds)
-    found = [_standing(one, asked.highest(one)) for one in slowest]
+    slowest, index = _slowest(measured), ThresholdIndex(thresholds)
+    found = [_result(one, measured=one, threshold=index.highest(one)) for one in slowest]
     judged = [one for one in found if one.threshold]
-    missing = [
-        ThresholdResult(
-            collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=None, threshold=one
-        )
-        for one in unmeasured(slowest, thresholds)
-    ]
+    missing = [_result(one, measured=None, threshold=one) for one in unmeasured(slowest, thresholds)]
     shown = [one.measured for one in judged]
-    others = [_standing(one, None) for one in _largest(slowest) if one not in shown]
+    others = [_result(one, measured=one, threshold=None) for one in _largest(slowest) if one not in shown]
     return [*sorted([*missing, *judged], key=lambda one: one.share), *others]
 
 
 class ThresholdIndex:
-    """Thresholds by what they are about: a report may have a hundred thousand measurements."""
+    """Thresholds by collective and size, for fast lookup: a report can have a hundred thousand measurements."""
 
     def __init__(self, thresholds: Iterable[Threshold]) -> None:
         self._known: dict[tuple[str, int], list[Threshold]] = {}
@@ -146,9 +136,15 @@ def _reaches(one: Measurement, wanted: Threshold) -> bool:
     return one.bus_bytes_per_second >= wanted.min_bus_bandwidth_bytes_per_second
 
 
-def _standing(one: Measurement, wanted: Threshold | None) -> ThresholdResult:
+def _result(
+    about: Measurement | Threshold, *, measured: Measurement | None, threshold: Threshold | None
+) -> ThresholdResult:
     return ThresholdResult(
-        collective=one.collective, dtype=one.dtype, size_bytes=one.size_bytes, measured=one, threshold=wanted
+        collective=about.collective,
+        dtype=about.dtype,
+        size_bytes=about.size_bytes,
+        measured=measured,
+        threshold=threshold,
     )
 
 
@@ -163,7 +159,7 @@ def _slowest(measured: Iterable[Measurement]) -> list[Measurement]:
 
 
 def _largest(measured: Iterable[Measurement]) -> list[Measurement]:
-    """Of each collective and type, in the order in which they were measured first."""
+    """Return the largest of each collective and type, in the order of their first measurements."""
     found: dict[tuple[str, str], Measurement] = {}
     for one in measured:
         known = found.setdefault((one.collective, one.dtype), one)

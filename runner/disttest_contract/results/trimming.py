@@ -1,21 +1,37 @@
-"""What is left out of a report that is too large: the same rules for the leader's log and for a ConfigMap.
+"""The size of a report: whether it is too large for its readers, and what is left out to make it fit.
 
-Each rule is applied on top of those before it, until the report fits; what tells least goes first. `trimmed` says in
-words what was done. Counts and verdict stay: cases that go are counted in `leftOut` of their suite. The last rule
-always comes to something that fits. Pure; on the JSON, which is what has a size.
+The same rules apply to the leader's log and to a ConfigMap. Each is applied on top of those before it until the report
+fits, the least informative parts first; `trimmed` lists in words what was done. Counts and verdict do not change:
+dropped cases are counted in `leftOut` of their suite. The last resort always fits. Pure; works on the JSON.
 """
 
 import copy
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from disttest_contract import limits
-from disttest_contract.results import bounds, left_out
+from disttest_contract.results import left_out
 from disttest_contract.results.left_out import is_bad, is_interrupted
+from disttest_contract.text import formatting
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
+WIDE_CHARACTER = re.compile(rb"[\xf0-\xf4]")  # starts a character for which Python stores the whole text as UCS-4
+CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that start no character
+STACK_BYTES = 1024
+RANK_MESSAGE_BYTES = 256
+RANKS = 16
+NODES = 8
+MEASUREMENTS = 256  # of the whole report
+SENTENCES = ("summary", "artifacts")  # of a diagnosis
+BY_RANK = "byRank"
+BY_ONE_RANK = frozenset({"stacks", "logs"})
+TRIMMED = "trimmed"
+BETWEEN = "; "
+# Of the last resort.
 MESSAGE_BYTES = 160  # of a case
 NAME_CHARACTERS = 253
 WORD_CHARACTERS = 64
@@ -24,24 +40,122 @@ HEAD = "all but"
 KEPT = ("id", "outcome", "seconds", "at", "measurements", "quarantined", "signal", "exitCode")
 
 
-def cases_words(count: int) -> str:
-    return f"{HEAD} {count} cases, what is known of nodes"
+def excess_of_text(raw: bytes) -> str:
+    """Describe what is too large in UTF-8 that has not been parsed; empty if nothing is.
+
+    Memory counts as well as bytes: Python stores a text at the width of its widest character.
+    """
+    if len(raw) > limits.REPORT_BYTES:
+        return f"has {len(raw)} bytes, more than {limits.REPORT_BYTES}"
+    if (size := _text_bytes(raw)) > limits.REPORT_BYTES:
+        return f"has {size} bytes as a text with characters of their width, more than {limits.REPORT_BYTES}"
+    if (count := sum(map(raw.count, (b",", b"[", b"{")))) > limits.REPORT_VALUES:
+        return f"has {count} commas and brackets, more than {limits.REPORT_VALUES}"
+    return ""
+
+
+def _text_bytes(raw: bytes) -> int:
+    if raw.isascii():
+        return len(raw)
+    return len(raw.translate(None, CONTINUATION)) * (4 if WIDE_CHARACTER.search(raw) else 2)
+
+
+def excess_of_cases(report: Json) -> str:
+    """Describe what is too large in the parsed report. Raises LookupError, TypeError or ValueError for wrong types."""
+    if (cases := sum(len(suite["cases"]) for suite in report["suites"])) > limits.CASES:
+        return f"has {cases} cases, more than {limits.CASES}: make several runs"
+    groups = (group["ranks"] for case in _cases(report) for group in case.get(BY_RANK, ()))
+    if (named := sum(map(formatting.count_ranks, groups))) > limits.REPORT_RANKS:
+        return f"names {named} ranks in byRank, more than {limits.REPORT_RANKS}"
+    return ""
+
+
+def fit(report: Json, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:
+    """Return the report's bytes, what `pack` made of them, and what was left out, in words.
+
+    `pack` returns None for what is too large. The report is changed. Raises ValueError if `pack` refuses even a few
+    hundred KiB.
+    """
+    said = str(report.pop(TRIMMED, ""))
+    raw = dumps(_with_trimmed(report, said))
+    if (packed := _packed(report, raw, pack)) is not None:
+        return raw, packed, said
+    size = len(raw) - _bytes(said) + (0 if said else len(f',"{TRIMMED}":""'))
+    for words, rule in RULES:
+        rule(report)
+        more = _joined(said, words)
+        raw = dumps(_with_trimmed(report, more))
+        size, size_before = len(raw) - _bytes(more), size
+        if size == size_before:
+            continue  # the rule found nothing to cut
+        said = more
+        if (packed := _packed(report, raw, pack)) is not None:
+            return raw, packed, said
+    return _last_resort(report, said, pack)
+
+
+def _bytes(words: str) -> int:
+    """Return the size in `dumps`: an earlier trimming can have left words in any alphabet."""
+    return len(words.encode(errors="replace"))
+
+
+def _last_resort(report: Json, said: str, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:
+    """Keep as many cases as fit, and of everything else a part with an upper bound."""
+    shortest = Shortest(report)
+
+    def attempt(count: int) -> tuple[bytes, T, str] | None:
+        words = _joined(limits.cut(said, limits.MESSAGE_BYTES), f"{HEAD} {count} cases, what is known of nodes")
+        short = shortest.with_cases(count)
+        raw = dumps(_with_trimmed(short, words))
+        packed = _packed(short, raw, pack)
+        return None if packed is None else (raw, packed, words)
+
+    best, fits, too_many = attempt(0), 0, shortest.most + 1
+    if best is None:
+        raise ValueError("there is no room for a report, not even for one without cases")
+    while too_many - fits > 1:
+        count = (fits + too_many) // 2
+        found = attempt(count)
+        best, fits, too_many = (found, count, too_many) if found else (best, fits, count)
+    return best
+
+
+def dumps(report: Json) -> bytes:
+    return json.dumps(report, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
+
+
+def _packed(report: Json, raw: bytes, pack: Callable[[bytes], T | None]) -> T | None:
+    """Return None as well if no reader would accept the report."""
+    return None if excess_of_text(raw) or excess_of_cases(report) else pack(raw)
+
+
+def _with_trimmed(report: Json, words: str) -> Json:
+    return {**report, TRIMMED: words} if words else report
+
+
+def _joined(said: str, words: str) -> str:
+    parts = said.split(BETWEEN) if said else []
+    if words.startswith(HEAD):  # it replaces what an earlier trimming kept
+        parts = [part for part in parts if not part.startswith(HEAD)]
+    return BETWEEN.join(parts if words in parts else [*parts, words])
 
 
 class Shortest:
-    """`most` is how many cases there are. The report stays as it is."""
+    """The last resort: a copy of the report with a chosen number of its `most` cases."""
 
     def __init__(self, report: Json) -> None:
         self._base = _base(report)
         self._cases = [[_bare(case) for case in suite["cases"]] for suite in self._base["suites"]]
         places = [
-            (_turn(case), number, index) for index, each in enumerate(self._cases) for number, case in enumerate(each)
+            (_priority(case), number, index)
+            for index, each in enumerate(self._cases)
+            for number, case in enumerate(each)
         ]
         self._places = sorted(places)
         self.most = len(places)
 
     def with_cases(self, count: int) -> Json:
-        """The first ones of each suite; the others are counted."""
+        """Keep the most informative cases, in order; the others are counted."""
         kept: list[list[int]] = [[] for _ in self._cases]
         for _, number, index in self._places[:count]:
             kept[index].append(number)
@@ -55,8 +169,8 @@ class Shortest:
         return {**self._base, "suites": suites}
 
 
-def _turn(case: Json) -> int:
-    """First measurements, then cases in quarantine and flaky ones, then what failed or was interrupted."""
+def _priority(case: Json) -> int:
+    """Rank a case: measurements first, then quarantined and flaky cases, then failed and interrupted ones."""
     if "measurements" in case:
         return 0
     if case.get("quarantined") or "earlier" in case:
@@ -74,7 +188,7 @@ def _bare(case: Json) -> Json:
 
 
 def _base(report: Json) -> Json:
-    """Names that are longer than any real one were forged."""
+    """Bound everything but the cases; names longer than any real one are forged."""
     run, world, versions = report["run"], report["world"], report["versions"]
     return {
         **report,
@@ -96,90 +210,6 @@ def _base(report: Json) -> Json:
         "atFault": [index for index in report["atFault"] if 0 <= index < limits.NODES][: limits.NODES],
         "thresholds": report["thresholds"][: limits.THRESHOLDS],
     }
-
-
-T = TypeVar("T")
-
-STACK_BYTES = 1024
-RANK_MESSAGE_BYTES = 256
-RANKS = 16
-NODES = 8
-MEASUREMENTS = 256  # of the whole report
-SENTENCES = ("summary", "artifacts")  # of a diagnosis
-BY_RANK = "byRank"
-BY_ONE_RANK = frozenset({"stacks", "logs"})
-TRIMMED = "trimmed"
-BETWEEN = "; "
-
-
-def fit(report: Json, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:
-    """The report's bytes, what `pack` made of them, and what was left out. `pack` says None to what is too large.
-
-    The report is changed. Raises ValueError where `pack` refuses even a few hundred KiB.
-    """
-    said = str(report.pop(TRIMMED, ""))
-    raw = dumps(_with_words(report, said))
-    if (packed := _packed(report, raw, pack)) is not None:
-        return raw, packed, said
-    size = len(raw) - _bytes(said) + (0 if said else len(f',"{TRIMMED}":""'))
-    for words, rule in RULES:
-        rule(report)
-        more = _joined(said, words)
-        raw = dumps(_with_words(report, more))
-        size, size_before = len(raw) - _bytes(more), size
-        if size == size_before:
-            continue  # there was nothing of the kind
-        said = more
-        if (packed := _packed(report, raw, pack)) is not None:
-            return raw, packed, said
-    return _last_resort(report, said, pack)
-
-
-def _bytes(words: str) -> int:
-    """As `dumps` writes them: a report may have been trimmed before, in whatever words its pod says."""
-    return len(words.encode(errors="replace"))
-
-
-def _last_resort(report: Json, said: str, pack: Callable[[bytes], T | None]) -> tuple[bytes, T, str]:
-    """As many cases as there is room for, and of all else what has an upper bound."""
-    shortest = Shortest(report)
-
-    def attempt(count: int) -> tuple[bytes, T, str] | None:
-        words = _joined(limits.cut(said, limits.MESSAGE_BYTES), cases_words(count))
-        short = shortest.with_cases(count)
-        raw = dumps(_with_words(short, words))
-        packed = _packed(short, raw, pack)
-        return None if packed is None else (raw, packed, words)
-
-    best, fits, too_many = attempt(0), 0, shortest.most + 1
-    if best is None:
-        raise ValueError("there is no room for a report, not even for one without cases")
-    while too_many - fits > 1:
-        count = (fits + too_many) // 2
-        found = attempt(count)
-        best, fits, too_many = (found, count, too_many) if found else (best, fits, count)
-    return best
-
-
-def dumps(report: Json) -> bytes:
-    """Compact UTF-8."""
-    return json.dumps(report, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
-
-
-def _packed(report: Json, raw: bytes, pack: Callable[[bytes], T | None]) -> T | None:
-    """None as well where no reader would take it."""
-    return None if bounds.of_text(raw) or bounds.of_cases(report) else pack(raw)
-
-
-def _with_words(report: Json, words: str) -> Json:
-    return {**report, TRIMMED: words} if words else report
-
-
-def _joined(said: str, words: str) -> str:
-    parts = said.split(BETWEEN) if said else []
-    if words.startswith(HEAD):  # cut once more
-        parts = [part for part in parts if not part.startswith(HEAD)]
-    return BETWEEN.join(parts if words in parts else [*parts, words])
 
 
 def _cases(report: Json) -> Iterator[Json]:
@@ -223,12 +253,12 @@ def _cut_messages(report: Json) -> None:
         for one in (case, *case.get("earlier", ())):
             if "message" in one:
                 one["message"] = limits.cut_middle(one["message"], limits.FAILURE_MESSAGE_BYTES)
-        if not case.get("quarantined"):  # a pattern must still fit it
+        if not case.get("quarantined"):  # its pattern must still match
             case["id"] = limits.cut_id(case["id"])
 
 
 def _cut_measurements(report: Json) -> None:
-    """What thresholds are judged by stays: the slowest of each kind, and first what has a threshold."""
+    """Keep what thresholds are judged by: the slowest of each kind, those with a threshold first."""
     slowest: dict[tuple[str, str, int], Json] = {}
     for case in _cases(report):
         for one in case.get("measurements", ()):
@@ -244,17 +274,14 @@ def _cut_measurements(report: Json) -> None:
 
 
 def _drop_good_cases(report: Json) -> None:
-    """But for those that tell more than that they passed."""
+    def is_kept(case: Json) -> bool:
+        return is_bad(case) or is_interrupted(case) or bool(case.keys() & {"earlier", "measurements"})
+
     for suite in report["suites"]:
-        kept = [case for case in suite["cases"] if _tells_more(case)]
-        left_out.keep(suite, kept)
+        left_out.keep(suite, [case for case in suite["cases"] if is_kept(case)])
 
 
-def _tells_more(case: Json) -> bool:
-    return is_bad(case) or is_interrupted(case) or bool(case.keys() & {"earlier", "measurements"})
-
-
-# What is left out, in words, and how. `docs/runner.md` has the table.
+# What is left out, in words, and how; users find the table in the runner's documentation.
 RULES: tuple[tuple[str, Callable[[Json], None]], ...] = (
     ("messages of cases that did not fail", _cut_good_messages),
     (f"stacks and logs beyond {STACK_BYTES} bytes, and all of a diagnosis but its sentence", _cut_stacks),

@@ -1,1 +1,1 @@
-"""Text and numbers: escaping, limits of size, formatting."""
+"""Text and numbers of foreign origin: escaping, size limits, formatting."""

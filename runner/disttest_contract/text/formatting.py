@@ -1,40 +1,52 @@
-"""What of a case's message says most. It begins with who; pytest marks the lines on what was wrong with an E."""
+"""Short texts for people: the essence of a case's message, rank lists, durations, sizes and speeds.
+
+Rank lists are read as well as written: `0-3,7` is how reports and progress lines name ranks.
+"""
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-PYTEST_MARK = "E  "
+PYTEST_MARK = "E  "  # pytest starts the lines that explain a failure with it
+MOST = 1 << 16  # ranks: a gang of 512 nodes with 128 ranks each
+DIGITS = len(str(MOST))
+MINUTE, HOUR, DAY = 60, 3600, 86400
+NEVER = ""
+BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+BYTES_PER_SECOND = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
+DECIMALS = (1, 3, 6)
 
 
 def marked(message: str) -> list[str]:
-    """What was wrong, by those lines; empty where pytest has marked none."""
+    """Return the lines that pytest has marked, without the mark; empty if there are none."""
     lines = message.splitlines()
     found = [line.removeprefix(PYTEST_MARK).strip() for line in lines if line.startswith(PYTEST_MARK)]
     return [line for line in found if line]
 
 
 def who_and_what(message: str) -> str:
-    """One line: `rank 3 on node-b: AssertionError: 1 != 2`. Where nothing is marked the last line says most."""
+    """Return one line: `rank 3 on node-b: AssertionError: 1 != 2`; without marks the last line explains most."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
     first, rest = lines[0], [*marked(message)[:1], *lines[1:][-1:]]
     return f"{first} {rest[0]}" if first.endswith(":") and rest else first
 
 
 def short(message: str) -> str:
-    """Who, and all that was wrong, without the source around it; the whole message where nothing is marked."""
+    """Return the first line, which names the ranks, and the marked ones; the whole message if nothing is marked."""
     lines, found = message.strip().splitlines(), marked(message)
     return "\n".join([*lines[:1], *found]) if found and not lines[0].startswith(PYTEST_MARK) else message
 
 
-MOST = 1 << 16  # a gang of 512 nodes with 128 ranks each
-DIGITS = len(str(MOST))
+def listed(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def show_ranks(ranks: Iterable[int]) -> str:
-    """Each once, in order."""
+    """`0-3,7`: each rank once, in order."""
     ordered = sorted(set(ranks))
-    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:  # as mostly: hundreds without a gap
+    if len(ordered) > 1 and ordered[-1] - ordered[0] == len(ordered) - 1:  # the usual case: hundreds without a gap
         return f"{ordered[0]}-{ordered[-1]}"
     runs: list[tuple[int, int]] = []
     for rank in ordered:
@@ -44,12 +56,12 @@ def show_ranks(ranks: Iterable[int]) -> str:
 
 
 def read_ranks(text: str) -> tuple[int, ...]:
-    """Raises ValueError for what `show` would not have written, and for ranks that no gang has."""
+    """Parse what `show_ranks` writes. Raises ValueError for anything else, and for ranks beyond `MOST`."""
     return tuple(rank for span in _spans(text) for rank in _every()[span.start : span.stop])
 
 
 def read_rank(text: str) -> int:
-    """A key of JSON. Raises ValueError."""
+    """Parse a JSON key that is one rank. Raises ValueError."""
     found = read_ranks(text)
     if len(found) != 1:
         raise ValueError(f"{text!r:.40} is not one rank")
@@ -57,13 +69,13 @@ def read_rank(text: str) -> int:
 
 
 def count_ranks(text: str) -> int:
-    """How many `read` would give: a few letters may name all ranks of a large gang."""
+    """Count the ranks without a tuple of them: a few letters can name all ranks of a large gang."""
     return sum(map(len, _spans(text)))
 
 
 def _spans(text: str) -> Iterator[range]:
-    """Each is looked at before the next is: what goes on for ever ends at the second one."""
-    free = 0  # the lowest rank that may come
+    """Check each span before the next is parsed, so that an endless list of repeated spans ends at the second one."""
+    lowest = 0  # rank that may follow
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
@@ -71,29 +83,25 @@ def _spans(text: str) -> Iterator[range]:
         begin, end = (int(word) if len(word) <= DIGITS else MOST for word in (first, last or first))
         if not begin <= end < MOST:
             raise ValueError(f"{part!r:.40} has ranks that no gang has")
-        if begin < free:
+        if begin < lowest:
             raise ValueError(f"{part!r:.40} has ranks that were named before, or in no order")
-        free = end + 1
+        lowest = end + 1
         yield range(begin, end + 1)
 
 
 @functools.cache
 def _every() -> tuple[int, ...]:
-    """The same numbers for all who read: thousands of cases name all ranks, and a number has 28 bytes."""
+    """Share the int objects: thousands of cases name all ranks, and an int takes 28 bytes."""
     return tuple(range(MOST))
 
 
-MINUTE, HOUR, DAY = 60, 3600, 86400
-NEVER = ""
-
-
 def since(moment: datetime | None, now: datetime) -> str:
-    """How long ago, as kubectl says it; nothing where there is no time."""
+    """Return the age in kubectl's format; empty if there is no time."""
     return NEVER if moment is None else span(max(0, int((now - moment).total_seconds())))
 
 
 def span(seconds: float | None) -> str:
-    """Two units at most: 0.4s, 12s, 1m18s, 2h10m, 4d3h."""
+    """`0.4s`, `12s`, `1m18s`, `2h10m`, `4d3h`: two units at most."""
     if seconds is None:
         return NEVER
     if seconds < 10:
@@ -106,13 +114,8 @@ def span(seconds: float | None) -> str:
     return f"{whole}s"
 
 
-BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-BYTES_PER_SECOND = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
-DECIMALS = (1, 3, 6)  # behind the point
-
-
 def show_bytes(count: int) -> str:
-    """1 GiB, 512 KiB, 1000 B: in the largest unit that is exact."""
+    """`1 GiB`, `512 KiB`, `1000 B`: in the largest unit that is exact."""
     for size, unit in BYTES:
         if count and count % size == 0:
             return f"{count // size} {unit}"
@@ -120,7 +123,7 @@ def show_bytes(count: int) -> str:
 
 
 def show_speeds(one: float, other: float) -> tuple[str, str]:
-    """380.0 GB/s and 400.0 GB/s: with as many digits as it takes to tell them apart, if six do."""
+    """`380.0 GB/s` and `400.0 GB/s`, with as many decimals as it takes to make them differ, at most six."""
     for digits in DECIMALS:
         shown = _speed(one, digits), _speed(other, digits)
         if shown[0] != shown[1]:
@@ -129,7 +132,7 @@ def show_speeds(one: float, other: float) -> tuple[str, str]:
 
 
 def show_speed(bytes_per_second: float) -> str:
-    """400.0 GB/s."""
+    """`400.0 GB/s`."""
     return _speed(bytes_per_second, DECIMALS[0])
 
 

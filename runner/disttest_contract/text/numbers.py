@@ -1,5 +1,6 @@
-"""Numbers of JSON that others wrote. Larger ones than anybody means make trouble wherever they are shown or divided."""
+"""Read foreign JSON: numbers within bounds, since huge ones break formatting and division; keys in camel case."""
 
+import functools
 import json
 from typing import Any
 
@@ -7,12 +8,12 @@ from disttest_contract import limits
 
 
 def loads(raw: str | bytes) -> Any:
-    """As json.loads, but numbers beyond limits.NUMBER, infinity and what is no number are a ValueError."""
+    """Like json.loads, but raises ValueError for numbers beyond `limits.NUMBER`, infinity and NaN."""
     return json.loads(raw, parse_int=_integer, parse_float=_number, parse_constant=_number)
 
 
 def whole(value: object) -> int:
-    """A text that looks like a number is none: it went past the bounds of `loads`."""
+    """Return an int. Raises ValueError for anything else, texts included: `loads` has not checked their bounds."""
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():
@@ -27,8 +28,15 @@ def real(value: object) -> float:
 
 
 def maybe(value: object) -> float | None:
-    """None as well where it is something else: it is unknown then."""
+    """Return None if the value is missing or no number."""
     return real(value) if type(value) in (int, float) else None
+
+
+@functools.cache
+def camel_case(name: str) -> str:
+    """`size_bytes` is `sizeBytes` in JSON."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _integer(text: str) -> int:
@@ -40,6 +48,6 @@ def _integer(text: str) -> int:
 
 def _number(text: str) -> float:
     value = float(text)
-    if not abs(value) <= limits.NUMBER:  # also of what is no number
+    if not abs(value) <= limits.NUMBER:  # NaN too
         raise ValueError(f"{text:.20} is no number that anybody writes here")
     return value

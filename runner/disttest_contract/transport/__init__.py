@@ -1,1 +1,1 @@
-"""How results leave a pod: log frames, progress lines, the termination message."""
+"""Transport of results out of a pod: log frames, progress lines, the termination message."""

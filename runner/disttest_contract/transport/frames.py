@@ -1,4 +1,4 @@
-"""How a report travels at the end of the leader's log: compressed, in lines with the attempt's nonce and a checksum.
+"""The report at the end of the leader's log: compressed, in lines with the attempt's nonce and a checksum.
 
 DISTTEST-REPORT <nonce> begin <lines> <sha256 of the bytes>
 DISTTEST-REPORT <nonce> <number> <base64 of a part of the zlib stream>
@@ -15,14 +15,16 @@ from dataclasses import dataclass
 
 from disttest_contract import limits
 
-ZLIB = 15  # zlib's word for its own header
-GZIP = 31  # and for gzip's, which it writes without a time: the same bytes whenever it is done
+MARK = "DISTTEST-REPORT"
+ZLIB = 15  # wbits for zlib's header
+GZIP = 31  # wbits for gzip's header, written without a time: equal input gives equal bytes
 LEVEL = 9
 CHUNK_BYTES = 1 << 18
+PIECE_BYTES = 1 << 16
 
 
 def squeeze(payload: bytes, limit_bytes: int, *, form: int = ZLIB) -> bytes | None:
-    """None if it is larger than that: what does not shrink is given up after little more than the limit."""
+    """Compress; return None as soon as the result exceeds the limit."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, form)
     parts, size = [], 0
     view = memoryview(payload)
@@ -35,25 +37,20 @@ def squeeze(payload: bytes, limit_bytes: int, *, form: int = ZLIB) -> bytes | No
     return b"".join(parts) if size + len(parts[-1]) <= limit_bytes else None
 
 
-MARK = "DISTTEST-REPORT"
-PIECE_BYTES = 1 << 16
-
-
 class FrameError(ValueError):
-    """No whole report is in the log; the message says what is wrong."""
+    """The log contains no complete report; the message explains why."""
 
 
 class NoFrameError(FrameError):
-    """There is no trace of a report: the leader did not come to its end."""
+    """The log contains no part of a report: the leader did not finish."""
 
 
 def encode(payload: bytes, nonce: str) -> list[str]:
-    """The lines that carry `payload`."""
     return _lines(zlib.compress(payload, LEVEL), payload, nonce)
 
 
 def encode_within(payload: bytes, nonce: str, limit_bytes: int) -> list[str] | None:
-    """The same, if they have no more bytes than that."""
+    """Return the lines, or None if they have more than `limit_bytes`."""
     packed = squeeze(payload, limit_bytes * 3 // 4)  # base64 takes 4 bytes for 3
     if packed is None:
         return None
@@ -75,19 +72,19 @@ def _lines(packed: bytes, payload: bytes, nonce: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FramedReport:
-    """What a log holds of a report, not unpacked yet: a few KiB may become as much as a reader has."""
+    """A compressed report from a log: a few KiB can expand to more than the memory of a reader."""
 
     stream: bytes
     digest: str
 
     def is_larger_than(self, limit_bytes: int) -> bool:
-        """Unpacked; without keeping more than a piece of it."""
+        """Whether it is larger when decompressed, without keeping more than a piece of it."""
         unpacker, rest, size = zlib.decompressobj(), self.stream, 0
         try:
             while (piece := unpacker.decompress(rest, PIECE_BYTES)) and size <= limit_bytes:
                 rest, size = unpacker.unconsumed_tail, size + len(piece)
         except zlib.error:
-            return False  # which `unpack` says in words
+            return False  # `unpack` raises an error for it
         return size > limit_bytes
 
     def unpack(self) -> bytes:
@@ -98,12 +95,12 @@ class FramedReport:
 
 
 def decode(log: str, nonce: str) -> bytes:
-    """The payload of the last frame with this nonce. Other nonces are somebody else's and are ignored."""
+    """Return the payload of the last frame with this nonce. Raises FrameError. Frames with other nonces are ignored."""
     return find(log, nonce).unpack()
 
 
 def find(log: str, nonce: str) -> FramedReport:
-    """The same, to be unpacked when there is room for it."""
+    """Like `decode`, but leave decompressing to the caller, who knows how much memory is free."""
     prefix = re.escape(f"{MARK} {nonce} ")
     begins = re.finditer(rf"^{prefix}begin ([0-9]{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE)
     begin = functools.reduce(lambda _, later: later, begins, None)

@@ -1,9 +1,9 @@
-"""How far a run is: lines in the leader's log, each of which says all there is to know at that moment.
+"""The progress of a run: lines in the leader's log, each of them a complete snapshot.
 
 DISTTEST-PROGRESS <seal> <JSON>
 
-The seal is made of the attempt's nonce and does not tell it: these lines can be read while code under test still runs,
-and the nonce itself vouches for the report.
+The seal is a hash of the attempt's nonce: code under test can read these lines, and the nonce, which authenticates the
+report, must stay secret.
 """
 
 import hashlib
@@ -14,13 +14,15 @@ from typing import Any, Self
 
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome
+from disttest_contract.text import numbers
 
 MARK = "DISTTEST-PROGRESS"
 FAILURES = 5  # the newest
 NODES = 4  # of a failure
-TEXT_BYTES = (256, 64, 0)  # of each text: the longest with which the line is short enough
+TEXT_BYTES = (256, 64, 0)  # of each text: the first with which the line is short enough
 STEP_CHARACTERS = 16
 SEAL_CHARACTERS = 16
+TEXTS_OF_FAILURE = ("suite", "case", "ranks", "message")
 
 
 def seal(nonce: str) -> str:
@@ -29,7 +31,7 @@ def seal(nonce: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A case that ended badly so far: it may pass when it is tried again. `ranks` as in `ranks.show`."""
+    """A case that has ended badly so far; a retry can still pass. `ranks` is a list such as `0-3,7`."""
 
     suite: str
     case: str
@@ -39,31 +41,21 @@ class Failure:
     message: str = ""
 
     def to_json(self, text_bytes: int) -> dict[str, Any]:
-        data = {
-            "suite": limits.cut(self.suite, text_bytes),
-            "case": limits.cut(self.case, text_bytes),
-            "outcome": self.outcome.value,
-            "ranks": limits.cut(self.ranks, text_bytes),
-            "nodes": [limits.cut(node, text_bytes) for node in self.nodes[:NODES]],
-            "message": limits.cut(self.message, text_bytes),
-        }
-        return {key: value for key, value in data.items() if value}
+        texts = {name: limits.cut(getattr(self, name), text_bytes) for name in TEXTS_OF_FAILURE}
+        nodes = [limits.cut(node, text_bytes) for node in self.nodes[:NODES]]
+        data = {**texts, "outcome": self.outcome.value, "nodes": nodes}
+        return {name: data[name] for name in self.__slots__ if data[name]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            suite=str(data.get("suite", "")),
-            case=str(data.get("case", "")),
-            outcome=Outcome(data["outcome"]),
-            ranks=str(data.get("ranks", "")),
-            nodes=tuple(str(node) for node in data.get("nodes", ())[:NODES]),
-            message=str(data.get("message", "")),
-        )
+        texts: dict[str, Any] = {name: str(data.get(name, "")) for name in TEXTS_OF_FAILURE}
+        nodes = tuple(str(node) for node in data.get("nodes", ())[:NODES])
+        return cls(outcome=Outcome(data["outcome"]), nodes=nodes, **texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`step` is one of those of the termination message. Cases are known of the suites that have been collected."""
+    """`step` is one of the steps of the termination message. Case totals cover the suites collected so far."""
 
     step: str
     nodes_joined: int = 0
@@ -76,7 +68,7 @@ class Progress:
     failures: tuple[Failure, ...] = ()  # the newest last
 
     def to_line(self, nonce: str) -> str:
-        """Never longer than a line of the log may be."""
+        """Serialize; texts are cut so that the line is never longer than `limits.FRAME_LINE_BYTES`."""
         for text_bytes in TEXT_BYTES:
             raw = json.dumps(self._to_json(text_bytes), separators=(",", ":"), ensure_ascii=True)
             line = f"{MARK} {seal(nonce)} {raw}"
@@ -85,22 +77,16 @@ class Progress:
         return line
 
     def _to_json(self, text_bytes: int) -> dict[str, Any]:
-        data: dict[str, Any] = {
-            "step": self.step,
-            "nodesJoined": self.nodes_joined,
-            "suite": limits.cut(self.suite, text_bytes),
-            "currentCase": limits.cut(self.current_case, text_bytes),
-            "casesDone": self.cases_done,
-            "casesTotal": self.cases_total,
-            "suitesDone": self.suites_done,
-            "counts": {key: count for key, count in self.counts.to_json().items() if count},
-            "failures": [failure.to_json(text_bytes) for failure in self.failures[-FAILURES:]],
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields |= {name: limits.cut(fields[name], text_bytes) for name in ("suite", "current_case")}
+        fields["counts"] = {key: count for key, count in self.counts.to_json().items() if count}
+        fields["failures"] = [failure.to_json(text_bytes) for failure in self.failures[-FAILURES:]]
+        data = {numbers.camel_case(name): value for name, value in fields.items()}
         return {key: value for key, value in data.items() if value}
 
     @classmethod
     def read(cls, line: str, nonce: str) -> Self | None:
-        """None for a line that is none of this attempt, or that cannot be understood."""
+        """Parse a line; return None if it belongs to another attempt or is invalid."""
         head = f"{MARK} {seal(nonce)} "
         if not line.startswith(head) or len(line) > limits.FRAME_LINE_BYTES:
             return None
@@ -111,14 +97,9 @@ class Progress:
 
     @classmethod
     def _from_json(cls, data: Mapping[str, Any]) -> Self:
-        numbers = {
-            name: max(0, int(data.get(key, 0)))
-            for name, key in (
-                ("nodes_joined", "nodesJoined"),
-                ("cases_done", "casesDone"),
-                ("cases_total", "casesTotal"),
-                ("suites_done", "suitesDone"),
-            )
+        totals = {
+            name: max(0, int(data.get(numbers.camel_case(name), 0)))
+            for name in ("nodes_joined", "cases_done", "cases_total", "suites_done")
         }
         return cls(
             step=str(data["step"])[:STEP_CHARACTERS],
@@ -126,5 +107,5 @@ class Progress:
             current_case=str(data.get("currentCase", "")),
             counts=Counts.from_json(data.get("counts", {})),
             failures=tuple(Failure.from_json(one) for one in data.get("failures", ())[-FAILURES:]),
-            **numbers,
+            **totals,
         )

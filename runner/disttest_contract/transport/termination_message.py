@@ -1,4 +1,4 @@
-"""The termination message of an agent: the newest summary, always whole, so that even SIGKILL leaves evidence."""
+"""The termination message of an agent: the newest summary, always complete, so that even SIGKILL leaves evidence."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What one agent knew last. Only the leader (node index 0) knows counts and cases; the others know their own end.
+    """The last state of one agent. Only the leader (node index 0) has counts and cases.
 
     `step` is one of starting, joining, collecting, running, finished. `report_sha256` is set once the report is logged.
     """
@@ -33,7 +33,7 @@ class Summary:
     report_sha256: str = ""
 
     def to_bytes(self) -> bytes:
-        """Exactly TERMINATION_MESSAGE_BYTES, padded with spaces: one write leaves nothing of an older one."""
+        """Serialize to exactly TERMINATION_MESSAGE_BYTES, padded with spaces: one write replaces an older message."""
         for text_bytes in (1024, 256, 64, 0):
             raw = json.dumps(self._to_json(text_bytes), separators=(",", ":"), ensure_ascii=True).encode()
             if len(raw) <= limits.TERMINATION_MESSAGE_BYTES:
@@ -41,26 +41,16 @@ class Summary:
         return raw.ljust(limits.TERMINATION_MESSAGE_BYTES)
 
     def _to_json(self, text_bytes: int) -> dict[str, Any]:
-        data: dict[str, Any] = {
-            "schema": SCHEMA,
-            "uid": self.uid,
-            "attempt": self.attempt,
-            "nodeIndex": self.node_index,
-            "step": self.step,
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "message": limits.cut(self.message, text_bytes),
-            "current": limits.cut(self.current, text_bytes),
-            "firstFailure": limits.cut(self.first_failure, text_bytes),
-            "counts": self.counts.to_json() if self.counts.total else None,
-            "casesTotal": self.cases_total or None,
-            "reportSha256": self.report_sha256,
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields |= {name: limits.cut(fields[name], text_bytes) for name in ("message", "current", "first_failure")}
+        fields["counts"] = self.counts.to_json() if self.counts.total else None
+        fields["cases_total"] = self.cases_total or None
+        data = {"schema": SCHEMA, **{numbers.camel_case(name): value for name, value in fields.items()}}
         return {key: value for key, value in data.items() if value not in ("", None)}
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """What an agent left in its pod's status; None if it left nothing that can be understood."""
+        """Parse the message in a pod's status; return None if it is invalid."""
         try:
             data = numbers.loads(text)
         except (ValueError, RecursionError):

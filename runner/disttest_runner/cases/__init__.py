@@ -1,1 +1,1 @@
-"""Which cases a suite has: sources, collection, selection, repetition."""
+"""The cases of a suite: sources, collection, selection, repetition, and the modules to preload."""

@@ -1,4 +1,4 @@
-"""What came of a collection of cases, and what tells one from another. Pure."""
+"""The result of a collection: problems, differences between ranks, selected and repeated cases. Pure."""
 
 import difflib
 import re
@@ -12,28 +12,34 @@ from disttest_contract.text import formatting
 
 EXCEPTION = re.compile(r"[\w.]*(?:Error|Exception|Warning)\b")
 SHOWN = 5  # cases named in a sentence
+NEAR = 3  # suggested ids
+MISSING = 3  # missing cases named in a sentence
+SHOWN_BYTES = 160  # of one id
+KEPT_CASES = 10_000  # good results kept of a repetition until the first failure
 
 
 def cause(text: str) -> str:
-    """The line of pytest's text on a failure that says most: the exception, or the last line."""
+    """Return the line of pytest's failure text that explains most: the exception, else the last line."""
     marked = formatting.marked(text)
     lines = marked or [line.strip() for line in text.splitlines() if line.strip()]
     return next(filter(EXCEPTION.match, lines), lines[0 if marked else -1] if lines else "no reason was given")
 
 
 def prefix(folder: str, root: Path) -> str:
-    """What ids begin with that are relative to `root`, and not to the folder below it."""
+    """Return the prefix of ids relative to `root` that ids relative to `folder` below it do not have."""
     if not folder or not Path(folder).is_relative_to(root) or Path(folder) == root:
         return ""
     return f"{Path(folder).relative_to(root).as_posix()}/"
 
 
 def difference(ids: tuple[str, ...], others: tuple[str, ...]) -> str:
-    """What two collections do not share, or where their order parts."""
+    """Describe the cases that two collections do not share, or the first difference in their order."""
     ours, theirs = set(ids), set(others)
     lacking = [case_id for case_id in ids if case_id not in theirs]
     extra = [case_id for case_id in others if case_id not in ours]
-    parts = [f"{word} {_some(cases)}" for word, cases in (("without", lacking), ("with", extra)) if cases]
+    parts = [
+        f"{word} {formatting.listed(cases, SHOWN)}" for word, cases in (("without", lacking), ("with", extra)) if cases
+    ]
     if parts:
         return "; ".join(parts)
     pairs = enumerate(zip(ids, others, strict=False))
@@ -41,18 +47,7 @@ def difference(ids: tuple[str, ...], others: tuple[str, ...]) -> str:
     return f"the same cases in another order, from number {place + 1} on"
 
 
-def _some(cases: list[str]) -> str:
-    more = f" and {len(cases) - SHOWN} more" if len(cases) > SHOWN else ""
-    return ", ".join(cases[:SHOWN]) + more
-
-
-NEAR = 3  # names to choose from
-MISSING = 3  # that are named
-SHOWN_BYTES = 160  # of one id
-
-
 def missing_cases(collected: Sequence[str], wanted: Iterable[str]) -> str:
-    """A sentence, if there is a case that does not exist."""
     known = set(collected)
     lost = [case_id for case_id in dict.fromkeys(wanted) if case_id not in known]
     if not lost:
@@ -74,7 +69,7 @@ def _missing(case_id: str, collected: Sequence[str]) -> str:
 
 
 def _near(case_id: str, collected: Sequence[str]) -> Sequence[str]:
-    """Its parametrized cases, else cases that begin like it, in its file or in another, else similar ids."""
+    """Return its parametrized cases, else cases that start like it in its file or another, else similar ids."""
     function = case_id.rpartition("::")[2]
     for begin in (f"{case_id}[", case_id):
         if found := [one for one in collected if one.startswith(begin)]:
@@ -89,12 +84,9 @@ def _show(case_id: str) -> str:
     return limits.cut(case_id, SHOWN_BYTES)
 
 
-KEPT_CASES = 10_000  # results of repetitions that were all well, of which nobody reads more
-
-
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How often, and up to what."""
+    """The number of turns of each case, and whether the first failure ends the repetition."""
 
     times: int = 1
     until_fail: bool = False
@@ -105,15 +97,14 @@ class Repetition:
 
     @property
     def is_plain(self) -> bool:
-        """Each case has one turn, and those that end badly may have another try."""
+        """Whether each case has one turn; bad ones can be retried."""
         return self.times == 1 and not self.until_fail
 
     def goes_on_at(self, number: int, cases: int) -> bool:
-        """Whether there is a turn of that number."""
         return self.times == FOR_EVER or number < self.times * cases
 
     def excess(self, cases: int) -> str:
-        """A sentence if a report could not hold the results. Up to the first failure only the newest are kept."""
+        """Return a sentence if a report cannot hold the results. With `until_fail` only the newest are kept."""
         if self.until_fail or self.times * cases <= limits.CASES:
             return ""
         if self.times == 1:
@@ -125,7 +116,6 @@ class Repetition:
 
 
 def too_many(cases: int) -> str:
-    """Said where they are collected, before any of them runs."""
     return (
         f"{cases} cases are more than the {limits.CASES} that a report holds: choose fewer with `select` or `files`, "
         "or make several runs of them"
@@ -133,5 +123,4 @@ def too_many(cases: int) -> str:
 
 
 def turn_id(case_id: str, repetition: int) -> str:
-    """The first repetition has the case's own id."""
     return f"{case_id}#{repetition + 1}" if repetition else case_id

@@ -1,7 +1,4 @@
-"""Where a suite's cases come from: arguments for pytest, modules worth importing early, and which torch files are for.
-
-Standard library only: agents read it too.
-"""
+"""The source of a suite's cases: its files, the arguments for pytest, and the torch version that files are for."""
 
 import dataclasses
 import importlib.util
@@ -10,29 +7,27 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.report import SuiteResult
-
-if TYPE_CHECKING:
-    from disttest_runner.cases.rank_orders import RankOrder
+from disttest_runner.cases.rank_orders import RankOrder
 
 CONFIGURATIONS = ("pytest.ini", "pyproject.toml")
-# What a configuration may say and a rank cannot follow: it has no terminal and loads no plugins of the environment.
+# Disables settings that fail in a rank, which has no terminal and loads no plugins of the environment.
 OVERRIDES = (
     *("-o", "addopts=", "-o", "required_plugins="),
-    *("-W", "ignore:Unknown config option:pytest.PytestConfigWarning"),  # those of plugins, where warnings are errors
+    *("-W", "ignore:Unknown config option:pytest.PytestConfigWarning"),  # options of plugins, if warnings are errors
 )
+REVISION = re.compile(r"[0-9a-f]{7,40}")
 
 
 class SourceError(Exception):
-    """The suite's files are not where it says."""
+    """The suite's files do not exist."""
 
 
-def pytest_arguments(order: "RankOrder") -> list[str]:
-    """The root is the folder itself, so that ids are the same wherever it lies; in a repository pytest looks for it."""
+def pytest_arguments(order: RankOrder) -> list[str]:
+    """Return pytest's arguments. The folder is the root, so ids do not depend on its path, except in a repository."""
     if order.builtin:
         return [*_select(order.select), *_builtin(order.builtin)]
     if order.root:
@@ -57,7 +52,7 @@ def _builtin(name: str) -> list[str]:
 
 
 def _files(root: Path, patterns: Sequence[str], select: str) -> list[str]:
-    """Without the tree's own pytest.ini: torch's asks for plugins that no runner has."""
+    """Ignore the tree's pytest.ini: torch's requires plugins that runners do not have."""
     files = find(root, patterns)
     mode = import_mode(files)
     where = [f"--rootdir={root}", f"--confcutdir={root}", f"--import-mode={mode}", "-c", os.devnull]
@@ -69,7 +64,7 @@ def _select(expression: str) -> list[str]:
 
 
 def find(root: Path, patterns: Sequence[str]) -> list[Path]:
-    """In the order of the patterns; a pattern that finds nothing is an error, or its tests would be missed silently."""
+    """Return files in the order of the patterns. Raises SourceError if one matches nothing, so no test is missed."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         files = sorted(path for path in root.glob(pattern) if path.is_file())
@@ -82,48 +77,13 @@ def find(root: Path, patterns: Sequence[str]) -> list[Path]:
 
 
 def import_mode(files: Iterable[Path]) -> str:
-    """Files import each other by name, as torch's do, which needs their folders on the path; equal names forbid it."""
+    """Prefer `prepend`: torch's files import each other by name. Files with equal names need `importlib`."""
     names = Counter(file.name for file in files if not (file.parent / "__init__.py").exists())
     return "importlib" if any(count > 1 for count in names.values()) else "prepend"
 
 
-# What zygotes may import: none of these asks the CUDA driver. common_device_type and what imports it do.
-SAFE_IN_ZYGOTES = (
-    "torch.testing._internal.common_utils",
-    "torch.testing._internal.common_distributed",
-    "torch.testing._internal.common_fsdp",
-    "torch.testing._internal.distributed._tensor.common_dtensor",
-    "torch.testing._internal.distributed.fake_pg",
-    "torch._dynamo",
-    "torch._inductor",
-    "torch.distributed.checkpoint",
-    "torch.distributed.fsdp",
-    "torch.distributed.pipelining",
-    "torch.distributed.tensor",
-)
-IMPORT = re.compile(r"^\s*(?:from|import)\s+(torch[\w.]*)", re.MULTILINE)
-
-
-def modules_to_preload(suite: "SuitePlan | RankOrder") -> tuple[str, ...]:
-    """What the files of a suite import and a zygote may; files that cannot be read are the ranks' to report."""
-    try:
-        files = find(Path(suite.root), suite.files)
-        texts = [file.read_text(errors="replace") for file in files]
-    except (OSError, SourceError):
-        return ()
-    return safe_modules(texts)
-
-
-def safe_modules(texts: Iterable[str]) -> tuple[str, ...]:
-    named = {name for text in texts for name in IMPORT.findall(text)}
-    return tuple(safe for safe in SAFE_IN_ZYGOTES if any(f"{name}.".startswith(f"{safe}.") for name in named))
-
-
-REVISION = re.compile(r"[0-9a-f]{7,40}")
-
-
 def tree_revision(root: Path) -> str:
-    """The commit of the tree that files come from, as far as it says so: by Git, else by torch's version.txt."""
+    """Return the commit of a source tree from Git, else the version from torch's version.txt; empty if unknown."""
     head = _line(root / ".git" / "HEAD")
     if head.startswith("ref: "):
         head = _line(root / ".git" / head.removeprefix("ref: "))
@@ -138,7 +98,6 @@ def _line(file: Path) -> str:
 
 
 def warned(result: SuiteResult, suite: SuitePlan, versions: Mapping[str, str]) -> SuiteResult:
-    """The result of a suite, with a warning if its files are of another torch."""
     if not suite.root:
         return result
     warning = mismatch(
@@ -148,7 +107,7 @@ def warned(result: SuiteResult, suite: SuitePlan, versions: Mapping[str, str]) -
 
 
 def mismatch(revision: str, *, torch: str, git: str) -> str:
-    """A sentence, if files of `revision` (a commit or a version) were written for another torch than the one here."""
+    """Return a sentence if `revision` (a commit or a version) is not the installed torch; empty if it fits."""
     if not revision:
         return ""
     if REVISION.fullmatch(revision):
@@ -160,5 +119,5 @@ def mismatch(revision: str, *, torch: str, git: str) -> str:
 
 
 def _release(version: str) -> str:
-    """`2.13.0a0+git1234` and `2.13.0+cu130` are one."""
+    """`2.13` for both `2.13.0a0+git1234` and `2.13.0+cu130`."""
     return ".".join(re.findall(r"\d+", version.partition("+")[0])[:2])

@@ -15,7 +15,7 @@ from disttest_runner.leader.agent_connections import AgentConnections, Interrupt
 from disttest_runner.leader.memory_budget import MemoryBudget
 from disttest_runner.leader.replies import Replies, agreed, evidence_of, observations, with_observations
 from disttest_runner.leader.suite_run import SuiteRun
-from disttest_runner.results import blame, endings, measurements, thresholds, verdicts
+from disttest_runner.results import blame, endings, measurements, verdicts
 from disttest_runner.results.blame import CaseEvidence, WaitEnd, World
 
 STACKS_SECONDS = 5.0
@@ -248,7 +248,7 @@ class Conductor:
             result = replace(result, measurements=measurements.merge(measured))
         self.times.last_case = time.time()
         is_cut_retry = result.is_interrupted and number < run.done  # its first result stays, and was reported
-        run.record(number, self.memory_budget.fit(thresholds.judged(result, self.plan.thresholds)))
+        run.record(number, self.memory_budget.fit(verdicts.judge_bandwidth(result, self.plan.thresholds)))
         # a rank could not undo what the case did to its process: the next case must not meet it
         stale = any(reply.get("stale") for reply in replies.by_node.values())
         run.needs_gang = blame.needs_new_gang(result) or stale  # being slow leaves no rank behind

@@ -20,7 +20,7 @@ from disttest_runner.output.log import Log
 from disttest_runner.output.termination import TerminationMessage
 from disttest_runner.protocol import join_protocol
 from disttest_runner.protocol.join_protocol import RunEnd
-from disttest_runner.results import thresholds, verdicts
+from disttest_runner.results import verdicts
 from disttest_runner.results.blame import World
 
 NOTED_SECONDS = 0.1  # a thousand cases a second need not wake the log's readers a thousand times
@@ -107,8 +107,8 @@ class Leader:
 
     def _add_unmeasured(self, done: list[SuiteResult]) -> None:
         """Add thresholds that no suite has measured anything for, which is known when the last suite has ended."""
-        place = thresholds.home(self.plan)
-        before, after = done[place], thresholds.completed(self.plan, done)
+        place = verdicts.threshold_suite(self.plan)
+        before, after = done[place], verdicts.with_unmeasured(self.plan, done)
         if after is before:
             return
         done[place] = sources.warned(after, self.plan.suites[place], self.connections.versions.get(0, {}))

@@ -1,1 +1,1 @@
-"""One rank: a pytest session that takes its cases from the agent."""
+"""One rank: a pytest session whose cases the agent starts."""

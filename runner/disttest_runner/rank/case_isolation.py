@@ -1,7 +1,7 @@
-"""Has every case start clean: puts back what the one before it changed in this process, or says that it cannot be.
+"""Isolate cases: restore what a case changed in this process, or report that the gang must be replaced.
 
-What a test's body changes is put back after the body, and what is left of its set-up and tear-down after the case, but
-what fixtures of classes, modules and the session set is meant to last.
+Changes by a test's body are restored after the body, those by its set-up and tear-down after the case. Changes by
+fixtures of classes, modules and the session stay.
 """
 
 import faulthandler
@@ -21,9 +21,9 @@ from disttest_runner.rank import process_state
 
 PARAMETER = "get_direct_param_fixture_func"  # what pytest calls for a value of parametrize
 OURS = "disttest_runner.rank.fixtures"
-FORKED_AND_RETURNED = 0  # exit code of a copy of a rank: nobody waits for it
-# Processes that libraries keep for later use.
-KEPT_PROCESSES = (
+FORKED_AND_RETURNED = 0  # exit code of a forked copy of a rank, which no process waits for
+# Processes that libraries keep for reuse.
+REUSED_PROCESSES = (
     "multiprocessing.resource_tracker",
     "multiprocessing.forkserver",
     "compile_worker",
@@ -41,11 +41,11 @@ class CaseIsolation:
         self._streams = [(number, os.dup(number), _identity(number)) for number in (1, 2)]
         self._clean: process_state.State | None = None
         self._children: frozenset[int] = frozenset()
-        self._lasts = False  # whether a fixture that outlives the case was set up or torn down in it
-        self._sets_up = False  # whether anything of the case but its body can have changed something
+        self._lasts = False  # a fixture that outlives the case was set up or torn down in it
+        self._sets_up = False  # fixtures of the case can have changed the process
 
     def why_stale(self) -> str:
-        """Why the gang must be replaced before another case can be trusted, if so."""
+        """Return why the gang must be replaced before the next case; empty if it need not be."""
         return self._stale or self._generation.spent
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -55,12 +55,12 @@ class CaseIsolation:
         self._lasts = self._sets_up = False
         seed(self._generation.order.rank)
         result = yield
-        self._end_if_copy()
+        self._exit_if_forked()
         if self._lasts:
             self._clean, self._children = process_state.read(), _children()
         else:
             if self._sets_up:
-                self._put_back(self._clean)
+                self._restore(self._clean)
             self._end_children(item)
         self._check_streams(item)
         if self._generation.has_lost_group:
@@ -70,12 +70,12 @@ class CaseIsolation:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
         before = process_state.read() if self._sets_up or self._clean is None else self._clean
-        group = _default_group()
+        group = dist.group.WORLD if dist.is_initialized() else None
         try:
             result = yield
         finally:
-            self._end_if_copy()
-            self._put_back(before)
+            self._exit_if_forked()
+            self._restore(before)
         self._generation.destroy_left_group(group)  # not after a failure: its peers may still be in a collective
         return result
 
@@ -84,16 +84,15 @@ class CaseIsolation:
         self._sets_up = self._sets_up or not _changes_nothing(fixturedef)
 
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
-        self._lasts = self._lasts or fixturedef.scope != "function"
-        self._sets_up = self._sets_up or not _changes_nothing(fixturedef)
+        self.pytest_fixture_setup(fixturedef)
 
-    def _end_if_copy(self) -> None:
-        """A case forked and its child came back from the test's body: it must not take the rank's part."""
+    def _exit_if_forked(self) -> None:
+        """Exit in a forked child that returned from the test's body: it must not act as the rank."""
         if os.getpid() != self._pid:
             os._exit(FORKED_AND_RETURNED)
 
-    def _put_back(self, wanted: process_state.State) -> None:
-        if "signal handlers" in process_state.put_back(wanted):
+    def _restore(self, wanted: process_state.State) -> None:
+        if "signal handlers" in process_state.restore(wanted):
             self._watch_signals()
         if not faulthandler.is_enabled():
             faulthandler.enable()
@@ -103,14 +102,14 @@ class CaseIsolation:
             return
         for pid in _children() - self._children:
             command = processes.command(pid)
-            if command and not any(word in command for word in KEPT_PROCESSES):
+            if command and not any(word in command for word in REUSED_PROCESSES):
                 processes.kill_tree(pid)
-                _say(item, f"left process {pid} behind, which was killed: {command}")
+                _print_note(item, f"left process {pid} behind, which was killed: {command}")
 
     def _check_streams(self, item: pytest.Item) -> None:
         found = [_identity(number) for number, _, _ in self._streams]
         wrong = [(one, now) for one, now in zip(self._streams, found, strict=True) if now != one[2]]
-        for (number, kept, _), _ in wrong:  # all of them before anything is said
+        for (number, kept, _), _ in wrong:  # all of them before anything is printed
             os.dup2(kept, number)
         if sys.stdout.closed or sys.stderr.closed:
             for number, name in ((1, "stdout"), (2, "stderr")):
@@ -119,24 +118,24 @@ class CaseIsolation:
                 setattr(sys, f"__{name}__", stream)
             self._clean = None  # the streams are a part of it
         if wrong:
-            _say(item, "closed its output, which was opened again")
+            _print_note(item, "closed its output, which was opened again")
         if any(now is not None for _, now in wrong):
             self._replace_gang(item, "had something else in the place of its output, which has lost its descriptor now")
 
     def _replace_gang(self, item: pytest.Item, what: str) -> None:
         self._stale = f"{item.nodeid} {what}"
-        _say(item, f"{what}: the next case gets a new gang")
+        _print_note(item, f"{what}: the next case gets a new gang")
 
 
 def _changes_nothing(fixture: pytest.FixtureDef[object]) -> bool:
-    """A parameter of the case, or a fixture of ours."""
+    """Whether it is a parameter of the case or a fixture of the runner."""
     return fixture.func.__name__ == PARAMETER or fixture.func.__module__ == OURS
 
 
 def seed(rank: int) -> None:
-    """As when the rank began: a case draws the same numbers whatever ran before it.
+    """Seed as at the start of the rank, so that random numbers do not depend on earlier cases.
 
-    Not torch.manual_seed: where CUDA is not started yet it queues a call with its stack each time, 0.4 ms.
+    torch.manual_seed is too slow: before CUDA is initialised it queues a call with its stack, 0.4 ms each time.
     """
     random.seed(rank)
     np.random.seed(rank)  # noqa: NPY002 - the legacy generator is the one that tests share
@@ -146,7 +145,7 @@ def seed(rank: int) -> None:
 
 
 def has_children() -> bool:
-    """One system call, where reading them from /proc would take fifty times as long."""
+    """Check with one system call; reading /proc takes fifty times as long."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -158,10 +157,6 @@ def _children() -> frozenset[int]:
     return frozenset(processes.children()) if has_children() else frozenset()
 
 
-def _default_group() -> object:
-    return dist.group.WORLD if dist.is_initialized() else None
-
-
 def _identity(descriptor: int) -> tuple[int, int] | None:
     try:
         found = os.fstat(descriptor)
@@ -170,5 +165,5 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _say(item: pytest.Item, what: str) -> None:
+def _print_note(item: pytest.Item, what: str) -> None:
     print(f"disttest: {item.nodeid} {what}", file=sys.__stderr__, flush=True)

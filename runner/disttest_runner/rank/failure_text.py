@@ -1,4 +1,7 @@
-"""Has pytest explain failed assertions as with -vv where that is cheap: its hints to use -v help nobody in a report."""
+"""The text of a failed case: full diffs of assertions where they are cheap, and the case's log records and warnings.
+
+Pytest's hints to use -v are removed, since users of a report cannot follow them.
+"""
 
 import io
 import logging
@@ -17,29 +20,31 @@ from disttest_contract import limits
 from disttest_contract.text import formatting
 
 FULL, SHORT = 2, 0  # pytest's verbosity
-# Of one side. Comparing line by line takes cubic time in the worst case: 200 lines 6 s, 400 lines 50 s.
+# Of one side. Comparing by lines takes cubic time in the worst case: 6 s for 200 lines, 50 s for 400.
 MOST_LINES = 100
 MOST_CHARACTERS = 4096
-CI_VARIABLES = ("CI", "BUILD_NUMBER")  # where one is set, pytest compares line by line whatever the verbosity
+CI_VARIABLES = ("CI", "BUILD_NUMBER")  # if one is set, pytest compares by lines at any verbosity
 HINT = re.compile(r"(\.\.\.Full output truncated.*|,? ?[Uu]se '?-vv?'? to .*)")
+KEPT = 100  # newest records or warnings of a case
+FORMAT = logging.Formatter("%(levelname)-8s %(name)s:%(filename)s:%(lineno)d %(message)s")  # as pytest's
 
 
 class FullDiffs:
-    """A pytest plugin."""
+    """A pytest plugin that raises the verbosity for comparisons of small values."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Pytest before 9.2 explains comparisons only where its terminal plugin is, which ranks do not load."""
+        """Provide a terminal writer: pytest before 9.2 explains comparisons only with its terminal plugin."""
         config.option.verbose = SHORT
         writer = TerminalWriter(io.StringIO())
         writer.hasmarkup = False
-        config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]  # asked for its colours only
+        config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]  # pytest uses only its colours
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_assertrepr_compare(
         self, config: pytest.Config, left: object, right: object
     ) -> Generator[None, Any, Any]:
-        """Pytest cuts what it has found after this hook, so the verbosity stays until the case's report is made."""
+        """Keep the verbosity until the report of the case is made: pytest truncates after this hook."""
         config.option.verbose = FULL if is_small(left) and is_small(right) else SHORT
         hidden = {name: os.environ.pop(name) for name in CI_VARIABLES if name in os.environ}
         try:
@@ -53,30 +58,26 @@ class FullDiffs:
 
 
 def without_hints(message: str) -> str:
-    """Of the lines that pytest has marked, those and parts of those that name its options."""
+    """Remove pytest's hints to its options from the lines that it has marked."""
     lines = message.splitlines()
     return "\n".join(HINT.sub("", line) if line.startswith(formatting.PYTEST_MARK) else line for line in lines)
 
 
 def is_small(value: object) -> bool:
-    """Whether pytest would show it in few lines: one for each item, also of nested ones."""
+    """Whether pytest shows it in few lines, one for each item, nested ones included."""
     if isinstance(value, (str, bytes)):
         return len(value) <= MOST_CHARACTERS
     if isinstance(value, Sized) and len(value) > MOST_LINES:
         return False
     try:
         text = repr(value)
-    except Exception:  # noqa: BLE001 - whatever a value's own code raises, pytest shows it
+    except Exception:  # noqa: BLE001 - a foreign __repr__ can raise anything; pytest shows it
         return False
     return len(text) <= MOST_CHARACTERS and text.count(",") + text.count("\n") <= MOST_LINES
 
 
-KEPT = 100  # the newest of a case
-FORMAT = logging.Formatter("%(levelname)-8s %(name)s:%(filename)s:%(lineno)d %(message)s")  # as pytest's
-
-
 class LogRecords:
-    """A pytest plugin."""
+    """A pytest plugin that keeps the log records and warnings of a case."""
 
     def __init__(self) -> None:
         self._make = logging.getLogRecordFactory()
@@ -95,12 +96,11 @@ class LogRecords:
         self._warnings.append(f"{where}: {one.category.__name__}: {one.message}")
 
     def clear(self) -> None:
-        """Before a case."""
         self._records.clear()
         self._warnings.clear()
 
     def text(self) -> str:
-        """A line or more for each, records first."""
+        """Return at least one line for each, records first."""
         lines = [*map(_line, self._records), *self._warnings]
         return limits.cut_middle("\n".join(lines), limits.RANK_LOG_BYTES)
 
@@ -108,5 +108,5 @@ class LogRecords:
 def _line(record: logging.LogRecord) -> str:
     try:
         return FORMAT.format(record)
-    except Exception as error:  # noqa: BLE001 - what the arguments of a test's record do when they become a text
+    except Exception as error:  # noqa: BLE001 - arguments of a test's record can raise anything
         return f"{record.levelname:8} {record.name}: a record that cannot be formatted: {type(error).__name__}"

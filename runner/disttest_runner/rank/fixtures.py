@@ -1,4 +1,4 @@
-"""What a suite's cases may ask for: the fixtures `gang`, `process_group` and `measure`, as a pytest plugin."""
+"""The fixtures of the runner, as a pytest plugin: `gang`, `process_group` and `measure`."""
 
 import sys
 from collections.abc import Callable, Generator
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from disttest_runner.process_group.generation import Generation
 
 GENERATION = pytest.StashKey["Generation"]()
-GANG = pytest.StashKey[Gang]()  # in the configuration: for suites whose cases depend on the gang
-NO_GROUP = "Default process group has not been initialized"  # torch's words
+GANG = pytest.StashKey[Gang]()  # for suites that parametrize cases by the gang
+NO_GROUP = "Default process group has not been initialized"  # torch's message
 NEEDS_GROUP = "The test uses the default process group: name the fixture `process_group` as an argument of the test."
 MEASURED = pytest.StashKey[list[Sample]]()  # of a case
 
 
 class Fixtures:
-    """Registers the fixtures of this module. As methods, pytest 10 would refuse those of the session."""
+    """Registers this module as a plugin. Pytest 10 refuses session fixtures that are methods."""
 
     def __init__(self, generation: "Generation") -> None:
         self._generation = generation

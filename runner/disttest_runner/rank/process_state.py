@@ -1,6 +1,6 @@
-"""What a case can change about its process and the next would inherit: read in microseconds, put back if changed."""
+"""The process state that a case can change and the next would inherit: read in microseconds, restored if changed."""
 
-import _signal  # type: ignore[import-not-found]  # its public half makes an enum of every handler
+import _signal  # type: ignore[import-not-found]  # the public module makes an enum of every handler
 import logging
 import os
 import signal
@@ -13,8 +13,10 @@ from typing import Any
 
 import torch
 
-PYTEST_CURRENT_TEST = b"PYTEST_CURRENT_TEST"  # pytest's own, changes with every phase
-SIGNALS = tuple(number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP))  # the classic ones
+PYTEST_CURRENT_TEST = b"PYTEST_CURRENT_TEST"  # set by pytest in every phase
+SIGNALS = tuple(
+    number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP)
+)  # no real-time signals
 State = tuple[Any, ...]
 
 
@@ -26,7 +28,7 @@ class StatePart:
 
 
 def _environment() -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # noqa: SLF001 - public copies decode every value: 30 times dearer
+    found: dict[bytes, bytes] = dict(os.environ._data)  # type: ignore[attr-defined]  # noqa: SLF001 - public copies decode every value, which takes 30 times as long
     found.pop(PYTEST_CURRENT_TEST, None)
     return found
 
@@ -42,10 +44,6 @@ def _directory() -> str:
         return os.getcwd()  # noqa: PTH109 - a Path costs more than the call
     except FileNotFoundError:  # it was removed
         return ""
-
-
-def _set_directory(wanted: str) -> None:
-    os.chdir(wanted or "/")
 
 
 def _umask() -> int:
@@ -64,10 +62,6 @@ def _set_handlers(wanted: tuple[Any, ...]) -> None:
             signal.signal(number, before)
 
 
-def _has_timer() -> bool:
-    return signal.getitimer(signal.ITIMER_REAL)[0] > 0
-
-
 def _set_timer(wanted: bool) -> None:  # noqa: FBT001 - a state like the others
     if not wanted:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -84,14 +78,6 @@ def _default_device() -> Any:
     return getattr(getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None), "device_context", None)
 
 
-def _set_default_device(wanted: Any) -> None:
-    torch.set_default_device(getattr(wanted, "device", None))
-
-
-def _streams() -> tuple[Any, ...]:
-    return sys.stdin, sys.stdout, sys.stderr
-
-
 def _set_streams(wanted: tuple[Any, ...]) -> None:
     sys.stdin, sys.stdout, sys.stderr = wanted
 
@@ -100,13 +86,18 @@ def _set_path(wanted: list[str]) -> None:
     sys.path[:] = wanted
 
 
-def _set_deterministic(wanted: int) -> None:
-    torch.set_deterministic_debug_mode(wanted)
+def _set_hooks(wanted: tuple[Any, Any]) -> None:
+    sys.excepthook, threading.excepthook = wanted
+
+
+def _set_logging(wanted: tuple[int, int]) -> None:
+    logging.disable(wanted[0])
+    logging.root.setLevel(wanted[1])
 
 
 PARTS = (
     StatePart("environment", _environment, _set_environment),
-    StatePart("working directory", _directory, _set_directory),
+    StatePart("working directory", _directory, lambda wanted: os.chdir(wanted or "/")),
     StatePart("umask", _umask, os.umask),  # type: ignore[arg-type]  # what it returns is of no use here
     StatePart("signal handlers", _handlers, _set_handlers),
     StatePart(
@@ -114,39 +105,30 @@ PARTS = (
         lambda: _signal.pthread_sigmask(signal.SIG_BLOCK, ()),
         lambda wanted: _signal.pthread_sigmask(signal.SIG_SETMASK, wanted),
     ),
-    StatePart("interval timer", _has_timer, _set_timer),
+    StatePart("interval timer", lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0, _set_timer),
     StatePart("module path", lambda: list(sys.path), _set_path),
     StatePart("warnings filters", lambda: list(warnings.filters), _set_filters),
-    StatePart("standard streams", _streams, _set_streams),
+    StatePart("standard streams", lambda: (sys.stdin, sys.stdout, sys.stderr), _set_streams),
     StatePart("trace function", sys.gettrace, sys.settrace),
     StatePart("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
-    StatePart("excepthook", lambda: (sys.excepthook, threading.excepthook), lambda wanted: _set_hooks(*wanted)),
-    StatePart(
-        "logging", lambda: (logging.root.manager.disable, logging.root.level), lambda wanted: _set_logging(*wanted)
-    ),
+    StatePart("excepthook", lambda: (sys.excepthook, threading.excepthook), _set_hooks),
+    StatePart("logging", lambda: (logging.root.manager.disable, logging.root.level), _set_logging),
     StatePart("default dtype", torch.get_default_dtype, torch.set_default_dtype),
-    StatePart("default device", _default_device, _set_default_device),
+    StatePart(
+        "default device", _default_device, lambda wanted: torch.set_default_device(getattr(wanted, "device", None))
+    ),
     StatePart("gradient mode", torch.is_grad_enabled, torch._C._set_grad_enabled),  # noqa: SLF001 - the public one is a context
-    StatePart("deterministic algorithms", torch.get_deterministic_debug_mode, _set_deterministic),
+    StatePart("deterministic algorithms", torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
     StatePart("threads of torch", torch.get_num_threads, torch.set_num_threads),
 )
-
-
-def _set_hooks(excepthook: Any, of_threads: Any) -> None:
-    sys.excepthook, threading.excepthook = excepthook, of_threads
-
-
-def _set_logging(disabled: int, level: int) -> None:
-    logging.disable(disabled)
-    logging.root.setLevel(level)
 
 
 def read() -> State:
     return tuple([part.read() for part in PARTS])
 
 
-def put_back(wanted: State) -> list[str]:
-    """Returns the names of the parts that differed."""
+def restore(wanted: State) -> list[str]:
+    """Restore the parts that differ and return their names."""
     now = read()
     if now == wanted:
         return []

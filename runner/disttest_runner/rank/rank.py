@@ -1,4 +1,4 @@
-"""One rank: a pytest session whose run loop takes its cases from the agent."""
+"""The process of a rank: runs a pytest session until the agent closes the channel."""
 
 import contextlib
 import faulthandler
@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import pytest
 
 from disttest_runner import upstream
-from disttest_runner.cases import collection, rank_orders, sources
+from disttest_runner.cases import collection, preload, sources
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.diagnosis.responder import Responder
 from disttest_runner.linux import processes
@@ -23,17 +23,17 @@ from disttest_runner.rank.failure_text import FullDiffs, LogRecords
 from disttest_runner.rank.fixtures import Fixtures
 from disttest_runner.rank.session import LockStep
 
-# The terminal's report is the leader's to write; a cache would be written into the user's folder; output is not
-# captured, so that a rank that dies has shown what it wrote; faulthandler is ours already.
+# The leader writes the report; a cache would be written into the user's folder; output is not captured, so that it is
+# complete when a rank dies; faulthandler is enabled already.
 OPTIONS = ("-s", "-p", "no:cacheprovider", "-p", "no:terminal", "-p", "no:faulthandler")
 
 
 def main(order: RankOrder, descriptors: list[int]) -> int:
-    """Run until the agent hangs up. Descriptors: channel, watcher, file for stacks, on rank 0 the store's listener."""
+    """Run a rank. Descriptors: channel, watcher, file for stacks, and on rank 0 the store's listener."""
     channel_descriptor, watched, stacks, *listener = descriptors
 
     def show_stacks_on_signal() -> None:
-        faulthandler.unregister(signal.SIGUSR1)  # a second register() would leave somebody else's handler in place
+        faulthandler.unregister(signal.SIGUSR1)  # a second register() keeps the handler of a test
         faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True, chain=False)
 
     faulthandler.enable()
@@ -50,14 +50,14 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
         generation.enter_case(number)
         watcher.enter_case()
 
-    tidy = CaseIsolation(generation, show_stacks_on_signal)
+    isolation = CaseIsolation(generation, show_stacks_on_signal)
     records = LogRecords()
     folder = order.directory if order.in_repository else ""
-    lock_step = LockStep(channel, enter_case, tidy.why_stale, order.cases, records=records, folder=folder)
+    lock_step = LockStep(channel, enter_case, isolation.why_stale, order.cases, records=records, folder=folder)
     upstream.install(generation)
-    plugins = [upstream.ImportOrder(), lock_step, tidy, records, FullDiffs(), Fixtures(generation)]
+    plugins = [upstream.ImportOrder(), lock_step, isolation, records, FullDiffs(), Fixtures(generation)]
     plugins += [upstream.SinglesOnce(order.rank)] if order.root else []
-    with contextlib.redirect_stderr(Remembering(sys.stderr)) as errors:
+    with contextlib.redirect_stderr(TailStream(sys.stderr)) as errors:
         try:
             code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order)], plugins=plugins))
             cause = collection.cause(errors.last)
@@ -66,13 +66,13 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
             code, problem = pytest.ExitCode.USAGE_ERROR, str(error)
     if not lock_step.has_collected:
         lock_step.report_broken_session(problem)
-        while channel.receive() is not None:  # the agent ends us, once the leader knows
+        while channel.receive() is not None:  # the agent ends this process after the leader has the report
             pass
     return code
 
 
-class Remembering:
-    """Passes on what is written and keeps the end of it: pytest tells some errors to nobody else."""
+class TailStream:
+    """A stream that keeps the end of what is written: pytest writes some errors to standard error only."""
 
     KEPT_CHARACTERS = 2000
 
@@ -88,12 +88,12 @@ class Remembering:
         return getattr(self._stream, name)
 
 
-def start_afresh() -> int:
-    """In a new interpreter, where forking is not safe. What the zygote of its suite imports it has as well."""
+def main_without_zygote() -> int:
+    """Run a rank in a new interpreter, if forking is not safe, with the same imports as a zygote."""
     order, descriptors = RankOrder.from_json(json.loads(sys.argv[1])), [int(word) for word in sys.argv[2:]]
-    rank_orders.import_early(rank_orders.preload(order))
+    preload.import_modules(preload.modules_of_suite(order))
     return main(order, descriptors)
 
 
 if __name__ == "__main__":
-    processes.exit_with(start_afresh)
+    processes.exit_with(main_without_zygote)

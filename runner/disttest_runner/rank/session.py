@@ -1,4 +1,4 @@
-"""The pytest plugin of a rank: says what was collected, then runs one case at a time when told to."""
+"""The pytest plugin of a rank: reports the collected cases, then runs each case that the agent announces."""
 
 import contextlib
 import gc
@@ -18,13 +18,12 @@ from disttest_runner.rank.failure_text import LogRecords, without_hints
 from disttest_runner.rank.fixtures import MEASURED
 from disttest_runner.results.blame import IDLE
 
-# How a skip's reason starts that is not a plain skip:
+# Prefixes of skip reasons with a special meaning.
 NOT_RUN_MARK = "not run: "  # the world does not fit
-LONGEST_BYTES = LINE_BYTES - (1 << 20)  # of the ids of a suite; the rest of the line is for what else is told
-IDLE_MARK = "idle: "  # this rank has no part in the case and does not vote
+LONGEST_BYTES = LINE_BYTES - (1 << 20)  # of the ids of a suite; the rest of the line is for the other fields
+IDLE_MARK = "idle: "  # this rank takes no part in the case
 
-
-Word = Outcome | Literal["idle"]  # what a rank says of a case
+Word = Outcome | Literal["idle"]  # what a rank reports for a case
 
 
 def digest(ids: Iterable[str]) -> str:
@@ -32,7 +31,7 @@ def digest(ids: Iterable[str]) -> str:
 
 
 class LockStep:
-    """Cases are announced by their place in the collected order; what lies beyond it is another repetition."""
+    """Runs cases by their place in the collected order; numbers beyond it are further repetitions."""
 
     def __init__(
         self,
@@ -46,8 +45,8 @@ class LockStep:
     ) -> None:
         self.channel = channel
         self._records = records
-        self._folder = folder  # that ids are relative to, if it is not pytest's rootdir
-        self._wanted = wanted  # ids of the only cases that shall run; all if empty
+        self._folder = folder  # root of ids, if it is not pytest's rootdir
+        self._wanted = wanted  # ids of the only cases to run; all if empty
         self._enter_case, self._why_stale = enter_case, why_stale
         self.has_collected = False
         self._collection_problems: list[str] = []
@@ -59,9 +58,9 @@ class LockStep:
     def report_broken_session(self, message: str) -> None:
         self.has_collected = True
         problems = "\n".join([*self._collection_problems, message])
-        self._say_collected([], problems)
+        self._report_collected([], problems)
 
-    def _say_collected(self, ids: list[str], problems: str) -> None:
+    def _report_collected(self, ids: list[str], problems: str) -> None:
         self.channel.send(
             {
                 "op": "collected",
@@ -99,16 +98,16 @@ class LockStep:
             ids = []
         problems = "\n".join(self._collection_problems)
         self.has_collected = True
-        self._say_collected(ids, problems)
+        self._report_collected(ids, problems)
         pytest_overhead.leave_out_logging(session)
         gc.collect()
-        gc.freeze()  # what was imported and collected stays: the collector need not walk it in mid-case
+        gc.freeze()  # garbage collection during a case skips what was imported and collected
         while (message := self.channel.receive()) is not None:
             self._run(session, message["case"])
         return True
 
     def _choose(self, session: pytest.Session, prefix: str) -> None:
-        """Ids as pytest shows them are known too."""
+        """Select the wanted cases; ids relative to pytest's rootdir are accepted too."""
         collected = [item.nodeid.removeprefix(prefix) for item in session.items]
         wanted = [case_id.removeprefix(prefix) for case_id in self._wanted]
         if problem := collection.missing_cases(collected, wanted):
@@ -144,22 +143,22 @@ class LockStep:
             _locate(following)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Set-up, call and tear-down come one by one: the first bad one stays, and only a call can pass a case."""
-        said = classify(report)
-        if said is None or self._outcome in (Outcome.FAILED, Outcome.ERRORED):
+        """Merge set-up, call and tear-down: the first bad one counts, and only a call can pass a case."""
+        found = classify(report)
+        if found is None or self._outcome in (Outcome.FAILED, Outcome.ERRORED):
             return
-        if self._outcome is None or said[0] in (Outcome.FAILED, Outcome.ERRORED):
-            self._outcome, self._message = said
+        if self._outcome is None or found[0] in (Outcome.FAILED, Outcome.ERRORED):
+            self._outcome, self._message = found
 
 
 def _locate(item: pytest.Item) -> None:
-    """Pytest works out at the start of a case where it stands, and keeps that: now nobody waits for this rank."""
-    with contextlib.suppress(Exception):  # the case itself will meet it
-        item.location  # noqa: B018 - a property that is kept
+    """Compute the cached source location of the next case now, while no rank waits for this one."""
+    with contextlib.suppress(Exception):  # the case reports the error
+        item.location  # noqa: B018 - a cached property
 
 
 def _excess(ids: Sequence[str]) -> str:
-    """What no line to the leader and no report could hold is not sent."""
+    """Return a sentence if the cases exceed a line to the leader or a report."""
     if len(ids) > limits.CASES:
         return collection.too_many(len(ids))
     if (size := len(pack({"ids": ids}))) > LONGEST_BYTES:
@@ -171,7 +170,7 @@ def _excess(ids: Sequence[str]) -> str:
 
 
 def classify(report: pytest.TestReport) -> tuple[Word, str] | None:
-    """What one phase's report says of its case, if anything."""
+    """Return outcome and message of one phase; None if it decides nothing."""
     expected = getattr(report, "wasxfail", None)
     if report.failed:
         return (Outcome.FAILED if report.when == "call" else Outcome.ERRORED), without_hints(report.longreprtext)

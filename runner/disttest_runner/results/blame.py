@@ -1,4 +1,4 @@
-"""From what ranks said, and how they ended, to one result for a case. No I/O, no clock."""
+"""Decide the outcome of a case and the ranks at fault, from what ranks reported and how they ended. Pure."""
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ NAMED_RANKS = 16  # in a sentence
 
 ABORTED = -signal.SIGABRT
 
-# What torch tells a rank whose peer died, failed or went away: a consequence, not a cause.
+# Errors of ranks whose peer died or failed: consequences, not causes.
 VICTIM_WORDS = (
     "Connection closed by peer",  # gloo, a peer's process ended
     "Connection reset by peer",  # the kernel
@@ -26,7 +26,7 @@ VICTIM_WORDS = (
     "Read error [",  # gloo, with the address of the peer
     "Write error [",  # same
     "Read timeout [",  # same
-    "Application timeout caused pair closure",  # gloo, a peer did not come within the timeout of the group
+    "Application timeout caused pair closure",  # gloo, a peer was later than the timeout of the group
     "Connection was likely closed",  # the store's client: its server, in rank 0, is gone
     "Did the remote server shutdown or crash",  # same
     "Socket unexpectedly closed",  # same
@@ -35,32 +35,30 @@ VICTIM_WORDS = (
     "ncclRemoteError",  # NCCL
     "remote process exiting prematurely",  # NCCL, in the explanation of it
     "This is typically caused by a remote worker",  # RPC
-    "NCCL communicator was aborted on rank",  # torch, of a communicator that was given up under way
+    "NCCL communicator was aborted on rank",  # torch, a communicator was aborted
 )
+IDLE: Final = "idle"  # on the wire, instead of an outcome
 
 
 class WaitEnd(StrEnum):
     """Why waiting for the ranks ended."""
 
-    ALL = "all"  # everybody has answered
+    ALL = "all"  # all ranks have answered
     DIED = "died"  # a rank's process ended
-    GRACE = "grace"  # a rank failed, and the others did not finish soon after
+    GRACE = "grace"  # a rank failed, and the others did not finish within the grace period
     DEADLINE = "deadline"
     INTERRUPTED = "interrupted"  # the run ended
 
 
-IDLE: Final = "idle"  # on the wire, in the place of an outcome
-
-
 @dataclass(frozen=True, slots=True)
 class RankReport:
-    outcome: Outcome | None  # None: the rank has no part in this case and does not vote
+    outcome: Outcome | None  # None: the rank takes no part in this case
     message: str
-    log: str = ""  # records and warnings, of one that failed
+    log: str = ""  # records and warnings, if it failed
 
     @classmethod
     def read(cls, words: Sequence[str]) -> Self:
-        """From the wire: outcome, message and log, if there is one; raises ValueError for what is no outcome."""
+        """Parse outcome, message and an optional log from the wire. Raises ValueError for an unknown outcome."""
         outcome, *texts = words
         return cls(None if outcome == IDLE else Outcome(outcome), *texts)
 
@@ -70,10 +68,12 @@ class CaseEvidence:
     end: WaitEnd
     seconds: float
     said: Mapping[int, RankReport]
-    exits: Mapping[int, int] = field(default_factory=dict)  # rank -> exit code or negative signal, first one first
-    exit_causes: Mapping[int, str] = field(default_factory=dict)  # where their agent knows
+    exits: Mapping[int, int] = field(
+        default_factory=dict
+    )  # rank -> exit code or negative signal, in the order in which they ended
+    exit_causes: Mapping[int, str] = field(default_factory=dict)  # rank -> cause, if its agent has found one
     failed_first: frozenset[int] = frozenset()  # ranks that had failed before any process ended
-    seen: Mapping[int, RankObservation] = field(default_factory=dict)  # what ranks did when waiting ended
+    seen: Mapping[int, RankObservation] = field(default_factory=dict)  # what ranks were doing when waiting ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class World:
 
 
 def judge_case(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
-    """A crash outweighs a failure, a failure the silence of those who wait for it, and silence alone is a hang."""
+    """A crash outweighs a failure, a failure outweighs ranks that did not finish, and these alone are a hang."""
     causes = {rank for rank in evidence.failed_first if not is_victim(evidence.said[rank].message)}
     if causes and all(status == ABORTED for status in evidence.exits.values()):
         return _failed(case_id, evidence, world, tuple(sorted(causes)))
@@ -121,12 +121,12 @@ def judge_case(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult
 
 
 def needs_new_gang(result: CaseResult) -> bool:
-    """After a bad end collectives of different ranks may no longer match: what follows would be blamed for it."""
+    """Whether the gang must be replaced: after a bad end the collectives of ranks can be out of step."""
     return result.outcome in BAD
 
 
 def _crashed(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
-    """Those that aborted after another one had died otherwise are its victims."""
+    """Ranks that aborted after another one had died in another way are not at fault."""
     first_status = next(iter(evidence.exits.values()))
     causes = {rank: status for rank, status in evidence.exits.items() if status != ABORTED or first_status == ABORTED}
     ranks = tuple(sorted(causes))
@@ -149,7 +149,7 @@ def _crashed(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
 
 
 def _aborted(evidence: CaseEvidence, world: World, causes: Iterable[int]) -> str:
-    """Torch ends a process whose peer is gone by an abort."""
+    """Name the ranks that torch aborted because their peer had ended."""
     victims = sorted(evidence.exits.keys() - set(causes))
     return f"\n({name_ranks(victims, world)} aborted because of it)" if victims else ""
 
@@ -175,7 +175,7 @@ def _failed(case_id: str, evidence: CaseEvidence, world: World, failed: tuple[in
 
 
 def _hung(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
-    """Ranks that wait for others are victims; where nothing tells them apart all that had not finished are named."""
+    """Ranks that wait for others are not at fault; if no rank is proven to be, all unfinished ones are named."""
     waiting = unfinished(evidence, world)
     proven, diagnosis = diagnosed(evidence, world)
     late = f"{name_ranks(waiting, world)} had not finished after {evidence.seconds:.0f} s"
@@ -193,7 +193,7 @@ def _hung(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
 
 
 def stacks_of(ranks: Iterable[int], evidence: CaseEvidence) -> dict[int, str]:
-    """As many as a report may have, of the first ones."""
+    """Return the stacks of the first ranks, up to MAX_STACKS."""
     stacks = {rank: one.stack for rank in dict.fromkeys(ranks) if (one := evidence.seen.get(rank)) and one.stack}
     return dict(list(stacks.items())[:MAX_STACKS])
 
@@ -203,7 +203,7 @@ def unfinished(evidence: CaseEvidence, world: World) -> tuple[int, ...]:
 
 
 def diagnosed(evidence: CaseEvidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
-    """The ranks that the others wait for, as far as that is proven, and what each rank was doing."""
+    """Return the ranks that the others provably wait for, and what each rank was doing."""
     finished = {rank: said.outcome.value for rank, said in evidence.said.items() if said.outcome is not None}
     return diagnose(
         evidence.seen,

@@ -1,4 +1,4 @@
-"""How a case ended for each rank, where that differs or is bad. Pure."""
+"""The endings of a case by rank, grouped where ranks ended alike: regular, after late exits, or interrupted. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,13 +9,13 @@ from disttest_contract.outcomes import BAD, Outcome, Reason
 from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
 from disttest_runner.protocol.join_protocol import RunEnd
 from disttest_runner.results import blame
-from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World
+from disttest_runner.results.blame import CaseEvidence, WaitEnd, World
 
 NUMBERS = re.compile(r"\d+")
-ADDRESSES = re.compile(r"0x[0-9a-f]+")  # of objects: another one in each process
-COMPARED = 8  # texts of one shape with which a text is compared: ranks that fail in hundreds of ways are no group
+ADDRESSES = re.compile(r"0x[0-9a-f]+")  # of objects: different in each process
+COMPARED = 8  # texts of one shape that a text is compared with: limits the time if ranks fail in hundreds of ways
 
-# What a single rank can say, however it comes to say so: test code shares the process that speaks.
+# All outcomes, although a rank never sends some of them: test code runs in the process that sends.
 ENDINGS = {
     Outcome.PASSED: RankEnding.PASSED,
     Outcome.FAILED: RankEnding.FAILED,
@@ -28,18 +28,23 @@ ENDINGS = {
     Outcome.NOT_RUN: RankEnding.SKIPPED,  # with its reason as the message
 }
 BAD_ENDINGS = frozenset({RankEnding.FAILED, RankEnding.ERRORED, RankEnding.CRASHED, RankEnding.UNFINISHED})
+# Completes `still running after 12 s when …`; other reasons are shown by name.
+CAUSES: Mapping[Reason, str] = {
+    Reason.RUN_DEADLINE: "the run timed out",
+    Reason.TERMINATED: "the run was terminated",
+    Reason.CANCELLED: "the run was interrupted",
+    Reason.GANG_LOST: "an agent was lost",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class RankEnd:
-    """Of one rank."""
-
     ending: RankEnding
     message: str = ""
 
 
 def judge_case(case_id: str, evidence: CaseEvidence, world: World, at: float | None = None) -> CaseResult:
-    """Who is to blame, how it ended for each, and when it had begun."""
+    """Return the result with the endings and logs of ranks; `at` is its start in seconds."""
     result = blame.judge_case(case_id, evidence, world)
     result = replace(result, logs=_logs(result, evidence))
     at = None if result.outcome is Outcome.NOT_RUN else at
@@ -51,14 +56,13 @@ def by_rank(result: CaseResult, evidence: CaseEvidence, world: World) -> tuple[R
 
 
 def _logs(result: CaseResult, evidence: CaseEvidence) -> dict[int, str]:
-    """Of ranks to blame first, then of the others that have some."""
     first = dict.fromkeys([*result.ranks, *sorted(evidence.said)])
     found = {rank: said.log for rank in first if (said := evidence.said.get(rank)) and said.log}
     return dict(list(found.items())[: limits.RANK_GROUPS])
 
 
 def judge_late_exits(before: CaseResult, exits: Mapping[int, int], world: World) -> CaseResult:
-    """A case after which ranks ended that had reported it: for the others it ended as they had said."""
+    """Return a case whose ranks ended after they had reported it; for other ranks the reported ending counts."""
     evidence = CaseEvidence(end=blame.WaitEnd.DIED, seconds=before.seconds, said={}, exits=exits)
     result = blame.judge_case(before.id, evidence, world)
     own = before.by_rank or (RankGroup(ranks=tuple(range(world.size)), ending=ENDINGS[before.outcome]),)
@@ -68,7 +72,7 @@ def judge_late_exits(before: CaseResult, exits: Mapping[int, int], world: World)
 
 
 def groups(ends: Mapping[int, RankEnd], world: World, *, blamed: Iterable[int]) -> tuple[RankGroup, ...]:
-    """Empty if all ended alike and well. Those to blame first, then the largest; the last ones say less."""
+    """Group ranks: those at fault first, then the largest groups. Empty if all ranks ended alike and well."""
     if len({end.ending for end in ends.values()}) == 1 and not BAD_ENDINGS & {end.ending for end in ends.values()}:
         return ()
     guilty = frozenset(blamed)
@@ -83,7 +87,7 @@ def groups(ends: Mapping[int, RankEnd], world: World, *, blamed: Iterable[int]) 
 
 
 def _each(result: CaseResult, evidence: CaseEvidence, world: World) -> dict[int, RankEnd]:
-    """How a process ended outweighs what it had said, unless its end is the consequence of that."""
+    """The end of a process outweighs what it reported, unless its failure is the cause of that end."""
     ends = {}
     for rank in range(world.size):
         said, status = evidence.said.get(rank), evidence.exits.get(rank)
@@ -92,17 +96,15 @@ def _each(result: CaseResult, evidence: CaseEvidence, world: World) -> dict[int,
             how = blame.how_it_ended(status)
             cause = evidence.exit_causes.get(rank, "")
             ends[rank] = RankEnd(RankEnding.CRASHED, f"{how}: {cause}" if cause else how)
+        elif said is None:
+            ends[rank] = RankEnd(RankEnding.UNFINISHED)
         else:
-            ends[rank] = _of_said(said) if said else RankEnd(RankEnding.UNFINISHED)
+            ends[rank] = RankEnd(RankEnding.IDLE if said.outcome is None else ENDINGS[said.outcome], said.message)
     return ends
 
 
-def _of_said(said: RankReport) -> RankEnd:
-    return RankEnd(RankEnding.IDLE if said.outcome is None else ENDINGS[said.outcome], said.message)
-
-
 def _alike(ends: Mapping[int, RankEnd], world: World) -> list[tuple[list[int], RankEnd]]:
-    """Ranks that say the same, each its own numbers in it: `rank 3 is odd` and `rank 5 is odd` are one group."""
+    """Group equal texts that differ in ranks' own numbers: `rank 3 is odd` and `rank 5 is odd` are one group."""
     same: dict[RankEnd, list[int]] = {}
     for rank in sorted(ends):
         same.setdefault(ends[rank], []).append(rank)
@@ -112,7 +114,8 @@ def _alike(ends: Mapping[int, RankEnd], world: World) -> list[tuple[list[int], R
         numbers = NUMBERS.findall(text) if len(ranks) == 1 else []
         known = shapes.setdefault((end.ending, NUMBERS.sub("#", text)), [])
         for first, _, others in known[:COMPARED] if numbers else ():
-            if others and _differ_by_rank(others, numbers, _own_numbers(first[0], ranks[0], world)):
+            own = _own_numbers(first[0], ranks[0], world)
+            if others and all(a == b or (a, b) in own for a, b in zip(others, numbers, strict=True)):
                 first.extend(ranks)
                 break
         else:
@@ -121,17 +124,13 @@ def _alike(ends: Mapping[int, RankEnd], world: World) -> list[tuple[list[int], R
 
 
 def _own_numbers(one: int, other: int, world: World) -> set[tuple[str, str]]:
-    """What two ranks are called: by rank, local rank and node index."""
+    """Return pairs of the numbers of two ranks: rank, node index and local rank."""
     (node, local), (other_node, other_local) = (divmod(rank, world.ranks_per_node) for rank in (one, other))
     return {(str(a), str(b)) for a, b in ((one, other), (node, other_node), (local, other_local))}
 
 
-def _differ_by_rank(one: Sequence[str], other: Sequence[str], own: set[tuple[str, str]]) -> bool:
-    return all(a == b or (a, b) in own for a, b in zip(one, other, strict=True))
-
-
 def _few(together: Sequence[RankGroup]) -> tuple[RankGroup, ...]:
-    """The first ones as they are; of the others one for each ending, without what they said."""
+    """Keep the first groups; merge the others by ending, without messages."""
     most = limits.RANK_GROUPS
     if len(together) <= most:
         return tuple(together)
@@ -144,17 +143,8 @@ def _few(together: Sequence[RankGroup]) -> tuple[RankGroup, ...]:
     return (*together[:kept], *(RankGroup(ranks=tuple(sorted(ranks)), ending=end) for end, ranks in rest.items()))
 
 
-# `still running after 12 s when …`; another reason is named as it is.
-CAUSES: Mapping[Reason, str] = {
-    Reason.RUN_DEADLINE: "the run timed out",
-    Reason.TERMINATED: "the run was terminated",
-    Reason.CANCELLED: "the run was interrupted",
-    Reason.GANG_LOST: "an agent was lost",
-}
-
-
 def judge_interrupted(case_id: str, evidence: CaseEvidence, world: World, at: float, *, stop: RunEnd) -> CaseResult:
-    """The case's own result, if what ranks reported before the run ended proves one; else it was interrupted."""
+    """Return the result that reports before the end of the run prove; otherwise the case was interrupted."""
     if _is_proven(evidence, world):
         return judge_case(case_id, evidence, world, at)
     waiting = blame.unfinished(evidence, world)
@@ -174,7 +164,7 @@ def judge_interrupted(case_id: str, evidence: CaseEvidence, world: World, at: fl
 
 
 def _is_proven(evidence: CaseEvidence, world: World) -> bool:
-    """A rank whose error is the consequence of another one's end, as the end of the run may be, proves nothing."""
+    """Whether all ranks reported, or one failed that is not a victim of the end of the run."""
     if evidence.end is not WaitEnd.INTERRUPTED or len(evidence.said) == world.size:
         return True
     return any(said.outcome in BAD and not blame.is_victim(said.message) for said in evidence.said.values())

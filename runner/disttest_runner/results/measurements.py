@@ -1,4 +1,4 @@
-"""From what each rank has measured to one measurement for the report. No I/O, no clock, no torch."""
+"""Merge the samples of all ranks into measurements for the report. No I/O, no clock, no torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ NAME_CHARACTERS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What one rank has measured of one collective: `seconds` is the median of its iterations.
+    """One rank's measurement of one collective: `seconds` is the median of its iterations.
 
-    `bus_factor` is nccl-tests': 2(n-1)/n for an all-reduce over n ranks, and so on.
+    `bus_factor` is that of nccl-tests: 2(n-1)/n for an all-reduce over n ranks, for example.
     """
 
     collective: str
@@ -27,12 +27,12 @@ class Sample:
     wrong_elements: int
 
     def to_wire(self) -> list[Any]:
-        """Without names: a node sends that for each of its ranks."""
+        """Serialize without field names: a node sends a list for each of its ranks."""
         return [getattr(self, name) for name in self.__slots__]
 
     @classmethod
     def from_wire(cls, words: Sequence[Any]) -> Self:
-        """Raises ValueError for what is no measurement: test code shares the process that sent it."""
+        """Parse a foreign list: test code runs in the process that sends it. Raises ValueError."""
         if not isinstance(words, list) or len(words) != len(cls.__slots__):
             raise ValueError(f"a measurement has {len(cls.__slots__)} values, not {words!r:.200}")
         sample = cls(**dict(zip(cls.__slots__, words, strict=True)))
@@ -50,19 +50,18 @@ class Sample:
 
 
 def read(lists: object) -> list[Sample]:
-    """All samples of one rank; raises ValueError."""
     if not isinstance(lists, list) or len(lists) > limits.MEASUREMENTS:
         raise ValueError(f"measurements are a list of at most {limits.MEASUREMENTS}")
     return [Sample.from_wire(words) for words in lists]
 
 
 def gather(answers: Iterable[Mapping[str, Any]]) -> dict[int, list[Sample]]:
-    """Rank -> samples, from the answers of all nodes; empty for nearly every case."""
+    """Return rank -> samples from the answers of all nodes; empty for most cases."""
     return {int(rank): read(lists) for answer in answers for rank, lists in answer.get("measured", {}).items()}
 
 
 def merge(by_rank: Mapping[int, Sequence[Sample]]) -> tuple[Measurement, ...]:
-    """In the order of the lowest rank; a rank that has not measured something has no part in that."""
+    """Merge by collective, type and size, in the order of the lowest rank, over the ranks that have a sample."""
     groups: dict[tuple[str, str, int], dict[int, Sample]] = {}
     for rank in sorted(by_rank):
         for sample in by_rank[rank]:
@@ -92,7 +91,7 @@ def _merge_one(samples: Mapping[int, Sample]) -> Measurement:
 
 
 def median(values: Sequence[float]) -> float:
-    """As in `statistics`, which would cost every agent 2 MB and 10 ms to import."""
+    """Like `statistics.median`, whose import takes 2 MB and 10 ms in every agent."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

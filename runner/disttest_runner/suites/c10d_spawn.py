@@ -1,6 +1,6 @@
-"""Torch's own suite of collectives and DDP, which the wheel carries, the way its driver in torch's sources runs it.
+"""Torch's own suite of collectives and DDP from the wheel, run like its driver in torch's sources runs it.
 
-Its module reads BACKEND, WORLD_SIZE and INIT_METHOD when it is imported.
+The module reads BACKEND, WORLD_SIZE and INIT_METHOD when it is imported.
 """
 
 import importlib
@@ -15,5 +15,5 @@ class TestDistBackendWithSpawn(distributed_test.TestDistBackend, distributed_tes
     def setUp(self) -> None:
         super().setUp()
         self._spawn_processes()
-        # The part runs in this process, so what is set here holds for it.
+        # The part runs in this process, so these flags apply to it.
         self.enterContext(torch.backends.cudnn.flags(enabled=True, allow_tf32=False))

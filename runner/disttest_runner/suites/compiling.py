@@ -1,4 +1,4 @@
-"""Compiling models that several ranks train, and seeing what was compiled."""
+"""Compile models that several ranks train, and inspect what was compiled."""
 
 import contextlib
 import gc
@@ -20,13 +20,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 from disttest_runner.process_group.gang import Gang
 
-RECOMPILE_LIMIT = 32  # of one function: a few for each optimizer
+RECOMPILE_LIMIT = 32  # of one function: each optimizer needs a few
 CALLS = re.compile(r"_c10d_functional\.(\w+)\.default\(")  # in the code that inductor generates
+# The compiler of torch 2.13 leaves meshes in DTensor's sharding cache that cannot be copied. Torch 2.7 lacks this.
+forget_shardings: Callable[[], object] = getattr(debug, "_clear_sharding_prop_cache", lambda: None)
+SHARED_BY = pytest.StashKey[tuple[tuple[str, str], set[str]]]()  # test and mode, and the cases that shared so far
 
 
 @dataclass(slots=True)
 class Compiler:
-    """Compiles forward and backward. Of each backward it remembers the types of its all-reduces."""
+    """Compiles forward and backward, and records the types of the all-reduces of each backward."""
 
     backend: str
     backwards: list[list[torch.dtype]] = field(default_factory=list)
@@ -40,9 +43,9 @@ class Compiler:
         return compiled
 
     def backward(self) -> contextlib.AbstractContextManager[Any]:
-        """What is called inside has its backward compiled as one graph, communication included, for these shapes only.
+        """Compile backwards inside the context as one graph with communication, for these shapes only.
 
-        All steps have the same shapes, and graphs with symbolic ones take a third longer to compile.
+        All steps have the same shapes, and symbolic ones take a third longer to compile.
         """
         # with an underscore in later versions
         enable = getattr(compiled_autograd, "_enable", None) or compiled_autograd.enable  # type: ignore[attr-defined]  # older versions
@@ -53,7 +56,7 @@ class Compiler:
 
 
 def why_inductor_cannot(gang: Gang) -> str:
-    """What inductor misses here to build its code, asked before anything is compiled."""
+    """Return what inductor needs and does not find; empty if it can compile."""
     if gang.device.type == "cuda":
         from torch.utils._triton import has_triton
 
@@ -69,14 +72,9 @@ def why_inductor_cannot(gang: Gang) -> str:
     return ""
 
 
-# In DTensor's cache of shardings torch 2.13 leaves meshes of its compiler's own, which it cannot copy later.
-# Torch 2.7 has no such function.
-forget_shardings: Callable[[], object] = getattr(debug, "_clear_sharding_prop_cache", lambda: None)
-
-
 @pytest.fixture
 def fresh_compiler() -> Iterator[None]:
-    """No case profits from, or stumbles over, what another one had compiled."""
+    """Isolate the case from what others have compiled."""
     torch._dynamo.reset()  # noqa: SLF001 - as documented
     forget_shardings()
     counters.clear()
@@ -85,15 +83,11 @@ def fresh_compiler() -> Iterator[None]:
     torch._dynamo.reset()  # noqa: SLF001 - as documented
 
 
-SHARED_BY = pytest.StashKey[tuple[tuple[str, str], set[str]]]()  # test and mode, and the cases that shared so far
-
-
 @pytest.fixture
 def compiler_of_mode(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The cases of one test and mode share what was compiled, where its guards hold; all others compile again.
+    """Let the cases of one test and mode, which differ in the optimizer only, share compiled code.
 
-    They differ in the optimizer alone: else they would trace the same shapes, and compile the same graphs, again.
-    A case that is repeated compiles again.
+    Otherwise each would compile the same graphs again. A repeated case does compile again.
     """
     shared_by = (request.function.__name__, str(request.getfixturevalue("mode")))
     before, cases = request.config.stash.get(SHARED_BY, (None, set[str]()))
@@ -106,14 +100,14 @@ def compiler_of_mode(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def never_eager() -> contextlib.AbstractContextManager[Any]:
-    """What is compiled too often is an error; by default torch runs it without compiling it."""
+    """Make too many recompilations an error; by default torch then runs the code without compiling."""
     changes = {"recompile_limit": RECOMPILE_LIMIT, "fail_on_recompile_limit_hit": True}
     context: contextlib.AbstractContextManager[Any] = torch._dynamo.config.patch(changes)  # noqa: SLF001 - as documented
     return context
 
 
 class CountingBackend:
-    """The backend `aot_eager`; `calls` counts how often graphs that it compiled were run."""
+    """The backend `aot_eager`; `calls` counts the runs of compiled graphs."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -129,13 +123,13 @@ class CountingBackend:
 
 
 def without_guard_timing() -> contextlib.AbstractContextManager[object]:
-    """Torch times the guards of each frame that it compiles, for its log, and flushes the processor's caches for that.
+    """Skip the timing of guards, which some versions of torch log for each compiled frame.
 
-    It takes a seventh of the time of compiling. Not every version of torch does so.
+    It flushes the processor's caches and takes a seventh of the time of compiling.
     """
     if not hasattr(guards, "profile_guard_manager"):
         return contextlib.nullcontext()
-    return mock.patch.object(guards, "profile_guard_manager", _no_latency)  # a Mock would keep its arguments
+    return mock.patch.object(guards, "profile_guard_manager", _no_latency)  # a Mock keeps its arguments
 
 
 def _no_latency(*_: object) -> float:
@@ -144,7 +138,7 @@ def _no_latency(*_: object) -> float:
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Compiling makes so many objects that walking them all, time and again, takes a tenth of its time."""
+    """Pause garbage collection, which takes a tenth of the time of compiling."""
     gc.disable()
     try:
         yield
@@ -154,18 +148,18 @@ def collector_paused() -> Iterator[None]:
 
 @contextlib.contextmanager
 def python_reducer(**inductor: Any) -> Iterator[None]:
-    """DistributedDataParallel reduces by hooks that can be compiled, if made in here; nothing of it stays behind."""
+    """Have DistributedDataParallel reduce by hooks that can be compiled; the settings are restored afterwards."""
     settings = {
-        "compile_threads": 1,  # small models: a pool of processes for each rank costs more than it gives
-        "cpp.vec_isa_ok": False,  # kernels without vectors: each rank would try some on this CPU first, for seconds
+        "compile_threads": 1,  # small models: a process pool for each rank takes longer
+        "cpp.vec_isa_ok": False,  # no vector instructions: each rank would test them on this CPU for seconds
         "_fuse_ddp_communication": True,
         "_fuse_ddp_bucket_size": 1,
         **inductor,
     }
     if hasattr(torch._inductor.config, "cpp_cache_precompile_headers"):  # noqa: SLF001 - newer versions only
-        settings["cpp_cache_precompile_headers"] = True  # half of the time of building small kernels
+        settings["cpp_cache_precompile_headers"] = True  # halves the time of building small kernels
     with (
-        torch._inductor.config.patch(settings),  # noqa: SLF001 - torch has no other way to choose it
+        torch._inductor.config.patch(settings),  # noqa: SLF001 - there is no public way
         torch._dynamo.config.patch(optimize_ddp="python_reducer"),  # noqa: SLF001 - as documented
     ):
         yield
@@ -173,7 +167,6 @@ def python_reducer(**inductor: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def generated_code() -> Iterator[list[str]]:
-    """The sources that inductor writes in here."""
     from torch._inductor.graph import GraphLowering
 
     sources: list[str] = []
@@ -182,12 +175,11 @@ def generated_code() -> Iterator[list[str]]:
 
 
 def collectives_in(sources: list[str]) -> list[str]:
-    """The calls of collectives and waits, in their order."""
     return [name for source in sources for name in CALLS.findall(source)]
 
 
 class Trained:
-    """A model in one of the ways to reduce its gradients."""
+    """A model with its compiler, if it is compiled."""
 
     def __init__(self, name: str, model: nn.Module, compiler: Compiler | None, *, compiles_forward: bool) -> None:
         self.name, self.model, self.compiler = name, model, compiler
@@ -206,7 +198,6 @@ class Trained:
             self._called(batch).square().sum().backward()
 
     def check_graph(self, reduced: torch.dtype, times: int) -> None:
-        """The backward that was compiled last has a reduction of each gradient in it, or has none."""
         if self.compiler is not None:
             assert self.compiler.backwards, f"no backward of {self.name} was compiled"
             assert self.compiler.backwards[-1] == [reduced] * times, f"{self.name} reduces other things"

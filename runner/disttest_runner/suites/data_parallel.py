@@ -1,8 +1,8 @@
 """Do the ways of data parallel training give the parameters that one process gives on the batches of all ranks?
 
-After each of two steps gradients and parameters equal those of DistributedDataParallel and those of a reference that
-communicates with nobody. Gradients are compared as well, since Adam hides their scale. What torch cannot do is an
-expected failure that names torch's error; the day it can, the case is checked like the others.
+After each of two steps gradients and parameters equal those of DistributedDataParallel and those of a reference without
+communication. Gradients are compared as well, since Adam hides their scale. What torch does not support is an expected
+failure that names torch's error; once it does, the case is checked like the others.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from disttest_runner.suites.data_parallel_models import (
 from disttest_runner.suites.reference import alike, batches, same
 
 BATCH = 4  # of one rank
-BACKEND = CountingBackend()  # one for all: torch compiles again for another one
+BACKEND = CountingBackend()  # shared: torch compiles again for each backend
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": functools.partial(torch.optim.SGD, lr=0.1),
@@ -42,25 +42,26 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "foreach": functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9, foreach=True),
     "adam_fused": functools.partial(torch.optim.Adam, lr=0.1, fused=True),
 }
+in_every_mode = pytest.mark.parametrize("mode", MODES)
+may_compile = pytest.mark.usefixtures("compiler_of_mode")
+Step = Callable[[nn.Module, torch.optim.Optimizer, torch.Tensor, torch.Tensor], None]
 
 
 class Execution(StrEnum):
     EAGER = "eager"
     FORWARD = "forward"  # the model is compiled
-    STEP = "step"  # so is everything around it: loss, backward, optimizer
+    STEP = "step"  # loss, backward and optimizer are compiled too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMode:
-    """What is trained, and how."""
-
     mode: str
     execution: Execution
     build: Callable[[int, int], nn.Module] = Perceptron
     optimizer: str = "sgd"
     batch_dim: int = 0
-    implicit: bool = False  # torch makes DTensors of plain tensors that meet some
-    has_unequal_shards: bool = True  # only where nothing is compiled: all ranks must compile alike
+    implicit: bool = False  # torch converts plain tensors to replicated DTensors
+    has_unequal_shards: bool = True  # only in eager mode: all ranks must compile the same code
     steps: int = 2
 
     def widths(self, gang: Gang) -> tuple[int, int]:
@@ -68,7 +69,6 @@ class TrainingMode:
         return 2 * gang.world_size + odd, gang.world_size + odd
 
     def batches(self, gang: Gang, step: int) -> list[list[torch.Tensor]]:
-        """Inputs and labels, a batch of each for every rank."""
         drawn = []
         for number, width in enumerate((INPUTS, self.widths(gang)[1])):
             shape = (BATCH, width) if self.batch_dim == 0 else (width, BATCH)
@@ -78,7 +78,7 @@ class TrainingMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Something that torch does not do, told by its error."""
+    """Something that torch does not support, recognised by its error."""
 
     applies: Callable[[TrainingMode], bool]
     error: type[Exception]
@@ -87,12 +87,12 @@ class Gap:
 
 
 IN_STEPS = (
-    Gap(  # what the model makes itself is no DTensor
+    Gap(  # tensors that the model creates are no DTensors
         applies=lambda training: MODES[training.mode].is_dtensor and not training.implicit,
         error=RuntimeError,
         text="got mixed torch.Tensor and DTensor",
     ),
-    Gap(  # shapes turn symbolic where the graph breaks
+    Gap(  # shapes become symbolic at graph breaks
         applies=lambda training: (training.mode, training.execution) == ("dtensor_shard", Execution.STEP),
         error=InternalTorchDynamoError,
         text="SymNodeVariable() is not a constant",
@@ -103,7 +103,7 @@ IN_STEPS = (
         text="view size is not compatible with input tensor's size and stride",
     ),
 )
-# Met after the gradients were found right, so that no broken communication passes for it.
+# Applied after the gradients were correct, so that broken communication is not excused.
 IN_PARAMETERS = (
     Gap(
         applies=lambda training: training.steps == 1,
@@ -113,7 +113,7 @@ IN_PARAMETERS = (
     ),
     Gap(
         applies=lambda training: (
-            torch.__version__ < "2.8"  # two ranks are needed to see it, so it cannot be tried beforehand
+            torch.__version__ < "2.8"  # visible with two ranks only, so it cannot be tried beforehand
             and training.mode == "dtensor_replicate"
             and training.optimizer in ("momentum", "foreach")
         ),
@@ -126,7 +126,7 @@ IN_PARAMETERS = (
 
 @contextlib.contextmanager
 def expected(gaps: Iterable[Gap], training: TrainingMode) -> Iterator[None]:
-    """Only the error that is known here may be raised."""
+    """Turn the known error of a gap into an expected failure; all other errors propagate."""
     try:
         yield
     except Exception as error:
@@ -139,13 +139,11 @@ def expected(gaps: Iterable[Gap], training: TrainingMode) -> Iterator[None]:
 
 
 @pytest.fixture
-def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the mesh lies on the default group
+def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the mesh uses the default group
     return init_device_mesh(gang.device.type, (gang.world_size,))
 
 
-in_every_mode = pytest.mark.parametrize("mode", MODES)
 in_every_execution = pytest.mark.parametrize("execution", Execution, ids=str)
-may_compile = pytest.mark.usefixtures("compiler_of_mode")
 
 
 @may_compile
@@ -153,9 +151,9 @@ may_compile = pytest.mark.usefixtures("compiler_of_mode")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @in_every_mode
 def test_optimizer(gang: Gang, mesh: DeviceMesh, mode: str, optimizer: str, execution: Execution) -> None:
-    equal = (mode, optimizer) == ("dtensor_shard", "adam_fused")  # the other shards are a case of their own
-    # The more parameters a step updates, the longer it takes to compile; the other cases have several layers. Dynamo
-    # compiles DTensor's own functions for each shape of a shard: several are needed to see that it can.
+    equal = (mode, optimizer) == ("dtensor_shard", "adam_fused")  # unequal shards have a separate case
+    # A step with fewer parameters compiles faster, and the other cases have several layers. Dynamo compiles DTensor's
+    # functions for each shape of a shard, which only several layers test.
     build = Layer if execution is Execution.STEP and mode != "dtensor_shard" else Perceptron
     training = TrainingMode(
         mode=mode, execution=execution, build=build, optimizer=optimizer, has_unequal_shards=not equal
@@ -164,7 +162,7 @@ def test_optimizer(gang: Gang, mesh: DeviceMesh, mode: str, optimizer: str, exec
 
 
 def test_fused_adam_of_unequal_shards(gang: Gang, mesh: DeviceMesh) -> None:
-    """One step only: ranks see a wrong parameter or not by what they hold, and none may be left alone in a second."""
+    """One step only: some ranks fail by their shard, and the others must not wait for them in a second step."""
     train(TrainingMode(mode="dtensor_shard", execution=Execution.EAGER, optimizer="adam_fused", steps=1), gang, mesh)
 
 
@@ -172,7 +170,7 @@ def test_fused_adam_of_unequal_shards(gang: Gang, mesh: DeviceMesh) -> None:
 @in_every_execution
 @in_every_mode
 def test_batch_dim_analysis(gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution) -> None:
-    """Views that fold the batch, and tensors made in the forward, keep their meaning."""
+    """Views that fold the batch, and tensors created in the forward, are distributed correctly."""
     train(TrainingMode(mode=mode, execution=execution, build=Reshaping), gang, mesh)
 
 
@@ -182,7 +180,7 @@ def test_batch_dim_analysis(gang: Gang, mesh: DeviceMesh, mode: str, execution: 
 def test_batch_dim_analysis_with_implicit_replication(
     gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution
 ) -> None:
-    """The same where torch is told to take plain tensors for replicated ones."""
+    """The same with implicit replication of plain tensors."""
     train(TrainingMode(mode=mode, execution=execution, build=Reshaping, implicit=True), gang, mesh)
 
 
@@ -190,13 +188,13 @@ def test_batch_dim_analysis_with_implicit_replication(
 @in_every_execution
 @in_every_mode
 def test_non_0_batch_dim(gang: Gang, mesh: DeviceMesh, mode: str, execution: Execution) -> None:
-    """The batch may lie along another dimension than the first."""
+    """The batch dimension can be another than the first."""
     optimizer = "momentum" if mode == "dtensor_shard" and execution is Execution.EAGER else "adam_fused"
     train(TrainingMode(mode=mode, execution=execution, build=Transposing, optimizer=optimizer, batch_dim=1), gang, mesh)
 
 
 def train(training: TrainingMode, gang: Gang, mesh: DeviceMesh) -> None:
-    """Two steps in the way to be checked, by DistributedDataParallel and alone, compared after each."""
+    """Train in the mode to check, with DistributedDataParallel and in one process, and compare after each step."""
     mode = MODES[training.mode]
     ours, ddp, reference = alike(lambda: training.build(*training.widths(gang)), gang, copies=3)
     ours = mode.wrap(ours, mesh)
@@ -221,9 +219,6 @@ def train(training: TrainingMode, gang: Gang, mesh: DeviceMesh) -> None:
             compare_parameters(mode, gang, ours, others)
 
 
-Step = Callable[[nn.Module, torch.optim.Optimizer, torch.Tensor, torch.Tensor], None]
-
-
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: torch.Tensor, labels: torch.Tensor) -> None:
     optimizer.zero_grad()
     ((model(inputs) - labels) ** 2).mean().backward()
@@ -231,7 +226,7 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer, inputs: torch
 
 
 def compiled(execution: Execution, model: nn.Module) -> tuple[Step, nn.Module]:
-    """What is called for a step, and with which model. Inductor is no part of the question, so it is left out."""
+    """Return the function for a step and its model argument. Inductor is not tested here, so it is not used."""
     if execution is Execution.EAGER:
         return train_step, model
     forget_shardings()

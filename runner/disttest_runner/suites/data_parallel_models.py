@@ -1,4 +1,4 @@
-"""The models of the suite `data-parallel`."""
+"""The models of the suite `data-parallel`, and the modes in which they are distributed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Perceptron(nn.Module):
 
 
 class Layer(nn.Module):
-    """As little as an optimizer's step can be compiled for; `hidden` is for the signature of the others."""
+    """The smallest model for compiling a step; `hidden` is for the signature of the others."""
 
     def __init__(self, hidden: int, outputs: int) -> None:  # noqa: ARG002 - as the others
         super().__init__()
@@ -39,8 +39,6 @@ class Layer(nn.Module):
 
 
 class Reshaping(nn.Module):
-    """Folds the batch away and out again, and makes tensors of its size itself."""
-
     def __init__(self, hidden: int, outputs: int) -> None:
         super().__init__()
         self.inner = Perceptron(hidden, outputs)
@@ -58,8 +56,6 @@ class Reshaping(nn.Module):
 
 
 class Transposing(nn.Module):
-    """Takes batches that lie along the second dimension."""
-
     def __init__(self, hidden: int, outputs: int) -> None:
         super().__init__()
         self.inner = Perceptron(hidden, outputs)
@@ -72,20 +68,20 @@ class Transposing(nn.Module):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """One way. `spread` makes of a batch of this rank what the model takes."""
+    """One way of distributing a model. `spread` converts this rank's batch to the model's input."""
 
     wrap: Callable[[nn.Module, DeviceMesh], nn.Module]
     spread: Callable[[torch.Tensor, DeviceMesh, int], torch.Tensor]
     is_sharded: bool
-    is_dtensor: bool  # the model computes with DTensors: its inputs must be some, too
+    is_dtensor: bool  # the model computes with DTensors, inputs included
 
     def of_rank(self, whole: torch.Tensor, gang: Gang) -> torch.Tensor:
-        """What a rank holds of a parameter or gradient."""
+        """Return this rank's part of a parameter or gradient."""
         return my_shard(whole, gang) if self.is_sharded else whole
 
 
 def mine(tensor: torch.Tensor, parameter: torch.Tensor) -> torch.Tensor:
-    """The part of this rank. A DTensor's gradient may still be a sum to be made; it is placed like its parameter."""
+    """Return this rank's part; a DTensor's gradient, perhaps a partial sum, is redistributed like its parameter."""
     if not isinstance(parameter, DTensor):
         return tensor
     assert isinstance(tensor, DTensor), "a sharded parameter has a gradient of another kind"
@@ -101,8 +97,6 @@ def as_a_shard(batch: torch.Tensor, mesh: DeviceMesh, batch_dim: int) -> torch.T
 
 
 def with_parameters(placement: Replicate | Shard) -> Callable[[nn.Module, DeviceMesh], nn.Module]:
-    """Make DTensors of all parameters."""
-
     def wrap(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
         for module in model.modules():
             for name, parameter in list(module.named_parameters(recurse=False)):

@@ -1,8 +1,8 @@
 """Does FSDP1 notice ranks that gather their parameters in another order than the others, or than they did before?
 
-It compares the order across ranks in the first iteration, and each rank's with its own later on, at debug level DETAIL.
-As long as all ranks go the same way, outputs and parameters are compared with those of the whole model on the batches
-of all ranks: the order means nothing where the collectives themselves are wrong.
+At debug level DETAIL it compares the order across ranks in the first iteration, and later each rank's with its first.
+While all ranks use the same path, outputs and parameters are compared with those of the whole model on the batches of
+all ranks: the order is irrelevant if the collectives are wrong.
 """
 
 import copy
@@ -19,15 +19,14 @@ from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
 
 from disttest_runner.compat import override
 from disttest_runner.process_group.gang import Gang
+from disttest_runner.suites.reference import SEED, same
 
 BATCH = 4  # of one rank
 IN, DIM, MIDDLE = 5, 6, 3
-SEED = 42
 STEP = 0.1
-AFTERWARDS = 2  # iterations on the other way
-RELATIVE, ABSOLUTE = 1e-7, 1e-9  # tolerances
+AFTERWARDS = 2  # iterations on the other path
 WARNING = "Forward order differs from that of the first iteration on rank {rank}"
-USUAL, OTHER = "usual.weight", "other.0.weight"  # a parameter of either way
+USUAL, OTHER = "usual.weight", "other.0.weight"  # a parameter of each path
 
 pytestmark = pytest.mark.parametrize(
     "strategy",
@@ -37,7 +36,7 @@ pytestmark = pytest.mark.parametrize(
 
 
 class TwoWays(nn.Module):
-    """Goes one of two ways, whose parameters have the same size: mixed up, their collectives would match silently."""
+    """Has two paths with parameters of the same size, so that their collectives match without an error if mixed up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,14 +53,14 @@ class TwoWays(nn.Module):
         return torch.tanh(way(torch.tanh(self.first(batch))))
 
     def change_way(self) -> None:
-        """The parameters of the way that is not gone are frozen, so that each backward reduces equally much."""
+        """Freeze the parameters of the unused path, so that each backward reduces the same amount."""
         self.goes_other_way = not self.goes_other_way
         self.usual.requires_grad_(requires_grad=not self.goes_other_way)
         self.other.requires_grad_(requires_grad=self.goes_other_way)
 
 
 class ShardedTraining:
-    """A model in shards, and the same one whole, which sees the batches of all ranks."""
+    """A sharded model, and an equal whole one that is trained on the batches of all ranks."""
 
     def __init__(self, gang: Gang, strategy: ShardingStrategy) -> None:
         self.gang = gang
@@ -74,11 +73,11 @@ class ShardedTraining:
         self.iteration = 0
 
     def _shard(self, module: nn.Module, strategy: ShardingStrategy) -> Any:
-        # without a device_id FSDP1 refuses to work on the CPU
+        # FSDP1 requires a device_id on the CPU
         return FullyShardedDataParallel(module, sharding_strategy=strategy, device_id=self.gang.device)
 
     def batches(self) -> list[torch.Tensor]:
-        """The next batch of each rank, drawn alike by all of them."""
+        """Draw the next batch of each rank; all ranks draw the same."""
         self.iteration += 1
         drawn = []
         for rank in range(self.gang.world_size):
@@ -87,7 +86,7 @@ class ShardedTraining:
         return drawn
 
     def train_unchecked(self) -> None:
-        """Ranks go different ways: their gradients are mixed up, which is what the warning is about."""
+        """Train on different paths, which mixes up gradients: the warning is about that."""
         self.model(self.batches()[self.gang.rank]).square().sum().backward()
         self._descend(self.model)
 
@@ -122,18 +121,12 @@ class ShardedTraining:
             self._compare(name, parameter, expected[name].detach())
 
     def _compare(self, what: str, mine: torch.Tensor, expected: torch.Tensor) -> None:
-        torch.testing.assert_close(
-            mine,
-            expected,
-            rtol=RELATIVE,
-            atol=ABSOLUTE,
-            msg=lambda text: f"iteration {self.iteration}: {what}: {text}",
-        )
+        same(f"iteration {self.iteration}: {what}", mine, expected)
 
 
 @pytest.fixture
 def pair(gang: Gang) -> Gang:
-    """A gang in which ranks can differ: asked for before there is a process group."""
+    """A gang in which ranks can differ; checked before there is a process group."""
     if gang.world_size == 1:
         pytest.skip("not run: an order that differs across ranks needs two of them")
     return gang
@@ -141,8 +134,8 @@ def pair(gang: Gang) -> Gang:
 
 @pytest.fixture
 def training(pair: Gang, process_group: ProcessGroup, strategy: ShardingStrategy) -> Iterator[ShardedTraining]:
-    """The debug level is read when a model is sharded, so it needs no environment."""
-    del process_group  # it has to be there
+    """Set the debug level, which is read when a model is sharded."""
+    del process_group  # it must exist
     before = dist.get_debug_level()  # type: ignore[attr-defined]  # exported when run
     dist.set_debug_level(dist.DebugLevel.DETAIL)  # type: ignore[attr-defined]  # same
     yield ShardedTraining(pair, strategy)
@@ -151,21 +144,20 @@ def training(pair: Gang, process_group: ProcessGroup, strategy: ShardingStrategy
 
 @pytest.fixture
 def order_warnings() -> Iterator[list[str]]:
-    """Those about the order, as they come; warnings that are all equal come again each time."""
-    told: list[str] = []
+    found: list[str] = []
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         if str(message).startswith("Forward order differs"):
-            told.append(str(message))
+            found.append(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show
-        yield told
+        yield found
 
 
 def test_another_order_in_the_first_iteration_is_an_error(training: ShardedTraining) -> None:
-    """On all ranks, whether they differ or not, with the names of what they wanted to gather."""
+    """On all ranks, with the names of the parameters to gather."""
     if training.gang.rank:
         training.ways.change_way()
     first = rf"rank 0 is all-gathering parameters for \[\['{USUAL}'\]\]"
@@ -178,7 +170,7 @@ def test_another_order_in_the_first_iteration_is_an_error(training: ShardedTrain
 def test_another_order_in_a_later_iteration_is_warned_of_once(
     training: ShardedTraining, order_warnings: list[str], iterations: int
 ) -> None:
-    """By the ranks that have changed it, and not again."""
+    """By the ranks that have changed the order, once."""
     for _ in range(iterations):
         training.train()
     assert not order_warnings

@@ -1,8 +1,8 @@
 """Does `fully_shard` (FSDP2) train the model that one process would train on the whole batch?
 
-Every rank draws its own data (seed + rank). The expected value comes from the whole model on the batches of all ranks,
-computed by each rank alone; gradients and parameters are compared shard by shard, since an optimizer such as Adam hides
-gradients of the wrong scale. Everything is float64, so that only a wrong value differs.
+Every rank draws its own data (seed + rank). Each rank alone computes the expected value from the whole model on the
+batches of all ranks. Gradients are compared as well as parameters, shard by shard, since Adam hides gradients of the
+wrong scale. Everything is float64, so that rounding hides no error.
 """
 
 import collections
@@ -23,13 +23,14 @@ from disttest_runner.suites.reference import alike, average, batches, local_part
 DIM = 24
 BATCH = 2  # of one rank
 ITERATIONS = 10
-PART_WAY = 3  # iterations after which the second output is used no more
+PART_WAY = 3  # iterations that use the second output
 
-Pair = collections.namedtuple("Pair", ["one", "two"])  # noqa: PYI024 - torch's hooks must see through a plain namedtuple
+Pair = collections.namedtuple("Pair", ["one", "two"])  # noqa: PYI024 - torch's hooks must handle a plain namedtuple
+Loss = Callable[[Any, int], Any]  # (output, iteration) -> terms; the loss of a row is their sum
 
 
 class TwoBranches(nn.Module):
-    """Two outputs of which a loss may use one, two layers of which the forward may use one."""
+    """Two outputs and two layers; a loss or the forward can leave one unused."""
 
     def __init__(self, *, uses_second: bool) -> None:
         super().__init__()
@@ -43,8 +44,6 @@ class TwoBranches(nn.Module):
 
 
 class Wrapping(nn.Module):
-    """Hands its activations on in a container."""
-
     def __init__(self, wrap: Callable[[torch.Tensor, torch.Tensor], Any]) -> None:
         super().__init__()
         self.linear, self.wrap = nn.Linear(DIM, DIM), wrap
@@ -56,8 +55,6 @@ class Wrapping(nn.Module):
 
 
 class Unwrapping(nn.Module):
-    """Takes them out again."""
-
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(DIM, DIM)
@@ -77,8 +74,6 @@ WRAPS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
 
 
 class Residual(nn.Module):
-    """A block with a norm and a way around it, as in a transformer."""
-
     def __init__(self) -> None:
         super().__init__()
         self.norm, self.into, self.out = nn.LayerNorm(DIM), nn.Linear(DIM, 2 * DIM), nn.Linear(2 * DIM, DIM)
@@ -104,13 +99,13 @@ def adams(*models: nn.Module) -> list[torch.optim.Optimizer]:
 
 
 @pytest.fixture
-def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the mesh lies on the default group
+def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the mesh uses the default group
     return init_device_mesh(gang.device.type, (gang.world_size,))
 
 
 @pytest.fixture(params=[True, False, 2], ids=["reshard", "keep", "reshard_to_2"])
 def reshard(request: pytest.FixtureRequest, gang: Gang) -> bool | int:
-    """What becomes of the gathered parameters after the forward."""
+    """Whether and how gathered parameters are resharded after the forward."""
     chosen: bool | int = request.param
     if chosen is not True and chosen is not False and gang.world_size % chosen:
         pytest.skip(f"not run: resharding to {chosen} ranks needs a world that {chosen} divides, not {gang.world_size}")
@@ -126,19 +121,12 @@ def test_unused_forward_output(gang: Gang, mesh: DeviceMesh, reshard: bool | int
     """Gradients are right when the loss leaves an output of the forward unused."""
     model, reference = alike(lambda: TwoBranches(uses_second=True), gang)
     shard((*model.children(), model), mesh, reshard=reshard)
-    optimizers = adams(model, reference)
-    for iteration in range(ITERATIONS):
-        losses = []
-        for module, batch in both(model, reference, gang, iteration):
-            one, two = module(batch)
-            per_row = (one * two if iteration < PART_WAY else one).sum(dim=1)
-            per_row.sum().backward()
-            losses.append(per_row.detach())
-        after_backward(model, reference, gang, losses)
-        for optimizer in optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=bool(iteration % 2))
-    same_shards(model, reference, gang, gradients=False)
+
+    def loss(output: Any, iteration: int) -> Any:
+        one, two = output
+        return one * two if iteration < PART_WAY else one
+
+    train(model, reference, gang, loss)
 
 
 def test_unused_forward_module(gang: Gang, mesh: DeviceMesh, reshard: bool | int) -> None:  # noqa: FBT001 - a fixture
@@ -191,13 +179,7 @@ def test_post_acc_grad_hook_optim_parity(gang: Gang, mesh: DeviceMesh) -> None:
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5)
         on_gradient(parameter, functools.partial(step_in_hook, optimizer, schedule))
     for iteration in range(ITERATIONS):
-        losses = []
-        for module, batch in both(model, reference, gang, iteration):
-            per_row = module(batch).sum(dim=1)
-            per_row.sum().backward()
-            losses.append(per_row.detach())
-        same_losses(losses, gang)
-        average(reference, gang.world_size)
+        backward(model, reference, gang, iteration)
         reference_optimizer.step()
         reference_optimizer.zero_grad()
         reference_schedule.step()
@@ -222,28 +204,27 @@ def both(model: nn.Module, reference: nn.Module, gang: Gang, iteration: int) -> 
     return [(model, drawn[gang.rank]), (reference, torch.cat(drawn))]
 
 
-def same_losses(losses: list[torch.Tensor], gang: Gang) -> None:
-    """One loss a row: ours are a part of the reference's."""
+def whole_output(output: Any, _: int) -> Any:
+    return output
+
+
+def backward(model: nn.Module, reference: nn.Module, gang: Gang, iteration: int, loss: Loss = whole_output) -> None:
+    """Compare the losses of this rank's rows, and average the gradients of the reference."""
+    losses = []
+    for module, batch in both(model, reference, gang, iteration):
+        per_row = loss(module(batch), iteration).sum(dim=1)
+        per_row.sum().backward()
+        losses.append(per_row.detach())
     mine, whole = losses
     same("loss", mine, whole[gang.rank * BATCH : (gang.rank + 1) * BATCH])
-
-
-def after_backward(model: nn.Module, reference: nn.Module, gang: Gang, losses: list[torch.Tensor]) -> None:
-    same_losses(losses, gang)
     average(reference, gang.world_size)
-    same_shards(model, reference, gang)
 
 
-def train(model: nn.Module, reference: nn.Module, gang: Gang) -> None:
-    """Ten steps with Adam, each compared."""
+def train(model: nn.Module, reference: nn.Module, gang: Gang, loss: Loss = whole_output) -> None:
     optimizers = adams(model, reference)
     for iteration in range(ITERATIONS):
-        losses = []
-        for module, batch in both(model, reference, gang, iteration):
-            per_row = module(batch).sum(dim=1)
-            per_row.sum().backward()
-            losses.append(per_row.detach())
-        after_backward(model, reference, gang, losses)
+        backward(model, reference, gang, iteration, loss)
+        same_shards(model, reference, gang)
         for optimizer in optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=bool(iteration % 2))

@@ -1,8 +1,8 @@
 """Does training through a pipeline give what the whole model gives on one rank?
 
-Every stage is another rank's (or two of them are), microbatches go through them as the schedule says, and output,
-losses and all gradients are compared with those of the whole model on the whole batch, iteration by iteration. Plans of
-schedules, for other worlds too, are simulated without a gang: by one rank, the others have no part in it.
+Each rank has one stage or two, microbatches pass through them in the order of the schedule, and output, losses and all
+gradients are compared with those of the whole model on the whole batch in each iteration. Plans of schedules, for other
+worlds too, are simulated by rank 0 alone.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from torch.distributed.pipelining import schedules
 from torch.distributed.pipelining.schedules import PipelineScheduleMulti, _PipelineScheduleRuntime
 
 from disttest_runner.process_group.gang import Gang
-from disttest_runner.suites.pipeline import models, plans, simulation
-from disttest_runner.suites.pipeline.stages import by_hand, planned, scheduled, traced
-from disttest_runner.suites.pipeline.training import PipelineGroup, join_line, train
+from disttest_runner.suites.pipeline import models, plans
+from disttest_runner.suites.pipeline.stages import build_planned_schedule, build_schedule, cut_by_hand, trace_stages
+from disttest_runner.suites.pipeline.training import PipelineGroup, join_pipeline, train
 
 MANY = 10  # iterations
 
@@ -41,13 +41,12 @@ V_SHAPED_TRIPLES = [(2, 4, 2), (2, 8, 2), (2, 8, 4), (2, 10, 5), (2, 16, 4), (2,
 
 @pytest.fixture
 def line(gang: Gang, process_group: ProcessGroup) -> PipelineGroup:
-    """The pipeline that this rank belongs to."""
-    del process_group  # it has to be there
-    return join_line(gang)
+    del process_group  # it must exist
+    return join_pipeline(gang)
 
 
 def named(name: str) -> type[Any]:
-    """A schedule that not every version of torch has."""
+    """Return a schedule that some versions of torch lack."""
     found: type[Any] | None = getattr(schedules, name, None)
     if found is None:
         pytest.skip(f"not run: torch {torch.__version__} has no {name}")
@@ -56,14 +55,14 @@ def named(name: str) -> type[Any]:
 
 @ONE_STAGE
 def test_every_iteration_is_right(line: PipelineGroup, schedule: type[Any]) -> None:
-    part = traced(models.Chain, models.evenly(line.size), schedule, line)
+    part = trace_stages(models.Chain, models.evenly(line.size), schedule, line)
     train(part, line, iterations=MANY)
 
 
 @ONE_STAGE
 def test_traced_model_takes_a_keyword_argument(line: PipelineGroup, schedule: type[Any]) -> None:
-    part = traced(models.Weighing, models.evenly(line.size), schedule, line, weighs=True)
-    train(part, line, weighs=True)
+    part = trace_stages(models.Weighing, models.evenly(line.size), schedule, line, has_weight=True)
+    train(part, line, has_weight=True)
 
 
 @ONE_STAGE
@@ -75,32 +74,32 @@ def test_traced_model_takes_a_keyword_argument(line: PipelineGroup, schedule: ty
 def test_gradients_of_a_traced_model(
     line: PipelineGroup, schedule: type[Any], model: Callable[[int], nn.Module], layers: Callable[[int], list[int]]
 ) -> None:
-    train(traced(model, layers(line.size), schedule, line), line)
+    train(trace_stages(model, layers(line.size), schedule, line), line)
 
 
 def test_gradients_of_a_traced_model_whose_ends_are_connected(line: PipelineGroup) -> None:
-    """Not with 1F1B, which torch leaves without support for it: it waits for ever if two or more stages are skipped."""
-    train(traced(models.skipping_all, models.evenly(line.size), pipelining.ScheduleGPipe, line), line)
+    """Not with 1F1B, which does not support it: it waits forever if two or more stages are skipped."""
+    train(trace_stages(models.skipping_all, models.evenly(line.size), pipelining.ScheduleGPipe, line), line)
 
 
 @ONE_STAGE
 def test_gradients_of_a_model_cut_by_hand(line: PipelineGroup, schedule: type[Any]) -> None:
-    """And torch finds out the shapes."""
-    stages, make = range(line.size), lambda stages: scheduled(schedule, stages[0], line)
-    train(by_hand(stages, line, make, tells_shapes=False), line)
+    """Torch infers the shapes."""
+    stages, make = range(line.size), lambda stages: build_schedule(schedule, stages[0], line)
+    train(cut_by_hand(stages, line, make, passes_shapes=False), line)
 
 
 @pytest.mark.parametrize("name", LOOPED)
 def test_gradients_of_two_stages_a_rank(line: PipelineGroup, name: str) -> None:
     schedule = named(name)
-    part = by_hand(plans.looped(line.size), line, lambda stages: scheduled(schedule, stages, line))
+    part = cut_by_hand(plans.looped(line.size), line, lambda stages: build_schedule(schedule, stages, line))
     train(part, line)
 
 
 @pytest.mark.parametrize("name", V_SHAPED)
 def test_gradients_along_a_v(line: PipelineGroup, name: str) -> None:
     schedule, rank_of = named(name), plans.v_shaped(line.size)
-    train(by_hand(rank_of, line, lambda stages: scheduled(schedule, stages, line)), line)
+    train(cut_by_hand(rank_of, line, lambda stages: build_schedule(schedule, stages, line)), line)
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
@@ -114,14 +113,16 @@ def test_gradients_of_a_plan_of_ones_own(
 ) -> None:
     rank_of = shape(line.size)
     plan = plans.own_plan(rank_of, line.microbatches, splits_backward=splits_backward)
-    train(by_hand(rank_of, line, lambda stages: planned(runtime, plan, stages, line)), line)
+    train(cut_by_hand(rank_of, line, lambda stages: build_planned_schedule(runtime, plan, stages, line)), line)
 
 
 @pytest.mark.parametrize("runtime", [PipelineScheduleMulti, _PipelineScheduleRuntime], ids=["in-steps", "in-messages"])
 def test_gradients_of_weights_that_the_model_computes_later(line: PipelineGroup, runtime: type[Any]) -> None:
     rank_of = plans.looped(line.size)
     plan = plans.own_plan(rank_of, line.microbatches, splits_backward=True)
-    part = by_hand(rank_of, line, lambda stages: planned(runtime, plan, stages, line), models.LateBlock)
+    part = cut_by_hand(
+        rank_of, line, lambda stages: build_planned_schedule(runtime, plan, stages, line), models.LateBlock
+    )
     train(part, line)
 
 
@@ -134,8 +135,7 @@ def test_gradients_of_weights_that_the_model_computes_later(line: PipelineGroup,
     ids=lambda value: value if isinstance(value, str) else "x".join(map(str, value)),
 )
 def test_plan(gang: Gang, name: str, triple: tuple[int, int, int]) -> None:
-    """Stages of a rank, microbatches, ranks."""
     schedule = named(name)
     if gang.rank:
         pytest.skip("idle: rank 0 alone looks at plans")
-    simulation.check_schedule(schedule, *triple)
+    plans.check_schedule(schedule, *triple)

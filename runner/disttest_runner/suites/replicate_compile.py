@@ -1,7 +1,7 @@
 """Do compiled `replicate` and compiled DistributedDataParallel give the gradients that the eager one gives?
 
-Forward and backward are compiled, the backward as one graph with its communication in it, and the graph is looked at: a
-fall back to eager is no pass. Gradients also equal those of one process on the batches of all ranks.
+Forward and backward are compiled, the backward as one graph with its communication. The graph is inspected, so that a
+fallback to eager fails. Gradients also equal those of one process on the batches of all ranks.
 """
 
 from collections.abc import Callable
@@ -31,11 +31,21 @@ from disttest_runner.suites.compiling import (
 from disttest_runner.suites.reference import alike, average, batches, same
 
 DIM = 8
-BUCKET_DIM = 300  # a weight of float64 has 0.7 MB; a bucket is closed beyond 1 MB: two weights
+BUCKET_DIM = 300  # a float64 weight has 0.7 MB, and a bucket is closed beyond 1 MB: two weights
+pytestmark = pytest.mark.usefixtures("process_group", "fresh_compiler")
+BATCH = 2  # of one rank
+STEPS = 2
+BUCKETS = 3
+BUCKET_LAYERS = 2 * BUCKETS
+Hook = Callable[..., Any]
+SINGLE = torch.float32
+Gradients = list[list[torch.Tensor]]  # of each step, of each parameter
+FUSED = {"coalesced": "all_reduce_coalesced", "concat": "all_reduce"}
+PLAN = {"fc1": ColwiseParallel(), "fc2": RowwiseParallel()}
 
 
 class Layers(nn.Module):
-    """Two layers, since tensor parallelism takes them in pairs; more only take longer to compile."""
+    """Two layers: tensor parallelism needs pairs, and more take longer to compile."""
 
     def __init__(self, *, bias: bool = True) -> None:
         super().__init__()
@@ -48,7 +58,7 @@ class Layers(nn.Module):
 
 
 class Weight(nn.Module):
-    """A layer with one parameter, so that the buckets' sizes are known, and with nothing else to compile."""
+    """A layer with one parameter, so that the sizes of buckets are known and compiling is fast."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,36 +70,24 @@ class Weight(nn.Module):
         return output
 
 
-pytestmark = pytest.mark.usefixtures("process_group", "fresh_compiler")
-
-BATCH = 2  # of one rank
-STEPS = 2
-BUCKETS = 3
-BUCKET_LAYERS = 2 * BUCKETS
-
-Hook = Callable[..., Any]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileMode:
-    """How a model is compiled and its gradients are reduced."""
-
     dtype: torch.dtype = torch.float64
-    reduced: torch.dtype = torch.float64  # what goes over the wire
+    reduced: torch.dtype = torch.float64  # the type on the wire
     hook: Hook | None = None
     inductor: bool = False
     compiles_forward: bool = True
     skips_sync: bool = False
 
     def trained(self, name: str, model: nn.Module, backend: str = "") -> Trained:
-        """Compiled by a backend, else eager."""
+        """Compile by a backend; without one the model is eager."""
         if self.hook is not None:
             model.register_comm_hook(None, self.hook)  # type: ignore[operator]  # a method of both kinds
         compiler = Compiler(backend) if backend else None
         return Trained(name, model, compiler, compiles_forward=self.compiles_forward)
 
     def syncs(self, step: int) -> bool:
-        """Where gradients are gathered without communication first, the last step makes up for it."""
+        """Whether the step communicates; with `skips_sync` only the last one does."""
         return not self.skips_sync or step == STEPS - 1
 
     def tolerances(self, expected: torch.Tensor, gang: Gang) -> dict[str, float]:
@@ -100,7 +98,6 @@ class CompileMode:
         return {"relative": error, "absolute": error * float(expected.abs().max())}
 
 
-SINGLE = torch.float32
 WAYS = {
     "forward": CompileMode(inductor=True),
     "no_sync": CompileMode(skips_sync=True),
@@ -138,14 +135,11 @@ def test_compile(gang: Gang, way: CompileMode) -> None:
             ("compiled replicate", replicated(to_replicate)),
             ("compiled DistributedDataParallel", DistributedDataParallel(to_wrap)),
         ):
-            torch._dynamo.reset()  # noqa: SLF001 - as documented; else the second takes what was compiled for the first
+            torch._dynamo.reset()  # noqa: SLF001 - as documented; otherwise the second uses the code of the first
             found = train(way.trained(name, model, backend), gang, way)
             compare(f"{name} against one process", found, expected, gang, way)
             compare(f"{name} against {eager.name}", found, of_eager, gang, way)
     compare(f"{eager.name} against one process", of_eager, expected, gang, way)
-
-
-Gradients = list[list[torch.Tensor]]  # of each step, of each parameter
 
 
 def train(one: Trained, gang: Gang, way: CompileMode) -> Gradients:
@@ -160,7 +154,7 @@ def train(one: Trained, gang: Gang, way: CompileMode) -> Gradients:
 
 
 def gradients_of_one_process(whole: nn.Module, alone: nn.Module, gang: Gang, way: CompileMode) -> Gradients:
-    """Of the batches of all ranks, or of its own alone where gradients are not reduced yet."""
+    """Return the gradients for the batches of all ranks, or of this rank in steps without communication."""
     found = []
     for step in range(STEPS):
         drawn = batches(gang, step, (BATCH, DIM), way.dtype)
@@ -187,16 +181,13 @@ def compare(what: str, found: Gradients, expected: Gradients, gang: Gang, way: C
             same(f"step {step}, gradient {number} of {what}", mine, theirs, **way.tolerances(theirs, gang))
 
 
-FUSED = {"coalesced": "all_reduce_coalesced", "concat": "all_reduce"}
-
-
 @pytest.mark.parametrize("how", FUSED)
 def test_bucketing(gang: Gang, how: str) -> None:
     """The generated code reduces all gradients in three calls, new gradients and accumulated ones."""
     need_inductor(gang)
     whole, reference = alike(lambda: nn.Sequential(*(Weight() for _ in range(BUCKET_LAYERS))), gang)
     passes = [f"fuse_ddp_with_{how}_op", "schedule_comm_wait"]
-    # no cache: it would give the code of one pass for that of the other
+    # no cache: it would return the code of the other pass
     with python_reducer(_fuse_ddp_communication_passes=passes, reorder_for_locality=False, fx_graph_cache=False):
         model = CompileMode().trained("compiled replicate", replicated(whole, bucket_cap_mb=1), "inductor")
         for step in range(STEPS):
@@ -218,9 +209,6 @@ def check_buckets(calls: list[str], fused: str) -> None:
     assert counters["inductor"]["ddp_buckets"] == BUCKETS
 
 
-PLAN = {"fc1": ColwiseParallel(), "fc2": RowwiseParallel()}
-
-
 def test_ddp_with_tensor_parallel(gang: Gang) -> None:
     """On a mesh of two dimensions: pairs of ranks share each layer, and the pairs share the batch."""
     if gang.world_size < 4 or gang.world_size % 2:
@@ -233,16 +221,14 @@ def test_ddp_with_tensor_parallel(gang: Gang) -> None:
     average(reference, pairs)
     compiler = Compiler("aot_eager")
     eager = DistributedDataParallel(parallelize_module(to_stay_eager, mesh["tp"], PLAN), device_mesh=mesh["dp"])
-    # listed before the forward: it leaves no parameters in the module, and a loop over none would compare nothing
+    # listed before the forward, which removes the parameters from the module
     of_eager = dict(eager.module.named_parameters())
     own = drawn[mesh["dp"].get_local_rank()]
     eager(own).square().sum().backward()
     with python_reducer():
         ours = DistributedDataParallel(parallelize_module(to_compile, mesh["tp"], PLAN), device_mesh=mesh["dp"])
         of_ours = dict(ours.module.named_parameters())
-        called = torch.compile(
-            ours, backend=compiler.backend, dynamic=False
-        )  # a symbolic shape cannot be hashed in a DTensor
+        called = torch.compile(ours, backend=compiler.backend, dynamic=False)  # DTensor cannot hash a symbolic shape
         with compiler.backward():
             called(own).square().sum().backward()
     assert compiler.backwards, "no backward was compiled"
@@ -256,7 +242,7 @@ def test_ddp_with_tensor_parallel(gang: Gang) -> None:
 
 
 def tensor_shard(name: str, whole: torch.Tensor, place: int) -> torch.Tensor:
-    """Column-wise layers are cut along the first dimension; row-wise ones along the second, their bias not at all."""
+    """Cut column-wise layers along the first dimension, row-wise ones along the second; their bias stays whole."""
     layer, kind = name.split(".")
     if isinstance(PLAN[layer], ColwiseParallel):
         return whole.chunk(2)[place]

@@ -1,6 +1,6 @@
-"""Lets unmodified test files of PyTorch run in ranks that exist already: no process is spawned, each rank plays itself.
+"""Runs unmodified test files of PyTorch in the ranks of a gang: no process is spawned, each rank runs its own part.
 
-Nothing of it is loaded before a suite imports torch's test harness.
+The adapters are loaded when a suite imports torch's test harness.
 """
 
 from disttest_runner.upstream.install import ImportOrder, install

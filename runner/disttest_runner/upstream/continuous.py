@@ -1,6 +1,6 @@
-"""MultiProcContinuousTest and what derives from it: one process group for all cases of a class.
+"""Adapts MultiProcContinuousTest and its subclasses: one process group for all cases of a class.
 
-Torch 2.7 spells it with one n less and has no workers: there a class is set up in each rank, as torchrun would do it.
+Torch 2.7 spells it with one n less and has no workers: there each rank sets the class up, as under torchrun.
 """
 
 import inspect
@@ -16,28 +16,28 @@ import torch.distributed as dist
 
 from disttest_runner.upstream.run_case import CaseRunner, HarnessRun
 
-UNSET = -2  # a world size: as many as there are devices
+UNSET = -2  # a world size: the number of devices
 
 
-def adapt(player: CaseRunner) -> None:
-    base = getattr(player.harness, "MultiProcContinuousTest", None)
+def adapt(runner: CaseRunner) -> None:
+    base = getattr(runner.harness, "MultiProcContinuousTest", None)
     if base is not None and hasattr(base, "_ensure_processes_spawned"):
-        _adapt_dispatched(player, base)
+        _adapt_dispatched(runner, base)
     elif base is not None and hasattr(base, "_worker_loop"):
-        _adapt_dispatched(player, base)
+        _adapt_dispatched(runner, base)
         _adapt_class_spawn(base)
-    elif (older := getattr(player.harness, "MultiProcContinousTest", base)) is not None:
-        _adapt_in_place(player, older)
+    elif (older := getattr(runner.harness, "MultiProcContinousTest", base)) is not None:
+        _adapt_in_place(runner, older)
 
 
-def _adapt_dispatched(player: CaseRunner, base: Any) -> None:
-    """The test's method runs in workers, on an instance that was not set up; the dispatcher's is."""
+def _adapt_dispatched(runner: CaseRunner, base: Any) -> None:
+    """Workers run the test's method on an instance without set-up; only the dispatcher's instance is set up."""
 
     def ensure_processes_spawned(cls: Any) -> None:
         cls.processes, cls.task_queues, cls.completion_queues = [], [], []
-        player.leave_groups_of_others(cls)
+        runner.leave_groups_of_others(cls)
         cls.world_size = _world_size(cls)
-        player.check_part(int(cls.world_size))
+        runner.check_part(int(cls.world_size))
         _check_backend(cls)
 
     def run_or_wait(self: Any, test: Callable[..., Any]) -> types.MethodType:
@@ -50,16 +50,15 @@ def _adapt_dispatched(player: CaseRunner, base: Any) -> None:
             world_size = int(cls.world_size)
 
             def part() -> None:
-                _join_group_of_class(player, cls, world_size)
+                _join_group_of_class(runner, cls, world_size)
                 cls._run_test_given_id(self.id())
 
-            player.play(HarnessRun(test=test, body=part, world_size=world_size))
+            runner.run(HarnessRun(test=test, body=part, world_size=world_size))
 
         return types.MethodType(run, self)
 
     def tear_down_class(cls: Any) -> None:
-        """There are no workers to be told."""
-        player.leave_all_groups()
+        runner.leave_all_groups()
         super(base, cls).tearDownClass()
 
     base._ensure_processes_spawned = classmethod(ensure_processes_spawned)
@@ -77,34 +76,33 @@ def _adapt_class_spawn(base: Any) -> None:
     base.setUpClass = classmethod(set_up_class)
 
 
-def _adapt_in_place(player: CaseRunner, base: Any) -> None:
-    """Each rank sets the class up and runs its methods, as under torchrun."""
+def _adapt_in_place(runner: CaseRunner, base: Any) -> None:
     original = base.setUpClass.__func__
 
     def set_up_class(cls: Any) -> None:
-        player.leave_all_groups()
+        runner.leave_all_groups()
         cls.world_size = _world_size(cls)
-        player.check_part(int(cls.world_size))
-        cls.rank, cls.rdvz_file = player.rank, player.shared_name()
-        with player.bridge.open(int(cls.world_size), None):
+        runner.check_part(int(cls.world_size))
+        cls.rank, cls.rdvz_file = runner.rank, runner.shared_name()
+        with runner.bridge.open(int(cls.world_size), None):
             original(cls)
-        player.generation.lasting_group = dist.group.WORLD
+        runner.generation.lasting_group = dist.group.WORLD
 
     base.setUpClass = classmethod(set_up_class)
 
 
-def _join_group_of_class(player: CaseRunner, cls: Any, world_size: int) -> None:
-    if player.generation.lasting_group is not None and player.class_of_group is cls:
+def _join_group_of_class(runner: CaseRunner, cls: Any, world_size: int) -> None:
+    if runner.generation.lasting_group is not None and runner.class_of_group is cls:
         return
-    player.leave_all_groups()
-    cls.rank, cls.world_size = player.rank, world_size
-    cls._init_pg(player.rank, world_size, player.shared_name())
-    os.environ["LOCAL_RANK"] = str(player.generation.gang.local_rank)  # it takes all ranks to be on one node
-    player.generation.lasting_group, player.class_of_group = dist.group.WORLD, cls
+    runner.leave_all_groups()
+    cls.rank, cls.world_size = runner.rank, world_size
+    cls._init_pg(runner.rank, world_size, runner.shared_name())
+    os.environ["LOCAL_RANK"] = str(runner.generation.gang.local_rank)  # _init_pg assumes that all ranks are on one node
+    runner.generation.lasting_group, runner.class_of_group = dist.group.WORLD, cls
 
 
 def _world_size(cls: Any) -> int:
-    """A class has it as an attribute or as a property of its instances."""
+    """Read an attribute of the class or a property of its instances."""
     getter = getattr(inspect.getattr_static(cls, "world_size", None), "fget", None)
     found = getter(object.__new__(cls)) if getter else cls.world_size
     if int(found) != UNSET:
@@ -113,7 +111,7 @@ def _world_size(cls: Any) -> int:
 
 
 def _device_type(cls: Any) -> str:
-    """A classmethod, a property that reads what belongs to the class, or a string."""
+    """Read a classmethod, a property that needs the class only, or a string."""
     if getter := getattr(inspect.getattr_static(cls, "device_type", None), "fget", None):
         return str(getter(cls))
     return str(cls.device_type() if callable(cls.device_type) else cls.device_type)

@@ -1,4 +1,4 @@
-"""Puts the adapter in place as soon as a suite, or the zygote before it, has imported torch's harness."""
+"""Installs the adapters as soon as a suite, or the zygote before it, imports torch's harness."""
 
 import importlib.abc
 import importlib.machinery
@@ -11,8 +11,14 @@ import pytest
 
 from disttest_runner.compat import override
 from disttest_runner.upstream import torch_patches
+from disttest_runner.upstream.rules import HARNESS
+
+if TYPE_CHECKING:
+    from disttest_runner.process_group.generation import Generation
+    from disttest_runner.upstream.run_case import CaseRunner
 
 Callback = Callable[[ModuleType], None]
+SPAWN_DRIVER = "torch.testing._internal.distributed.distributed_test"
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -30,11 +36,11 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         callback, execute = self.callbacks.pop(fullname), spec.loader.exec_module
 
-        def execute_and_tell(module: ModuleType) -> None:
+        def execute_and_call_back(module: ModuleType) -> None:
             execute(module)
             callback(module)
 
-        spec.loader.exec_module = execute_and_tell  # type: ignore[method-assign]  # of this one loader only
+        spec.loader.exec_module = execute_and_call_back  # type: ignore[method-assign]  # of this one loader only
         return spec
 
 
@@ -42,7 +48,7 @@ _finder = _Finder()
 
 
 class ImportOrder:
-    """A pytest plugin: keeps our finder before that of pytest, which rewrites modules with names of test files."""
+    """A pytest plugin that keeps our finder before pytest's, which loads modules with names of test files itself."""
 
     @pytest.hookimpl(tryfirst=True)  # before conftest.py files are imported
     def pytest_load_initial_conftests(self) -> None:
@@ -52,7 +58,7 @@ class ImportOrder:
 
 
 def when_imported(name: str, callback: Callback) -> None:
-    """At once if it was imported already."""
+    """Call back after the module is executed; at once if it was imported already."""
     if (module := sys.modules.get(name)) is not None:
         callback(module)
         return
@@ -61,35 +67,25 @@ def when_imported(name: str, callback: Callback) -> None:
         sys.meta_path.insert(0, _finder)
 
 
-if TYPE_CHECKING:
-    from disttest_runner.process_group.generation import Generation
-    from disttest_runner.upstream.run_case import CaseRunner
-
-HARNESS = "torch.testing._internal.common_distributed"
-SPAWN_DRIVER = "torch.testing._internal.distributed.distributed_test"
-
-
 def install(generation: "Generation") -> None:
-    """In a rank, before it collects."""
-
     def adapt(harness: ModuleType) -> None:
-        # Imported late: a plain suite pays for nothing of this.
+        # Imported late, so that other suites do not load them.
         from disttest_runner.upstream import continuous, test_classes, torch_patches  # noqa: PLC0415
         from disttest_runner.upstream.run_case import CaseRunner  # noqa: PLC0415
 
-        player = CaseRunner(generation, harness)
-        torch_patches.adapt_seeding(player.common_utils)
-        test_classes.adapt_multi_process(player)
-        continuous.adapt(player)
-        test_classes.adapt_multi_threaded(player)
-        players.append(player)
+        runner = CaseRunner(generation, harness)
+        torch_patches.adapt_seeding(runner.common_utils)
+        test_classes.adapt_multi_process(runner)
+        continuous.adapt(runner)
+        test_classes.adapt_multi_threaded(runner)
+        runners.append(runner)
 
     def adapt_driver(driver: ModuleType) -> None:
         from disttest_runner.upstream import test_classes  # noqa: PLC0415
 
-        test_classes.adapt_spawn_driver(players[0], driver)
+        test_classes.adapt_spawn_driver(runners[0], driver)
 
-    players: list[CaseRunner] = []
+    runners: list[CaseRunner] = []
     when_imported(HARNESS, adapt)
-    when_imported(SPAWN_DRIVER, adapt_driver)  # it imports the harness, which is adapted while it is only half there
+    when_imported(SPAWN_DRIVER, adapt_driver)  # imports the harness, which is adapted meanwhile
     when_imported(torch_patches.RPC, lambda module: torch_patches.adapt_rpc(generation, module))

@@ -1,4 +1,4 @@
-"""Who takes part in a case of torch's harness, and what the way it left means. No torch, no I/O."""
+"""The rules of torch's harness: which ranks take part, exit codes, expected failures, deciding decorators. No torch."""
 
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -8,11 +8,20 @@ from typing import Any
 
 IDLE = "idle: "
 NOT_RUN = "not run: "
-PASSED = (None, 0)  # what sys.exit() may be given
+PASSED = (None, 0)  # arguments of sys.exit()
+FAILED, PASSED_HERE = "failed", "well"
+# Decorators of common_distributed that only decide whether to call the test.
+DECIDING = (
+    "skip_if_",
+    "nccl_skip_if_",
+    "require_n_gpus_for_nccl_backend",
+    "import_transformers_or_skip",
+)
+HARNESS = "torch.testing._internal.common_distributed"
 
 
 def why_not(world_size: int, *, rank: int, gang_size: int) -> str:
-    """The reason to skip, marked for the report; empty for a rank that plays."""
+    """Return the reason to skip, with its prefix for the report; empty for a rank that takes part."""
     if world_size <= 0:
         return f"{NOT_RUN}the class asks for {world_size} ranks, as where no accelerator is found: nothing would run"
     if world_size > gang_size:
@@ -34,54 +43,50 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """Well."""
+    """A good end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitCodes:
-    """By which a spawned process says why it skips, and that it failed."""
-
     skips: Mapping[int, str]
     error: int
 
 
-def meaning(code: object, codes: ExitCodes, *, told: str, is_any_well: bool = False) -> Skipped | Failed | ProcessEnd:
-    """Of a SystemExit in a part that torch would have run in a process of its own.
+def read_exit(
+    code: object, codes: ExitCodes, *, traceback: str, accepts_any: bool = False
+) -> Skipped | Failed | ProcessEnd:
+    """Interpret the SystemExit of a part that torch would run in a separate process.
 
-    `told` is what it sent through its pipe; `is_any_well` for a test that may leave in any way but by an error.
+    `traceback` is what the part sent through its pipe; `accepts_any` is for a test that may exit with any other code.
     """
     if code == codes.error:
-        return Failed(told or f"the part left with exit code {codes.error}, for an error, and sent no traceback")
-    if code in PASSED or is_any_well:
+        return Failed(traceback or f"the part left with exit code {codes.error}, for an error, and sent no traceback")
+    if code in PASSED or accepts_any:
         return ProcessEnd()
     if isinstance(code, int) and code in codes.skips:
         return Skipped(codes.skips[code])
-    return Failed(f"the part left with exit code {code}" + (f":\n{told}" if told else ""))
+    return Failed(f"the part left with exit code {code}" + (f":\n{traceback}" if traceback else ""))
 
 
-def why_end_unplayable(expected_code: int) -> str:
-    """A case that must end its process would end the rank, and with it the gang."""
+def why_exit_is_not_run(expected_code: int) -> str:
+    """Return why a case that must end its process is skipped: it would end the rank, and with it the gang."""
     return f"{NOT_RUN}the case must end its process with exit code {expected_code}, and ranks outlive their cases"
 
 
-FAILED, WELL = "failed", "well"
-
-
 def is_expected(test: Callable[..., Any]) -> bool:
-    """By unittest's decorator, on the method or on its class."""
     owner = type(getattr(test, "__self__", None))
     return any(getattr(one, "__unittest_expecting_failure__", False) for one in (test, owner))
 
 
 def run_expected_failure(body: Callable[[], object], store: Any, *, rank: int, world_size: int, seconds: int) -> None:
-    """A rank on which the test failed says so and goes; one that came through waits for what the others say."""
+    """Run an expected failure: a rank that failed raises at once, one that passed waits for the results of all."""
     try:
         body()
     except BaseException as error:
         if not (isinstance(error, SystemExit) and error.code in PASSED):
             store.set(str(rank), FAILED)
             raise
-    store.set(str(rank), WELL)
+    store.set(str(rank), PASSED_HERE)
     ranks = [str(number) for number in range(world_size)]
     store.wait(ranks, timedelta(seconds=seconds))
     failed = [number for number in ranks if store.get(number).decode() == FAILED]
@@ -89,22 +94,12 @@ def run_expected_failure(body: Callable[[], object], store: Any, *, rank: int, w
         raise AssertionError(f"failed on rank {', '.join(failed)}, as is expected of the test")
 
 
-# Decorators of torch.testing._internal.common_distributed that decide, and do nothing else, before they call.
-DECIDING = (
-    "skip_if_",
-    "nccl_skip_if_",
-    "require_n_gpus_for_nccl_backend",
-    "import_transformers_or_skip",
-)
-HARNESS = "torch.testing._internal.common_distributed"
-
-
 class _ReachedError(Exception):
-    """The decorator lets the test run."""
+    """The decorator calls the test."""
 
 
 def ask_decorators(test: Callable[..., Any], instance: object) -> None:
-    """Raises whatever a decorator of this (bound) method raises to skip it: SystemExit or SkipTest."""
+    """Run the deciding decorators of a bound method alone: they raise SystemExit or SkipTest to skip it."""
     for wrapper in _decorators(getattr(test, "__func__", test)):
         alone = _alone(wrapper)
         if alone is None:
@@ -116,7 +111,7 @@ def ask_decorators(test: Callable[..., Any], instance: object) -> None:
 
 
 def _decorators(function: Any) -> Iterator[types.FunctionType]:
-    """The outermost comes first, as it does when the test is called."""
+    """Yield the decorators, outermost first, in the order of a call."""
     while function is not None:
         if isinstance(function, types.FunctionType):
             yield function
@@ -125,19 +120,15 @@ def _decorators(function: Any) -> Iterator[types.FunctionType]:
 
 def _alone(wrapper: types.FunctionType) -> Callable[..., Any] | None:
     code = wrapper.__code__
-    if wrapper.__globals__.get("__name__") != HARNESS or not is_deciding(_qualified_name(code)):
+    if wrapper.__globals__.get("__name__") != HARNESS or not is_deciding(code.co_qualname):
         return None
     if "func" not in code.co_freevars or wrapper.__closure__ is None:
         return None
     cells = [
-        types.CellType(_say_reached) if name == "func" else cell
+        types.CellType(_raise_reached) if name == "func" else cell
         for name, cell in zip(code.co_freevars, wrapper.__closure__, strict=True)
     ]
     return types.FunctionType(code, wrapper.__globals__, closure=tuple(cells))
-
-
-def _qualified_name(code: types.CodeType) -> str:
-    return str(code.co_qualname)
 
 
 def is_deciding(qualified_name: str) -> bool:
@@ -145,5 +136,5 @@ def is_deciding(qualified_name: str) -> bool:
     return qualified_name.startswith(DECIDING)
 
 
-def _say_reached(*_: object, **__: object) -> None:
+def _raise_reached(*_: object, **__: object) -> None:
     raise _ReachedError

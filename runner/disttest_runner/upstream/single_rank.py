@@ -1,4 +1,4 @@
-"""Cases of unmodified files that need no gang run once, on rank 0: the others have no part in them."""
+"""Runs cases of unmodified files that need no gang once, on rank 0; the other ranks take no part in them."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from disttest_runner.upstream.install import HARNESS
+from disttest_runner.upstream.rules import HARNESS
 
 OURS = frozenset({"gang", "process_group", "measure"})  # fixtures
-# Would have a plain case look for ranks that have no part in it.
+# Hidden from a plain case, which would wait for the other ranks.
 OF_GANG = (
     "RANK",
     "WORLD_SIZE",
@@ -22,6 +22,13 @@ OF_GANG = (
     "TORCHELASTIC_USE_AGENT_STORE",
 )
 IDLE = "idle: the case uses neither our fixtures nor a class of torch's distributed harness: rank 0 runs it alone"
+# Classes, and the method that a subclass overrides to simulate all ranks.
+_RUN_BY_RANKS = (
+    ("MultiProcessTestCase", "join_or_run"),
+    ("MultiThreadedTestCase", "join_or_run"),
+    ("MultiProcContinuousTest", "_ensure_processes_spawned"),
+    ("MultiProcContinousTest", "run_rank"),  # torch 2.7
+)
 
 
 class SinglesOnce:
@@ -52,24 +59,15 @@ def is_single(item: pytest.Item) -> bool:
 
 
 def is_of_gang(cls: Any) -> bool:
-    """Whether ranks play its cases. Some classes of the harness pretend to be all ranks themselves."""
+    """Whether its cases run on all ranks. Some classes of the harness simulate all ranks in one process."""
     harness: Any = sys.modules.get(HARNESS)
     if harness is None or cls is None:
         return False
-    for name, method in _PLAYED:
+    for name, method in _RUN_BY_RANKS:
         base = getattr(harness, name, None)
         if base is not None and issubclass(cls, base):
             return _function(cls, method) is _function(base, method)
     return False
-
-
-# Classes, and the method that a class overrides if it plays all ranks by itself.
-_PLAYED = (
-    ("MultiProcessTestCase", "join_or_run"),
-    ("MultiThreadedTestCase", "join_or_run"),
-    ("MultiProcContinuousTest", "_ensure_processes_spawned"),
-    ("MultiProcContinousTest", "run_rank"),  # torch 2.7
-)
 
 
 def _function(cls: Any, name: str) -> object:

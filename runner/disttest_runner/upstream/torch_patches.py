@@ -1,8 +1,8 @@
-"""Makes short-lived gloo groups cheap: 20 ms of waiting for each became 1 ms.
+"""Patches of torch: short-lived gloo groups, RPC and seeding.
 
-A group of its own costs a case two waits of up to 10 ms each. One is for the threads of its network device: all groups
-of a rank share one device. The other is for each of its connections to be let go by that device's thread, which looks
-up every 10 ms: that is waited for by a thread that has nothing else to do.
+A gloo group costs a case two waits of up to 10 ms each, which the patch reduces to 1 ms. One is for the threads of its
+network device: all groups of a rank share a device. The other is for the device's thread to close connections, which it
+does every 10 ms: a background thread waits for that.
 """
 
 import os
@@ -16,32 +16,36 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-MAX_UNBURIED = 8  # groups whose sockets are still open
-# What a device depends on.
-DEVICE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TORCH_GLOO_LAZY_INIT")
+if TYPE_CHECKING:
+    from disttest_runner.process_group.generation import Generation
+
+MAX_OPEN = 8  # lists of groups whose sockets are still open
+DEVICE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TORCH_GLOO_LAZY_INIT")  # that a device depends on
+RPC = "torch.distributed.rpc"
+SPENT = "the case has used RPC, which a process can do only once"
 
 
-class Burial:
-    """Keeps what a group leaves behind until it can be let go in the background."""
+class GlooGroups:
+    """Shares a network device between groups and closes their connections in the background."""
 
     def __init__(self) -> None:
         self._made: list[Any] = []
-        self._unburied: queue.Queue[list[Any]] = queue.Queue(MAX_UNBURIED)
+        self._to_close: queue.Queue[list[Any]] = queue.Queue(MAX_OPEN)
         self._devices: dict[tuple[str | None, ...], Any] = {}
         self._thread: threading.Thread | None = None
         group = getattr(dist, "ProcessGroupGloo", None)
         options = getattr(group, "_Options", None)
         if group is None or options is None or not hasattr(options, "_devices"):
-            return  # a build without gloo, or one that has its options elsewhere: groups cost what they cost
+            return  # a build without gloo or with other options: no patch
         original = group.__init__
 
         def make(this: Any, store: Any, rank: int, size: int, *args: Any, **kwargs: Any) -> None:
             timeout = kwargs.get("timeout", args[0] if args else None)
-            if isinstance(timeout, options):  # the caller knows better
+            if isinstance(timeout, options):  # set by the caller
                 original(this, store, rank, size, *args, **kwargs)
             else:
                 chosen = options()
-                chosen._devices = [self._device(group)]  # there is no public name for it
+                chosen._devices = [self._device(group)]  # there is no public name
                 if timeout is not None:
                     chosen._timeout = timeout
                 original(this, store, rank, size, chosen)
@@ -55,30 +59,23 @@ class Burial:
             self._devices[key] = group.create_default_device()
         return self._devices[key]
 
-    def bury(self) -> None:
-        """When no group is alive: nobody else has what was made any more."""
+    def close_later(self) -> None:
+        """Release the groups made so far; only valid if no group is in use."""
         if not self._made:
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._dig, name="burial of gloo groups", daemon=True)
+            self._thread = threading.Thread(target=self._close_all, name="close gloo groups", daemon=True)
             self._thread.start()
-        self._unburied.put(self._made)
+        self._to_close.put(self._made)
         self._made = []
 
-    def _dig(self) -> None:
+    def _close_all(self) -> None:
         while True:
-            self._unburied.get().clear()
-
-
-if TYPE_CHECKING:
-    from disttest_runner.process_group.generation import Generation
-
-RPC = "torch.distributed.rpc"
-SPENT = "the case has used RPC, which a process can do only once"
+            self._to_close.get().clear()
 
 
 def adapt_rpc(generation: "Generation", module: ModuleType) -> None:
-    """A second agent would hang when it waits for references, so the next case gets new ranks."""
+    """Request new ranks after a case with RPC: a second RPC agent hangs waiting for references."""
     rpc: Any = module
     original = getattr(rpc, "_init_rpc_backend", None)
     if original is None:  # a build without RPC
@@ -92,9 +89,9 @@ def adapt_rpc(generation: "Generation", module: ModuleType) -> None:
 
 
 def adapt_seeding(common_utils: Any) -> None:
-    """Where an accelerator is, torch's own is used: it also seeds what will be started later.
+    """Replace set_rng_seed if there is no accelerator.
 
-    Where there is none it queues a call, with its stack, for a CUDA that never starts: 0.4 ms and a leak each time.
+    Torch's own then queues a call with its stack for a CUDA that never starts: 0.4 ms and a leak each time.
     """
     if torch.accelerator.is_available():
         return

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from disttest_runner.cases import rank_orders
+from disttest_runner.cases import preload, rank_orders
 from disttest_runner.linux import processes
 from disttest_runner.protocol.wire import Channel, Message
 
@@ -90,7 +90,7 @@ class Zygote:
     def preload(self, modules: list[str]) -> None:
         """Import modules of later suites; the signal handler reaps ranks meanwhile."""
         if not self.unsafe:  # else every rank has a new interpreter
-            rank_orders.import_early(modules)
+            preload.import_modules(modules)
         gc.collect()
         gc.freeze()
         self.unsafe = self.unsafe or why_unsafe()

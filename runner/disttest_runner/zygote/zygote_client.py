@@ -11,7 +11,7 @@ from pathlib import Path
 
 from disttest_contract.gang import environment
 from disttest_contract.gang.plan import RunPlan
-from disttest_runner.cases import rank_orders
+from disttest_runner.cases import preload, rank_orders
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.compat import override
 from disttest_runner.linux import processes, resource_limits
@@ -49,7 +49,7 @@ def start_zygote(modules: tuple[str, ...], own: Mapping[str, str]) -> ZygoteProc
     reading, writing = os.pipe()
     environ = {name: value for name, value in os.environ.items() if name != environment.NONCE}
     environ = {**ENVIRONMENT, **environ, **found_by_children(own, os.environ.get("PYTHONPATH", ""))}
-    arguments = [str(theirs.fileno()), str(os.getpid()), *rank_orders.ALWAYS, *modules]
+    arguments = [str(theirs.fileno()), str(os.getpid()), *preload.ALWAYS, *modules]
     process = subprocess.Popen(
         [sys.executable, "-m", PROGRAM, *arguments],
         pass_fds=[theirs.fileno()],
@@ -228,7 +228,7 @@ class ZygotePool:
         """Import what later suites need while this suite's cases run."""
         later = self._plan.suites[index + 1 :]
         mine = [suite for suite, one in zip(later, self._keys[index + 1 :], strict=True) if one == self._keys[index]]
-        modules = dict.fromkeys(module for suite in mine for module in rank_orders.preload(suite))
+        modules = dict.fromkeys(module for suite in mine for module in preload.modules_of_suite(suite))
         modules = {module: None for module in modules if module not in self._preloaded}
         if modules and self._keys[index] in self._open:
             self._preloaded.update(modules)
@@ -239,7 +239,7 @@ class ZygotePool:
 
     async def _start(self, index: int) -> ZygoteClient:
         suite = self._plan.suites[index]
-        zygote = start_zygote(rank_orders.preload(suite), rank_orders.environment(self._plan, suite))
+        zygote = start_zygote(preload.modules_of_suite(suite), rank_orders.environment(self._plan, suite))
         client = self._open[self._keys[index]] = ZygoteClient(zygote, self._events)
         await client.attach()
         return client

@@ -13,7 +13,7 @@ from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult, judge_cases
 from disttest_contract.results.thresholds import Threshold
-from disttest_runner.results.thresholds import judged
+from disttest_runner.results.verdicts import judge_bandwidth
 
 NIGHTS = 60
 LAST = NIGHTS - 1
@@ -235,7 +235,7 @@ def _case(run: StoryRun, key: CaseNumber) -> CaseResult:
     )
     if key in run.night.flaky:
         return replace(case, earlier=(Earlier(outcome=Outcome.FAILED, seconds=2.0, message="at first"),))
-    return judged(case, (run.plan.threshold,))
+    return judge_bandwidth(case, (run.plan.threshold,))
 
 
 def _measurements(run: StoryRun) -> tuple[Measurement, ...]:

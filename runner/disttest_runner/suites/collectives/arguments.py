@@ -1,4 +1,4 @@
-"""What to time, from the suite's environment. No torch in here: wrong values are refused by plain functions."""
+"""What `bandwidth` times, from the suite's environment, and how nccl-tests counts it. Does not import torch."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 
 class InvalidArgumentError(ValueError):
-    """A variable of the suite's environment has a value that it cannot have."""
+    """A variable of the suite's environment is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Arguments:
 
     @classmethod
     def read(cls, environ: Mapping[str, str], backend: str) -> Self:
-        """What is not set is chosen for the backend; raises InvalidArgumentError."""
+        """Parse the variables; the defaults depend on the backend. Raises InvalidArgumentError."""
         default = DEFAULTS[backend]
         return cls(
             sizes_bytes=_several(environ, SIZES, _size, default.sizes_bytes),
@@ -42,9 +42,9 @@ class Arguments:
 
 
 DEFAULTS = {
-    # a smoke test of seconds on two cores
+    # a smoke test that takes seconds on two cores
     "gloo": Arguments(sizes_bytes=(4 * KIB, 128 * KIB, 2 * MIB), dtypes=("float32",)),
-    # below 1 GiB latency still shows
+    # below 1 GiB latency is still visible
     "nccl": Arguments(sizes_bytes=(MIB, 32 * MIB, GIB), dtypes=("float32", "bfloat16")),
 }
 
@@ -94,20 +94,16 @@ def _iterations(text: str) -> int:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
     bus_factor: Callable[[int], float]  # of the world size
-    counts_all_ranks: bool = False  # what is called its size: the parts of all ranks, or one
-
-
-def _one(_: int) -> float:
-    return 1.0
+    counts_all_ranks: bool = False  # whether the size is that of all ranks' parts or of one
 
 
 def _without_own(world_size: int) -> float:
-    """A rank's own part needs no wire."""
+    """A rank's own part is not sent."""
     return (world_size - 1) / world_size
 
 
 def _there_and_back(world_size: int) -> float:
-    """Every part is collected, added up, and handed out again."""
+    """Every part is collected, added up and distributed again."""
     return 2 * _without_own(world_size)
 
 
@@ -119,22 +115,22 @@ COUNTINGS: Mapping[str, Counting] = MappingProxyType(
         "all_to_all": Counting(bus_factor=_without_own, counts_all_ranks=True),
         "gather": Counting(bus_factor=_without_own, counts_all_ranks=True),
         "scatter": Counting(bus_factor=_without_own, counts_all_ranks=True),
-        "broadcast": Counting(bus_factor=_one),
-        "reduce": Counting(bus_factor=_one),
-        "send_recv": Counting(bus_factor=_one),
-        "send_recv_pair": Counting(bus_factor=_one),
+        "broadcast": Counting(bus_factor=lambda _: 1.0),
+        "reduce": Counting(bus_factor=lambda _: 1.0),
+        "send_recv": Counting(bus_factor=lambda _: 1.0),
+        "send_recv_pair": Counting(bus_factor=lambda _: 1.0),
     }
 )
 
 
 def elements_per_rank(collective: str, *, size_bytes: int, element_bytes: int, world_size: int) -> int:
-    """Rounded up, so that no bandwidth is reported for bytes that were not moved."""
+    """Round up, so that bandwidth counts no bytes that were not moved."""
     parts = world_size if COUNTINGS[collective].counts_all_ranks else 1
     return -(-size_bytes // (element_bytes * parts))
 
 
 def pairings(world_size: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Neighbours in a ring, in rounds of disjoint pairs: one round for two ranks, else two, or three if one is odd."""
+    """Return the pairs of a ring in rounds of disjoint pairs: one for two ranks, two for even worlds, else three."""
     links = [(rank, (rank + 1) % world_size) for rank in range(world_size if world_size > 2 else 1)]
     end = world_size - 1
     rounds = [links[:end:2], links[1:end:2], links[end:]]

@@ -1,10 +1,11 @@
 """How fast is every collective, and is what it delivers at that size right?
 
-One call takes as long as the median of a rank's calls; the leader takes the median of all ranks and names the slowest.
-Since most collectives end for everybody when the slowest rank is done, `send_recv_pair` times disjoint pairs of
-neighbours: a rank's number there is that of its faster pair, so a slow rank stands out and its neighbours do not.
+The time of a rank is the median of its calls; the leader takes the median over all ranks and names the slowest. Most
+collectives end on all ranks when the slowest is done, so `send_recv_pair` times disjoint pairs of neighbours: a rank's
+number is that of its faster pair, which reveals a slow rank and not its neighbours.
 """
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,12 +30,15 @@ from disttest_runner.suites.collectives.arguments import (
 )
 from disttest_runner.suites.collectives.operations import Operation, Round
 
-WARM_UP = {"gloo": 2, "nccl": 5}  # calls: the first of a size, type and group sets connections and channels up
-SHARE = 0.5  # of what is free: the rest is for NCCL, the check, and whoever else needs some
+WARM_UP = {"gloo": 2, "nccl": 5}  # calls: the first for a size, type and group opens connections and channels
+SHARE = 0.5  # of free memory: the rest is for NCCL, the check and other processes
+pytestmark = pytest.mark.usefixtures("process_group")
+Measure = Callable[[Sample], None]
+PAIR = "send_recv_pair"
 
 
 def time_calls(call: Callable[[], object], gang: Gang, iterations: int) -> list[float]:
-    """All ranks start together, then nobody waits for anybody but the collective itself."""
+    """Return the seconds of each call; ranks start together and then wait only inside the collective."""
     for _ in range(WARM_UP[gang.backend]):
         call()
     dist.barrier()
@@ -42,16 +46,15 @@ def time_calls(call: Callable[[], object], gang: Gang, iterations: int) -> list[
 
 
 def usable_bytes(gang: Gang) -> int:
-    """What the buffers of this rank may take."""
     local_ranks = int(os.environ["LOCAL_WORLD_SIZE"])
     of_gang = device.of_backend(gang.backend)
     return int(of_gang.free_bytes(gang.device) * SHARE / of_gang.sharers(local_ranks))
 
 
-def anybody(name: str, gang: Gang, *, says_so: bool) -> bool:
-    """Whether at least one rank says so, agreed on without the collectives that are being checked."""
-    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - what the ranks have met at
-    if says_so:
+def any_rank(name: str, gang: Gang, *, vote: bool) -> bool:
+    """Whether at least one rank votes yes; uses the store, not the collectives under test."""
+    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - the store of the rendezvous
+    if vote:
         store.add(f"{name}/yes", 1)
     if store.add(f"{name}/voted", 1) == gang.world_size:
         store.set(f"{name}/all", "voted")
@@ -59,16 +62,8 @@ def anybody(name: str, gang: Gang, *, says_so: bool) -> bool:
     return bool(store.add(f"{name}/yes", 0))
 
 
-pytestmark = pytest.mark.usefixtures("process_group")
-
-Measure = Callable[[Sample], None]
-PAIR = "send_recv_pair"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandwidthSeries:
-    """What one case times."""
-
     dtype: torch.dtype
     size_bytes: int
     iterations: int
@@ -92,7 +87,7 @@ class BandwidthSeries:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The environment says what is timed; a value that it cannot have ends the suite before anything is timed."""
+    """Parametrize cases by the environment; an invalid value breaks the suite before anything is timed."""
     if "series" in metafunc.fixturenames:
         try:
             arguments = Arguments.read(os.environ, metafunc.config.stash[GANG].backend)
@@ -120,7 +115,7 @@ def test_bandwidth(
     buffers = operation.buffers(it)
     seconds = time_calls(lambda: operation.call(it, buffers), gang, series.iterations)
     del buffers
-    again = series.round(operation.name, gang, turn=1)  # other values: nothing left of the timed calls is right now
+    again = series.round(operation.name, gang, turn=1)  # other values: results of the timed calls are wrong now
     buffers = operation.buffers(again)
     operation.call(again, buffers)
     wrong, message = operation.count_wrong(again, buffers)
@@ -147,16 +142,12 @@ def test_bandwidth_of_pairs(
             times.append(median(seconds))
             buffers = ring.buffers(again)
             operations.exchanging(buffers, partner)()
-            more, message = wrong_from(partner, again, buffers.taken)
+            more, message = values.count_wrong(buffers.taken, functools.partial(again.of, partner))
             wrong += more
             problems += [f"from rank {partner}: {message}"] if more else []
     measure(series.sample(PAIR, gang, seconds=min(times), wrong_elements=wrong))
     if wrong:
         pytest.fail("\n".join(problems), pytrace=False)
-
-
-def wrong_from(sender: int, it: Round, got: torch.Tensor) -> tuple[int, str]:
-    return values.count_wrong(got, lambda count, offset: it.of(sender, count, offset))
 
 
 def need_peers(gang: Gang) -> None:
@@ -165,10 +156,10 @@ def need_peers(gang: Gang) -> None:
 
 
 def need_memory(request: pytest.FixtureRequest, operation: Operation, it: Round) -> None:
-    """All ranks decide alike, before any of them takes memory."""
+    """Skip the case on all ranks if the memory of one is too small, before any allocates it."""
     needed = it.count * operation.copies_held(it.world_size) * it.dtype.itemsize
     short = needed > usable_bytes(it.gang)
-    if anybody(request.node.name, it.gang, says_so=short):
+    if any_rank(request.node.name, it.gang, vote=short):
         pytest.skip(
             f"not run: {operation.name} needs {needed / 2**30:.1f} GiB for the buffers of a rank, which is more than "
             "half of what is free for one on at least one node"

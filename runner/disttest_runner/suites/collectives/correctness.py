@@ -1,4 +1,4 @@
-"""Does every collective put the right value at every place, on every rank? Compared exactly, element by element."""
+"""Does every collective deliver the right value for every element on every rank? Compares exactly."""
 
 import itertools
 import time
@@ -15,13 +15,17 @@ from disttest_runner.suites.collectives.values import TURNS, contribution, expec
 
 pytestmark = pytest.mark.usefixtures("process_group")
 
-SMALL, ODD, LARGE = 1, 1031, 65_537  # elements of a rank: one, a prime, a prime above 64 Ki
-MOST_ELEMENTS = 1 << 26  # of the buffers of one rank: a large world gets smaller parts
+SMALL, ODD, LARGE = 1, 1031, 65_537  # elements of a rank: one, a prime, and a prime above 64 Ki
+MOST_ELEMENTS = 1 << 26  # of the buffers of one rank: parts are smaller in a large world
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGERS = (torch.int64, torch.int32, torch.uint8)
 NOT_FOR_SUMS = (torch.float8_e4m3fn,)
 AT_ALL_SIZES = (torch.float32, torch.bfloat16)
 LATE_SECONDS = 0.05
+EXTREMES = {
+    "max": (dist.ReduceOp.MAX, 1),
+    "min": (dist.ReduceOp.MIN, -1),  # of the negative values
+}
 
 
 def matrix() -> Iterator[object]:
@@ -33,7 +37,7 @@ def matrix() -> Iterator[object]:
 
 @pytest.mark.parametrize(("operation", "dtype", "count"), list(matrix()))
 def test_every_element(gang: Gang, operation: Operation, dtype: torch.dtype, count: int) -> None:
-    """Twice, with other values, so that what is left of the first time is not taken for the second."""
+    """Twice with other values, so that results of the first call are wrong for the second."""
     if operation.needs_peers and gang.world_size == 1:
         pytest.skip(f"not run: {operation.name} needs two ranks")
     expect_gap(gang, dtype, operation.alone)
@@ -45,12 +49,6 @@ def test_every_element(gang: Gang, operation: Operation, dtype: torch.dtype, cou
         wrong, message = operation.count_wrong(it, buffers)
         if wrong:
             pytest.fail(f"at call {turn + 1}: {message}", pytrace=False)
-
-
-EXTREMES = {
-    "max": (dist.ReduceOp.MAX, 1),
-    "min": (dist.ReduceOp.MIN, -1),  # of the negative values: the smallest is minus the largest
-}
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64], ids=names)
@@ -74,10 +72,10 @@ def test_all_reduce_of_two_at_once(gang: Gang) -> None:
 
 
 def test_all_reduce_in_two_groups_at_once(gang: Gang) -> None:
-    """Even and odd ranks apart, or everybody twice where these would be alone: a group adds up its own members only."""
-    everybody = list(range(gang.world_size))
-    members = [everybody[::2], everybody[1::2]] if gang.world_size > 3 else [everybody, everybody]
-    groups = [dist.new_group(ranks) for ranks in members]  # everybody takes part in making both
+    """Even and odd ranks, or all ranks twice in small worlds: a group adds up its own members only."""
+    all_ranks = list(range(gang.world_size))
+    members = [all_ranks[::2], all_ranks[1::2]] if gang.world_size > 3 else [all_ranks, all_ranks]
+    groups = [dist.new_group(ranks) for ranks in members]  # all ranks create both
     mine = [(ranks, group) for ranks, group in zip(members, groups, strict=True) if gang.rank in ranks]
     for turn in TURNS:
         parts = [contribution(gang.rank, ODD, gang, torch.float64, turn=turn) for _ in mine]
@@ -124,7 +122,7 @@ def test_broadcast_of_objects(gang: Gang) -> None:
 
 
 def test_all_to_all_of_uneven_parts(gang: Gang) -> None:
-    """Rank r sends s + 1 elements to rank s, so everybody receives r + 1 from each."""
+    """Each rank sends s + 1 elements to rank s, so rank r receives r + 1 from each."""
     world, mine = gang.world_size, gang.rank + 1
     offset = gang.rank * (gang.rank + 1) // 2
     for turn in TURNS:
@@ -136,7 +134,7 @@ def test_all_to_all_of_uneven_parts(gang: Gang) -> None:
 
 
 def test_send_and_receive_along_a_chain(gang: Gang) -> None:
-    """Each rank waits for the one before, adds its part and passes the sum on; the last one has them all."""
+    """Each rank receives from the one before, adds its part and sends the sum on."""
     if gang.world_size == 1:
         pytest.skip("not run: a chain needs two ranks")
     for turn in TURNS:
@@ -151,8 +149,8 @@ def test_send_and_receive_along_a_chain(gang: Gang) -> None:
 
 
 def test_barrier_holds_everybody_until_the_last_has_come(gang: Gang) -> None:
-    """Each rank counts itself in before the barrier, the last one late; behind it all must be counted. Three rounds."""
-    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - a way to see each other without a collective
+    """Each rank counts itself before the barrier, one of them late; after it all must be counted. Three rounds."""
+    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - communication without a collective
     for turn in range(3):
         if gang.rank == (gang.world_size - 1 - turn) % gang.world_size:
             time.sleep(LATE_SECONDS)

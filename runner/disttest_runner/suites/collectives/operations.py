@@ -1,8 +1,8 @@
-"""Each collective once: its buffers, its call, and what must come out."""
+"""The collectives: buffers, call and expected result of each."""
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -13,7 +13,7 @@ from disttest_runner.suites.collectives import values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """`count` elements for each rank. A collective with a root has it at `root`."""
+    """One call with `count` elements for each rank, and `root` for collectives that have one."""
 
     gang: Gang
     dtype: torch.dtype
@@ -35,7 +35,6 @@ class Round:
 
     @property
     def everything(self) -> int:
-        """Elements of all ranks."""
         return self.count * self.world_size
 
     def mine(self, count: int) -> torch.Tensor:
@@ -51,7 +50,7 @@ class Round:
         return values.total(count, self.gang, self.dtype, offset=offset, turn=self.turn)
 
     def of_all(self, count: int, offset: int, *, first: int) -> torch.Tensor:
-        """One rank's part after the other, each from its position `first` on."""
+        """Return the parts of all ranks in order, each from its position `first`."""
         where = values.positions(count, self.gang, offset)
         rank, place = where // self.count, first + where % self.count
         return values.value(rank, place, self.turn, values.stride(self.gang)).to(self.dtype)
@@ -59,14 +58,10 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """The same one twice where a collective works in place."""
+    """Both are the same tensor if a collective works in place."""
 
     given: torch.Tensor
     taken: torch.Tensor
-
-
-def everybody(_: Round) -> bool:
-    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +71,10 @@ class Operation:
     taken: Callable[[Round], torch.Tensor] | None = None  # None: in place
     call: Callable[[Round, Buffers], object]
     expected: Callable[[Round, int, int], torch.Tensor]  # count, offset
-    alone: values.Call | None  # the same in a group of one, to see whether gloo can do it
-    copies_held: Callable[[int], int]  # of a rank's elements in both buffers, at most, in a world of so many
-    has_result: Callable[[Round], bool] = field(default=everybody)
-    is_sum: bool = False  # it adds up, and so not every type can do it
+    alone: values.Call | None  # the call in a group of one, to test whether gloo supports it
+    copies_held: Callable[[int], int]  # world size -> largest size of both buffers, in units of `count`
+    has_result: Callable[[Round], bool] = lambda _: True
+    is_sum: bool = False  # sums do not support every type
     needs_peers: bool = False
 
     def buffers(self, it: Round) -> Buffers:
@@ -92,16 +87,9 @@ class Operation:
         return values.count_wrong(buffers.taken, lambda count, offset: self.expected(it, count, offset))
 
 
-def gather_into(output: torch.Tensor, mine: torch.Tensor) -> None:
-    """Torch 2.13 renames this function, keeping the older name for a while."""
-    newer: Callable[..., object] | None = getattr(dist, "all_gather_single", None)
-    (newer or dist.all_gather_into_tensor)(output, mine)
-
-
-def scatter_reduced(output: torch.Tensor, mine: torch.Tensor) -> None:
-    """Likewise."""
-    newer: Callable[..., object] | None = getattr(dist, "reduce_scatter_single", None)
-    (newer or dist.reduce_scatter_tensor)(output, mine)
+# Torch 2.13 renames these functions and deprecates the older names.
+gather_into: Callable[..., object] = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+scatter_reduced: Callable[..., object] = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
 def gather(it: Round, buffers: Buffers) -> None:
@@ -121,16 +109,12 @@ def exchange(buffers: Buffers, *, to: int, source: int) -> None:
 
 
 def exchanging(buffers: Buffers, partner: int | None) -> Callable[[], None]:
-    """Both ways at once with one other rank, or with nobody."""
-    return functools.partial(exchange, buffers, to=partner, source=partner) if partner is not None else idle
-
-
-def idle() -> None:
-    pass
+    """Send to and receive from one other rank at once; without a partner do nothing."""
+    return functools.partial(exchange, buffers, to=partner, source=partner) if partner is not None else lambda: None
 
 
 def pass_on(it: Round, buffers: Buffers) -> None:
-    """A ring: everybody sends to the next rank and receives from the one before, at once."""
+    """Send to the next rank of the ring and receive from the one before, at once."""
     exchange(buffers, to=(it.rank + 1) % it.world_size, source=(it.rank - 1) % it.world_size)
 
 
@@ -159,7 +143,7 @@ ALL = (
         taken=lambda it: it.empty(it.count),
         call=lambda _, buffers: scatter_reduced(buffers.taken, buffers.given),
         expected=lambda it, count, offset: it.total(count, it.count * it.rank + offset),
-        alone=lambda group, one, two: group._reduce_scatter_base(one, two),  # noqa: SLF001 - torch names it so
+        alone=lambda group, one, two: group._reduce_scatter_base(one, two),  # noqa: SLF001 - there is no public name
         copies_held=lambda world_size: world_size + 1,
         is_sum=True,
     ),
@@ -215,7 +199,7 @@ ALL = (
         taken=lambda it: it.empty(it.count),
         call=pass_on,
         expected=lambda it, count, offset: it.of((it.rank - 1) % it.world_size, count, offset),
-        alone=None,  # nobody can send to itself, and gloo sends bytes
+        alone=None,  # no rank can send to itself, and gloo sends bytes
         copies_held=lambda _: 2,
         needs_peers=True,
     ),

@@ -1,7 +1,7 @@
-"""What ranks put into collectives, and what must come out.
+"""The contributions of ranks to collectives, and the comparison with expected results.
 
-What a rank contributes depends on its number, on the position and on the turn, so a rank that was left out, counted
-twice or shifted shows, and so does the result of an earlier turn. The expected value is computed by each rank alone.
+A contribution depends on rank, position and turn, so a rank that is missing, counted twice or shifted changes the
+result, as does a result of an earlier turn. Each rank computes the expected value alone.
 """
 
 import functools
@@ -16,14 +16,14 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]  # exporte
 
 from disttest_runner.process_group.gang import Gang
 
-# Sums stay below 256, so that they are exact in bfloat16 and fit into a byte: in a large world, at each position, only
-# every so many ranks contribute. Each rank contributes somewhere, and at each position somebody does.
+# Sums stay below 256, so that they are exact in bfloat16 and fit into a byte: in a large world each position has
+# contributions of every `stride`th rank only. Each rank contributes somewhere.
 CONTRIBUTORS = 32
 DIGIT = 6  # values are 1 + turn + a digit below it
-POWERS = (1, 6, 36, 216, 1296)  # five positions in a row tell 7,776 ranks apart
-TURNS = (0, 1)  # the second adds one to every contribution, so that no sum stays what it was
-UNTOUCHED = 99  # no contribution has it
-SLICE = 1 << 20  # elements that are computed at once: it takes eight bytes for each, several times
+POWERS = (1, 6, 36, 216, 1296)  # five positions in a row distinguish 7,776 ranks
+TURNS = (0, 1)  # the second adds one to every contribution, which changes every sum
+UNTOUCHED = 99  # no contribution has this value
+SLICE = 1 << 20  # elements that are computed at once, in several tensors of eight bytes each
 
 Part = Callable[[int, int], torch.Tensor]  # (count, offset) -> the elements there
 Combine = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -35,7 +35,7 @@ def stride(gang: Gang) -> int:
 
 
 def value(rank: int | torch.Tensor, where: torch.Tensor, turn: int, step: int) -> torch.Tensor:
-    """What a rank contributes at these positions; either may be a tensor."""
+    """Return the contribution of a rank, or of a tensor of ranks, at these positions."""
     digit = rank // torch.tensor(POWERS, device=where.device)[where % len(POWERS)]
     return torch.where((rank + where) % step == 0, 1 + turn + (digit + where + where // 31) % DIGIT, 0)
 
@@ -55,7 +55,6 @@ def in_slices(count: int, gang: Gang, dtype: torch.dtype, part: Part) -> torch.T
 def contribution(
     rank: int, count: int, gang: Gang, dtype: torch.dtype, *, offset: int = 0, turn: int = 0
 ) -> torch.Tensor:
-    """What a rank puts in at positions offset .. offset + count - 1."""
     step = stride(gang)
     return in_slices(
         count, gang, dtype, lambda size, start: value(rank, positions(size, gang, offset + start), turn, step)
@@ -63,7 +62,7 @@ def contribution(
 
 
 def combined(gang: Gang, combine: Combine, where: torch.Tensor, turn: int) -> torch.Tensor:
-    """The contributions of all ranks: at most 32 steps in any world, since the others contribute nothing."""
+    """Combine the contributions of all ranks, in at most 32 steps: the other ranks contribute zero."""
     step = stride(gang)
     result = torch.zeros_like(where)
     for first in range(0, gang.world_size, step):
@@ -73,17 +72,16 @@ def combined(gang: Gang, combine: Combine, where: torch.Tensor, turn: int) -> to
 
 
 def total(count: int, gang: Gang, dtype: torch.dtype, *, offset: int = 0, turn: int = 0) -> torch.Tensor:
-    """The sum over all ranks, computed here."""
     return combined(gang, torch.add, positions(count, gang, offset), turn).to(dtype)
 
 
 def untouched(count: int, gang: Gang, dtype: torch.dtype) -> torch.Tensor:
-    """What a collective did not write is seen."""
+    """Return a buffer in which missing writes are noticed."""
     return torch.full((count,), UNTOUCHED, device=gang.device, dtype=torch.float32).to(dtype)
 
 
 def count_wrong(got: torch.Tensor, expected: Part) -> tuple[int, str]:
-    """Compared exactly, a slice at a time. Says how many elements are wrong, and where the first one is."""
+    """Compare exactly, slice by slice; return the number of wrong elements and a sentence about the first."""
     wrong, first = 0, ""
     for offset in range(0, len(got), SLICE):
         part = got[offset : offset + SLICE].double()
@@ -97,7 +95,6 @@ def count_wrong(got: torch.Tensor, expected: Part) -> tuple[int, str]:
 
 
 def same(got: torch.Tensor, expected: torch.Tensor) -> None:
-    """Exactly, and with a sentence about the first difference."""
     assert len(got) == len(expected), f"{len(got)} elements instead of {len(expected)}"
     wrong, message = count_wrong(got, lambda count, offset: expected[offset : offset + count])
     if wrong:
@@ -106,12 +103,12 @@ def same(got: torch.Tensor, expected: torch.Tensor) -> None:
 
 @functools.cache
 def group_of_one() -> Any:
-    """A gloo group in which nobody else is: for asking what gloo can do."""
+    """Return a gloo group of this rank alone, to test what gloo supports."""
     return dist.ProcessGroupGloo(HashStore(), 0, 1, timedelta(seconds=30))
 
 
 def expect_gap(gang: Gang, dtype: torch.dtype, call: Call | None) -> None:
-    """Gloo has not every type for every collective: tried alone first, so that only what torch refuses may fail."""
+    """Expect a failure if gloo refuses the type for the collective, which is tried in a group of one."""
     if gang.backend != "gloo" or call is None:
         return
     one, two = (torch.zeros(1, device=gang.device).to(dtype) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The models that are cut into stages. Float64, so that only a wrong value differs."""
+"""The models that are cut into stages. They use float64, so that rounding hides no error."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ SEED = 42
 
 
 class Block(nn.Module):
-    """Keeps the size of what goes through it, forward and backward, however many follow; doubling it would show."""
+    """Keeps the magnitude of activations and gradients in a chain of any length, so that doubled values are noticed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Chain(nn.Module):
 
 
 class Skipping(Chain):
-    """What the first layer made is needed by a later one as well: it skips the stages between, if there are any."""
+    """A later layer uses the output of the first one again, which skips the stages between them."""
 
     def __init__(self, count: int, user: int) -> None:
         super().__init__(count)
@@ -56,18 +56,14 @@ class Skipping(Chain):
 
 
 def skipping_one(count: int) -> Skipping:
-    """One layer is skipped, where there are as many."""
     return Skipping(count, min(2, count - 1))
 
 
 def skipping_all(count: int) -> Skipping:
-    """All layers between the first and the last one are skipped."""
     return Skipping(count, count - 1)
 
 
 class Weighing(nn.Module):
-    """Has a second input, by name."""
-
     def __init__(self, count: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList(Block() for _ in range(count))
@@ -101,14 +97,12 @@ class LateWeights(torch.autograd.Function):
 
 
 class Context(torch.autograd.function.FunctionCtx):
-    """What torch hands from forward to backward."""
-
     saved_tensors: tuple[torch.Tensor, torch.Tensor]
     owner: "LateBlock"
 
 
 class LateBlock(nn.Module):
-    """A block that computes its weight's gradient only when told to, as zero-bubble schedules want it."""
+    """A block that computes its weight's gradient on request, as zero-bubble schedules require."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,8 +117,8 @@ class LateBlock(nn.Module):
         late = LateWeights.apply(batch, self.weight, self)  # type: ignore[no-untyped-call]  # torch has no types here
         return batch + 0.5 * torch.tanh(late)
 
-    def take_up(self) -> Callable[[], None]:
-        """What the newest backward has left, as something to call."""
+    def take_weight_gradient(self) -> Callable[[], None]:
+        """Return a function that computes the weight's gradient of the newest backward."""
         left, self.left = self.left, None
         if left is None:
             raise RuntimeError("a weight's gradient is asked for before there was a backward")
@@ -138,14 +132,12 @@ class LateBlock(nn.Module):
 
 
 def twice(build: Callable[[], nn.Module], device: torch.device) -> tuple[nn.Module, nn.Module]:
-    """The same model two times: one to cut, one for reference."""
     torch.manual_seed(SEED)
     model = build().to(device=device, dtype=torch.float64)
     return model, copy.deepcopy(model)
 
 
 def evenly(stages: int) -> list[int]:
-    """How many layers each stage has."""
     return [1] * stages
 
 
@@ -154,5 +146,5 @@ def unevenly(stages: int) -> list[int]:
 
 
 def cuts(layers: Sequence[int]) -> list[str]:
-    """The names of the layers that begin a stage, but for the first."""
+    """Return the names of the first layers of all stages except the first."""
     return [f"layers.{sum(layers[:stage])}" for stage in range(1, len(layers))]

@@ -1,12 +1,15 @@
-"""Plans of pipelines: which rank runs which stage on which microbatch, and in which order. Pure; knows no torch.
+"""Plans of pipelines: which rank runs which stage on which microbatch, in which order, and their simulation. Pure.
 
-A plan is simulated, not believed: a wrong one would send tensors of the right shape to the wrong place.
+A wrong plan would send tensors of the right shape to the wrong place, so plans are simulated. Messages have no names:
+between two ranks the first sent meets the first received. If the orders of sending and receiving differ, a stage
+computes with another microbatch's data.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import zip_longest
+from itertools import islice, zip_longest
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from disttest_runner.compat import override
@@ -33,12 +36,21 @@ class Action(NamedTuple):
         return f"{self.stage}{self.kind}{self.microbatch}"
 
 
-Plan = Mapping[int, Sequence[Action | None]]  # rank -> what it does, step by step; None = it waits for a step
+Plan = Mapping[int, Sequence[Action | None]]  # rank -> its actions by step; None: it waits for a step
+Ranks = tuple[int, int]  # sender, receiver
+SHOWN = 5  # problems
 
 COMPUTED = (ActionKind.FORWARD, ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT, ActionKind.BACKWARD_WEIGHT)
 GIVE_GRADIENTS = (ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT)
 
-# Torch's names; those of None have to do with sharded parameters and with the division of gradients.
+# The name of a message for its receiver, and the distance of its stage.
+ARRIVES_AS = {
+    ActionKind.SEND_FORWARD: (ActionKind.RECEIVE_FORWARD, 1),
+    ActionKind.SEND_BACKWARD: (ActionKind.RECEIVE_BACKWARD, -1),
+}
+COMES_FROM = {ActionKind.RECEIVE_FORWARD: -1, ActionKind.RECEIVE_BACKWARD: 1}
+
+# Torch's names. Those that map to None are about sharded parameters and dividing gradients.
 KINDS: Mapping[str, ActionKind | None] = {
     "FORWARD": ActionKind.FORWARD,
     "FULL_BACKWARD": ActionKind.BACKWARD,
@@ -55,7 +67,7 @@ KINDS: Mapping[str, ActionKind | None] = {
 
 
 def read(order: Mapping[int, Iterable[Any]]) -> dict[int, list[Action | None]]:
-    """Torch's plan in our words. Actions that overlap are told one after the other."""
+    """Convert torch's plan. Overlapping actions follow each other."""
     plan: dict[int, list[Action | None]] = {}
     for rank, actions in order.items():
         plan[rank] = []
@@ -71,17 +83,15 @@ def read(order: Mapping[int, Iterable[Any]]) -> dict[int, list[Action | None]]:
 
 
 def write(plan: Plan) -> list[list[str]]:
-    """Rows as torch reads them from a file, a rank in each."""
     return [[str(action or "") for action in plan[rank]] for rank in sorted(plan)]
 
 
 def holders(plan: Plan) -> dict[int, int]:
-    """Stage -> the rank that runs it."""
     return {action.stage: rank for rank, actions in plan.items() for action in actions if action}
 
 
 def wrong_counts(plan: Plan, stages: int, microbatches: int) -> Iterator[str]:
-    """Each stage, on one rank, has one forward of each microbatch, and one backward: whole, or input and weights."""
+    """Check that each stage runs on one rank, with one forward and one whole or split backward of each microbatch."""
     counts: Counter[Action] = Counter()
     places: dict[int, set[int]] = defaultdict(set)
     for rank, actions in plan.items():
@@ -101,7 +111,7 @@ def wrong_counts(plan: Plan, stages: int, microbatches: int) -> Iterator[str]:
 
 
 def has_input(action: Action, done: Collection[Action], last_stage: int) -> bool:
-    """Whether what it needs has been computed, wherever."""
+    """Whether its input has been computed on any rank."""
     kind, stage, microbatch = action
     if kind is ActionKind.FORWARD:
         return stage == 0 or Action(ActionKind.FORWARD, stage - 1, microbatch) in done
@@ -113,7 +123,7 @@ def has_input(action: Action, done: Collection[Action], last_stage: int) -> bool
 
 
 def too_early(plan: Plan, last_stage: int) -> Iterator[str]:
-    """What runs before its input is there, when all ranks take a step at a time and results arrive after it."""
+    """Report actions before their input, if all ranks take steps together and results arrive after each step."""
     done: set[Action] = set()
     for step, row in enumerate(zip_longest(*plan.values())):
         actions = [action for action in row if action]
@@ -123,26 +133,22 @@ def too_early(plan: Plan, last_stage: int) -> Iterator[str]:
         done.update(actions)
 
 
-Shape = Callable[[int], list[int]]  # how many ranks -> the rank of each stage
-
-
 def unbalanced(ranks: int) -> list[int]:
-    """The rank of each stage: two neighbouring ones on each, and the last one, too, on the first."""
+    """Return the rank of each stage: two neighbouring stages on each rank, and a last one on the first rank."""
     return [*(stage // 2 for stage in range(2 * ranks)), 0]
 
 
 def v_shaped(ranks: int) -> list[int]:
-    """Down the ranks and up again: the last stage is where the first one is."""
+    """Return the rank of each stage: down the ranks and up again, so the first rank has the last stage too."""
     return [*range(ranks), *reversed(range(ranks))]
 
 
 def looped(ranks: int) -> list[int]:
-    """Twice down the ranks."""
     return [*range(ranks), *range(ranks)]
 
 
 def own_plan(rank_of: Sequence[int], microbatches: int, *, splits_backward: bool) -> dict[int, list[Action | None]]:
-    """All ranks' steps, equally many. A result can be used in the step after the one that it was computed in."""
+    """Return a plan with equally many steps for all ranks. Results are available in the next step."""
     waiting = {rank: _work(rank_of, rank, microbatches, splits_backward=splits_backward) for rank in set(rank_of)}
     steps: dict[int, list[Action | None]] = {rank: [] for rank in sorted(waiting)}
     done: set[Action] = set()
@@ -161,7 +167,6 @@ def own_plan(rank_of: Sequence[int], microbatches: int, *, splits_backward: bool
 
 
 def _work(rank_of: Sequence[int], rank: int, microbatches: int, *, splits_backward: bool) -> list[Action]:
-    """What a rank has to do, most urgent first."""
     backward = ActionKind.BACKWARD_INPUT if splits_backward else ActionKind.BACKWARD
     kinds = [backward, ActionKind.FORWARD, *([ActionKind.BACKWARD_WEIGHT] if splits_backward else [])]
     mine = [stage for stage, holder in enumerate(rank_of) if holder == rank]
@@ -171,3 +176,115 @@ def _work(rank_of: Sequence[int], rank: int, microbatches: int, *, splits_backwa
         for microbatch in range(microbatches)
         for stage in sorted(mine, reverse=kind is not ActionKind.FORWARD)
     ]
+
+
+class Exchange:
+    """Simulates a plan with messages, without time: sending never waits, computing waits for its input."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = {rank: [action for action in actions if action] for rank, actions in plan.items()}
+        self._holders = holders(plan)
+        self._last_stage = max(self._holders)
+        self._position = dict.fromkeys(plan, 0)
+        self._done: set[Action] = set()
+        self._sent: Mapping[Ranks, list[Action]] = defaultdict(list)  # by the names of their receiver
+        self._received: Mapping[Ranks, list[Action]] = defaultdict(list)
+        self._tickets: dict[Action, tuple[Ranks, int]] = {}  # receive action -> its number between these ranks
+
+    def problems(self) -> Iterator[str]:
+        progress = True
+        while progress:
+            progress = False
+            for rank, actions in self._plan.items():
+                while self._position[rank] < len(actions) and self._take(rank, actions[self._position[rank]]):
+                    self._position[rank] += 1
+                    progress = True
+        for rank, actions in self._plan.items():
+            if self._position[rank] < len(actions):
+                yield f"rank {rank} can never run {actions[self._position[rank]]}"
+        for ranks in self._sent.keys() | self._received.keys():
+            yield from _mismatches(ranks, self._sent[ranks], self._received[ranks])
+
+    def _take(self, rank: int, action: Action) -> bool:
+        kind, stage, microbatch = action
+        if kind in ARRIVES_AS:
+            if not self._computed(action):
+                return False
+            name, distance = ARRIVES_AS[kind]
+            ranks = rank, self._holders[stage + distance]
+            self._sent[ranks].append(Action(name, stage + distance, microbatch))
+        elif kind in COMES_FROM:
+            ranks = self._holders[stage + COMES_FROM[kind]], rank
+            self._tickets[action] = ranks, len(self._received[ranks])
+            self._received[ranks].append(action)
+        elif not self._has_input(rank, action):
+            return False
+        self._done.add(action)
+        return True
+
+    def _computed(self, message: Action) -> bool:
+        kind, stage, microbatch = message
+        makers = (ActionKind.FORWARD,) if kind is ActionKind.SEND_FORWARD else GIVE_GRADIENTS
+        return any(Action(maker, stage, microbatch) in self._done for maker in makers)
+
+    def _has_input(self, rank: int, action: Action) -> bool:
+        kind, stage, microbatch = action
+        if kind is ActionKind.FORWARD:
+            return stage == 0 or self._has_arrived(rank, action, ActionKind.RECEIVE_FORWARD, (ActionKind.FORWARD,))
+        if kind is ActionKind.BACKWARD_WEIGHT:
+            return Action(ActionKind.BACKWARD_INPUT, stage, microbatch) in self._done
+        return Action(ActionKind.FORWARD, stage, microbatch) in self._done and (
+            stage == self._last_stage or self._has_arrived(rank, action, ActionKind.RECEIVE_BACKWARD, GIVE_GRADIENTS)
+        )
+
+    def _has_arrived(self, rank: int, action: Action, kind: ActionKind, makers: tuple[ActionKind, ...]) -> bool:
+        """Whether the input from the neighbouring stage was computed here or has been received."""
+        source = action.stage + COMES_FROM[kind]
+        if self._holders[source] == rank:
+            return any(Action(maker, source, action.microbatch) in self._done for maker in makers)
+        if (ticket := self._tickets.get(Action(kind, action.stage, action.microbatch))) is None:
+            return False
+        ranks, number = ticket
+        return number < len(self._sent[ranks])
+
+
+def _mismatches(ranks: Ranks, sent: list[Action], received: list[Action]) -> Iterator[str]:
+    sender, receiver = ranks
+    for number, (one, other) in enumerate(zip(sent, received, strict=False)):
+        if one != other:
+            yield f"message {number} from rank {sender} to rank {receiver} is for {one}, but is taken for {other}"
+    if len(sent) != len(received):
+        yield f"rank {sender} sends {len(sent)} messages to rank {receiver}, which asks for {len(received)}"
+
+
+def check_schedule(schedule_class: type[Any], local_stages: int, microbatches: int, ranks: int) -> None:
+    stages = local_stages * ranks
+    schedule = schedule_class([_stage(stages, ranks, index) for index in range(local_stages)], microbatches)
+    plan = read(schedule.pipeline_order)
+    problems = list(islice(wrong_counts(plan, stages, microbatches), SHOWN))
+    with_messages = getattr(schedule, "pipeline_order_with_comms", None)
+    if with_messages is not None:
+        problems += islice(Exchange(read(with_messages)).problems(), SHOWN)
+    if with_messages is None or has_steps(plan):  # without messages the order of steps matters
+        problems += islice(too_early(plan, stages - 1), SHOWN)
+    assert not problems, "\n".join(problems)
+
+
+def has_steps(plan: Plan) -> bool:
+    return all(None in actions for rank, actions in plan.items() if rank)
+
+
+def _stage(stages: int, ranks: int, index: int) -> Any:
+    """Return the attributes of a stage that plans are made from."""
+    return SimpleNamespace(
+        group=None,
+        group_rank=0,
+        group_size=ranks,
+        has_backward=False,
+        is_first=False,
+        is_last=False,
+        num_stages=stages,
+        stage_index=index,
+        stage_index_to_group_rank={},
+        submod=None,
+    )

@@ -1,4 +1,4 @@
-"""Cuts a model into stages and hands each rank its own: by torch's tracer, or by hand."""
+"""Cuts a model into the stages of each rank, by torch's tracer or by hand, and builds schedules for them."""
 
 import csv
 import itertools
@@ -23,7 +23,7 @@ from disttest_runner.suites.pipeline.training import ROWS, PipelineGroup, RankSt
 
 
 def expect_messages_to_oneself(schedule: Any, line: PipelineGroup, rank_of: Sequence[int]) -> None:
-    """Torch's older runtime sends between two stages of one rank as well, and gloo has no connection to oneself."""
+    """Torch's older runtime sends messages between two stages of one rank, which gloo cannot."""
     neighbours = any(one == other for one, other in itertools.pairwise(rank_of))
     if line.backend != "gloo" or isinstance(schedule, _PipelineScheduleRuntime) or not neighbours:
         return
@@ -37,15 +37,15 @@ def expect_messages_to_oneself(schedule: Any, line: PipelineGroup, rank_of: Sequ
         pytest.xfail(f"{type(schedule).__name__} sends to its own rank, which gloo refuses: {reason}")
 
 
-def expect_unheard_messages(schedule: Any, line: PipelineGroup, *, are_several: bool = False) -> None:
-    """Older schedules wait for the last of several messages only. Gloo gives up what nobody waits for: ranks hang."""
+def expect_lost_messages(schedule: Any, line: PipelineGroup, *, are_several: bool = False) -> None:
+    """Older schedules wait for the last of several messages only; gloo drops the others, and ranks hang."""
     is_alone = isinstance(schedule, (ScheduleGPipe, _PipelineScheduleRuntime)) and not are_several
     if line.backend != "gloo" or is_alone:
         return
     works = ["one", "two"]
     messages: Any = [SimpleNamespace(op=work) for work in works]
     with mock.patch.object(dist, "batch_isend_irecv", return_value=list(works)):
-        waited_for: object = schedules._batch_p2p(messages)  # noqa: SLF001 - where torch decides it
+        waited_for: object = schedules._batch_p2p(messages)  # noqa: SLF001 - the function that waits
     if waited_for != works:
         pytest.xfail(
             f"of several messages {type(schedule).__name__} of torch {torch.__version__} waits for the last one only, "
@@ -53,27 +53,27 @@ def expect_unheard_messages(schedule: Any, line: PipelineGroup, *, are_several: 
         )
 
 
-def traced(
+def trace_stages(
     build: Callable[[int], nn.Module],
     layers: Sequence[int],
     schedule_class: type[Any],
     line: PipelineGroup,
     *,
-    weighs: bool = False,
+    has_weight: bool = False,
 ) -> RankStages:
-    """Torch finds out what each stage needs; one stage on each rank."""
+    """Cut a model by torch's tracer, one stage on each rank."""
     model, reference = models.twice(lambda: build(sum(layers)), line.device)
     batch, _, weight = (tensor[:ROWS] for tensor in draw(0, line))
     pipe = pipeline(
         model,
         mb_args=(batch,),
-        mb_kwargs={"weight": weight} if weighs else None,
+        mb_kwargs={"weight": weight} if has_weight else None,
         split_spec=dict.fromkeys(models.cuts(layers), SplitPoint.BEGINNING),
     )
     assert pipe.num_stages == line.size
     module = pipe.get_stage_module(line.rank)
-    schedule = scheduled(schedule_class, pipe.build_stage(line.rank, line.device, line.group), line)
-    expect_unheard_messages(schedule, line, are_several=isinstance(reference, models.Skipping))
+    schedule = build_schedule(schedule_class, pipe.build_stage(line.rank, line.device, line.group), line)
+    expect_lost_messages(schedule, line, are_several=isinstance(reference, models.Skipping))
     return RankStages(
         schedule=schedule,
         stages={line.rank: module},
@@ -83,15 +83,18 @@ def traced(
     )
 
 
-def by_hand(
+def cut_by_hand(
     rank_of: Sequence[int],
     line: PipelineGroup,
     make_schedule: Callable[[list[Any]], Any],
     block: Callable[[], nn.Module] = models.Block,
     *,
-    tells_shapes: bool = True,
+    passes_shapes: bool = True,
 ) -> RankStages:
-    """One layer in each stage, stage s on rank `rank_of[s]`. Torch finds shapes out by messages, unless it is told."""
+    """Cut a model with one layer in each stage, stage s on rank `rank_of[s]`.
+
+    Torch infers shapes by messages, unless they are passed.
+    """
 
     def build() -> nn.Module:
         chain = models.Chain(0)
@@ -104,17 +107,20 @@ def by_hand(
     for stage, module in modules.items():
         finish = None
         if isinstance(module, models.LateBlock):
-            module.is_late, finish = True, module.take_up
-        told: dict[str, Any] = {}
-        if tells_shapes:
-            told = {"input_args": _like_a_microbatch(line, trains=stage > 0), "output_args": _like_a_microbatch(line)}
+            module.is_late, finish = True, module.take_weight_gradient
+        shapes: dict[str, Any] = {}
+        if passes_shapes:
+            shapes = {
+                "input_args": _example_microbatch(line, trains=stage > 0),
+                "output_args": _example_microbatch(line),
+            }
         stages.append(
-            PipelineStage(module, stage, len(rank_of), line.device, group=line.group, dw_builder=finish, **told)
+            PipelineStage(module, stage, len(rank_of), line.device, group=line.group, dw_builder=finish, **shapes)
         )
     names = {parameter: name for name, parameter in model.named_parameters()}
     schedule = make_schedule(stages)
     expect_messages_to_oneself(schedule, line, rank_of)
-    expect_unheard_messages(schedule, line)
+    expect_lost_messages(schedule, line)
     return RankStages(
         schedule=schedule,
         stages=modules,
@@ -124,21 +130,21 @@ def by_hand(
     )
 
 
-def _like_a_microbatch(line: PipelineGroup, *, trains: bool = True) -> torch.Tensor:
+def _example_microbatch(line: PipelineGroup, *, trains: bool = True) -> torch.Tensor:
     shape = (ROWS, models.DIM)
     return torch.empty(shape, dtype=torch.float64, device=line.device, requires_grad=trains)
 
 
-def scheduled(schedule_class: type[Any], stages: Any, line: PipelineGroup) -> Any:
+def build_schedule(schedule_class: type[Any], stages: Any, line: PipelineGroup) -> Any:
     return schedule_class(stages, line.microbatches, loss_fn=loss_of, scale_grads=False)
 
 
-def planned(schedule_class: type[Any], plan: plans.Plan, stages: list[Any], line: PipelineGroup) -> Any:
-    """A schedule that follows a plan of our own. A file is the way in that all versions of torch have."""
-    schedule = scheduled(schedule_class, stages, line)
+def build_planned_schedule(schedule_class: type[Any], plan: plans.Plan, stages: list[Any], line: PipelineGroup) -> Any:
+    """Build a schedule that follows our plan; all versions of torch can read one from a file."""
+    schedule = build_schedule(schedule_class, stages, line)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "plan.csv"
         with file.open("w", newline="") as stream:
             csv.writer(stream).writerows(plans.write(plan))
-        schedule._load_csv(str(file))  # noqa: SLF001 - there is no public way to run a plan of one's own
+        schedule._load_csv(str(file))  # noqa: SLF001 - there is no public way to run a custom plan
     return schedule

@@ -1,7 +1,7 @@
 """One rank's part of a training through a pipeline, compared with the whole model on the whole batch.
 
-Nothing of the reference is communicated: each rank draws all data from the same seeds and keeps the whole model. What
-is wrong is gathered and told at the end, so that no rank leaves the others waiting.
+The reference needs no communication: each rank draws all data from the same seeds and has the whole model. Problems are
+collected and raised at the end, so that no rank leaves the others waiting.
 """
 
 import functools
@@ -18,7 +18,12 @@ from torch import nn
 from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.pipeline.models import DIM
 
-LONGEST = 16  # ranks of one pipeline: plans grow with the square of it
+MAX_RANKS = 16  # of one pipeline: plans grow with the square of it
+ROWS = 2  # of a microbatch
+ITERATIONS = 3
+STEP = 1e-3
+RELATIVE, ABSOLUTE = 1e-5, 4e-5  # tolerances of gradients
+VISIBLE = 100 * ABSOLUTE  # lower bound of the largest element of each gradient, so that errors are noticed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +37,15 @@ class PipelineGroup:
 
     @property
     def microbatches(self) -> int:
-        """Enough for every schedule: some want one for each stage, of which a rank has two."""
+        """Enough for every schedule: some need one for each stage, and a rank has up to two."""
         return 2 * self.size
 
 
-def join_line(gang: Gang) -> PipelineGroup:
-    """Skips the case where there is nobody to pass anything to."""
+def join_pipeline(gang: Gang) -> PipelineGroup:
+    """Return this rank's pipeline; skip the case in a world of one rank."""
     if gang.world_size == 1:
         pytest.skip("not run: a pipeline needs two ranks")
-    bounds = cut(gang.world_size)
+    bounds = pipeline_bounds(gang.world_size)
     number = next(number for number, end in enumerate(bounds[1:]) if gang.rank < end)
     groups = _groups(gang.generation, bounds) if len(bounds) > 2 else (None,)
     line = PipelineGroup(
@@ -51,35 +56,25 @@ def join_line(gang: Gang) -> PipelineGroup:
         device=gang.device,
         backend=gang.backend,
     )
-    # NCCL asks for a collective of the whole group before the first message between two of its ranks
+    # NCCL requires a collective of the whole group before the first message between two ranks
     dist.all_reduce(torch.ones(1, device=gang.device), group=line.group)
     return line
 
 
-def cut(world_size: int) -> tuple[int, ...]:
-    """The first rank of each pipeline, and the end of the last: as few as possible, of nearly the same length."""
-    count = -(-world_size // LONGEST)
+def pipeline_bounds(world_size: int) -> tuple[int, ...]:
+    """Return the first rank of each pipeline and the end of the last: few pipelines of nearly the same length."""
+    count = -(-world_size // MAX_RANKS)
     return tuple(world_size * number // count for number in range(count + 1))
 
 
 @functools.cache
 def _groups(generation: int, bounds: tuple[int, ...]) -> tuple[dist.ProcessGroup | None, ...]:
-    """Made by all ranks together, once."""
-    del generation  # groups do not outlive it
+    del generation  # a key of the cache: groups do not outlive it
     return tuple(dist.new_group(list(range(start, end))) for start, end in itertools.pairwise(bounds))
-
-
-ROWS = 2  # of a microbatch
-ITERATIONS = 3
-STEP = 1e-3
-RELATIVE, ABSOLUTE = 1e-5, 4e-5  # tolerances of gradients
-VISIBLE = 100 * ABSOLUTE  # the largest element of each gradient is above it, or the comparison would see nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankStages:
-    """What this rank runs of the model."""
-
     schedule: Any  # torch's
     stages: Mapping[int, nn.Module]
     last_stage: int
@@ -88,26 +83,25 @@ class RankStages:
 
 
 def loss_of(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """A sum: that of the microbatches' losses is that of the whole batch."""
+    """Sum, so that the losses of the microbatches add up to that of the whole batch."""
     return torch.nn.functional.mse_loss(output, target, reduction="sum")
 
 
 def draw(iteration: int, line: PipelineGroup) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Input, target and weight: other ones in each iteration, microbatch and pipeline."""
+    """Draw input, target and weight, which differ in each iteration, microbatch and pipeline."""
     generator = torch.Generator().manual_seed(1000 * (iteration + 1) + line.number)
     shape = (3, ROWS * line.microbatches, DIM)
     one, two, three = torch.randn(shape, generator=generator, dtype=torch.float64).to(line.device)
     return one, two, three
 
 
-def train(part: RankStages, line: PipelineGroup, *, iterations: int = ITERATIONS, weighs: bool = False) -> None:
-    """Some iterations, each with other data and from the parameters that the one before has left."""
+def train(part: RankStages, line: PipelineGroup, *, iterations: int = ITERATIONS, has_weight: bool = False) -> None:
     problems: list[str] = []
     for iteration in range(iterations):
         batch, target, weight = draw(iteration, line)
-        named = {"weight": weight} if weighs else {}
+        named = {"weight": weight} if has_weight else {}
         output, losses = _step(part, batch, target, named)
-        # only now: or memory that was freed and is received into again would hold the right values already
+        # after the step: otherwise freed memory that receives messages could already contain the right values
         part.reference.zero_grad()
         expected = part.reference(batch, **named)
         expected_loss = loss_of(expected, target)
@@ -151,14 +145,13 @@ def _compare_gradients(part: RankStages) -> list[str]:
 def _compare(what: str, mine: Any, expected: torch.Tensor) -> list[str]:
     try:
         torch.testing.assert_close(mine, expected, rtol=RELATIVE, atol=ABSOLUTE)
-    except (AssertionError, TypeError) as error:  # it is something else than a tensor
+    except (AssertionError, TypeError) as error:  # not a tensor
         return [f"{what}: {' '.join(str(error).split())}"]
     return []
 
 
 @torch.no_grad()
 def _descend(part: RankStages) -> None:
-    """The same step on both sides."""
     for parameter in (*part.names, *part.reference.parameters()):
         if parameter.grad is not None:
             parameter.sub_(parameter.grad, alpha=STEP)

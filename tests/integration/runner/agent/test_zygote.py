@@ -15,7 +15,7 @@ import pytest
 
 from disttest_contract.gang import suites
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_runner.cases import rank_orders
+from disttest_runner.cases import preload, rank_orders
 from disttest_runner.protocol.wire import Channel, Message
 from disttest_runner.zygote import zygote_client
 from tests.support import patience
@@ -55,7 +55,7 @@ def warm(modules: Iterable[str], own: Mapping[str, str] = MappingProxyType({})) 
 @pytest.mark.soak
 def test_no_zygote_starts_the_driver_whatever_its_suites_import(gpus: Pretended) -> None:
     plans = [builtin(name) for name in sorted(suites.BUILTIN)]
-    modules = dict.fromkeys(module for suite in plans for module in rank_orders.preload(suite))
+    modules = dict.fromkeys(module for suite in plans for module in preload.modules_of_suite(suite))
     own = {key: value for suite in plans for key, value in rank_orders.environment(make_plan(*plans), suite).items()}
     _, message = warm(modules, own)
     assert message["unsafe"] == ""
@@ -82,7 +82,7 @@ def test_a_zygote_that_asked_the_driver_is_noticed(tmp_path: Path, gpus: Pretend
     )
     ours, theirs = socket.socketpair()
     environ = {**os.environ, **zygote_client.ENVIRONMENT, "PYTHONPATH": str(tmp_path)}
-    arguments = [str(theirs.fileno()), str(os.getpid()), *rank_orders.ALWAYS, "asks_the_driver"]
+    arguments = [str(theirs.fileno()), str(os.getpid()), *preload.ALWAYS, "asks_the_driver"]
     command = [sys.executable, "-m", zygote_client.PROGRAM, *arguments]
     with ours, theirs, subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()]) as process:
         try:

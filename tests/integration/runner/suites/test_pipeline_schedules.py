@@ -45,7 +45,7 @@ PLANS = 3 * 19 + 2 * 7
 TWO_PIPELINES = """
 from disttest_runner.suites.pipeline import training
 
-training.LONGEST = 2
+training.MAX_RANKS = 2
 """
 
 

@@ -179,7 +179,7 @@ def test_what_was_seen_of_a_hang_comes_back() -> None:
     assert HANG.to_json()["diagnosis"].keys() == {"summary", "states", "native", "ras", "artifacts"}
 
 
-# What is said of a forged report that weighs little, and would cost its readers much.
+# Errors for forged reports that are small and expensive to read.
 COSTLY = {
     "ranks": (
         {"byRank": [{"ranks": "0-65535", "ending": "passed"}] * 200},
@@ -214,5 +214,5 @@ def test_messages_are_cut_where_they_are_read_too() -> None:
     data = json.loads(REPORT.dumps())
     data["message"] = data["suites"][0]["message"] = data["suites"][0]["cases"][1]["message"] = "\n" * (1 << 20)
     report = Report.loads(json.dumps(data).encode())
-    told = (report.message, report.suites[0].message, report.suites[0].cases[1].message)
-    assert max(len(text.encode()) for text in told) == limits.MESSAGE_BYTES
+    messages = (report.message, report.suites[0].message, report.suites[0].cases[1].message)
+    assert max(len(text.encode()) for text in messages) == limits.MESSAGE_BYTES

@@ -74,7 +74,7 @@ def test_what_has_a_threshold_stands_first_and_the_worst_on_top() -> None:
         ("all_reduce", "float32", GIB, True, False),
         ("reduce", "float32", GIB, True, True),
         ("gather", "float32", 16, False, True),
-    ], "the largest all_reduce stands there already"
+    ], "the largest all_reduce is listed already"
 
 
 def test_of_what_was_measured_twice_the_slowest_stands_there() -> None:
@@ -88,11 +88,11 @@ def test_a_report_full_of_measurements_is_judged_in_no_time() -> None:
     """Test code can forge as many as a report may hold, and the operator has more to do."""
     many = [a_measurement(size_bytes=size) for size in range(1, 20_001)]
     wanted = [a_threshold(size_bytes=size) for size in range(1, 41)]
-    begun = time.process_time()
+    started = time.process_time()
     assert thresholds.unmeasured(many, wanted) == []
     assert thresholds.shortfalls(many, wanted) == []
     assert len(thresholds.standings(many, wanted)) == 41
-    assert time.process_time() - begun < 1.5
+    assert time.process_time() - started < 1.5
 
 
 def test_the_case_of_a_threshold_names_collective_size_and_type() -> None:

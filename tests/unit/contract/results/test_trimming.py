@@ -133,9 +133,9 @@ def test_only_a_report_that_says_so_may_count_cases_that_are_not_in_it() -> None
     report = a_report(suites=(suite,))
     with pytest.raises(InvalidReportError, match="does not say"):
         Report.loads(report.dumps())
-    told = dataclasses.replace(report, trimmed="cases that did not fail")
-    assert Report.loads(told.dumps()) == told
-    assert told.counts.total == a_report().counts.total + 5
+    marked = dataclasses.replace(report, trimmed="cases that did not fail")
+    assert Report.loads(marked.dumps()) == marked
+    assert marked.counts.total == a_report().counts.total + 5
 
 
 @pytest.mark.parametrize(
@@ -227,16 +227,16 @@ def test_thousands_of_cases_that_hang_on_512_ranks_fit_everywhere(cases: int) ->
     assert len(report.dumps()) < DETAIL_BYTES + cases * 1200, "what the leader holds is bounded"
     framed = log.frame_report(report, "nonce", REPORT_BYTES)
     assert sum(len(line) + 1 for line in framed.lines) <= REPORT_BYTES
-    told = Report.loads(frames.decode("\n".join(framed.lines), "nonce"))
-    stored, trimmed = fit(told, limits.CONFIG_MAP_REPORT_BYTES)
-    assert told.counts == stored.counts == Counts(by_outcome={Outcome.HUNG: cases})
+    sent = Report.loads(frames.decode("\n".join(framed.lines), "nonce"))
+    stored, trimmed = fit(sent, limits.CONFIG_MAP_REPORT_BYTES)
+    assert sent.counts == stored.counts == Counts(by_outcome={Outcome.HUNG: cases})
     assert judge_suites(stored.suites) == (Verdict.HUNG, Reason.CASES_HUNG)
     assert budget.trimmed in trimmed
 
 
 def test_a_termination_message_fits_whatever_is_in_it() -> None:
     counts = Counts(by_outcome=dict.fromkeys(Outcome, 10**9), flaky=10**9, quarantined=10**9)
-    told = Summary(
+    message = Summary(
         uid="u" * 36,
         attempt=10**6,
         node_index=511,
@@ -250,5 +250,5 @@ def test_a_termination_message_fits_whatever_is_in_it() -> None:
         cases_total=10**9,
         report_sha256="f" * 64,
     ).to_bytes()
-    assert len(told) <= limits.TERMINATION_MESSAGE_BYTES
-    assert Summary.read(told.decode()) is not None
+    assert len(message) <= limits.TERMINATION_MESSAGE_BYTES
+    assert Summary.read(message.decode()) is not None

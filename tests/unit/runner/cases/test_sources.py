@@ -7,7 +7,7 @@ import pytest
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.report import SuiteResult
-from disttest_runner.cases import sources
+from disttest_runner.cases import preload, sources
 from disttest_runner.cases.rank_orders import RankOrder
 
 COMMIT = "b7d1a8f3c2e94d5f60718293a4b5c6d7e8f90a1b"
@@ -75,11 +75,11 @@ def test_a_zygote_imports_what_files_name_and_nothing_that_asks_the_driver(tree:
     )
     suite = SuitePlan(name="x", root=str(tree), files=("a/test_one.py",))
     expected = ("torch.testing._internal.common_fsdp", "torch.distributed.tensor")
-    assert sources.modules_to_preload(suite) == expected
+    assert preload.modules_of_suite(suite) == expected
 
 
 def test_files_that_are_not_there_are_the_ranks_to_report(tree: Path) -> None:
-    assert sources.modules_to_preload(SuitePlan(name="x", root=str(tree), files=("none.py",))) == ()
+    assert preload.modules_of_suite(SuitePlan(name="x", root=str(tree), files=("none.py",))) == ()
 
 
 def test_a_tree_tells_its_revision_by_git_or_by_its_version(tree: Path) -> None:

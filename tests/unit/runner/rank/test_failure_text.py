@@ -30,7 +30,7 @@ def test_environment():
 
 
 class Messages:
-    """Keeps what pytest says of failed cases."""
+    """Keeps pytest's texts of failed cases."""
 
     def __init__(self) -> None:
         self.by_case: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a case can change about its process: every part is seen when it differs, and put back."""
+"""Every part of the process state that a case can change is noticed and restored."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ MAX_READ_SECONDS = 0.0005  # 10 µs on a quiet machine; a part that costs a hund
 def _as_it_was() -> Iterator[None]:
     before = process_state.read()
     yield
-    process_state.put_back(before)
+    process_state.restore(before)
 
 
 def _gone(folder: Path) -> None:
@@ -58,9 +58,9 @@ CHANGES: dict[str, tuple[str, Callable[[], object]]] = {
 def test_a_change_is_seen_and_put_back(part: str, change: Callable[[], object]) -> None:
     before = process_state.read()
     change()
-    assert process_state.put_back(before) == [part]
+    assert process_state.restore(before) == [part]
     assert process_state.read() == before
-    assert process_state.put_back(before) == []
+    assert process_state.restore(before) == []
 
 
 def test_every_part_but_the_trace_function_has_a_change() -> None:
@@ -74,13 +74,13 @@ def test_a_directory_that_was_removed_is_left(tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     _gone(folder)
-    assert process_state.put_back(before) == ["working directory"]
+    assert process_state.restore(before) == ["working directory"]
 
 
 def test_pytest_s_own_variable_is_not_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     before = process_state.read()
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "something else")
-    assert process_state.put_back(before) == []
+    assert process_state.restore(before) == []
 
 
 def test_reading_it_is_cheap() -> None:

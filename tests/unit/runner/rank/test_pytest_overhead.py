@@ -30,7 +30,7 @@ class Leaving:
 @pytest.mark.parametrize(
     ("source", "conftest", "options", "left_out"),
     [
-        pytest.param(PLAIN, "", [], True, id="nobody asks"),
+        pytest.param(PLAIN, "", [], True, id="no user"),
         pytest.param(ASKS, "", [], False, id="a case asks for caplog"),
         pytest.param(ASKS_LATE, "", [], False, id="a case asks in its body"),
         pytest.param(BY_CONFTEST, CONFTEST, [], False, id="a fixture of the folder asks"),

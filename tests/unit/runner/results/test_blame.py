@@ -1,4 +1,4 @@
-"""Who is to blame for a case: tables of what ranks said and how they ended."""
+"""The ranks at fault in a case: tables of what ranks reported and how they ended."""
 
 import signal
 

@@ -1,10 +1,11 @@
 """Plans of pipelines: what is wrong with one is found, and our own are right for any number of ranks."""
 
+from collections.abc import Callable
+
 import pytest
 
 from disttest_runner.suites.pipeline import plans
-from disttest_runner.suites.pipeline.plans import Action, ActionKind, Plan
-from disttest_runner.suites.pipeline.simulation import Exchange
+from disttest_runner.suites.pipeline.plans import Action, ActionKind, Exchange, Plan
 
 STAGES = MICROBATCHES = 2
 
@@ -37,7 +38,7 @@ def test_a_plan_that_is_right_has_no_problems() -> None:
         (plan_of("0F0 0F1 0B0 0B1 0F2", "1F0 1B0 1F1 1B1"), "0F2 has no place in 2 stages and 2 microbatches"),
         (plan_of("0F0 0F1 0B0 0B1", ""), "stage 1 is run by ranks []"),
     ],
-    ids=["forward-missing", "forward-twice", "weights-missing", "two-ranks", "too-many", "nobody"],
+    ids=["forward-missing", "forward-twice", "weights-missing", "two-ranks", "too-many", "no-rank"],
 )
 def test_what_is_not_run_exactly_once_is_found(plan: Plan, problem: str) -> None:
     assert any(found.startswith(problem) for found in plans.wrong_counts(plan, STAGES, MICROBATCHES))
@@ -100,7 +101,7 @@ def test_messages_that_do_not_arrive_where_they_belong_are_found(rows: tuple[str
 @pytest.mark.parametrize("ranks", [2, 3, 5, 16])
 @pytest.mark.parametrize("splits_backward", [False, True], ids=["whole", "split"])
 @pytest.mark.parametrize("shape", [plans.unbalanced, plans.v_shaped, plans.looped])
-def test_our_own_plans_are_right(shape: plans.Shape, ranks: int, *, splits_backward: bool) -> None:
+def test_our_own_plans_are_right(shape: Callable[[int], list[int]], ranks: int, *, splits_backward: bool) -> None:
     rank_of = shape(ranks)
     plan = plans.own_plan(rank_of, 2 * ranks, splits_backward=splits_backward)
     assert list(plans.wrong_counts(plan, len(rank_of), 2 * ranks)) == []

@@ -1,4 +1,4 @@
-"""Who takes part in a case of torch's harness, what exit codes mean, and which decorators may be asked. No torch."""
+"""Which ranks take part in a case of torch's harness, the exit codes, and the decorators that decide. No torch."""
 
 import unittest
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def test_the_first_ranks_take_part_where_the_world_fits(world_size: int, rank: i
 
 
 @pytest.mark.parametrize(
-    ("code", "is_any_well", "meaning"),
+    ("code", "accepts_any", "meaning"),
     [
         (None, False, ProcessEnd()),
         (0, False, ProcessEnd()),
@@ -44,12 +44,12 @@ def test_the_first_ranks_take_part_where_the_world_fits(world_size: int, rank: i
         ("words", False, Failed("the part left with exit code words:\nthe traceback")),
     ],
 )
-def test_an_exit_code_means_what_torch_means_by_it(code: object, is_any_well: bool, meaning: object) -> None:  # noqa: FBT001 - a column of the table
-    assert rules.meaning(code, CODES, told="the traceback", is_any_well=is_any_well) == meaning
+def test_an_exit_code_means_what_torch_means_by_it(code: object, accepts_any: bool, meaning: object) -> None:  # noqa: FBT001 - a column of the table
+    assert rules.read_exit(code, CODES, traceback="the traceback", accepts_any=accepts_any) == meaning
 
 
 def test_an_error_without_a_traceback_is_a_failure_all_the_same() -> None:
-    assert isinstance(rules.meaning(10, CODES, told=""), Failed)
+    assert isinstance(rules.read_exit(10, CODES, traceback=""), Failed)
 
 
 # A decorator as the harness has them, in a module of its name.
