@@ -7,6 +7,7 @@ from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, warn
 from disttest_cli.kube import fields, resources
 from disttest_cli.kube.client import Body, MissingError
 from disttest_cli.kube.resources import Resource
+from disttest_operator.core.api import scheduler
 
 NAMESPACE, QUOTA, RANGES, NODES, KUEUE, PROMETHEUS = (
     "Namespace",
@@ -18,7 +19,7 @@ NAMESPACE, QUOTA, RANGES, NODES, KUEUE, PROMETHEUS = (
 )
 ENFORCE = "pod-security.kubernetes.io/enforce"
 PRODUCTS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
-KUEUE_GROUP, PROMETHEUS_GROUP = "kueue.x-k8s.io", "monitoring.coreos.com"
+PROMETHEUS_GROUP = "monitoring.coreos.com"
 SHOWN = 8
 
 
@@ -84,10 +85,11 @@ def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
 
 
 def kueue(place: CheckedNamespace) -> list[Check]:
-    version = _version(place, KUEUE_GROUP)
+    version = _version(place, scheduler.KUEUE.api_group)
     if not version:
         return ok(KUEUE, "not installed: leave queueName out of runs, with it they would wait for ever")
-    found = place.server.list(Resource(KUEUE_GROUP, version, "localqueues"), place.namespace)
+    queues = Resource(scheduler.KUEUE.api_group, version, scheduler.KUEUE.queue_resource)
+    found = place.server.list(queues, place.namespace)
     if not found:
         advice = "create one, or leave queueName out of runs"
         return warning(KUEUE, f"installed, but namespace {place.namespace} has no LocalQueue", advice)

@@ -13,17 +13,18 @@ from disttest_cli.views.terminal import Line
 from disttest_contract.outcomes import Reason
 from disttest_contract.results.report import Report
 from disttest_contract.text import escaping, formatting
-from disttest_operator.core.api.conditions import ConditionType
+from disttest_operator.core.api.conditions import ConditionType, GangReadyReason
 
-# Reasons of the condition GangReady as long as it is not true, beside those of an attempt that has ended.
 WAITS: Mapping[str, str] = {
-    "TooFewGpus": ENDINGS[Reason.TOO_FEW_GPUS],
-    "Unschedulable": f"{WHO_HOLDS_GPUS}; nodeSelector, tolerations and taints decide too.",
-    "Scheduling": "Wait: nodes are being looked for.",
-    "Starting": "Wait: images are being pulled and containers made.",
-    "Suspended": "Wait for the queue (kubectl get workloads), or set spec.suspend to false if a person suspended it.",
-    "OlderRun": "Wait, or cancel the older run: spec.concurrencyPolicy is Wait.",
-    "GangRunning": "",
+    GangReadyReason.TOO_FEW_GPUS: ENDINGS[Reason.TOO_FEW_GPUS],
+    GangReadyReason.UNSCHEDULABLE: f"{WHO_HOLDS_GPUS}; nodeSelector, tolerations and taints decide too.",
+    GangReadyReason.SCHEDULING: "Wait: nodes are being looked for.",
+    GangReadyReason.STARTING: "Wait: images are being pulled and containers made.",
+    GangReadyReason.SUSPENDED: (
+        "Wait for the queue (kubectl get workloads), or set spec.suspend to false if a person suspended it."
+    ),
+    GangReadyReason.OLDER_RUN: "Wait, or cancel the older run: spec.concurrencyPolicy is Wait.",
+    GangReadyReason.RUNNING: "",
 }
 NO_OPERATOR = "If this stays so for a minute: `disttest doctor` says whether an operator is there."
 ANOTHER_ATTEMPT = "Another gang is made by itself; what ended the one before is below."

@@ -227,7 +227,9 @@ class Reconciler:
 def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:
     nonce = secrets.token_hex(NONCE_BYTES)
     lists = step.quarantine
-    return job.build_job(test, step.attempt, nonce, quarantine=lists, avoid=step.avoid, shun=step.shun)
+    return job.build_job(
+        test, step.attempt, nonce, quarantine=lists, avoid=step.avoid, avoid_if_possible=step.avoid_if_possible
+    )
 
 
 async def _next_step(evidence: Evidence) -> Step:

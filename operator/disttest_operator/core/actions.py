@@ -1,4 +1,4 @@
-"""What a plan may ask for: one step at a time, since most of them teach something that the next one depends on."""
+"""The steps that the plan of a run consists of, one at a time: most of them observe what decides the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,45 +13,45 @@ from disttest_operator.core.series.run_results import Results
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReferences:
-    """Whether the objects that the spec names exist."""
+    """Check that the objects that the spec names exist."""
 
     references: tuple[Reference, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadQuarantine:
-    """The list of known failures that the spec names."""
+    """Read the list of known failures that the spec names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadNodes:
-    """What the nodes can hold."""
+    """Read the nodes' labels, conditions and capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEvents:
-    """Why something does not move, in the order given."""
+    """Read the events of these objects, in this order: they explain why something does not start."""
 
     uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadJob:
-    """Whether the Job that the cache lacks is gone."""
+    """Read the Job, which is not in the cache, to see whether it exists."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPods:
-    """Which pods the Job has, whatever their labels are by now."""
+    """List the pods of the Job by owner, since their labels may have changed."""
 
     job_uid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReport:
-    """The report at the end of the leader's log. `quarantine` is what the gang was told of known failures."""
+    """Read the report at the end of the leader's log. `quarantine` is the list of known failures that the gang got."""
 
     leader: PodView
     nonce: str
@@ -60,7 +60,7 @@ class ReadReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHardware:
-    """What is left of these pods for signs of broken hardware: logs, their conditions and those of their nodes."""
+    """Search logs and conditions of these pods, and conditions of their nodes, for signs of broken hardware."""
 
     pods: tuple[PodView, ...]
 
@@ -72,12 +72,15 @@ class CreateService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateJob:
-    """The secret of the attempt is made when this is carried out. These nodes it must not have, those rather not."""
+    """Create the Job: never on the nodes to `avoid`, and on those to `avoid_if_possible` only if no others are free.
+
+    The nonce of the attempt is made when the step is carried out.
+    """
 
     attempt: int
     quarantine: Lists = field(default_factory=lambda: NOTHING)
     avoid: tuple[str, ...] = ()
-    shun: tuple[str, ...] = ()
+    avoid_if_possible: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +101,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeepReport:
-    """See to it that the report stays with the series when the run goes."""
+    """Make the series an owner of the report, so that the report outlives the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,21 +111,21 @@ class WriteStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteProgress:
-    """Nothing depends on it: where it cannot be written the run goes on without."""
+    """Nothing depends on it: the run continues if it cannot be written."""
 
     progress: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndAttempt:
-    """By this status; the run goes on with another gang, of which nothing is known yet."""
+    """Write this status; the run continues with another gang, for which nothing has been observed yet."""
 
     status: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteJob:
-    """With its pods, and the Service that gave them their names."""
+    """Delete the Job, its pods and their Service."""
 
     name: str
     uid: str
@@ -130,12 +133,12 @@ class DeleteJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRun:
-    """Its time to live is over."""
+    """Delete the DistTest, whose time to live is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """Nothing to do until something happens, or so many seconds have passed."""
+    """Nothing to do until something changes, or until requeue_seconds have passed."""
 
     requeue_seconds: float | None = None
 

@@ -1,4 +1,4 @@
-"""What to do next for a run. One step at a time: carry it out, look again, ask again."""
+"""The next step for a run, from the evidence: it is carried out, then the run is observed and planned again."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -18,17 +18,17 @@ from disttest_operator.core.verdict import capacity, classify, refuse
 from disttest_operator.core.verdict.rule import Ending, Retry
 from disttest_operator.core.workload.job import build_service
 
-LOG_AGAIN_SECONDS = 1.0
-SOON_SECONDS = 0.05  # beyond a deadline, so that it has passed when we look
-SHUNNED = 64  # nodes in a preference
-UNWATCHED_SECONDS = 5.0  # between two looks at a pod of which no event tells
-LONGEST_SECONDS = 3600.0  # between two looks at a run that goes on: clocks may jump
-CHECK_MAX_SECONDS = 60.0  # between two looks at a gang that does not start
+LOG_RETRY_SECONDS = 1.0
+SOON_SECONDS = 0.05  # after a deadline, so that it has certainly passed
+MAX_AVOIDED_IF_POSSIBLE = 64
+UNWATCHED_SECONDS = 5.0  # between reads of a pod for which no events arrive
+MAX_REQUEUE_SECONDS = 3600.0  # clocks may jump
+MAX_START_CHECK_SECONDS = 60.0  # between checks of a gang that does not start
 VOLUME_CLAIM = "spec.template.spec.volumes[].persistentVolumeClaim.claimName"
 
 
 def next_step(evidence: Evidence) -> Step:
-    """Terminal is sticky, and nothing is made for a run that is being deleted."""
+    """A finished run stays finished, and nothing is created for a run that is being deleted."""
     test, seen = evidence.test, evidence.seen
     if test.is_deleting:
         return Done()
@@ -40,39 +40,39 @@ def next_step(evidence: Evidence) -> Step:
     if test.is_finished:
         return _after_the_end(evidence)
     if seen.job is None and not seen.is_job_gone and not evidence.has_leader_ended:
-        return _begin(evidence)
-    return _read(evidence) or _judge(evidence)
+        return _start(evidence)
+    return _observe_gang(evidence) or _judge(evidence)
 
 
 def _conclude(last: Mapping[str, Any], *, is_report_kept: bool) -> Step:
-    """Once the verdict shows anybody may delete the run: its report is the series' before that."""
+    """Users may delete the run as soon as it has a verdict, so the series owns the report before that."""
     if last.get("report") and not is_report_kept:
         return actions.KeepReport()
     return actions.WriteStatus(status=last)
 
 
-def _begin(evidence: Evidence) -> Step:
-    """Everything that can be wrong is found before a gang takes the nodes."""
+def _start(evidence: Evidence) -> Step:
+    """Find everything that can be wrong before a gang occupies nodes."""
     test, seen = evidence.test, evidence.seen
     if ending := refuse(evidence):
         return _end(evidence, ending)
     if test.has_begun:
         return actions.ReadJob(name=naming.job(test, test.attempt))
-    if test.spec.suspend or seen.older_run or _begins_later(evidence):
+    if test.spec.suspend or seen.older_run or _delayed_until(evidence):
         return _judge(evidence)
-    return _ask(evidence) or _create(evidence)
+    return _observe_before_creation(evidence) or _create(evidence)
 
 
-def _ask(evidence: Evidence) -> Step | None:
-    """What must be known before a gang is created."""
+def _observe_before_creation(evidence: Evidence) -> Step | None:
+    """Read what decides whether and where a gang is created."""
     test, seen = evidence.test, evidence.seen
     references = _references(test.spec)
     if references and seen.missing is None:
         return actions.ReadReferences(references=references)
     if test.spec.quarantine.config_map and seen.quarantine is None:
         return actions.ReadQuarantine()
-    is_capacity_asked = (evidence.policy.fixed_nodes and test.spec.gpus_per_node) or attempts.suspects(test)
-    if is_capacity_asked and seen.nodes is None:
+    needs_nodes = (evidence.policy.fixed_nodes and test.spec.gpus_per_node) or attempts.suspects(test)
+    if needs_nodes and seen.nodes is None:
         return actions.ReadNodes()
     return None
 
@@ -81,20 +81,20 @@ def _create(evidence: Evidence) -> Step:
     test, seen, suspects = evidence.test, evidence.seen, attempts.suspects(evidence.test)
     if not seen.has_service:
         return actions.CreateService(manifest=build_service(test, test.attempt))
-    # With too few nodes left it tries again on the same.
+    # If too few nodes are left, the next attempt uses the same ones.
     can_avoid = bool(seen.nodes) and capacity.suffices_without(test, seen.nodes or (), frozenset(suspects))
     avoid = suspects if can_avoid else ()
-    shun = tuple(node for node in (*suspects, *attempts.nodes_used(test)) if node not in avoid)
+    avoid_if_possible = tuple(node for node in (*suspects, *attempts.nodes_used(test)) if node not in avoid)
     return actions.CreateJob(
         attempt=test.attempt,
         quarantine=seen.quarantine.lists if seen.quarantine else NOTHING,
         avoid=avoid,
-        shun=tuple(dict.fromkeys(shun))[:SHUNNED],
+        avoid_if_possible=tuple(dict.fromkeys(avoid_if_possible))[:MAX_AVOIDED_IF_POSSIBLE],
     )
 
 
-def _begins_later(evidence: Evidence) -> datetime | None:
-    """The pods of the attempt before are still going, or half a gang was just given back."""
+def _delayed_until(evidence: Evidence) -> datetime | None:
+    """Wait while pods of the previous attempt are ending, or after the nodes of half a gang were released."""
     test, policy = evidence.test, evidence.policy
     moments = [attempts.not_before(test)]
     if evidence.departing and test.records:
@@ -104,7 +104,7 @@ def _begins_later(evidence: Evidence) -> datetime | None:
 
 
 def _references(spec: Spec) -> tuple[Reference, ...]:
-    """What pods would wait for in vain, without anybody saying so."""
+    """Objects without which pods would wait for ever, without an event that says why."""
     files = sorted({suite.config_map for suite in spec.suites})
     named = (
         *(("ConfigMap", name, "spec.suites[].configMap.name") for name in files),
@@ -116,8 +116,8 @@ def _references(spec: Spec) -> tuple[Reference, ...]:
     return tuple(Reference(kind=kind, name=name, path=path) for kind, name, path in named if name)
 
 
-def _read(evidence: Evidence) -> Step | None:
-    """What must be known before the run can be judged, and costs a request."""
+def _observe_gang(evidence: Evidence) -> Step | None:
+    """Read what the rules need and the caches do not have."""
     seen, leader = evidence.seen, evidence.leader
     if evidence.has_strays and not seen.has_listed_pods and seen.job:
         return actions.ReadPods(job_uid=seen.job.uid)
@@ -138,31 +138,34 @@ def _read(evidence: Evidence) -> Step | None:
 
 def _judge(evidence: Evidence) -> Step:
     ending = classify(evidence)
-    if ending and evidence.seen.search is None and _may_be_the_hardware(evidence, ending):
+    if ending and evidence.seen.search is None and _may_be_hardware(evidence, ending):
         return actions.SearchHardware(pods=evidence.pods)
     if ending:
         return _end(evidence, attempt_record.reconsider(evidence, ending))
     wanted = status.going_on(evidence)
     if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
         return actions.WriteStatus(status=wanted)
-    if how_far := progress.due(evidence):
-        return actions.WriteProgress(progress=how_far)
-    return Done(requeue_seconds=_look_again(evidence))
+    if new_progress := progress.due(evidence):
+        return actions.WriteProgress(progress=new_progress)
+    return Done(requeue_seconds=_requeue_seconds(evidence))
 
 
-def _may_be_the_hardware(evidence: Evidence, ending: Ending) -> bool:
-    """What passed stays passed, what was taken away is nobody's fault, and where nothing ran nothing was seen."""
-    is_somebodys = ending.verdict not in {Verdict.PASSED, Verdict.CANCELLED} and ending.retry is not Retry.FREE
-    return is_somebodys and any(pod.has_started for pod in evidence.pods)
+def _may_be_hardware(evidence: Evidence, ending: Ending) -> bool:
+    """Only a failure of a gang that ran: suspended or released gangs did not fail, and a pass stays a pass."""
+    is_failure = ending.verdict not in {Verdict.PASSED, Verdict.CANCELLED} and ending.retry is not Retry.FREE
+    return is_failure and any(pod.has_started for pod in evidence.pods)
 
 
 def _end(evidence: Evidence, ending: Ending) -> Step:
-    """Report, then ledger; the terminal status is written from the ledger's entry. Or another attempt."""
-    test, goes_on = evidence.test, ending.retry is not Retry.NEVER
+    """Store the report, then either start another attempt or add the run to the ledger.
+
+    The terminal status is written from the ledger's entry.
+    """
+    test, is_retried = evidence.test, ending.retry is not Retry.NEVER
     if isinstance(evidence.report, ReportFound) and evidence.seen.stored is None:
-        name = naming.attempt_report_config_map(test) if goes_on else naming.report_config_map(test)
+        name = naming.attempt_report_config_map(test) if is_retried else naming.report_config_map(test)
         return actions.WriteReport(name=name)
-    if goes_on:
+    if is_retried:
         return actions.EndAttempt(status=status.between_attempts(evidence, ending))
     last = status.finished(evidence, ending)
     entry = ledger.make_entry(uid=test.uid, name=test.name, status=last, before=test.status)
@@ -170,7 +173,7 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
 
 
 def _after_the_end(evidence: Evidence) -> Step:
-    """The verdict stands. Free what still holds nodes, leave finished pods for `kubectl logs`, go when it is time."""
+    """Release nodes, leave finished pods for `kubectl logs`, and delete the run when its time to live is over."""
     test, job = evidence.test, evidence.seen.job
     completed = decoding.time(test.status.get("completionTime")) or test.created
     waits = []
@@ -192,11 +195,11 @@ def _after_the_end(evidence: Evidence) -> Step:
     return Done(requeue_seconds=(min(waits) - evidence.now).total_seconds() + SOON_SECONDS)
 
 
-def _look_again(evidence: Evidence) -> float | None:
-    """Seconds until the next moment at which time alone would change what we do."""
+def _requeue_seconds(evidence: Evidence) -> float | None:
+    """Seconds until the next moment at which the passing of time alone changes the next step."""
     seen, policy, now = evidence.seen, evidence.policy, evidence.now
     moments = [] if evidence.has_whole_gang or evidence.test.spec.suspend else [evidence.queue_deadline]
-    if seen.job is None and (later := _begins_later(evidence)):
+    if seen.job is None and (later := _delayed_until(evidence)):
         moments.append(later)
     if evidence.half_since:
         patience = (policy.rival_patience_seconds, policy.gang_patience_seconds)
@@ -211,13 +214,13 @@ def _look_again(evidence: Evidence) -> float | None:
     if progress_due := progress.due_at(evidence):
         moments.append(progress_due)
     if isinstance(seen.report, LogUnreadable):
-        moments.append(now + timedelta(seconds=LOG_AGAIN_SECONDS))
+        moments.append(now + timedelta(seconds=LOG_RETRY_SECONDS))
     if seen.job and not evidence.has_whole_gang and not seen.job.is_suspended:
         age_seconds = (now - (seen.job.started or seen.job.created)).total_seconds()
-        pause_seconds = min(max(age_seconds, policy.stuck_seconds), CHECK_MAX_SECONDS)
+        pause_seconds = min(max(age_seconds, policy.stuck_seconds), MAX_START_CHECK_SECONDS)
         moments.append(now + timedelta(seconds=pause_seconds))
     ahead = [(moment - now).total_seconds() for moment in moments if moment > now]
-    return min(*ahead, LONGEST_SECONDS) + SOON_SECONDS if ahead else None
+    return min(*ahead, MAX_REQUEUE_SECONDS) + SOON_SECONDS if ahead else None
 
 
 def _moments_of_pods(evidence: Evidence) -> list[datetime]:

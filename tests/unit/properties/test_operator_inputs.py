@@ -15,7 +15,7 @@ from disttest_contract.text import escaping
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.api.parse import InvalidSpecError, parse
-from disttest_operator.core.hardware.user_rules import InvalidRulesError, Pattern, PatternError, build
+from disttest_operator.core.hardware.user_rules import InvalidRulesError, LogPattern, PatternError, build
 from disttest_operator.core.hardware.user_rules import parse as parse_rules
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.schedule import cron
@@ -107,7 +107,7 @@ pieces = st.sampled_from(
 @given(st.lists(pieces, min_size=1, max_size=12).map("".join), st.sampled_from(["a" * 4096, "ab" * 2048]) | some.texts)
 @settings(deadline=timedelta(seconds=2))
 def test_any_pattern_is_refused_or_searches_any_line_in_no_time(text: str, line: str) -> None:
-    pattern, refusal = some.tried(PatternError, Pattern, text)
+    pattern, refusal = some.tried(PatternError, LogPattern, text)
     assert pattern or refusal
     if pattern:
         pattern.is_in(line)

@@ -22,6 +22,25 @@ class ConditionType(StrEnum):
     FINISHED = "Finished"
 
 
+class GangReadyReason(StrEnum):
+    """Of GangReady. After an attempt that ended it has that attempt's reason instead."""
+
+    RUNNING = "GangRunning"  # the only one that comes with the status True
+    SUSPENDED = "Suspended"
+    OLDER_RUN = "OlderRun"
+    TOO_FEW_GPUS = "TooFewGpus"
+    UNSCHEDULABLE = "Unschedulable"
+    SCHEDULING = "Scheduling"
+    STARTING = "Starting"
+
+
+class SuspendedReason(StrEnum):
+    BY_SPEC = "SpecSuspend"
+    QUEUED = "Queued"
+    RESUMED = "Resumed"  # by the spec
+    ADMITTED = "Admitted"  # by the queue
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionState:
     type: ConditionType

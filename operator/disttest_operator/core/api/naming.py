@@ -9,7 +9,6 @@ LABEL_ATTEMPT = f"{GROUP}/attempt"
 LABEL_SERIES = f"{GROUP}/series"
 LABEL_SUSPECT = f"{GROUP}/suspect"  # of nodes, with the reason; only with --label-suspect-nodes
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
-LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 ANNOTATION_REPORT_SHA256 = f"{GROUP}/report-sha256"  # of the unpacked JSON
 
 MANAGED_BY = "disttest-operator"

@@ -1,1 +1,1 @@
-"""Signs of broken hardware in logs and conditions: known ones, and rules of the configuration."""
+"""Signs of broken hardware in logs and conditions: built-in rules, and rules of users."""

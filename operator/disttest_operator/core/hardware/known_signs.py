@@ -1,8 +1,8 @@
-"""Signs of broken hardware that are known everywhere, in the form of people's own rules; tried after those.
+"""Built-in rules for signs of broken hardware, in the form of users' rules, which are tried first.
 
-What a test's own mistake can bring about is left out: Xid 13, 31, 43 and 45, "unspecified launch failure", "illegal
-memory access", NCCL's "unhandled system error" and "unhandled cuda error". So is NET/IB's "Got completion from peer …
-status=12": a peer whose process was killed gives the same.
+Signs that a faulty test can cause too are omitted: Xid 13, 31, 43 and 45, "unspecified launch failure", "illegal memory
+access", NCCL's "unhandled system error" and "unhandled cuda error", and NET/IB's "Got completion from peer …
+status=12", which also follows from a killed peer.
 """
 
 from typing import Any
@@ -10,9 +10,7 @@ from typing import Any
 from disttest_contract.outcomes import Reason
 from disttest_operator.core.hardware import user_rules
 
-NODE_UNHEALTHY = Reason.NODE_UNHEALTHY  # what is broken about a node, but is no GPU
-
-# Of those that the driver tells the kernel's log; from a pod seldom seen.
+# The driver writes them to the kernel's log, which pods rarely see.
 FATAL_XIDS = (48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143)
 
 LOG_LINES = (
@@ -26,16 +24,16 @@ LOG_LINES = (
 )
 NETWORK_LINES = (
     (r"NET/IB ?: .{0,80}local catastrophic error", "a network adapter failed: look at it on the node", True),
-    # The other end, or the routes between them, may be at fault. Not ibv_reg_mr: that may be the pod's memlock.
+    # The peer, or the routes to it, may be at fault. Without ibv_reg_mr, which may fail for the pod's memlock limit.
     (r"Call to ibv_(modify_qp|query_port|open_device)\w{0,20} failed", "look at network adapters and routes", False),
 )
 
-# Node conditions by whoever sets them. NVSentinel names them as its checks, and sets them for fatal errors only.
 GPU_CONDITIONS = (
+    # NVSentinel sets these for fatal errors only.
     *((name, "True") for name in ("GpuMemWatch", "GpuPcieWatch", "GpuNvlinkWatch", "GpuSmWatch", "GpuMcuWatch")),
     *((name, "True") for name in ("GpuPmuWatch", "GpuDriverWatch", "GpuInforomWatch", "GpuNvswitchFatalWatch")),
     *((name, "True") for name in ("SysLogsXIDError", "SysLogsSXIDError", "SysLogsGPUFallenOff")),
-    ("GPUMissing", "True"),  # node-problem-detector on AKS; its XIDErrors may come from a test's own mistake
+    ("GPUMissing", "True"),  # node-problem-detector on AKS; a faulty test can cause its XIDErrors
     ("NVLinkStatusInactive", "True"),  # the same
     ("AcceleratedHardwareReady", "False"),  # the node monitoring agent of EKS
     ("NebiusGPUError", "True"),  # node-problem-detector on Nebius
@@ -52,17 +50,17 @@ def _line(pattern: str, message: str, reason: Reason, *, blame: bool = True) -> 
 
 
 def _condition(name: str, status: str, reason: Reason) -> dict[str, Any]:
-    message = "the node is unhealthy" if reason is NODE_UNHEALTHY else "a GPU of the node is unhealthy"
+    message = "the node is unhealthy" if reason is Reason.NODE_UNHEALTHY else "a GPU of the node is unhealthy"
     condition = {"type": name, "status": status}
     return {"nodeCondition": condition, "reason": reason.value, "blame": True, "message": message}
 
 
-# Lines first: they were said during the attempt, a condition may be about something else on the node.
+# Lines first: they are from the attempt, while a condition may be about something else on the node.
 KNOWN = user_rules.build(
     [
         *(_line(pattern, message, Reason.GPU_BROKEN) for pattern, message in LOG_LINES),
-        *(_line(pattern, message, NODE_UNHEALTHY, blame=blame) for pattern, message, blame in NETWORK_LINES),
+        *(_line(pattern, message, Reason.NODE_UNHEALTHY, blame=blame) for pattern, message, blame in NETWORK_LINES),
         *(_condition(name, status, Reason.GPU_BROKEN) for name, status in GPU_CONDITIONS),
-        *(_condition(name, status, NODE_UNHEALTHY) for name, status in NODE_CONDITIONS),
+        *(_condition(name, status, Reason.NODE_UNHEALTHY) for name, status in NODE_CONDITIONS),
     ]
 )

@@ -1,7 +1,6 @@
-"""Rules of the operator's configuration: a pattern in a log, or a condition of a node or pod, gives the verdict.
+"""Rules of users in the operator's configuration: a pattern in a log, or a condition of a node or pod, gives a verdict.
 
-They are for runs that did not pass: a red result where the hardware is proven to be at fault is the hardware's. What
-passed stays passed. The first rule that matches wins, people's own before those that come with the operator.
+They only apply to runs that did not pass. The first rule that matches decides, those of users before built-in ones.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,25 +14,25 @@ from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.api import schema
 from disttest_operator.core.api.schema import Object, Text
 
-PROBES = ("", " ", "a b")  # who finds nothing in one of them finds it in every line
+PROBES = ("", " ", "a b")  # a pattern with an empty match in one of them matches every line
 
 
 class PatternError(ValueError):
-    """What to write instead."""
+    """The message states what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """Raises PatternError for what is none, and for what would be found everywhere."""
+class LogPattern:
+    """Raises PatternError for a text that is no regular expression, or that matches every line."""
 
     text: str
     _compiled: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        import re2  # noqa: PLC0415  # the command line reads the table of flags too, and is installed without it
+        import re2  # noqa: PLC0415  # the command line imports the table of flags too, and is installed without re2
 
         options = re2.Options()
-        options.log_errors = False  # they are told in our words
+        options.log_errors = False  # PatternError has them
         try:
             compiled = re2.compile(self.text, options)
         except (re2.error, UnicodeEncodeError) as error:
@@ -49,14 +48,14 @@ class Pattern:
 
 
 def _words(error: Exception) -> str:
-    told = error.args[0] if error.args else error
-    return told.decode(errors="replace") if isinstance(told, bytes) else str(error)
+    first = error.args[0] if error.args else error
+    return first.decode(errors="replace") if isinstance(first, bytes) else str(error)
 
 
 FILE_BYTES = 1 << 18
 RULES = 256
 VERDICTS = (Verdict.INFRA_FAILED, Verdict.ERRORED, Verdict.TESTS_FAILED)
-# Those of the others speak of a run that nothing is wrong with.
+# The two omitted ones are no failures.
 REASONS = tuple(reason for reason in Reason if reason not in {Reason.ALL_CASES_PASSED, Reason.CANCELLED})
 SOURCES = ("logPattern", "nodeCondition", "podCondition")
 
@@ -64,17 +63,12 @@ SOURCES = ("logPattern", "nodeCondition", "podCondition")
 class ConditionStatus(StrEnum):
     TRUE = "True"
     FALSE = "False"
-    UNKNOWN = "Unknown"  # of a node whose kubelet is silent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPattern:
-    pattern: Pattern
+    UNKNOWN = "Unknown"  # of a node whose kubelet does not report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCondition:
-    """Of the node of a pod of the gang. Without a reason any will do."""
+    """A condition of a node that runs a pod of the gang; an empty reason matches any."""
 
     type: str
     status: ConditionStatus
@@ -90,7 +84,7 @@ class PodCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserRule:
-    """`retry`: the run is worth another attempt. `blame`: the nodes it was seen on are to be avoided."""
+    """`retry`: the run gets another attempt. `blame`: that attempt avoids the nodes with this sign."""
 
     sign: LogPattern | NodeCondition | PodCondition
     verdict: Verdict = Verdict.INFRA_FAILED
@@ -101,7 +95,7 @@ class UserRule:
 
 
 class InvalidRulesError(ValueError):
-    """The text is no list of rules; each problem names the entry, and says what to write instead."""
+    """The text is no list of rules; each problem names the entry and what to write instead."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -134,9 +128,7 @@ ENTRY = Object(
     fields={
         "logPattern": Text(min_length=1, max_length=512),
         "nodeCondition": _condition(*ConditionStatus),
-        "podCondition": _condition(
-            ConditionStatus.TRUE, ConditionStatus.FALSE
-        ),  # of an unknown one the operator keeps nothing
+        "podCondition": _condition(ConditionStatus.TRUE, ConditionStatus.FALSE),  # unknown ones are not kept
         "verdict": Text(max_length=16, choices=VERDICTS),
         "reason": Text(max_length=64, choices=REASONS),
         "retry": _TRUTH,
@@ -147,7 +139,7 @@ ENTRY = Object(
 
 
 class _Loader(yaml.SafeLoader):
-    """A key that is written twice would hide what was written first."""
+    """Refuses duplicate keys, of which YAML would keep the last one only."""
 
 
 def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -162,7 +154,7 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _constru
 
 
 def parse(text: str) -> tuple[UserRule, ...]:
-    """The rules of a file, in its order. Raises InvalidRulesError with all that is wrong."""
+    """The rules of a YAML file, in its order. Raises InvalidRulesError with all problems."""
     if len(text.encode(errors="replace")) > FILE_BYTES:
         raise InvalidRulesError([f"the file is too large, write at most {FILE_BYTES} bytes"])
     try:
@@ -173,7 +165,7 @@ def parse(text: str) -> tuple[UserRule, ...]:
 
 
 def build(entries: Any) -> tuple[UserRule, ...]:
-    """The same from plain data."""
+    """The rules of parsed YAML. Raises InvalidRulesError with all problems."""
     if not isinstance(entries, list) or len(entries) > RULES:
         raise InvalidRulesError([f"write a list of at most {RULES} rules, each beginning with '- '"])
     prepared = [schema.normalise(entry) for entry in entries]
@@ -195,13 +187,13 @@ def _problems(entry: Any, number: int) -> Iterator[str]:
     pattern = entry.get("logPattern")
     if pattern and isinstance(pattern, str):
         try:
-            Pattern(pattern)
+            LogPattern(pattern)
         except PatternError as error:
             yield f"{path}.logPattern: {error}"
 
 
 def _with_words(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Truths as the words that people write for them: YAML reads status: True as a truth, and so retry: yes."""
+    """Booleans as texts: YAML reads both `status: True` and `retry: yes` as booleans."""
     words = dict(entry)
     for key in ("retry", "blame"):
         if isinstance(words.get(key), bool):
@@ -229,7 +221,7 @@ def _rule(entry: Mapping[str, Any]) -> UserRule:
 
 def _sign(words: Mapping[str, Any]) -> LogPattern | NodeCondition | PodCondition:
     if "logPattern" in words:
-        return LogPattern(pattern=Pattern(words["logPattern"]))
+        return LogPattern(words["logPattern"])
     kind = NodeCondition if "nodeCondition" in words else PodCondition
     condition = words["nodeCondition" if kind is NodeCondition else "podCondition"]
     status, reason = ConditionStatus(condition["status"]), condition.get("reason", "")

@@ -1,1 +1,1 @@
-"""What the API server returned: decoding, the objects that are kept, the evidence on one run."""
+"""Observations: decoding of objects, the views that are kept, earlier attempts, the evidence on one run."""

@@ -1,4 +1,4 @@
-"""What earlier attempts of a run mean for the next one: what they used up, whom they blame, when to begin again."""
+"""Earlier attempts of a run: the time and retries that they used, the nodes they suspect, when the next one starts."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -8,31 +8,25 @@ from typing import Any
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.api import conditions, naming, schema
+from disttest_operator.core.api.conditions import SuspendedReason
 from disttest_operator.core.api.model import DistTest
-from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.decoding import time as parse
 from disttest_operator.core.observed.objects import JobView
 
-# Reasons of the condition Suspended.
-BY_SPEC = "SpecSuspend"
-IN_QUEUE = "Queued"
-RESUMED = "Resumed"  # by the spec
-ADMITTED = "Admitted"  # by its queue
-
-RECORDS = 8  # that a status keeps
-LEAST_RUN_SECONDS = 60  # for an attempt, however long those before it took
+RECORDS = 8  # kept in a status
+LEAST_RUN_SECONDS = 60  # of an attempt, however long the earlier ones took
 BACKOFF_FIRST_SECONDS = 10
 BACKOFF_MAX_SECONDS = 300
-BACKOFF_DOUBLINGS = 5  # beyond which the maximum is reached anyway
+BACKOFF_DOUBLINGS = 5  # enough to reach the maximum
 JITTER = 0.5
 
 Record = Mapping[str, Any]  # one element of status.attempts
 
 
 def with_lost_records(test: DistTest, jobs: Iterable[JobView]) -> DistTest:
-    """A Job of a later attempt than the status knows of: records were removed from it, by somebody, after the Job came.
+    """Restore the record of the attempt before the newest Job if somebody removed records from the status.
 
-    The gang is not to be ended for that, and retries that were used up are not to come back.
+    That must neither end the gang nor allow retries that were used already.
     """
     numbers = [_number(test, job) for job in jobs if not job.is_deleting]
     newest = max(numbers, default=0)
@@ -51,7 +45,7 @@ def with_lost_records(test: DistTest, jobs: Iterable[JobView]) -> DistTest:
 
 
 def _number(test: DistTest, job: JobView) -> int:
-    """0 for a Job that is not named as we name them."""
+    """0 if the Job's name is not one that the operator gives."""
     digits = job.name.removeprefix(f"{test.name}-a")
     return int(digits) if digits.isascii() and digits.isdecimal() and job.name == f"{test.name}-a{digits}" else 0
 
@@ -65,18 +59,18 @@ def retries_left(test: DistTest) -> int:
 
 
 def run_seconds_left(test: DistTest) -> int:
-    """Of spec.timeouts.runSeconds, which is for all attempts; what the nodes were taken away from is not counted."""
+    """What is left of spec.timeouts.runSeconds, which all attempts share; uncharged attempts do not count."""
     used_seconds = 0.0
     for record in filter(is_charged, test.records):
-        began, ended = parse(record.get("startTime")), parse(record.get("completionTime"))
-        if began and ended:
-            used_seconds += max(0.0, (ended - began).total_seconds())
-    whole = test.spec.timeouts.run_seconds
-    return min(whole, max(LEAST_RUN_SECONDS, whole - int(used_seconds)))
+        started, ended = parse(record.get("startTime")), parse(record.get("completionTime"))
+        if started and ended:
+            used_seconds += max(0.0, (ended - started).total_seconds())
+    total = test.spec.timeouts.run_seconds
+    return min(total, max(LEAST_RUN_SECONDS, total - int(used_seconds)))
 
 
 def queued_since(test: DistTest, now: datetime) -> datetime:
-    """When the wait for nodes began: half a gang that was given back goes on waiting, spec.suspend begins it anew."""
+    """Start of the wait for nodes: releasing half a gang does not restart it, spec.suspend does."""
     since = test.created
     for record in reversed(test.records):
         ended = parse(record.get("completionTime"))
@@ -84,14 +78,14 @@ def queued_since(test: DistTest, now: datetime) -> datetime:
             since = max(since, ended)
             break
     suspended = conditions.find(test.status, conditions.ConditionType.SUSPENDED)
-    if not suspended or suspended["reason"] not in {BY_SPEC, RESUMED}:
+    if not suspended or suspended["reason"] not in {SuspendedReason.BY_SPEC, SuspendedReason.RESUMED}:
         return since
     resumed = now if suspended["status"] == "True" else parse(suspended["lastTransitionTime"])
     return max(since, resumed) if resumed else since
 
 
 def not_before(test: DistTest) -> datetime | None:
-    """Whoever gave half a gang back leaves the nodes to others for a while: longer each time, no two runs alike."""
+    """A run that released half a gang leaves the nodes to others first: exponential backoff with jitter."""
     times = 0
     for record in reversed(test.records):
         if record.get("reason") != Reason.GANG_TIMEOUT:
@@ -107,23 +101,22 @@ def not_before(test: DistTest) -> datetime | None:
 
 
 def suspects(test: DistTest) -> tuple[str, ...]:
-    """Nodes that an attempt of this run blamed."""
     return tuple(filter(_can_be_a_node, (str(entry["name"]) for entry in test.status.get("suspectNodes") or ())))
 
 
 def nodes_used(test: DistTest) -> tuple[str, ...]:
-    """By attempts that failed."""
+    """Nodes of the attempts that failed."""
     lost = filter(is_charged, test.records)
     return tuple(filter(_can_be_a_node, dict.fromkeys(node for record in lost for node in record.get("nodes") or ())))
 
 
 def _can_be_a_node(name: str) -> bool:
-    """A Job with another name in its affinity would be refused."""
+    """The API server refuses a Job with another name in its affinity."""
     return schema.matches(schema.DNS_SUBDOMAIN, name)
 
 
 def keep(records: tuple[Record, ...], record: Record) -> list[Record]:
-    """The newest, and before all others those that were charged: they count."""
+    """At most RECORDS: uncharged ones are dropped first, then the oldest, since charged ones count as retries."""
     every = [*records, record]
     excess = len(every) - RECORDS
     for one in [one for one in every[:-1] if not is_charged(one)][: max(0, excess)]:
@@ -140,11 +133,10 @@ def case_in_flight(record: Record) -> str:
 
 
 def deadline_of(test: DistTest, now: datetime, *, grace_seconds: float) -> datetime | None:
-    """The end of its queue or of its run, whichever it is in; None while `spec.suspend` holds it."""
+    """The deadline of the wait for nodes, or of the run once it has started; None while `spec.suspend` is true."""
     timeouts = test.spec.timeouts
     if test.spec.suspend:
         return None
-    if started := decoding.time(test.status.get("startTime")):
-        seconds = timeouts.join_seconds + run_seconds_left(test) + grace_seconds
-        return started + timedelta(seconds=seconds)
+    if started := parse(test.status.get("startTime")):
+        return started + timedelta(seconds=timeouts.join_seconds + run_seconds_left(test) + grace_seconds)
     return queued_since(test, now) + timedelta(seconds=timeouts.queue_seconds)

@@ -1,4 +1,4 @@
-"""From bodies, as the API server sends them, to views."""
+"""Decoding of objects as the API server sends them into the views that the operator keeps."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ from disttest_contract.gang import environment
 from disttest_contract.gang.plan import InvalidPlanError, RunPlan
 from disttest_contract.gang.quarantine import NOTHING, Lists
 from disttest_contract.transport.termination_message import Summary
-from disttest_operator.core.api import naming
+from disttest_operator.core.api import naming, scheduler
 from disttest_operator.core.observed.objects import (
     Body,
     Condition,
@@ -18,11 +18,11 @@ from disttest_operator.core.observed.objects import (
     PodView,
 )
 
-YEARS = (1970, 9000)  # before it nothing was stamped, beyond it there is no room for a deadline
+YEARS = (1970, 9000)  # the upper end leaves room to add a deadline
 EPOCH = datetime.fromtimestamp(0, UTC)
-SKEW = timedelta(seconds=60)  # between the clocks of nodes and ours, as long as the grace that a run's deadline has
+SKEW = timedelta(seconds=60)  # between a node's clock and the operator's; the grace of a run's deadline is as long
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-KNOWN = frozenset({"True", "False"})  # of the statuses of a condition
+KNOWN = frozenset({"True", "False"})  # statuses of a condition
 
 
 def job(body: Body) -> JobView:
@@ -37,7 +37,7 @@ def job(body: Body) -> JobView:
         created=_need_time(meta["creationTimestamp"]),
         started=time(status.get("startTime")),
         is_deleting="deletionTimestamp" in meta,
-        is_suspended=bool(spec.get("suspend")),
+        is_suspended=scheduler.is_waiting(body),
         nonce=_variable(spec, environment.NONCE),
         quarantine=_quarantine(_variable(spec, environment.PLAN)),
         conditions=_conditions(status),
@@ -45,7 +45,7 @@ def job(body: Body) -> JobView:
 
 
 def pod(body: Body, *, now: datetime, before: PodView | None = None, is_gone: bool = False) -> PodView | None:
-    """None for a pod that is not one of a gang. `before` is what we kept of the same pod: whose it is never changes."""
+    """None for a pod outside of gangs. `before` is the previous view: its run, attempt and index never change."""
     meta, spec, status = body["metadata"], body["spec"], body.get("status") or {}
     labels = meta.get("labels") or {}
     index = (meta.get("annotations") or {}).get(INDEX_ANNOTATION, labels.get(INDEX_ANNOTATION, ""))
@@ -104,7 +104,6 @@ def event(body: Body) -> EventView:
 
 
 def owner_uid(body: Body) -> str:
-    """The uid of the object's controller."""
     return str(_owner(body).get("uid", ""))
 
 
@@ -114,14 +113,14 @@ def _owner(body: Body) -> Body:
 
 
 def _with_memory(view: PodView, before: PodView | None, now: datetime) -> PodView:
-    """Keep since when a pod waits or ends, and what was known of a container of which the last event says nothing."""
-    view = replace(view, started=_by_our_clock(view, now))
+    """Keep since when a pod waits or ends, and states of its containers that the newest event no longer has."""
+    view = replace(view, started=_likely_start(view, now))
     waiting_since = now if view.waiting_reason else None
     ending_since = now if view.is_ending else None
     if before is None:
         return replace(view, waiting_since=waiting_since, ending_since=ending_since)
     if waiting_since and view.waits_as(before):
-        waiting_since = before.waiting_since  # ErrImagePull and ImagePullBackOff take turns: one wait
+        waiting_since = before.waiting_since  # ErrImagePull and ImagePullBackOff alternate: one wait
     return replace(
         view,
         waiting_since=waiting_since,
@@ -132,8 +131,8 @@ def _with_memory(view: PodView, before: PodView | None, now: datetime) -> PodVie
     )
 
 
-def _by_our_clock(view: PodView, now: datetime) -> datetime | None:
-    """When the container was started. Deadlines are reckoned from there, and a node's clock may be hours off."""
+def _likely_start(view: PodView, now: datetime) -> datetime | None:
+    """The start of the container, from which deadlines count, or `now` if the node's clock is clearly wrong."""
     if view.started is None:
         return None
     scheduled = view.conditions.get("PodScheduled")
@@ -151,7 +150,7 @@ def _need_time(text: str) -> datetime:
 
 
 def _conditions(status: Body) -> dict[str, Condition]:
-    """Those that are true or false; an unknown one says nothing."""
+    """Without those whose status is Unknown."""
     entries: list[Body] = status.get("conditions") or []
     return {entry["type"]: _condition(entry) for entry in entries if entry["status"] in KNOWN}
 
@@ -167,14 +166,14 @@ def _condition(entry: Body) -> Condition:
 
 
 def _variable(spec: Body, name: str) -> str:
-    """Of the test's container."""
+    """The value of an environment variable of the test container; empty if it is unset."""
     containers: list[Body] = spec["template"]["spec"]["containers"]
     env: list[Body] = next((c.get("env") or [] for c in containers if c["name"] == naming.CONTAINER), [])
     return next((str(entry.get("value", "")) for entry in env if entry["name"] == name), "")
 
 
 def _quarantine(plan: str) -> Lists:
-    """What cannot be read excuses nothing. A plan is long, and read for each event of the Job: only if it has some."""
+    """Empty if the plan is invalid. Plans without a quarantine are not parsed, since each event of a Job needs this."""
     if '"quarantine":[' not in plan:
         return NOTHING
     try:
@@ -195,7 +194,7 @@ def _waiting(container: Body) -> Body:
 
 
 def _started(container: Body) -> datetime | None:
-    """A container whose command cannot be executed was started in 1970, says containerd: it never was."""
+    """None if it never started: containerd reports 1970 for a command that cannot be executed."""
     state = container.get("state") or {}
     if "running" in state:
         return time((state["running"] or {}).get("startedAt")) or EPOCH
@@ -213,14 +212,14 @@ def _exit(container: Body) -> ContainerExit | None:
         code=entry.get("exitCode", 0),
         signal=entry.get("signal") or 0,
         reason=entry.get("reason") or "",
-        message="" if summary else message,  # padded to 4 KiB, of thousands of pods that have ended
+        message="" if summary else message,  # up to 4 KiB for each of thousands of pods
         at=time(entry.get("finishedAt")),
         summary=summary,
     )
 
 
 def time(text: str | None) -> datetime | None:
-    """None too for what is no time that can be reckoned with: the API server takes the years 0 and 9999."""
+    """Parse a time; None if it is missing, invalid or outside of YEARS: the API server accepts the years 0 and 9999."""
     try:
         moment = datetime.fromisoformat(text.upper()).astimezone(UTC) if text else None
     except (ValueError, OverflowError):

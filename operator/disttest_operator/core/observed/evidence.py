@@ -1,4 +1,4 @@
-"""All that is known about a run at one moment, and what follows from it without judging."""
+"""The evidence: everything that is known about a run at one moment, and what follows from it before any rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,30 +17,30 @@ from disttest_operator.core.observed.objects import EventView, JobView, NodeView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How patient the operator is, in whole seconds, and what it allows."""
+    """What the operator allows, and for how long it waits in each situation, in whole seconds."""
 
-    allowed: tuple[Allowance, ...] = ()  # beyond what every DistTest may ask for
+    allowed: tuple[Allowance, ...] = ()  # in addition to what every DistTest may request
     fixed_nodes: bool = False  # no node will be added: too few GPUs are final
-    image_patience_seconds: int = 30  # a registry may be away for a moment
+    image_patience_seconds: int = 30  # a registry may be unavailable for a moment
     config_patience_seconds: int = 5  # a name or configuration that is wrong stays wrong
-    stuck_seconds: int = 3  # a Job or pod that has not moved for so long: read its events
-    leader_patience_seconds: int = 15  # another agent has ended: the leader should notice and report
-    settle_seconds: int = 3  # the leader ended without a result: the other pods' ends may say why
-    log_patience_seconds: int = 20  # the leader's log cannot be read
-    grace_seconds: int = 60  # by which the runner's own deadlines come first
+    stuck_seconds: int = 3  # without a change of a Job or pod, after which its events are read
+    leader_patience_seconds: int = 15  # after another agent ended, for the leader to notice and report
+    settle_seconds: int = 3  # after the leader ended without a result: how the other pods end may explain it
+    log_patience_seconds: int = 20  # while the leader's log cannot be read
+    grace_seconds: int = 60  # added to the runner's deadlines, which come first
     linger_seconds: int = 10  # for the other agents to end after the verdict
-    parting_seconds: int = 45  # for the pods of an attempt to go before the next one begins
-    gang_patience_seconds: int = 600  # with a gang of which some pods have nodes and others find none
+    parting_seconds: int = 45  # for the pods of an attempt to disappear before the next one starts
+    gang_patience_seconds: int = 600  # while some pods of a gang have nodes and the others find none
 
     @property
     def rival_patience_seconds(self) -> float:
-        """The same, while an older run has such a gang too."""
+        """Used instead of gang_patience_seconds while an older run has half a gang too."""
         return self.gang_patience_seconds / 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """An object of the run's namespace that the spec names, and where it does."""
+    """An object of the run's namespace that the spec names at `path`."""
 
     kind: str  # ConfigMap, ServiceAccount or PersistentVolumeClaim
     name: str
@@ -57,7 +57,7 @@ class QuarantineRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What a rule made of an attempt. `nodes` and `pods` are those to blame: none unless the rule says so."""
+    """The result of a hardware rule. `nodes` and `pods` are those at fault: empty unless the rule blames."""
 
     verdict: Verdict
     reason: Reason
@@ -69,7 +69,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFound:
-    """A report that was accepted. `raw` is its JSON."""
+    """An accepted report. `raw` is its JSON."""
 
     report: Report
     raw: bytes
@@ -78,7 +78,7 @@ class ReportFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportLost:
-    """There is none that can be used. `is_invalid`: there is one, but it is not to be believed."""
+    """There is no usable report. `is_invalid`: there is one, but it contradicts itself or the run."""
 
     problem: str
     is_invalid: bool = False
@@ -86,14 +86,14 @@ class ReportLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogUnreadable:
-    """The log could not be had now; it may be had later."""
+    """The leader's log cannot be read now; a later try may succeed."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """Where the report is; without a name it could not be stored, and `problem` says why."""
+    """Where the report is stored; without a name it could not be stored, and `problem` explains why."""
 
     config_map: str = ""
     sha256: str = ""
@@ -102,14 +102,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What rules of the operator's configuration found in an attempt that went wrong; None: nothing."""
+    """The result of the search for signs of broken hardware; None: no rule matches."""
 
     match: Match | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressSeen:
-    """What the leader said last in the log of the attempt with this nonce, and how far apart it may be written."""
+    """The leader's newest progress line in the attempt with this nonce, and the minimum time between two writes."""
 
     told: Progress
     nonce: str
@@ -118,16 +118,16 @@ class ProgressSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What caches hold and what was asked for. None: not asked yet."""
+    """What the caches contain, and what was read on request. None: not read yet."""
 
     problems: tuple[str, ...] = ()  # of the spec
     job: JobView | None = None  # of this attempt
     leftovers: tuple[JobView, ...] = ()  # of earlier ones
-    older_run: str = ""  # of the series, without a verdict, where the spec says to wait for it
+    older_run: str = ""  # of the series, without a verdict, if the spec says to wait for it
     has_older_rival: bool = False  # an older run has half a gang too
     pods: tuple[PodView, ...] = ()
-    entry: Mapping[str, Any] | None = None  # of this run in the ledger: it is counted and judged
-    missing: tuple[Reference, ...] | None = None  # of those that the spec names
+    entry: Mapping[str, Any] | None = None  # of this run in the ledger, with its final status
+    missing: tuple[Reference, ...] | None = None  # references to objects that do not exist
     quarantine: QuarantineRead | None = None
     nodes: tuple[NodeView, ...] | None = None
     events: tuple[EventView, ...] | None = None
@@ -135,11 +135,11 @@ class Observed:
     progress: ProgressSeen | None = None
     has_service: bool = False
     has_listed_pods: bool = False
-    is_job_gone: bool = False  # a live read said so, or we deleted it just now
-    taken: str = ""  # kind and name of an object in our way
-    refused: str = ""  # what the API server said when it refused the Job or its Service
+    is_job_gone: bool = False  # by a read from the API server, or because the operator just deleted it
+    taken: str = ""  # kind and name of another object with the name of the Job or Service
+    refused: str = ""  # the API server's message when it refused the Job or its Service
     stored: Stored | None = None  # the report
-    is_report_kept: bool = False  # by the series, if it is to be
+    is_report_kept: bool = False  # the series owns it, or does not keep reports
     search: Search | None = None  # for signs of broken hardware
 
 
@@ -154,19 +154,19 @@ class Evidence:
 
     @property
     def all_pods(self) -> tuple[PodView, ...]:
-        """Of this attempt, oldest first; those that are gone too."""
+        """Of this attempt, oldest first, including deleted ones."""
         mine = (pod for pod in self.seen.pods if pod.run_uid == self.test.uid and pod.attempt == self.test.attempt)
         return tuple(sorted(mine, key=lambda pod: (pod.created, pod.resource_version)))
 
     @property
     def pods(self) -> tuple[PodView, ...]:
-        """By index; of several pods of one index the newest."""
+        """The newest pod of each index, by index."""
         newest = {pod.index: pod for pod in self.all_pods if pod.index < self.test.spec.nodes}
         return tuple(newest[index] for index in sorted(newest))
 
     @property
     def has_strays(self) -> bool:
-        """Whether there may be pods of the gang of which the watch does not tell."""
+        """Whether the gang may have pods for which the watch has no events."""
         job = self.seen.job
         if job is None or job.is_deleting or job.is_suspended:
             return False
@@ -177,13 +177,13 @@ class Evidence:
 
     @property
     def lost_pods(self) -> tuple[PodView, ...]:
-        """Those that can take part no more. One that was replaced before it had started is no loss."""
+        """Pods that can no longer take part, except those that were replaced before they had started."""
         current = {pod.uid for pod in self.pods}
         return tuple(pod for pod in self.all_pods if pod.is_lost and (pod.has_started or pod.uid in current))
 
     @property
     def ended_pods(self) -> list[PodView]:
-        """Lost ones whose end is known, the first to end first: it is the cause, the others are victims."""
+        """Lost pods whose end is known, in order of time: the first one is the cause, the others are victims."""
         ended = [(pod.exit.at, pod) for pod in self.lost_pods if pod.exit and pod.exit.at]
         return [pod for _, pod in sorted(ended, key=lambda pair: pair[0])]
 
@@ -209,7 +209,7 @@ class Evidence:
 
     @property
     def first_loss(self) -> datetime | None:
-        """When we saw the first pod end otherwise than well, or being told to go."""
+        """When the operator first saw a pod that failed or was being deleted."""
         return min((pod.ending_since for pod in self.lost_pods if pod.ending_since), default=None)
 
     @property
@@ -233,7 +233,7 @@ class Evidence:
 
     @property
     def run_deadline(self) -> datetime | None:
-        """The operator's own, should the runner say nothing."""
+        """Later than the runner's own deadline, in case the runner does not end the run."""
         timeouts = self.test.spec.timeouts
         seconds = timeouts.join_seconds + attempts.run_seconds_left(self.test) + self.policy.grace_seconds
         return self.started + timedelta(seconds=seconds) if self.started else None
@@ -244,7 +244,7 @@ class Evidence:
 
     @property
     def report(self) -> ReportFound | ReportLost | None:
-        """None: it may yet come."""
+        """None while it may still arrive."""
         found = self.seen.report
         if isinstance(found, LogUnreadable):
             is_late = self.has_passed(self.leader_end, self.policy.log_patience_seconds)
@@ -253,7 +253,7 @@ class Evidence:
 
     @property
     def is_over(self) -> bool:
-        """Whether the gang has ended, and what is to be known about its end is known."""
+        """Whether the gang has ended, and its report and the ends of its pods are known or overdue."""
         if self.has_leader_ended:
             have_all_ended = all(pod.has_ended for pod in self.pods)
             is_settled = have_all_ended or self.has_passed(self.leader_end, self.policy.settle_seconds)

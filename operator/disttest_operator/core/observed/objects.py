@@ -1,4 +1,4 @@
-"""What the operator keeps of the objects it watches: parsed once, frozen, a small part of the body."""
+"""Views: the small part of each watched object that the operator keeps, parsed once and frozen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,14 @@ from disttest_contract.gang.quarantine import NOTHING, Lists
 from disttest_contract.transport.termination_message import Summary
 
 LAST_WORDS_BYTES = 1024
-# Reasons of kubelets for which a container waits although nothing is wrong.
-IN_THE_MAKING = frozenset({"ContainerCreating", "PodInitializing"})
+CREATING = frozenset({"ContainerCreating", "PodInitializing"})  # reasons to wait that are no problem
 
 Body = Mapping[str, Any]  # an object as the API server sent it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """One that is not known is not true. Only those of nodes can be unknown, of others they are left out."""
+    """An unknown condition is not true. Only nodes have unknown ones; of other objects they are not kept."""
 
     reason: str
     message: str
@@ -36,11 +35,11 @@ class JobView:
     owner_uid: str
     run: str
     created: datetime
-    started: datetime | None  # anew at each resumption
+    started: datetime | None  # changes each time the Job is resumed
     is_deleting: bool
     is_suspended: bool
     nonce: str
-    quarantine: Lists = field(default_factory=lambda: NOTHING)  # what the gang was told of known failures
+    quarantine: Lists = field(default_factory=lambda: NOTHING)  # the known failures that the gang got
     conditions: Mapping[str, Condition] = field(default_factory=dict)
 
     @property
@@ -50,7 +49,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerExit:
-    """How the container ended. `summary` is what the agent left; `message` is all of it if it is no summary."""
+    """How a container ended. `summary` is what the agent wrote as termination message; any other is in `message`."""
 
     code: int
     signal: int = 0
@@ -61,16 +60,16 @@ class ContainerExit:
 
     @property
     def last_words(self) -> str:
-        """What the agent said last, else what the kubelet has of its log or of the runtime; cut, in one line."""
+        """The agent's message, else the end of the log or the runtime's error, cut and in one line."""
         return self.summary.message if self.summary else limits.cut(" ".join(self.message.split()), LAST_WORDS_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodView:
-    """`is_gone`: the API server no longer has it; this is what its last event said.
+    """`is_gone`: the API server no longer has the pod, and this is its state in the last event.
 
-    `started` and `exit` are of the test's container, `injected` is the end of the one that brings it the runner; what
-    waits is the first container that has not started.
+    `started` and `exit` are of the test container, `injected` is the end of the init container that copies the runner,
+    and the `waiting_…` fields are of the first container that has not started.
     """
 
     namespace: str
@@ -88,21 +87,22 @@ class PodView:
     message: str = ""
     is_deleting: bool = False
     is_gone: bool = False
-    is_unwatched: bool = False  # somebody changed its labels: no event will tell of it
+    is_unwatched: bool = False  # its labels were changed, and events for it do not arrive
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    started: datetime | None = None  # the container
+    started: datetime | None = None
     exit: ContainerExit | None = None
     injected: ContainerExit | None = None
     waiting_image: str = ""
     waiting_reason: str = ""
     waiting_message: str = ""
-    waiting_since: datetime | None = None  # by our clock: Kubernetes does not tell since when
-    ending_since: datetime | None = None  # by our clock: nodes' clocks differ
+    waiting_since: datetime | None = None  # by the operator's clock: Kubernetes has no such time
+    ending_since: datetime | None = None  # by the operator's clock: those of nodes differ
 
     def waits_as(self, before: "PodView") -> bool:
-        """Whether it waits as it did; that an image cannot be had is another wait than the one in which it came."""
-        was_well, is_well = (pod.waiting_reason in IN_THE_MAKING for pod in (before, self))
-        return bool(before.waiting_reason) and before.waiting_image == self.waiting_image and was_well == is_well
+        """Whether this is the same wait: that of an image that cannot be pulled starts after that of its pull."""
+        was_creating, is_creating = (pod.waiting_reason in CREATING for pod in (before, self))
+        is_same_image = before.waiting_image == self.waiting_image
+        return bool(before.waiting_reason) and is_same_image and was_creating == is_creating
 
     @property
     def has_ended(self) -> bool:
@@ -110,9 +110,9 @@ class PodView:
 
     @property
     def went_silently(self) -> bool:
-        """As one does whose labels somebody removes: it is out of the watch's sight, and may be alive."""
-        is_told = self.is_deleting or self.exit or self.disruption or self.phase in {"Succeeded", "Failed"}
-        return self.is_gone and not is_told
+        """Whether it left the watch without a reason, as pods do whose labels were removed: it may still run."""
+        has_reason = self.is_deleting or self.exit or self.disruption or self.phase in {"Succeeded", "Failed"}
+        return self.is_gone and not has_reason
 
     @property
     def disruption(self) -> Condition | None:
@@ -121,12 +121,12 @@ class PodView:
 
     @property
     def is_ending(self) -> bool:
-        """It cannot take part any more, for good or bad."""
+        """It can no longer take part, whether it succeeded or failed."""
         return self.has_ended or self.is_deleting or self.disruption is not None
 
     @property
     def is_lost(self) -> bool:
-        """It cannot take part any more, and not because all is done."""
+        """It can no longer take part, and did not succeed."""
         return self.is_ending and not (self.exit and self.exit.code == 0)
 
     @property
@@ -139,7 +139,7 @@ class PodView:
 
     @property
     def is_unschedulable(self) -> bool:
-        """The scheduler has looked for a node and found none."""
+        """The scheduler found no node for it."""
         scheduled = self.conditions.get("PodScheduled")
         return not self.node and scheduled is not None and not scheduled.is_true
 
@@ -154,7 +154,7 @@ class NodeView:
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    is_schedulable: bool = True  # nobody has cordoned it
+    is_schedulable: bool = True  # not cordoned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

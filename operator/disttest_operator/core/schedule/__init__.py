@@ -1,1 +1,1 @@
-"""When a CronJob should run: cron expressions and expected runs."""
+"""Schedules of CronJobs: cron expressions and expected runs."""

@@ -1,8 +1,7 @@
 """Cron expressions as Kubernetes' CronJob controller reads them.
 
-Own code, since libraries follow cron of Debian or Vixie, which disagree with the controller where nights are concerned:
-it leaves out a time that clocks jump over, runs twice at a time that they show twice, knows no Sunday 7, and takes
-`*/2` for a list of days.
+No library does that: they follow the cron of Debian or Vixie. The controller skips a time that clocks jump over, runs
+twice at a time that they show twice, has no Sunday 7, and treats `*/2` as a list of days.
 """
 
 import functools
@@ -14,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-YEARS = 5  # beyond which nothing is looked for: 31 February never comes
+YEARS = 5  # that are searched: 31 February does not exist
 MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -32,12 +31,12 @@ DAY = timedelta(days=1)
 
 
 class InvalidScheduleError(ValueError):
-    """The message says what cannot be read."""
+    """The message names the part that is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cron:
-    """`weekdays` begin with Sunday, 0. `is_either_day`: a day of the month or of the week is enough, else both."""
+    """Sunday is weekday 0. `is_either_day`: day of the month or of the week must match; otherwise both must."""
 
     minutes: tuple[int, ...]
     hours: tuple[int, ...]
@@ -72,7 +71,7 @@ FIELDS = (
 
 @functools.lru_cache(maxsize=256)
 def parse(text: str) -> Cron:
-    """Raises InvalidScheduleError. `@every` is not read: its times depend on when the controller looks."""
+    """Raises InvalidScheduleError. `@every` is not supported: its times depend on when the controller syncs."""
     parts = MACROS.get(text, text).split()
     if len(parts) != len(FIELDS):
         raise InvalidScheduleError(f"schedule {text!r}: write five fields, or one of {', '.join(MACROS)}")
@@ -88,7 +87,7 @@ def parse(text: str) -> Cron:
 
 
 def zone(name: str) -> ZoneInfo:
-    """Without a name UTC: where the controller runs is not to be known. Raises InvalidScheduleError."""
+    """UTC if the name is empty, since the controller's time zone is unknown. Raises InvalidScheduleError."""
     try:
         return ZoneInfo(name or "UTC")
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: a folder of zones, such as Europe
@@ -96,7 +95,7 @@ def zone(name: str) -> ZoneInfo:
 
 
 def around(cron: Cron, where: ZoneInfo, moment: datetime) -> tuple[datetime | None, datetime | None]:
-    """The last scheduled time until `moment`, itself included, and the first after it; None: not within five years."""
+    """The last scheduled time at or before `moment`, and the first after it; None if not within five years."""
     now = moment.timestamp()
     today = moment.astimezone(where).date()
     last = next((stamps[at - 1] for stamps, at in _found(cron, where, now, _backward(today)) if at), None)
@@ -105,7 +104,7 @@ def around(cron: Cron, where: ZoneInfo, moment: datetime) -> tuple[datetime | No
 
 
 def _found(cron: Cron, where: ZoneInfo, now: float, days: Iterator[date]) -> Iterator[tuple[Sequence[int], int]]:
-    """Of each day that counts its times, and how many of them have come by now."""
+    """For each scheduled day its times, and how many of them are not later than `now`."""
     for day in days:
         if cron.has(day):
             stamps = _stamps(cron, where, day)
@@ -121,19 +120,19 @@ def _forward(day: date) -> Iterator[date]:
 
 
 def _stamps(cron: Cron, where: ZoneInfo, day: date) -> list[int]:
-    """All moments at which clocks show one of the times, as seconds since 1970, in their order."""
+    """The sorted times of a day in seconds since 1970."""
     minutes = (60 * hour + minute for hour in cron.hours for minute in cron.minutes)
     midnight = datetime.combine(day, time(), where)
     if midnight.utcoffset() == (midnight + DAY).utcoffset():
-        begun = int(midnight.timestamp())
-        return [begun + 60 * minute for minute in minutes]
+        start = int(midnight.timestamp())
+        return [start + 60 * minute for minute in minutes]
     walls = [midnight + timedelta(minutes=minute) for minute in minutes]
     twice = chain.from_iterable((wall, wall.replace(fold=1)) for wall in walls)
     return sorted({int(wall.timestamp()) for wall in twice if _exists(wall)})
 
 
 def _exists(wall: datetime) -> bool:
-    """Clocks go forward past some times, and UTC brings those back as others."""
+    """False for a time that clocks jump over: a conversion to UTC and back changes it."""
     return wall.astimezone(UTC).astimezone(wall.tzinfo).replace(tzinfo=None) == wall.replace(tzinfo=None)
 
 
@@ -142,7 +141,7 @@ def _time(stamp: int | None) -> datetime | None:
 
 
 def _has_star(text: str) -> bool:
-    """A star with a step, as in `*/2`, is a list of days like any other; `*/1` is a star."""
+    """`*/1` is a star; a larger step, as in `*/2`, makes it a list of days."""
     parts = (part.partition("/") for part in text.split(","))
     return any(span.split("-")[0] in STARS and int(step or 1) == 1 for span, _, step in parts)
 
@@ -155,7 +154,7 @@ def _read(text: str, field: _Field) -> set[int]:
 
 
 def _range(part: str, field: _Field) -> set[int]:
-    """`5`, `1-5`, `*`, each with a step behind a slash or without; `5/10` goes on to the end."""
+    """The values of `5`, `1-5` or `*`, each with or without a step such as `/10`; `5/10` continues to the end."""
     span, has_step, step_text = part.partition("/")
     ends = span.split("-")
     if ends[0] in STARS:

@@ -1,4 +1,4 @@
-"""What is expected of the series that CronJobs run."""
+"""Expected runs of the series for which CronJobs create runs."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -12,14 +12,14 @@ from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.schedule import cron
 
 DEADLINE_SECONDS = 6 * 3600  # of a Job that has none
-ALLOWANCE_SECONDS = 366 * 86400  # at most: Kubernetes takes numbers with which no date can be reckoned
-DECISIVE = frozenset({"f:schedule", "f:suspend", "f:timeZone"})  # in managed fields, as is the label
+MAX_ALLOWANCE_SECONDS = 366 * 86400  # Kubernetes accepts numbers that overflow a date
+SCHEDULE_FIELDS = frozenset({"f:schedule", "f:suspend", "f:timeZone"})  # in managed fields, as is the label
 LABEL_FIELD = f"f:{naming.LABEL_SERIES}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CronJobView:
-    """A scheduled run has its verdict within the allowance. Nothing is expected of times before `expects_since`."""
+    """A scheduled run must have its verdict within the allowance. Times before `expects_since` do not count."""
 
     namespace: str
     name: str
@@ -32,12 +32,12 @@ class CronJobView:
 
     @property
     def rhythm(self) -> tuple[str, str, str, bool]:
-        """With another one, what is expected begins anew."""
+        """A change of any of these restarts `expects_since`."""
         return self.series, self.schedule, self.time_zone, self.is_suspended
 
 
 def cron_job(body: Body, before: CronJobView | None = None) -> CronJobView | None:
-    """None: its label names no series. `before` is what was known of it."""
+    """None for a CronJob without the label of a series. `before` is its previous view."""
     meta, spec = body["metadata"], body["spec"]
     series = (meta.get("labels") or {}).get(naming.LABEL_SERIES)
     if not series:
@@ -51,33 +51,33 @@ def cron_job(body: Body, before: CronJobView | None = None) -> CronJobView | Non
         schedule=spec["schedule"],
         time_zone=spec.get("timeZone") or "",
         is_suspended=bool(spec.get("suspend")),
-        allowance_seconds=min(allowance_seconds, ALLOWANCE_SECONDS),
-        expects_since=max(_decided(meta)),
+        allowance_seconds=min(allowance_seconds, MAX_ALLOWANCE_SECONDS),
+        expects_since=max(_schedule_changes(meta)),
     )
     if before and before.rhythm == view.rhythm:
-        # Who changes the image alone has the time of the whole entry changed: the last night is due as it was.
+        # A change of only the image also changes the time of the whole entry in the managed fields.
         return replace(view, expects_since=before.expects_since)
     return view
 
 
-def _decided(meta: Body) -> Iterator[datetime]:
-    """When the CronJob was made, and when somebody wrote what says when it runs: suspended nights were not missed."""
+def _schedule_changes(meta: Body) -> Iterator[datetime]:
+    """When the CronJob was created, and when its schedule changed: runs that were suspended then are not missing."""
     yield decoding.time(meta["creationTimestamp"]) or decoding.EPOCH
     for entry in meta.get("managedFields") or ():
         moment, fields = decoding.time(entry.get("time")), entry.get("fieldsV1") or {}
         labels = fields.get("f:metadata", {}).get("f:labels", {})
-        is_decisive = LABEL_FIELD in labels or DECISIVE & fields.get("f:spec", {}).keys()
-        if moment and is_decisive and not entry.get("subresource"):
+        has_schedule = LABEL_FIELD in labels or SCHEDULE_FIELDS & fields.get("f:spec", {}).keys()
+        if moment and has_schedule and not entry.get("subresource"):
             yield moment
 
 
-SERIES = 100  # of which something is told: each has up to five values
-LOOK_AGAIN = timedelta(days=1)  # at a schedule that has no time within years
+SERIES = 100  # each has up to five metrics
+RECOMPUTE_AFTER = timedelta(days=1)  # if a schedule has no time within years
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """Of one series, which may have several CronJobs. `due`: the last time whose run must have its verdict by now."""
+    """One series, which may have several CronJobs. `due`: the last time whose run must have its verdict by now."""
 
     namespace: str
     series: str
@@ -90,7 +90,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """`cut`: so many series are left out, the last ones by name."""
+    """`cut`: number of omitted series, the last ones by name."""
 
     expected: tuple[Expectation, ...] = ()
     cut: int = 0
@@ -98,7 +98,7 @@ class Outlook:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Between two neighbouring times of a schedule nothing need be reckoned."""
+    """`last` and `next` of a schedule stay the same from `since` until `until`."""
 
     since: datetime
     until: datetime
@@ -107,29 +107,29 @@ class _Window:
 
 
 Around = Callable[[cron.Cron, ZoneInfo, datetime], tuple[datetime | None, datetime | None]]
-_Asked = tuple[str, str, int]  # schedule, time zone, how many seconds ago
+_Key = tuple[str, str, int]  # schedule, time zone, seconds before now
 
 
 class Timetable:
-    """Asked at every scrape, it reckons anew only when a scheduled time has come. Its memory changes no answer."""
+    """Expectations of all series. Times are cached until the next scheduled one, since each scrape needs them."""
 
     def __init__(self, around: Around = cron.around) -> None:
-        self._reckon = around
-        self._windows: dict[_Asked, _Window] = {}
-        self._asked: dict[_Asked, _Window] = {}
+        self._compute = around
+        self._windows: dict[_Key, _Window] = {}
+        self._used: dict[_Key, _Window] = {}
 
     def outlook(self, cron_jobs: Iterable[CronJobView], now: datetime) -> Outlook:
         by_series: dict[tuple[str, str], list[CronJobView]] = defaultdict(list)
         for cron_job in cron_jobs:
             by_series[cron_job.namespace, cron_job.series].append(cron_job)
         kept = sorted(by_series)[:SERIES]
-        self._asked = {}
+        self._used = {}
         expected = tuple(self._expect(by_series[pair], now) for pair in kept)
-        self._windows = self._asked  # what nobody asks any more is forgotten
+        self._windows = self._used  # drops unused ones
         return Outlook(expected=expected, cut=len(by_series) - len(kept))
 
     def _expect(self, cron_jobs: list[CronJobView], now: datetime) -> Expectation:
-        """What one CronJob of a series does not expect another may; suspended ones expect nothing."""
+        """Merge the CronJobs of a series; suspended ones expect no runs."""
         readable = [cron_job for cron_job in cron_jobs if _is_readable(cron_job)]
         active = [cron_job for cron_job in readable if not cron_job.is_suspended]
         windows = [self._around(cron_job, now) for cron_job in active or readable]
@@ -150,12 +150,12 @@ class Timetable:
         return last if last and last >= cron_job.expects_since else None
 
     def _around(self, cron_job: CronJobView, now: datetime, ago_seconds: int = 0) -> _Window:
-        asked, moment = (cron_job.schedule, cron_job.time_zone, ago_seconds), now - timedelta(seconds=ago_seconds)
-        window = self._asked.get(asked) or self._windows.get(asked)
+        key, moment = (cron_job.schedule, cron_job.time_zone, ago_seconds), now - timedelta(seconds=ago_seconds)
+        window = self._used.get(key) or self._windows.get(key)
         if window is None or not window.since <= moment < window.until:
-            last, following = self._reckon(cron.parse(cron_job.schedule), cron.zone(cron_job.time_zone), moment)
-            window = _Window(last or moment, following or moment + LOOK_AGAIN, last, following)
-        self._asked[asked] = window
+            last, following = self._compute(cron.parse(cron_job.schedule), cron.zone(cron_job.time_zone), moment)
+            window = _Window(last or moment, following or moment + RECOMPUTE_AFTER, last, following)
+        self._used[key] = window
         return window
 
 

@@ -1,8 +1,7 @@
-"""What a ledger remembers of single cases: those that fail now, and those that were good and bad by turns.
+"""History of cases and nodes in a ledger: failing and flipping cases, blamed nodes, coverage of nodes.
 
-Of twenty thousand cases nearly all are good in every run, and nothing is kept of them: a case without a history was
-good. A history begins with the first trouble and ends when the last runs hold none. It lives in the two lists that
-users read, so that both are all there is.
+Nearly all of twenty thousand cases are good in every run, so a case without a history was good. A history starts with
+the first bad run and ends when the runs of its window are all good. The two lists that users read are the only storage.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,11 +14,11 @@ from disttest_contract import limits
 from disttest_contract.outcomes import Verdict
 from disttest_operator.core.series.run_results import BadCase, CaseKey, Letter, Results
 
-LISTED = 50  # in each list; the longest streaks, and what changes most
-WINDOW = 30  # runs about cases that a history holds
+LISTED = 50  # in each list: the longest streaks, and the cases that change most often
+WINDOW = 30  # runs in a history
 
 GOOD, BAD = Letter.GOOD.value, Letter.BAD.value
-# In one run a flaky case was bad and then good; a run without the case says nothing.
+# A flaky case was first bad, then good in the same run; a run without the case does not count.
 STATES = {Letter.GOOD.value: GOOD, Letter.BAD.value: BAD, Letter.FLAKY.value: BAD + GOOD, Letter.ABSENT.value: ""}
 
 Ledger = Mapping[str, Any]
@@ -27,14 +26,14 @@ Ledger = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """One case. `outcomes` has a letter for each run, the newest last; times are those of runs."""
+    """One case. `outcomes` has a letter for each run, the newest last; times are completion times of runs."""
 
     suite: str
     case: str
     outcomes: str = ""
-    streak: int = 0  # runs in which it was bad since it was good; may be more than `outcomes` holds
+    streak: int = 0  # bad runs since the last good one; may be more than `outcomes` has
     since: str = ""  # the first of them
-    is_longer: bool = False  # the streak may have begun before that: the list had no room for it
+    is_longer: bool = False  # the streak may be longer, since the list had no room for the case before
     outcome: str = ""
     message: str = ""
     flipped: str = ""
@@ -61,7 +60,7 @@ class History:
 
 
 def is_flaky(outcomes: str) -> bool:
-    """It was bad and good in one run, or broke again. One that broke once, and was mended perhaps, is not."""
+    """Whether the case was bad and good in one run, or broke more than once. A fix after one break is not flaky."""
     return Letter.FLAKY.value in outcomes or _states(outcomes).count(GOOD + BAD) > 1
 
 
@@ -70,14 +69,14 @@ def _states(outcomes: str) -> str:
 
 
 def fold(ledger: Ledger, results: Results, *, time: str) -> dict[str, Any]:
-    """The fields of the ledger that a run changes."""
+    """The case lists of the ledger with this run added."""
     if not results.has_cases:
         return {}
     known = _read(ledger)
-    histories = [_go_on(one, _letter(one.key, results), results.troubles.get(one.key), time) for one in known.values()]
-    begun, more_failing, more_flipping = _begin(ledger, results, known, time)
-    failing = sorted((one for one in [*histories, *begun] if one.is_failing), key=_longest_first)
-    flipping = _most_changing_first(one for one in [*histories, *begun] if one.flips)
+    continued = [_append(one, _letter(one.key, results), results.bad.get(one.key), time) for one in known.values()]
+    new, more_failing, more_flipping = _new_histories(ledger, results, known, time)
+    failing = sorted((one for one in [*continued, *new] if one.is_failing), key=_longest_first)
+    flipping = _most_changing_first(one for one in [*continued, *new] if one.flips)
     hidden = len(failing[LISTED:]) + more_failing + _still_hidden(ledger, results, known)
     found = len(flipping) + more_flipping
     return {
@@ -90,39 +89,41 @@ def fold(ledger: Ledger, results: Results, *, time: str) -> dict[str, Any]:
 
 
 def count_cut(before: int, *, listed: int, found: int) -> int:
-    """At least so many are missing in a list: who was cut is forgotten, so only a list with room is surely whole."""
+    """Minimum number of entries that a list omits: omitted ones are not stored, so 0 needs a list with room."""
     return max(before, found - listed) if found >= listed else 0
 
 
-def _begin(
+def _new_histories(
     ledger: Ledger, results: Results, known: Mapping[CaseKey, History], time: str
 ) -> tuple[list[History], int, int]:
-    """First troubles. Of many that differ in name only those that may be listed, and how many more fail and changed."""
+    """Histories of cases that were bad for the first time, and how many more are failing and flipping.
+
+    Of cases with equal histories only as many are created as a list can have.
+    """
     is_partial = ledger.get("failingCut", 0) > 0
     tested = set() if is_partial else _suites_with_a_pass(ledger)
     alike: dict[tuple[Letter, str], list[CaseKey]] = {}
-    for key, trouble in results.troubles.items():
+    for key, bad in results.bad.items():
         if key not in known:
-            alike.setdefault((trouble.letter, GOOD if key[0] in tested else ""), []).append(key)
-    begun, more_failing, more_flipping = [], 0, 0
+            alike.setdefault((bad.letter, GOOD if key[0] in tested else ""), []).append(key)
+    new, more_failing, more_flipping = [], 0, 0
     for (letter, before), keys in alike.items():
         for suite, case in nsmallest(LISTED, keys):
-            fresh = History(suite=suite, case=case, outcomes=before, is_longer=is_partial)
-            begun.append(_go_on(fresh, letter, results.troubles[suite, case], time))
+            empty = History(suite=suite, case=case, outcomes=before, is_longer=is_partial)
+            new.append(_append(empty, letter, results.bad[suite, case], time))
         more = max(0, len(keys) - LISTED)
-        more_failing += more if begun[-1].is_failing else 0
-        more_flipping += more if begun[-1].flips else 0
-    return begun, more_failing, more_flipping
+        more_failing += more if new[-1].is_failing else 0
+        more_flipping += more if new[-1].flips else 0
+    return new, more_failing, more_flipping
 
 
 def _letter(key: CaseKey, results: Results) -> Letter:
-    if trouble := results.troubles.get(key):
-        return trouble.letter
+    if bad := results.bad.get(key):
+        return bad.letter
     return Letter.GOOD if key in results.good else Letter.ABSENT
 
 
-def _go_on(history: History, letter: Letter, trouble: BadCase | None, time: str) -> History:
-    """One run later."""
+def _append(history: History, letter: Letter, bad: BadCase | None, time: str) -> History:
     later = replace(history, outcomes=history.outcomes + letter.value)
     if later.flips > history.flips:
         later = replace(later, flipped=time)
@@ -134,25 +135,25 @@ def _go_on(history: History, letter: Letter, trouble: BadCase | None, time: str)
             return replace(later, streak=0, since="", is_longer=False, outcome="", message="")
         case Letter.BAD:
             later = replace(later, streak=history.streak + 1, since=history.since or time)
-            return replace(later, outcome=trouble.outcome.value, message=trouble.message) if trouble else later
+            return replace(later, outcome=bad.outcome.value, message=bad.message) if bad else later
 
 
 def _suites_with_a_pass(ledger: Ledger) -> set[str]:
-    """The first failure of a case says that it was good before only where its suite has run before."""
+    """A case that fails for the first time was good before only if its suite ran before."""
     rows = (ledger.get("totals") or {}).get("cases") or ()
     return {row["suite"] for row in rows if row["outcome"] == "passed" and row["count"]}
 
 
 def _still_hidden(ledger: Ledger, results: Results, known: Mapping[CaseKey, History]) -> int:
-    """Of the failing cases that had no room before, how many at least did not run now. Those that did are counted."""
+    """Minimum number of failing cases that were omitted before and did not run now; those that ran are counted."""
     listed = {(row["suite"], row["case"]) for row in ledger.get("failing") or ()}
     seen = sum(one.is_failing for key, one in known.items() if key not in listed)
-    ran = len(results.good - known.keys()) + len(results.troubles.keys() - known.keys())
+    ran = len(results.good - known.keys()) + len(results.bad.keys() - known.keys())
     return max(0, int(ledger.get("failingCut", 0)) - seen - ran)
 
 
 def _read(ledger: Ledger) -> dict[CaseKey, History]:
-    """Both lists in one. What one of them does not say follows from the other."""
+    """Both lists merged; each has fields that the other one lacks."""
     found: dict[CaseKey, History] = {}
     for row in ledger.get("flipping") or ():
         outcomes, flipped = row["outcomes"], row["lastFlipTime"]
@@ -187,7 +188,7 @@ def _longest_first(history: History) -> tuple[int, str, str, str]:
 
 
 def _most_changing_first(histories: Iterable[History]) -> list[History]:
-    """Flaky ones before those that broke or were mended once, however many these are."""
+    """Flaky cases come before those that broke or were fixed once."""
     by_name = sorted(histories, key=lambda one: one.key)
     by_time = sorted(by_name, key=lambda one: one.flipped, reverse=True)
     return sorted(by_time, key=lambda one: (not one.is_flaky, -one.flips))
@@ -225,13 +226,13 @@ Row = Mapping[str, Any]
 def fold_blame(
     ledger: Mapping[str, Any], entry: Mapping[str, Any], nodes: frozenset[str], *, oldest: str
 ) -> dict[str, Any]:
-    """`nodes` are those of the run, `oldest` is the time of the oldest run that the ledger keeps."""
+    """Blamed nodes with this run added; `oldest` is the time of the oldest run that the ledger keeps."""
     rows: dict[str, Row] = {row["name"]: row for row in ledger.get("blamedNodes") or ()}
     suspects = {limits.cut(one["name"], NODE_BYTES): one for one in entry["status"].get("suspectNodes") or ()}
     for name, suspect in suspects.items():
         rows[name] = _blame(rows.get(name, {}), name, suspect, entry)
     if entry["verdict"] == Verdict.PASSED:
-        # A run that passed at last does not clear the nodes that it blames itself.
+        # A run that passed in a later attempt does not clear the nodes that it suspects itself.
         for name in nodes & (rows.keys() - suspects.keys()):
             rows[name] = {"clearedTime": entry["time"], **rows[name]}
     kept = [row for row in rows.values() if "clearedTime" not in row or row["lastTime"] >= oldest]
@@ -242,7 +243,7 @@ def fold_blame(
 
 
 def _blame(row: Row, name: str, suspect: Mapping[str, Any], entry: Mapping[str, Any]) -> Row:
-    """Blamed anew a node is no longer cleared, and what was confirmed once has to be confirmed again."""
+    """A cleared node that is blamed again is no longer cleared, and must be confirmed again."""
     was_confirmed = row.get("confirmed", False) and "clearedTime" not in row
     return {
         "name": name,
@@ -255,7 +256,7 @@ def _blame(row: Row, name: str, suspect: Mapping[str, Any], entry: Mapping[str, 
 
 
 def _worst_first(rows: list[Row]) -> list[Row]:
-    """Those that are not cleared, of these the confirmed ones, of these the latest."""
+    """Nodes that are not cleared first, then confirmed ones, then by time."""
     by_time = sorted(sorted(rows, key=lambda row: row["name"]), key=lambda row: row["lastTime"], reverse=True)
     return sorted(by_time, key=lambda row: ("clearedTime" in row, not row["confirmed"]))
 
@@ -265,7 +266,7 @@ FAILURES = 100  # pairs of node and reason
 
 
 def fold_coverage(ledger: Mapping[str, Any], nodes: frozenset[str], *, time: str) -> dict[str, Any]:
-    """The nodes that were tested last stay; one that no run has used for long goes when 512 others need its place."""
+    """The LISTED_NODES nodes that were tested last, by name."""
     if not nodes:
         return {}
     known = {row["name"]: row["time"] for row in ledger.get("nodes") or ()}
@@ -276,10 +277,21 @@ def fold_coverage(ledger: Mapping[str, Any], nodes: frozenset[str], *, time: str
 
 
 def add_failures(rows: Sequence[Row], suspects: Sequence[Row]) -> list[dict[str, Any]]:
-    """Only those that the run confirmed."""
-    counts = {(row["node"], row["reason"]): row["count"] for row in rows}
-    for suspect in suspects:
-        node, reason = limits.cut(suspect["name"], NODE_BYTES), limits.cut(suspect.get("reason", ""), REASON_BYTES)
-        if suspect.get("confirmed") and ((node, reason) in counts or len(counts) < FAILURES):
-            counts[node, reason] = counts.get((node, reason), 0) + 1
-    return [{"node": node, "reason": reason, "count": count} for (node, reason), count in counts.items()]
+    """Count the nodes that the run confirmed as broken."""
+    added = [
+        ((limits.cut(suspect["name"], NODE_BYTES), limits.cut(suspect.get("reason", ""), REASON_BYTES)), 1)
+        for suspect in suspects
+        if suspect.get("confirmed")
+    ]
+    return add_counts(rows, ("node", "reason"), added, most=FAILURES)
+
+
+def add_counts(
+    rows: Sequence[Row], keys: Sequence[str], added: Iterable[tuple[tuple[str, ...], int]], *, most: int | None = None
+) -> list[dict[str, Any]]:
+    """Add to the `count` of the rows whose fields `keys` have these values; beyond `most` rows none is created."""
+    counts = {tuple(row[key] for key in keys): row["count"] for row in rows}
+    for values, count in added:
+        if values in counts or most is None or len(counts) < most:
+            counts[values] = counts.get(values, 0) + count
+    return [dict(zip(keys, values, strict=True)) | {"count": count} for values, count in counts.items()]

@@ -1,4 +1,7 @@
-"""The ledger of a series: exact totals, the last runs, and the runs that are counted but may not know it yet."""
+"""The ledger of a series, the status of a DistTestSeries: exact totals, the last runs, histories, and pending runs.
+
+A run is counted before its own status is written; until that is confirmed its entry is pending.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -13,26 +16,26 @@ NOT_ABOUT_CODE = frozenset({Verdict.INFRA_FAILED, Verdict.CANCELLED})
 
 
 def streak(before: int, verdict: str) -> int:
-    """So many runs in a row passed; negative: did not."""
+    """Number of runs in a row that passed; negative if they did not pass."""
     if verdict in NOT_ABOUT_CODE:
         return before
     return max(before, 0) + 1 if verdict == Verdict.PASSED else min(before, 0) - 1
 
 
 def pass_rate_percent(verdicts: Iterable[str]) -> int | None:
-    """Rounded down, so that 100 means all. None: there is no run to tell by."""
+    """Rounded down, so that 100 means all; None without a run that counts."""
     counted = [verdict for verdict in verdicts if verdict not in NOT_ABOUT_CODE]
     return 100 * counted.count(Verdict.PASSED) // len(counted) if counted else None
 
 
 BUCKETS = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 5400, 7200, 10800, 14400, 21600)  # seconds
-OTHER = "other"  # stands for all values beyond the bound
+OTHER = "other"  # the row of all values beyond the bound
 
 Row = Mapping[str, Any]
 
 
 def observe(rows: Sequence[Row], key: str, values: Mapping[str, float], *, most: int) -> list[dict[str, Any]]:
-    """Each of `values` counted in the row that has its name under `key`; beyond `most` rows they share one."""
+    """Count seconds in the histogram whose `key` is their name; names beyond `most` rows share one row."""
     known = {row[key]: row for row in rows}
     for wanted, seconds in values.items():
         name = wanted if wanted in known or len(known) < most - 1 else OTHER
@@ -41,7 +44,6 @@ def observe(rows: Sequence[Row], key: str, values: Mapping[str, float], *, most:
 
 
 def _observe(row: Row, seconds: float) -> dict[str, Any]:
-    """Bounds stay as the ledger has them."""
     buckets = row.get("buckets") or [{"le": bound, "count": 0} for bound in BUCKETS]
     return {
         "buckets": [{"le": one["le"], "count": one["count"] + (1 if seconds <= one["le"] else 0)} for one in buckets],
@@ -51,11 +53,11 @@ def _observe(row: Row, seconds: float) -> dict[str, Any]:
 
 
 PENDING = 16
-PENDING_BYTES = 256 << 10  # of all entries: etcd takes objects of at most 1.5 MiB
+PENDING_BYTES = 256 << 10  # of all entries: etcd stores at most 1.5 MiB per object
 RETRIES = 64  # reasons
-SUITES = 160  # by outcome that is the 1,440 pairs which the schema allows
-QUEUES = 8  # of the histogram of waits
-KINDS = 16  # of verdicts and steps: more than there are
+SUITES = 160  # times the outcomes that is 1,440 rows, the schema's limit
+QUEUES = 8  # rows of waits
+KINDS = 16  # rows of verdicts and steps: more than there are
 
 NO_STATUS: Mapping[str, Any] = MappingProxyType({})
 
@@ -64,11 +66,11 @@ Entry = Mapping[str, Any]  # one element of its `pending`
 
 
 class LedgerFullError(RuntimeError):
-    """So many runs are counted whose own status is not written that another must wait."""
+    """Too many runs are counted whose status is not written yet, so that another one must wait."""
 
 
 def make_entry(*, uid: str, name: str, status: Mapping[str, Any], before: Mapping[str, Any] = NO_STATUS) -> Entry:
-    """What a terminal status needs to be written again, word by word, over the one that is there."""
+    """The pending entry of a run: its terminal status, shortened to be written over the status `before`."""
     status = size_limits.finished(status, before)
     return {
         "uid": uid,
@@ -83,7 +85,7 @@ def make_entry(*, uid: str, name: str, status: Mapping[str, Any], before: Mappin
 
 
 def find_entry(ledger: Status, uid: str) -> Entry | None:
-    """One whose status says what it itself says: a run's verdict is not taken from an entry that somebody edited."""
+    """The run's pending entry, or None if it is missing or was edited so that it contradicts its own status."""
     found = next((entry for entry in _list(ledger, "pending") if entry["uid"] == uid), None)
     return found if found and _is_whole(found) else None
 
@@ -95,7 +97,7 @@ def _is_whole(entry: Entry) -> bool:
 
 
 def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int, keeps_reports: bool = True) -> Status:
-    """Count a run. Counting it again changes nothing."""
+    """Count a run; counting it again changes nothing. Raises LedgerFullError."""
     if find_entry(ledger, entry["uid"]):
         return ledger
     pending = _append([one for one in _list(ledger, "pending") if one["uid"] != entry["uid"]], entry)
@@ -123,14 +125,14 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
 
 
 def settle(ledger: Status, uids: Iterable[str]) -> Status:
-    """Forget the entries of runs of which a live read said that they are finished or gone."""
+    """Remove the pending entries of runs that are finished or deleted according to the API server."""
     gone = set(uids)
     kept = [entry for entry in _list(ledger, "pending") if entry["uid"] not in gone]
     return {**ledger, "pending": kept}
 
 
 def _append(pending: Sequence[Entry], entry: Entry) -> list[dict[str, Any]]:
-    """An entry always fits into an empty list, so that no run waits for ever."""
+    """An entry always fits into an empty list, so that no run waits for ever. Raises LedgerFullError."""
     size_bytes = sum(map(size_limits.size, pending))
     if len(pending) >= PENDING or (pending and size_bytes + size_limits.size(entry) > PENDING_BYTES):
         raise LedgerFullError(
@@ -159,13 +161,13 @@ def _run(entry: Entry, status: Mapping[str, Any], nodes: int) -> dict[str, Any]:
 
 
 def _suite(suite: Mapping[str, Any]) -> dict[str, Any]:
-    """Of thirty runs of up to 32 suites: zeros are left out."""
+    """Without zeros, since a ledger has thirty runs of up to 32 suites."""
     cases = {key: count for key, count in (suite.get("cases") or {}).items() if count}
     return {key: suite[key] for key in ("name", "verdict", "seconds") if key in suite} | {"cases": cases}
 
 
 def _measured(entry: Entry, results: Results, nodes: int) -> dict[str, Any]:
-    """Of the last run that has it; one that measured nothing leaves what was."""
+    """Versions and bandwidth of this run; without measurements the ledger keeps those of an earlier run."""
     measured: dict[str, Any] = {"madeWith": dict(results.made_with)} if results.made_with else {}
     if results.points.rows:
         rows = [{**row, "nodes": nodes} for row in results.points.rows]
@@ -175,55 +177,35 @@ def _measured(entry: Entry, results: Results, nodes: int) -> dict[str, Any]:
 
 def _add(totals: Mapping[str, Any], entry: Entry, results: Results) -> dict[str, Any]:
     status, seconds = entry["status"], entry["status"].get("durationSeconds")
-    runs = {(row["verdict"], row["reason"]): row["count"] for row in _list(totals, "runs")}
-    pair = (entry["verdict"], entry["reason"])
-    runs[pair] = runs.get(pair, 0) + 1
     steps = status.get("stepSeconds") or {}
     durations = {entry["verdict"]: seconds} if seconds is not None else {}
     waits = {results.queue: steps["queued"] + steps["scheduled"]} if steps.keys() >= {"queued", "scheduled"} else {}
-    suites = status.get("suites") or ()
+    retries = [((row["reason"],), row["count"]) for row in status.get("retries") or ()]
+    # A suite that never hung has a row too: increase() misses a counter that starts above 0.
+    hangs = [((suite,), count) for suite, count in results.hangs.items()]
+    run = ((entry["verdict"], entry["reason"]), 1)
     return {
-        "runs": [{"verdict": verdict, "reason": reason, "count": n} for (verdict, reason), n in runs.items()],
-        "cases": _add_cases(_list(totals, "cases"), suites),
-        "hangs": _add_hangs(_list(totals, "hangs"), results.hangs),
+        "runs": history.add_counts(_list(totals, "runs"), ("verdict", "reason"), [run]),
+        "cases": _add_cases(_list(totals, "cases"), status.get("suites") or ()),
+        "hangs": history.add_counts(_list(totals, "hangs"), ("suite",), hangs, most=SUITES),
         "durations": observe(_list(totals, "durations"), "verdict", durations, most=KINDS),
         "steps": observe(_list(totals, "steps"), "step", steps, most=KINDS),
         "waits": observe(_list(totals, "waits"), "queue", waits, most=QUEUES),
-        "retries": _add_retries(_list(totals, "retries"), status.get("retries") or ()),
+        "retries": history.add_counts(_list(totals, "retries"), ("reason",), retries, most=RETRIES),
         "nodeFailures": history.add_failures(_list(totals, "nodeFailures"), status.get("suspectNodes") or ()),
     }
 
 
 def _add_cases(rows: Sequence[Mapping[str, Any]], suites: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every outcome of a known suite has a row, zeros too: a counter born above 0 is invisible to increase()."""
-    counts = {(row["suite"], row["outcome"]): row["count"] for row in rows}
-    known = {suite for suite, _ in counts}
+    """Every outcome of a known suite has a row, zeros too, for the same reason."""
+    known = {row["suite"] for row in rows}
+    added: list[tuple[tuple[str, ...], int]] = []
     for suite in suites:
         name, cases = suite["name"], suite.get("cases") or {}
-        if name not in known and len(known) >= SUITES:
-            continue
-        known.add(name)
-        for outcome in Outcome:
-            counts[name, outcome.value] = counts.get((name, outcome.value), 0) + cases.get(outcome.value, 0)
-    return [{"suite": suite, "outcome": outcome, "count": n} for (suite, outcome), n in counts.items()]
-
-
-def _add_hangs(rows: Sequence[Mapping[str, Any]], hangs: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A suite that never hung has a row too, as above."""
-    counts = {row["suite"]: row["count"] for row in rows}
-    for suite, count in hangs.items():
-        if suite in counts or len(counts) < SUITES:
-            counts[suite] = counts.get(suite, 0) + count
-    return [{"suite": suite, "count": count} for suite, count in counts.items()]
-
-
-def _add_retries(rows: Sequence[Mapping[str, Any]], retries: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    counts = {row["reason"]: row["count"] for row in rows}
-    for retry in retries:
-        reason = retry["reason"]
-        if reason in counts or len(counts) < RETRIES:
-            counts[reason] = counts.get(reason, 0) + retry["count"]
-    return [{"reason": reason, "count": count} for reason, count in counts.items()]
+        if name in known or len(known) < SUITES:
+            known.add(name)
+            added += [((name, outcome.value), cases.get(outcome.value, 0)) for outcome in Outcome]
+    return history.add_counts(rows, ("suite", "outcome"), added)
 
 
 def _list(mapping: Mapping[str, Any], key: str) -> list[Any]:

@@ -1,6 +1,6 @@
-"""What a run tells its ledger beyond its terminal status: how each case went, what was measured, on which nodes.
+"""Results of a run for its ledger, in addition to the terminal status: outcomes of cases, measurements, nodes.
 
-A report is written next to the code under test, which can forge it: names are cut and made harmless here.
+The code under test can forge a report: names are cut and escaped here.
 """
 
 import math
@@ -25,21 +25,21 @@ POINTS = 64  # of a run: collective, type and size
 WORD = re.compile(r"[a-z0-9_]{1,32}")
 VERSION = re.compile(r"[A-Za-z0-9][-A-Za-z0-9._+]{0,39}")
 PRODUCT = re.compile(r"[A-Za-z0-9][-A-Za-z0-9 ._()/]{0,63}")
-ODD = "odd"  # what a version or product is called that does not look like one
+ODD = "odd"  # replaces an invalid version or product
 SIZE_BYTES = 1 << 50
-MOST = 1e18  # of bytes a second, seconds and elements: what is more is no measurement
+MAX_NUMBER = 1e18  # of bytes per second, seconds and elements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Rows as the ledger has them, in order of collective, type and size; and how many more there were."""
+    """Rows of the ledger in order of collective, dtype and size, and the number of omitted ones."""
 
     rows: tuple[Mapping[str, Any], ...] = ()
     cut: int = 0
 
 
 def points(report: Report, wanted: Sequence[Threshold] = ()) -> Points:
-    """Measured twice, the slower one counts, and all wrong elements. What has a threshold is cut last."""
+    """Of repeated measurements the slowest counts, and all wrong elements. Those with a threshold are omitted last."""
     found: dict[tuple[str, str, int], Measurement] = {}
     wrong: Counter[tuple[str, str, int]] = Counter()
     for one in _measurements(report):
@@ -55,7 +55,7 @@ def points(report: Report, wanted: Sequence[Threshold] = ()) -> Points:
 
 
 def hangs(report: Report) -> dict[str, int]:
-    """Cases by suite that hung at any try."""
+    """Number of cases that hung in any try, by suite."""
     counted: Counter[str] = Counter()
     for suite in report.suites:
         for case in suite.cases:
@@ -64,7 +64,7 @@ def hangs(report: Report) -> dict[str, int]:
 
 
 def made_with(report: Report) -> dict[str, str]:
-    """Backend, versions and GPU, each empty where it is not known. Where nodes differ there is no first case."""
+    """Backend, versions and the most frequent GPU; unknown ones are empty."""
     versions = {str(key): value for key, value in report.versions.items()}
     gpus = Counter(gpu for node in report.preflight for gpu in node.gpus)
     product = gpus.most_common(1)[0][0] if gpus else ""
@@ -83,7 +83,7 @@ def _measurements(report: Report) -> Iterator[Measurement]:
 
 def _is_sound(one: Measurement) -> bool:
     numbers = (one.bus_bytes_per_second, one.seconds, one.slowest_rank_seconds, one.wrong_elements)
-    are_numbers = all(math.isfinite(number) and 0 <= number < MOST for number in numbers)
+    are_numbers = all(math.isfinite(number) and 0 <= number < MAX_NUMBER for number in numbers)
     are_words = WORD.fullmatch(one.collective) and WORD.fullmatch(one.dtype)
     return bool(are_words) and are_numbers and 0 < one.size_bytes <= SIZE_BYTES
 
@@ -107,9 +107,9 @@ def _known(pattern: re.Pattern[str], text: str) -> str:
 
 CaseKey = tuple[str, str]  # suite, id
 
-# Verdicts that say something about single cases; of a run that was stopped by its deadline the cases before it count.
+# Verdicts after which single cases count; of a run that timed out, those before the deadline.
 ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT})
-CASES = 100_000  # of a report that are looked at: a forged one may have millions, and the operator has more to do
+CASES = 100_000  # read from a report: a forged one may have millions
 MESSAGE_BYTES = 256
 
 
@@ -119,11 +119,10 @@ class Letter(StrEnum):
     GOOD = "P"
     BAD = "F"
     FLAKY = "f"  # it failed, and passed when it was tried again
-    ABSENT = "."  # skipped, not reached, not chosen
+    ABSENT = "."  # skipped, not reached, not selected
 
 
-# What is not here says nothing about the case: skipped and not run.
-LETTERS = {
+LETTERS = {  # others, such as skipped, are ABSENT
     Outcome.PASSED: Letter.GOOD,
     Outcome.XFAILED: Letter.GOOD,  # as its suite expects
     Outcome.XPASSED: Letter.GOOD,  # it works
@@ -133,23 +132,23 @@ LETTERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadCase:
-    """A case that was bad, if only at first. `told` is its message as the report has it."""
+    """A case that was bad in at least one try."""
 
     letter: Letter
     outcome: Outcome
-    told: str
+    raw_message: str  # from the report
 
     @property
     def message(self) -> str:
-        """Harmless, short and on one line."""
-        return escaping.short_line(formatting.short(self.told[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
+        """Escaped, short and in one line; computed only for the cases that are listed."""
+        return escaping.short_line(formatting.short(self.raw_message[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """A case that is in neither of the two did not run."""
+    """A case that is neither in `bad` nor in `good` did not run."""
 
-    troubles: Mapping[CaseKey, BadCase] = field(default_factory=dict)
+    bad: Mapping[CaseKey, BadCase] = field(default_factory=dict)
     good: frozenset[CaseKey] = frozenset()
     nodes: frozenset[str] = frozenset()
     queue: str = ""  # that the run waited in
@@ -159,19 +158,19 @@ class Results:
 
     @property
     def has_cases(self) -> bool:
-        return bool(self.troubles or self.good)
+        return bool(self.bad or self.good)
 
 
 NOTHING = Results()
 
 
 def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> Results:
-    """Of a run that has come to this terminal status."""
+    """Results of a run with this terminal status; at most `most` cases are read."""
     nodes, queue = _nodes(evidence, status), evidence.test.spec.queue_name
     if not isinstance(evidence.report, ReportFound) or status["verdict"] not in ABOUT_CASES:
         return Results(nodes=nodes, queue=queue)
     report, suites = evidence.report.report, {suite.name for suite in evidence.test.spec.suites}
-    troubles: dict[CaseKey, BadCase] = {}
+    bad: dict[CaseKey, BadCase] = {}
     good: set[CaseKey] = set()
     for suite, case in islice(_cases(report), most):
         letter = _letter(case)
@@ -180,11 +179,11 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
         key = (suite, escaping.short_case_id(case.id))
         if letter is Letter.GOOD:
             good.add(key)
-        elif key not in troubles or letter is Letter.BAD:  # an id that comes twice is as good as its worse half
-            troubles[key] = BadCase(letter=letter, outcome=case.outcome, told=case.message)
+        elif key not in bad or letter is Letter.BAD:  # of a repeated id the worst outcome counts
+            bad[key] = BadCase(letter=letter, outcome=case.outcome, raw_message=case.message)
     return Results(
-        troubles=troubles,
-        good=frozenset(good - troubles.keys()),
+        bad=bad,
+        good=frozenset(good - bad.keys()),
         nodes=nodes,
         queue=queue,
         points=points(report, evidence.test.spec.thresholds),
@@ -202,7 +201,7 @@ def _letter(case: CaseResult) -> Letter:
 
 
 def _nodes(evidence: Evidence, status: Mapping[str, Any]) -> frozenset[str]:
-    """Of the last attempt, by what Kubernetes says, not by what the report does. A record names only the first ones."""
+    """Nodes of the last attempt, from Kubernetes, not from the report. A record only has the first ones."""
     attempts = status.get("attempts") or ()
     named = attempts[-1].get("nodes") or () if attempts else ()
     if named and len(named) < attempt_record.NODES:

@@ -1,1 +1,1 @@
-"""The status of a DistTest: conditions, events, progress, size limits."""
+"""The status of a DistTest: conditions, attempts, events, progress, size limits."""

@@ -1,4 +1,4 @@
-"""What is kept of an attempt that has ended, and whom it blames."""
+"""The record of an ended attempt in the status, the nodes it suspects, and whether another attempt is worth it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,8 +19,8 @@ NODES = 64
 SUSPECTS = 16
 MESSAGE_BYTES = 1024
 ENDING_BYTES = 4096  # the message of a run
-# Ends that a case can bring about by itself, whatever they look like.
-A_CASE_CAN = frozenset({Reason.NODE_LOST, Reason.POD_KILLED, Reason.GANG_LOST, Reason.POD_MISSING})
+# Failures of infrastructure that a test case can cause too.
+MAY_BE_A_CASE = frozenset({Reason.NODE_LOST, Reason.POD_KILLED, Reason.GANG_LOST, Reason.POD_MISSING})
 
 
 def make(evidence: Evidence, ending: Ending) -> dict[str, Any]:
@@ -46,12 +46,12 @@ def make(evidence: Evidence, ending: Ending) -> dict[str, Any]:
 
 
 def gang_nodes(evidence: Evidence) -> tuple[str, ...]:
-    """By node index."""
+    """Names of nodes, by node index."""
     return tuple(dict.fromkeys(pod.node for pod in evidence.pods if pod.node))[:NODES]
 
 
 def suspect_nodes(evidence: Evidence, ending: Ending) -> list[dict[str, Any]]:
-    """Those blamed so far and now; a pass confirms those on which it did not run, and clears those on which it did."""
+    """Suspects of all attempts: a pass clears the nodes on which it ran and confirms the others."""
     known = {entry["name"]: dict(entry) for entry in evidence.test.status.get("suspectNodes") or ()}
     for name in ending.blamed:
         known[name] = {
@@ -63,21 +63,21 @@ def suspect_nodes(evidence: Evidence, ending: Ending) -> list[dict[str, Any]]:
     if ending.verdict is Verdict.PASSED:
         clean = set(gang_nodes(evidence))
         known = {name: entry | {"confirmed": True} for name, entry in known.items() if name not in clean}
-    if _is_a_tests_fault(evidence, ending):
+    if _is_the_same_case_again(evidence, ending):
         known = {}
     return list(known.values())[:SUSPECTS]
 
 
 def retries(evidence: Evidence, ending: Ending) -> list[dict[str, Any]]:
-    """With this end among those that were followed by another attempt."""
+    """status.retries, with the reason of this ending counted."""
     counts = {row["reason"]: row["count"] for row in evidence.test.status.get("retries") or ()}
     counts[ending.reason.value] = counts.get(ending.reason.value, 0) + 1
     return [{"reason": reason, "count": count} for reason, count in counts.items()]
 
 
 def reconsider(evidence: Evidence, ending: Ending) -> Ending:
-    """Whether it is worth another gang; the same case on other nodes once more is no accident."""
-    if _is_a_tests_fault(evidence, ending):
+    """The ending with its final retry: none if all are used, and the same case on other nodes fails the test."""
+    if _is_the_same_case_again(evidence, ending):
         case = escaping.short_case_id(case_in_flight(evidence))
         before = next(record for record in evidence.test.records if attempts.case_in_flight(record) == case)
         message = (
@@ -91,17 +91,18 @@ def reconsider(evidence: Evidence, ending: Ending) -> Ending:
     return ending
 
 
-def _is_a_tests_fault(evidence: Evidence, ending: Ending) -> bool:
-    if ending.reason not in A_CASE_CAN and ending.reason is not Reason.CASES_CRASHED:
+def _is_the_same_case_again(evidence: Evidence, ending: Ending) -> bool:
+    """Whether two gangs without a common node were lost during the same case."""
+    if ending.reason not in MAY_BE_A_CASE and ending.reason is not Reason.CASES_CRASHED:
         return False
-    case, here = escaping.short_case_id(case_in_flight(evidence)), set(gang_nodes(evidence))
+    case, nodes = escaping.short_case_id(case_in_flight(evidence)), set(gang_nodes(evidence))
     return any(
         bool(case)
         and attempts.case_in_flight(record) == case
-        and record["reason"] in A_CASE_CAN
+        and record["reason"] in MAY_BE_A_CASE
         and bool(record.get("nodes"))
         and len(record["nodes"]) < NODES
-        and here.isdisjoint(record["nodes"])
+        and nodes.isdisjoint(record["nodes"])
         for record in evidence.test.records
     )
 
@@ -111,7 +112,7 @@ def partial_report(evidence: Evidence) -> Report | None:
 
 
 def _counts(evidence: Evidence, report: Report | None) -> Counts | None:
-    """Of the report, else of what the leader said last: a pod that was evicted takes its log along."""
+    """From the report, else from the leader's termination message: the log of an evicted pod is lost."""
     if report:
         return report.counts
     end = evidence.leader.exit if evidence.leader else None
@@ -119,7 +120,7 @@ def _counts(evidence: Evidence, report: Report | None) -> Counts | None:
 
 
 def _first_failure(evidence: Evidence, report: Report | None) -> Mapping[str, Any] | None:
-    """The first of all pods to end otherwise than well, by time: it is the cause, the others are victims."""
+    """The first pod that failed, by time: it is the cause, the others are victims."""
     pod = next(iter(evidence.ended_pods), None) or next(iter(evidence.lost_pods), None)
     case = case_in_flight(evidence)
     if pod is None and not case:

@@ -1,4 +1,4 @@
-"""Events: one for each transition of a run, worked out from the status before and after."""
+"""Events: one for each transition of a run, derived from the status before and after it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from typing import Any
 
 from disttest_contract.outcomes import Verdict
 from disttest_operator.core.api import conditions
-from disttest_operator.core.api.conditions import ConditionType
+from disttest_operator.core.api.conditions import ConditionType, GangReadyReason
 
-WORRYING = frozenset({"TooFewGpus", "Unschedulable"})  # a gang that is not ready for these reasons needs somebody
+WARNINGS = frozenset({GangReadyReason.TOO_FEW_GPUS, GangReadyReason.UNSCHEDULABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """What an event says."""
+    """Reason, note and type of an event."""
 
     reason: str
     note: str
@@ -33,12 +33,13 @@ def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Transition,
         found.append(Transition(reason="AttemptEnded", note=note, is_warning=bool(last.get("charged"))))
     if number and number != old.get("attempt"):
         found.append(Transition(reason="Created", note=f"created the gang of attempt {number}", is_warning=False))
-    if gang and _word(gang) != _word(before):
+    if gang and _state(gang) != _state(before):
         is_true, reason = gang["status"] == "True", gang["reason"]
-        if is_true or reason in WORRYING:
-            # The same words a second time would be the same event.
+        if is_true or reason in WARNINGS:
+            # The attempt makes the note unique: a second event with the same note would be taken for the first.
             note = f"attempt {number}: {gang['message']}" if number and number > 1 else gang["message"]
-            found.append(Transition(reason="GangReady" if is_true else reason, note=note, is_warning=not is_true))
+            word = ConditionType.GANG_READY.value if is_true else reason
+            found.append(Transition(reason=word, note=note, is_warning=not is_true))
     if new.get("verdict") and not old.get("verdict"):
         cases = new.get("cases") or {}
         marks = "".join(f", {cases[mark]} {mark}" for mark in ("flaky", "quarantined") if cases.get(mark))
@@ -52,5 +53,5 @@ def _newest(status: Mapping[str, Any]) -> int:
     return int(records[-1]["number"]) if records else 0
 
 
-def _word(condition: Mapping[str, Any] | None) -> tuple[str, str]:
+def _state(condition: Mapping[str, Any] | None) -> tuple[str, str]:
     return (condition["status"], condition["reason"]) if condition else ("", "")

@@ -1,4 +1,4 @@
-"""How far a run is, for its status: from the newest line of the leader's log, made harmless, and not too often."""
+"""status.progress: the newest progress line of the leader's log, escaped and written at a limited rate."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from disttest_operator.core.status import size_limits
 
 SPACING_SECONDS = 10.0  # between two writes of one run
 WRITES_PER_SECOND = 5  # of all runs together
-STAMP_SECONDS = 1.0  # by which a time that is written may be earlier than it was: whole seconds
-PROGRESS_BYTES = 8 << 10  # of a status, as the API server spells it
+STAMP_SECONDS = 1.0  # the error of a written time, which has whole seconds
+PROGRESS_BYTES = 8 << 10  # as the API server encodes it
 TEXT_BYTES = 256
 STEP_BYTES = 16
 NODE_NAME_BYTES = 253
-FIELDS_THAT_GO = ("step", "suite", "currentCase")  # when there is nothing to say: a merge keeps what it is not told of
+CLEARED_FIELDS = ("step", "suite", "currentCase")  # null if empty, since a merge patch keeps fields that are absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowTarget:
-    """Whose log is to be followed, and how our lines in it can be told from others'."""
+    """The pod whose log is followed, and the nonce that marks the runner's lines in it."""
 
     namespace: str
     pod: str
@@ -35,25 +35,25 @@ class FollowTarget:
 
 
 def spacing_seconds(followed: int) -> float:
-    """The more runs are followed, the rarer is each of them written."""
+    """Seconds between two writes of one run, so that all followed runs together stay below WRITES_PER_SECOND."""
     return max(SPACING_SECONDS, followed / WRITES_PER_SECOND)
 
 
 def target(evidence: Evidence) -> FollowTarget | None:
-    """None while there is nobody to listen to."""
+    """None while no leader is running."""
     leader, job = evidence.leader, evidence.seen.job
-    if not _goes_on(evidence) or leader is None or job is None or not job.nonce:
+    if not _is_running(evidence) or leader is None or job is None or not job.nonce:
         return None
     return FollowTarget(namespace=leader.namespace, pod=leader.name, uid=leader.uid, nonce=job.nonce)
 
 
 def due_at(evidence: Evidence) -> datetime | None:
-    """When the status is to be told; None: it says all there is to say."""
+    """When the progress is to be written; None if the status is up to date."""
     seen, before = evidence.seen.progress, evidence.test.status.get("progress") or {}
     job = evidence.seen.job
-    if seen is None or job is None or seen.nonce != job.nonce or not _goes_on(evidence):
+    if seen is None or job is None or seen.nonce != job.nonce or not _is_running(evidence):
         return None
-    if _said(show(seen.told, evidence.test)) == _said(before):
+    if _without_time(to_status(seen.told, evidence.test)) == _without_time(before):
         return None
     written = decoding.time(before.get("time"))
     if written is None or written > evidence.now:  # a clock has jumped
@@ -62,49 +62,48 @@ def due_at(evidence: Evidence) -> datetime | None:
 
 
 def due(evidence: Evidence) -> Mapping[str, Any] | None:
-    """What is to be written now."""
+    """The progress to write now, or None."""
     moment, seen = due_at(evidence), evidence.seen.progress
     if seen is None or moment is None or moment > evidence.now:
         return None
-    return show(seen.told, evidence.test) | {"time": conditions.stamp(evidence.now)}
+    return to_status(seen.told, evidence.test) | {"time": conditions.stamp(evidence.now)}
 
 
-def show(told: Progress, test: DistTest) -> dict[str, Any]:
-    """The log is next to the code under test: what it says is cut, and numbers are those that a run can have."""
+def to_status(progress: Progress, test: DistTest) -> dict[str, Any]:
+    """The code under test can write to the log: texts are cut and escaped, and numbers limited to what is possible."""
     suites = frozenset(suite.name for suite in test.spec.suites)
-    said: dict[str, Any] = {
-        "step": escaping.short_line(told.step, STEP_BYTES),
-        "nodesJoined": min(told.nodes_joined, test.spec.nodes),
-        "suite": told.suite if told.suite in suites else "",
-        "currentCase": escaping.short_case_id(told.current_case),
-        "casesDone": min(told.cases_done, limits.CASES),
-        "casesTotal": min(told.cases_total, limits.CASES),
-        "suitesDone": min(told.suites_done, len(suites)),
-        "cases": {key: max(0, min(count, limits.CASES)) for key, count in told.counts.to_json().items()},
-        "failures": [_failure(one, suites) for one in told.failures[-FAILURES:]],
+    fields: dict[str, Any] = {
+        "step": escaping.short_line(progress.step, STEP_BYTES),
+        "nodesJoined": min(progress.nodes_joined, test.spec.nodes),
+        "suite": progress.suite if progress.suite in suites else "",
+        "currentCase": escaping.short_case_id(progress.current_case),
+        "casesDone": min(progress.cases_done, limits.CASES),
+        "casesTotal": min(progress.cases_total, limits.CASES),
+        "suitesDone": min(progress.suites_done, len(suites)),
+        "cases": {key: max(0, min(count, limits.CASES)) for key, count in progress.counts.to_json().items()},
+        "failures": [_failure(one, suites) for one in progress.failures[-FAILURES:]],
     }
-    while said["failures"] and size_limits.size(said) > PROGRESS_BYTES:
-        said["failures"] = said["failures"][1:]
-    return said | {key: said[key] or None for key in FIELDS_THAT_GO}
+    while fields["failures"] and size_limits.size(fields) > PROGRESS_BYTES:
+        fields["failures"] = fields["failures"][1:]
+    return fields | {key: fields[key] or None for key in CLEARED_FIELDS}
 
 
-def _failure(told: Failure, suites: frozenset[str]) -> dict[str, Any]:
-    said = {
-        "suite": told.suite if told.suite in suites else "",
-        "case": escaping.short_case_id(told.case),
-        "outcome": told.outcome.value,
-        "ranks": escaping.short_line(told.ranks, TEXT_BYTES),
-        "nodes": [escaping.short_line(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
-        "message": escaping.short_line(told.message, TEXT_BYTES),
+def _failure(failure: Failure, suites: frozenset[str]) -> dict[str, Any]:
+    fields = {
+        "suite": failure.suite if failure.suite in suites else "",
+        "case": escaping.short_case_id(failure.case),
+        "outcome": failure.outcome.value,
+        "ranks": escaping.short_line(failure.ranks, TEXT_BYTES),
+        "nodes": [escaping.short_line(node, NODE_NAME_BYTES) for node in failure.nodes[:NODES]],
+        "message": escaping.short_line(failure.message, TEXT_BYTES),
     }
-    return {key: value for key, value in said.items() if value or key == "case"}
+    return {key: value for key, value in fields.items() if value or key == "case"}
 
 
-def _goes_on(evidence: Evidence) -> bool:
+def _is_running(evidence: Evidence) -> bool:
     test = evidence.test
     return not test.is_finished and not test.is_deleting and evidence.has_whole_gang and not evidence.has_leader_ended
 
 
-def _said(progress: Mapping[str, Any]) -> dict[str, Any]:
-    """But for when it was said."""
+def _without_time(progress: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in progress.items() if value is not None and key != "time"}

@@ -1,4 +1,4 @@
-"""A status that says too much: what goes, the least telling first, and that it is said."""
+"""Size limits of a status: details are removed in order, the least important first, and the message names them."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -6,40 +6,39 @@ from typing import Any
 
 from disttest_contract import limits
 
-STATUS_BYTES = 64 << 10  # of a terminal status, as the API server spells it
-# Of one that goes on, right after an attempt: what is said until the next one ends has the rest.
-GOES_ON_BYTES = 40 << 10
+STATUS_BYTES = 64 << 10  # of a terminal status, as the API server encodes it
+UNFINISHED_BYTES = 40 << 10  # between attempts: the rest is for what the next attempt adds before it ends
 MESSAGE_BYTES = 2048
-END_BYTES = 128  # of texts that are cut
-LAST_BYTES = 256  # of a message where nothing else has helped
+CUT_BYTES = 128  # of texts that are cut
+LAST_BYTES = 256  # of a message if nothing else was enough
 FEW = 8  # ranks, nodes
 FEW_FAILURES = 5
 NEWEST = 3  # attempts
-NAMES = ("number", "job", "verdict", "reason", "charged", "startTime", "completionTime", "report")  # of an attempt
+ATTEMPT_KEYS = ("number", "job", "verdict", "reason", "charged", "startTime", "completionTime", "report")
 
 Status = Mapping[str, Any]
 Row = dict[str, Any]
-Trim = Callable[[Status], dict[str, Any]]  # what is to stand in place of some of its fields
+Trim = Callable[[Status], dict[str, Any]]  # returns new values of some fields
 
 
 def finished(status: Status, before: Status) -> dict[str, Any]:
-    """A terminal status that is written over `before`. Numbers stay: the totals are made of them."""
+    """Shorten a terminal status that is written over `before`. Numbers stay: the totals of a series need them."""
     return _fit(status, before, STATUS_BYTES, OF_THE_END)
 
 
 def between_attempts(status: Status, before: Status) -> dict[str, Any]:
-    """What later attempts are decided by stays as long as it can."""
-    return _fit(status, before, GOES_ON_BYTES, OF_ATTEMPTS)
+    """Shorten the status between two attempts: what later attempts depend on is removed last."""
+    return _fit(status, before, UNFINISHED_BYTES, OF_ATTEMPTS)
 
 
 def size(value: Mapping[str, Any]) -> int:
-    """Bytes, at least as many as the API server makes of it: it spells out `<`, `>` and `&`."""
+    """Size in bytes, at least that of the API server's encoding, which escapes `<`, `>` and `&`."""
     text = json.dumps(value)
     return len(text) + 5 * sum(map(text.count, "<>&"))
 
 
 def _fit(status: Status, before: Status, limit_bytes: int, trims: Sequence[tuple[str, Trim]]) -> dict[str, Any]:
-    """Each trim on top of the ones before it. What it changes of `before` is written too."""
+    """Apply trims one after the other until it fits; fields of `before` that they change are written too."""
     short = dict(status)
     missing: list[str] = []
     for words, trim in trims:
@@ -64,11 +63,16 @@ def _message(status: Status, missing: Sequence[str]) -> str:
     return f"{limits.cut(status['message'], MESSAGE_BYTES)} {words}"
 
 
-def _rows(status: Status, key: str, change: Callable[[Row], Row]) -> dict[str, Any]:
-    return {key: [change(dict(row)) for row in status[key]]} if status.get(key) else {}
+def _each(key: str, change: Callable[[Row], Row]) -> Trim:
+    """A trim that changes each row of a list."""
+    return lambda status: {key: [change(dict(row)) for row in status[key]]} if status.get(key) else {}
 
 
-def _cut(row: Row, key: str, limit_bytes: int = END_BYTES) -> Row:
+def _both(first: Trim, second: Trim) -> Trim:
+    return lambda status: first(status) | second(status)
+
+
+def _cut(row: Row, key: str, limit_bytes: int = CUT_BYTES) -> Row:
     return row | {key: limits.cut(row[key], limit_bytes)} if row.get(key) else row
 
 
@@ -86,7 +90,7 @@ def _attempt_without_ends(row: Row) -> Row:
 
 
 def _oldest_nodes(status: Status) -> dict[str, Any]:
-    """Of half of the attempts that have any; part of the nodes of one would be taken for all of them."""
+    """Remove the nodes of half of the attempts: a part of one attempt's nodes would be taken for all of them."""
     rows = [dict(row) for row in status.get("attempts") or ()]
     named = [row for row in rows if row.get("nodes")]
     for row in named[: (len(named) + 1) // 2]:
@@ -95,7 +99,7 @@ def _oldest_nodes(status: Status) -> dict[str, Any]:
 
 
 def _oldest_failures(status: Status) -> dict[str, Any]:
-    """Two in a row may be told from an accident by them."""
+    """Keep the newest ones: they show whether the same case failed again."""
     rows = status.get("attempts") or ()
     older, newest = rows[:-NEWEST], rows[-NEWEST:]
     return {"attempts": [*(_without(dict(row), "firstFailure") for row in older), *newest]}
@@ -109,51 +113,40 @@ def _measured_against(status: Status) -> dict[str, Any]:
 def _last(status: Status) -> dict[str, Any]:
     return {
         "message": limits.cut(status["message"], LAST_BYTES),
-        **_rows(status, "conditions", lambda row: _cut(row, "message", LAST_BYTES)),
+        **_each("conditions", lambda row: _cut(row, "message", LAST_BYTES))(status),
     }
 
 
 OF_THE_END: tuple[tuple[str, Trim], ...] = (
-    ("nodes of attempts but a few", lambda status: _rows(status, "attempts", lambda row: _few(row, "nodes"))),
-    (
-        "ranks and nodes of failures but a few",
-        lambda status: _rows(status, "failures", lambda row: _few(row, "ranks", "nodes")),
-    ),
+    ("nodes of attempts but a few", _each("attempts", lambda row: _few(row, "nodes"))),
+    ("ranks and nodes of failures but a few", _each("failures", lambda row: _few(row, "ranks", "nodes"))),
     (
         "ends of messages of suites and attempts",
-        lambda status: (
-            _rows(status, "suites", lambda row: _cut(row, "message")) | _rows(status, "attempts", _attempt_without_ends)
-        ),
+        _both(_each("suites", lambda row: _cut(row, "message")), _each("attempts", _attempt_without_ends)),
     ),
-    ("ends of failures' messages", lambda status: _rows(status, "failures", lambda row: _cut(row, "message"))),
+    ("ends of failures' messages", _each("failures", lambda row: _cut(row, "message"))),
     ("bandwidth without a threshold", _measured_against),
     (
         f"failures but the first {FEW_FAILURES}",
         lambda status: {"failures": status["failures"][:FEW_FAILURES]} if status.get("failures") else {},
     ),
     ("bandwidth", lambda status: {"bandwidth": []} if status.get("bandwidth") else {}),
-    (
-        "details of attempts",
-        lambda status: _rows(status, "attempts", lambda row: {key: row[key] for key in NAMES if key in row}),
-    ),
+    ("details of attempts", _each("attempts", lambda row: {key: row[key] for key in ATTEMPT_KEYS if key in row})),
     (
         "messages of suites, evidence against nodes",
-        lambda status: (
-            _rows(status, "suites", lambda row: _without(row, "message"))
-            | _rows(status, "suspectNodes", lambda row: _without(row, "evidence"))
+        _both(
+            _each("suites", lambda row: _without(row, "message")),
+            _each("suspectNodes", lambda row: _without(row, "evidence")),
         ),
     ),
     ("failures", lambda status: {"failures": []} if status.get("failures") else {}),
     ("ends of sentences", _last),
 )
 OF_ATTEMPTS: tuple[tuple[str, Trim], ...] = (
-    ("ends of messages of attempts", lambda status: _rows(status, "attempts", _attempt_without_ends)),
-    ("evidence against nodes", lambda status: _rows(status, "suspectNodes", lambda row: _cut(row, "evidence"))),
-    ("nodes of attempts", _oldest_nodes),
-    ("nodes of attempts", _oldest_nodes),
-    ("nodes of attempts", _oldest_nodes),
-    ("nodes of attempts", _oldest_nodes),
+    ("ends of messages of attempts", _each("attempts", _attempt_without_ends)),
+    ("evidence against nodes", _each("suspectNodes", lambda row: _cut(row, "evidence"))),
+    *([("nodes of attempts", _oldest_nodes)] * 4),  # half of the attempts each time
     ("ends of sentences", _last),
-    ("evidence against nodes", lambda status: _rows(status, "suspectNodes", lambda row: _without(row, "evidence"))),
+    ("evidence against nodes", _each("suspectNodes", lambda row: _without(row, "evidence"))),
     ("first failures of attempts", _oldest_failures),
 )

@@ -1,4 +1,4 @@
-"""The status of a DistTest: while it goes on, and when it has come to something."""
+"""The status of a DistTest: while it is unfinished, between attempts, and when it has finished."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from disttest_contract.outcomes import BAD, Verdict
 from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.text import escaping, formatting
 from disttest_operator.core.api import conditions, naming
-from disttest_operator.core.api.conditions import ConditionState, ConditionType
+from disttest_operator.core.api.conditions import ConditionState, ConditionType, GangReadyReason, SuspendedReason
 from disttest_operator.core.api.model import Phase
 from disttest_operator.core.observed import attempts, decoding
 from disttest_operator.core.observed.evidence import Evidence
@@ -28,7 +28,7 @@ NODE_NAME_BYTES = 253
 
 
 def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
-    """Names of suites come from the spec: what a report calls them could be anything."""
+    """The fields that come from the report. Only suites of the spec appear: a report may have any names."""
     by_name = {suite.name: suite for suite in reversed(report.suites)}
     suites = [by_name[suite.name] for suite in evidence.test.spec.suites if suite.name in by_name]
     rows = report_check.bandwidth_rows(report, evidence.test.spec.thresholds)
@@ -51,24 +51,24 @@ def results_of(report: Report, evidence: Evidence) -> dict[str, Any]:
 
 
 def _failures(report: Report) -> list[Mapping[str, Any]]:
-    """The case that the end of the run interrupted, cases that failed, flaky ones, and those in quarantine."""
+    """Cases that the end of the run interrupted, that failed, that were flaky, and those in quarantine."""
     flaky = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
-    told = [*report.interrupted, *report.failures, *flaky, *report.excused]
-    return [_failure(report, suite, case) for suite, case in told[:FAILURES]]
+    listed = [*report.interrupted, *report.failures, *flaky, *report.excused]
+    return [_failure(report, suite, case) for suite, case in listed[:FAILURES]]
 
 
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
-    told = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
-    said = told.message[: limits.MESSAGE_BYTES]
-    message = "\n".join(formatting.marked(said)) or said  # ranks and nodes stand beside it
+    bad_try = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
+    full = bad_try.message[: limits.MESSAGE_BYTES]
+    message = "\n".join(formatting.marked(full)) or full  # ranks and nodes are fields next to it
     if case.is_flaky:
-        message = f"{told.outcome.value} at first: {message}"
+        message = f"{bad_try.outcome.value} at first: {message}"
     failure = {
         "case": escaping.short_case_id(case.id),
         "suite": escaping.short_line(suite, SUITE_NAME_BYTES),
         "outcome": case.outcome.value,
-        "ranks": [rank for rank in told.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
-        "nodes": [escaping.short_line(node, NODE_NAME_BYTES) for node in told.nodes[:NODES]],
+        "ranks": [rank for rank in bad_try.ranks if 0 <= rank < report.nodes * report.ranks_per_node][:RANKS],
+        "nodes": [escaping.short_line(node, NODE_NAME_BYTES) for node in bad_try.nodes[:NODES]],
         "message": escaping.short_block(message, limits.FAILURE_MESSAGE_BYTES),
         "seconds": finite(case.seconds),
     }
@@ -77,40 +77,36 @@ def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
 
 
 def finite(seconds: float) -> float:
-    """A report may say anything; JSON has no infinity."""
+    """A report may have any number; JSON has no infinity."""
     return round(seconds, 3) if 0 <= seconds < math.inf else 0.0
 
 
 ORDER = tuple(Phase)
-WITHOUT_PROGRESS: Mapping[str, Any] = MappingProxyType({"progress": None})  # a merge takes it out
-SAID_ALREADY = frozenset({"message", "cases", "charged"})  # of the last attempt, by the status itself
+WITHOUT_PROGRESS: Mapping[str, Any] = MappingProxyType({"progress": None})  # a merge patch removes it
+REDUNDANT = frozenset({"message", "cases", "charged"})  # in the last attempt's record: the status has them
 REPORTED = frozenset({"cases", "suites", "failures", "bandwidth", "stepSeconds"})
 
 
 def going_on(evidence: Evidence) -> dict[str, Any]:
-    """Changes only when something of it does: it is compared with what is there before it is written."""
-    phase = _phase(evidence)
+    """The status of a run without a verdict. It has no times that always change, since only changes are written."""
+    waiting = "" if evidence.has_whole_gang else capacity.why_waiting(evidence)
     return _common(evidence) | {
-        "phase": phase.value,
+        "phase": _phase(evidence).value,
         "reason": "",
-        "message": ""
-        if evidence.has_whole_gang
-        else escaping.short_block(capacity.why_waiting(evidence), conditions.MESSAGE_BYTES),
+        "message": escaping.short_block(waiting, conditions.MESSAGE_BYTES),
         "conditions": _merge(evidence, (*_suspended(evidence), _gang_ready(evidence))),
         **({} if evidence.has_whole_gang or evidence.has_leader_ended else WITHOUT_PROGRESS),
     }
 
 
 def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
-    """An attempt has ended, the run goes on with another."""
+    """The status after an attempt that is followed by another one."""
     test = evidence.test
     made = attempt_record.make(evidence, ending)
     message = limits.cut(attempts.words(made), conditions.MESSAGE_BYTES)
     if (stored := evidence.seen.stored) and stored.config_map:
         made["report"] = stored.config_map
-    gang_ready = ConditionState(
-        type=ConditionType.GANG_READY, is_true=False, reason=ending.reason.value, message=message
-    )
+    gang_ready = _false(ConditionType.GANG_READY, ending.reason, message)
     status = _common(evidence) | {
         "phase": Phase.QUEUED.value,
         "reason": "",
@@ -126,7 +122,7 @@ def between_attempts(evidence: Evidence, ending: Ending) -> dict[str, Any]:
 
 
 def terminal(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """As its entry in the ledger has it, and without what was said while the run went on."""
+    """The status in the run's ledger entry, without progress."""
     return {**entry["status"], **WITHOUT_PROGRESS}
 
 
@@ -147,7 +143,7 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
         status |= {"durationSeconds": seconds, "duration": formatting.span(seconds)}
     if evidence.seen.job or test.has_begun:
         last = attempt_record.make(evidence, ending)
-        kept = {key: value for key, value in last.items() if key not in SAID_ALREADY}
+        kept = {key: value for key, value in last.items() if key not in REDUNDANT}
         status["attempts"] = attempts.keep(test.records, kept)
     if test.status.get("suspectNodes") or ending.blamed:
         status["suspectNodes"] = attempt_record.suspect_nodes(evidence, ending)
@@ -159,7 +155,7 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
 
 
 def without_details(status: Mapping[str, Any]) -> dict[str, Any]:
-    """A terminal status without what a report could have put into it: refused as a whole it would end no run."""
+    """A terminal status without the fields of the report: if the API server refuses the whole, the run still ends."""
     kept = {key: value for key, value in status.items() if key not in REPORTED}
     message = limits.cut(status["message"], conditions.MESSAGE_BYTES)
     return kept | {"message": f"{message} (details are in the report only: the API server refused them here)"}
@@ -180,28 +176,34 @@ def _common(evidence: Evidence) -> dict[str, Any]:
 
 
 def _started(evidence: Evidence) -> datetime | None:
-    """Once it is written it stays: pods may vanish."""
+    """The written time if there is one, since pods may disappear."""
     return decoding.time(evidence.test.status.get("startTime")) or evidence.started
 
 
 def _suspended(evidence: Evidence) -> tuple[ConditionState, ...]:
-    """Only of runs that are or were suspended."""
+    """Empty if the run never was suspended."""
     test, job = evidence.test, evidence.seen.job
     if test.spec.suspend:
-        return (
-            ConditionState(
-                type=ConditionType.SUSPENDED, is_true=True, reason=attempts.BY_SPEC, message="spec.suspend is true"
-            ),
-        )
+        return (_true(ConditionType.SUSPENDED, SuspendedReason.BY_SPEC, "spec.suspend is true"),)
     if job and job.is_suspended:
         words = f"waits in queue {test.spec.queue_name!r}" if test.spec.queue_name else "the Job is suspended"
-        return (ConditionState(type=ConditionType.SUSPENDED, is_true=True, reason=attempts.IN_QUEUE, message=words),)
+        return (_true(ConditionType.SUSPENDED, SuspendedReason.QUEUED, words),)
     before = conditions.find(test.status, ConditionType.SUSPENDED)
     if before is None:
         return ()
-    after = {attempts.BY_SPEC: attempts.RESUMED, attempts.IN_QUEUE: attempts.ADMITTED}
-    reason = after.get(before["reason"], before["reason"])
-    return (ConditionState(type=ConditionType.SUSPENDED, is_true=False, reason=reason, message="the run may go on"),)
+    after: Mapping[str, str] = {
+        SuspendedReason.BY_SPEC: SuspendedReason.RESUMED,
+        SuspendedReason.QUEUED: SuspendedReason.ADMITTED,
+    }
+    return (_false(ConditionType.SUSPENDED, after.get(before["reason"], before["reason"]), "the run may go on"),)
+
+
+def _true(type_: ConditionType, reason: str, message: str) -> ConditionState:
+    return ConditionState(type=type_, is_true=True, reason=str(reason), message=message)
+
+
+def _false(type_: ConditionType, reason: str, message: str) -> ConditionState:
+    return ConditionState(type=type_, is_true=False, reason=str(reason), message=message)
 
 
 def _phase(evidence: Evidence) -> Phase:
@@ -215,7 +217,7 @@ def _phase(evidence: Evidence) -> Phase:
     else:
         phase = Phase.QUEUED
     before = Phase(evidence.test.status.get("phase") or Phase.QUEUED)
-    if before is Phase.FINISHED:  # without a verdict: it was not us who wrote that
+    if before is Phase.FINISHED:  # without a verdict: the operator did not write that
         return phase
     return max(phase, before, key=ORDER.index)
 
@@ -230,54 +232,45 @@ def _gang_ready(evidence: Evidence) -> ConditionState:
     before = conditions.find(test.status, ConditionType.GANG_READY)
     if evidence.has_whole_gang or (before and before["status"] == "True"):
         nodes = test.spec.nodes
-        return ConditionState(
-            type=ConditionType.GANG_READY, is_true=True, reason="GangRunning", message=f"{nodes} of {nodes} pods run"
-        )
-    return ConditionState(
-        type=ConditionType.GANG_READY,
-        is_true=False,
-        reason=_wait_reason(evidence),
-        message=capacity.why_waiting(evidence),
-    )
+        return _true(ConditionType.GANG_READY, GangReadyReason.RUNNING, f"{nodes} of {nodes} pods run")
+    return _false(ConditionType.GANG_READY, _wait_reason(evidence), capacity.why_waiting(evidence))
 
 
 def _wait_reason(evidence: Evidence) -> str:
     seen = evidence.seen
     if evidence.test.spec.suspend or (seen.job and seen.job.is_suspended):
-        return "Suspended"
+        return GangReadyReason.SUSPENDED
     if seen.older_run:
-        return "OlderRun"
+        return GangReadyReason.OLDER_RUN
     if seen.job is None and evidence.test.records:
         return str(evidence.test.records[-1]["reason"])
     if seen.nodes is not None and capacity.shortage(evidence.test, seen.nodes):
-        return "TooFewGpus"
-    if any(not pod.is_scheduled for pod in evidence.pods):
-        return "Unschedulable" if any(pod.is_unschedulable for pod in evidence.pods) else "Scheduling"
-    return "Starting"
+        return GangReadyReason.TOO_FEW_GPUS
+    if any(pod.is_unschedulable for pod in evidence.pods):
+        return GangReadyReason.UNSCHEDULABLE
+    is_scheduled = all(pod.is_scheduled for pod in evidence.pods)
+    return GangReadyReason.STARTING if is_scheduled else GangReadyReason.SCHEDULING
 
 
 def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[ConditionState, ...]:
     reason, message = ending.reason.value, ending.message
-    collected = attempt_record.partial_report(evidence) is not None
-    words = "the report was read" if collected else "there is no report that can be used"
-    if evidence.seen.stored and evidence.seen.stored.problem:
-        words = f"{words}; {evidence.seen.stored.problem}"
+    problem = f"; {evidence.seen.stored.problem}" if evidence.seen.stored and evidence.seen.stored.problem else ""
+    if attempt_record.partial_report(evidence):
+        collected = _true(ConditionType.RESULTS_COLLECTED, "ReportRead", f"the report was read{problem}")
+    else:
+        words = f"there is no report that can be used{problem}"
+        collected = _false(ConditionType.RESULTS_COLLECTED, reason, words)
     outcome = ConditionType.COMPLETE if ending.verdict is Verdict.PASSED else ConditionType.FAILED
     return (
         _gang_ready(evidence),
-        ConditionState(
-            type=ConditionType.RESULTS_COLLECTED,
-            is_true=collected,
-            reason="ReportRead" if collected else reason,
-            message=words,
-        ),
-        ConditionState(type=outcome, is_true=True, reason=reason, message=message),
-        ConditionState(type=ConditionType.FINISHED, is_true=True, reason=ending.verdict.value, message=message),
+        collected,
+        _true(outcome, reason, message),
+        _true(ConditionType.FINISHED, ending.verdict, message),
     )
 
 
 def _steps(evidence: Evidence, report: Report | None) -> dict[str, float]:
-    """How long each step took, as far as both its ends are known. Kubernetes' times are whole seconds."""
+    """Seconds of each step whose start and end are known. Times of Kubernetes are whole seconds."""
     test, job = evidence.test, evidence.seen.job
     scheduled = [pod.conditions["PodScheduled"].since for pod in evidence.pods if "PodScheduled" in pod.conditions]
     times = [moment for moment in scheduled if moment]
@@ -298,7 +291,7 @@ def _last_case(report: Report | None) -> float | None:
 
 
 def _moment(epoch_seconds: float | None) -> datetime | None:
-    """A report's times are the leader's; one that is no time at all is left out."""
+    """None for a time that does not exist: a report may have any number."""
     try:
         return datetime.fromtimestamp(epoch_seconds, tz=UTC) if epoch_seconds else None
     except (ValueError, OverflowError, OSError):

@@ -1,20 +1,36 @@
-"""What a run came to. The order of the tables is the policy: what proves most comes first."""
+"""The verdict on a run: ordered tables of rules, of which the first rule that matches decides.
+
+The order is the policy, from what proves most to what proves least:
+1. BEFORE_CREATION: the spec or the cluster does not permit a gang.
+2. SIGNS: logs or conditions prove that hardware is broken, whatever the tests reported.
+3. RESULT: the leader's report has a result of the cases, whatever happens to the pods afterwards.
+4. CANCELLED: the user cancelled the run.
+5. PROVEN_ENDS: Kubernetes states why the gang ended: suspended, deleted, evicted, node lost, out of memory.
+6. NEVER_STARTED: the runner could not be copied into a pod, or cannot work in its image.
+7. WHILE_STARTING: the gang is not complete, and waiting longer does not help.
+8. AFTER_THE_END: weaker evidence on a gang that has ended, such as exit codes and termination messages.
+9. DEADLINE: the run did not end in time.
+"""
 
 from disttest_operator.core.observed.evidence import Evidence
 from disttest_operator.core.verdict.not_started import NEVER_STARTED
-from disttest_operator.core.verdict.pods_ended import AFTER_THE_GANG, CANCELLED, LAST
+from disttest_operator.core.verdict.pods_ended import AFTER_THE_END, CANCELLED, DEADLINE, PROVEN_ENDS
 from disttest_operator.core.verdict.refused import BEFORE_CREATION, WHILE_STARTING
 from disttest_operator.core.verdict.reported import RESULT, SIGNS
-from disttest_operator.core.verdict.rule import Ending, first_match
+from disttest_operator.core.verdict.rule import Ending, ReportedRule, Rule, first_match
 
-RULES = (*BEFORE_CREATION, *SIGNS, *RESULT, *CANCELLED, *AFTER_THE_GANG, *NEVER_STARTED, *WHILE_STARTING, *LAST)
+
+def rules(*, is_over: bool) -> tuple[Rule | ReportedRule, ...]:
+    """The rules in order, for a gang that has ended (`is_over`) or has not."""
+    early = (*BEFORE_CREATION, *SIGNS, *RESULT, *CANCELLED, *PROVEN_ENDS, *NEVER_STARTED, *WHILE_STARTING)
+    return (*early, *AFTER_THE_END, *DEADLINE) if is_over else (*early, *DEADLINE)
 
 
 def classify(evidence: Evidence) -> Ending | None:
-    """The ending that the evidence proves; None as long as the run goes on."""
-    return first_match(RULES, evidence)
+    """The ending of the current attempt, or None while it is still running."""
+    return first_match(rules(is_over=evidence.is_over), evidence)
 
 
 def refuse(evidence: Evidence) -> Ending | None:
-    """Why a gang must not be created."""
+    """Why no gang may be created, or None; a cancelled run is not checked further."""
     return first_match((*CANCELLED, *BEFORE_CREATION), evidence)

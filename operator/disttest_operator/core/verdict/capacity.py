@@ -1,4 +1,4 @@
-"""Whether the cluster's nodes could ever hold a gang."""
+"""Capacity: whether the nodes could ever run a gang, and in words why a gang is waiting."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from disttest_operator.core.observed.objects import NodeView, PodView
 
 
 def suffices_without(test: DistTest, nodes: tuple[NodeView, ...], avoided: frozenset[str]) -> bool:
-    """Whether the gang finds nodes, whoever uses them now, though these are avoided."""
+    """Whether the gang fits on the schedulable nodes that are not avoided, even if others use them now."""
     left = tuple(node for node in nodes if node.name not in avoided and node.is_schedulable)
     spec = test.spec
     wanted = spec.template.node_selector.items()
@@ -19,9 +19,9 @@ def suffices_without(test: DistTest, nodes: tuple[NodeView, ...], avoided: froze
 
 
 def shortage(test: DistTest, nodes: tuple[NodeView, ...]) -> str:
-    """A sentence if there are too few GPUs, whoever uses them now; else nothing. Taints are the scheduler's matter.
+    """A sentence if there are too few GPUs even when none is in use, else an empty text. Taints are ignored.
 
-    Of no nodes nothing is claimed: we may have no right to see them.
+    Also empty without nodes, since the operator may have no right to list them.
     """
     spec = test.spec
     if not spec.gpus_per_node or not nodes:
@@ -45,12 +45,13 @@ def _gpus(node: NodeView, resource: str) -> int:
     return int(amount) if amount.isdecimal() else 0
 
 
-SHOWN = 16  # indexes in a sentence
+SHOWN = 16  # node indexes in a sentence
 
 
 def why_waiting(evidence: Evidence) -> str:
-    """What holds the gang up, in the words of whoever holds it."""
-    return _why_there_are_no_pods(evidence) or _shortage(evidence) or _why_pods_wait(evidence)
+    """Why the gang is not running, in the words of the component that it waits for."""
+    too_few = shortage(evidence.test, evidence.seen.nodes or ())
+    return _why_there_are_no_pods(evidence) or too_few or _why_pods_wait(evidence)
 
 
 def _why_there_are_no_pods(evidence: Evidence) -> str:
@@ -67,10 +68,6 @@ def _why_there_are_no_pods(evidence: Evidence) -> str:
     return ""
 
 
-def _shortage(evidence: Evidence) -> str:
-    return shortage(evidence.test, evidence.seen.nodes or ())
-
-
 def _why_pods_wait(evidence: Evidence) -> str:
     for pod in not_started(evidence.pods):
         scheduled = pod.conditions.get("PodScheduled")
@@ -84,7 +81,7 @@ def _why_pods_wait(evidence: Evidence) -> str:
 
 
 def unbound(evidence: Evidence) -> str:
-    """Which pods have no node, and why; pods with the same trouble share a sentence."""
+    """Which pods have no node, and why; pods with the same reason share a sentence."""
     reasons: dict[str, list[int]] = {}
     for pod in evidence.pods:
         if pod.is_unschedulable:

@@ -1,4 +1,4 @@
-"""Rules about pods whose runner never began: it could not be brought into them, or their image cannot run it."""
+"""Rules for pods whose runner never started: it could not be copied into them, or their image cannot run it."""
 
 import signal
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
 from disttest_operator.core.observed.evidence import Evidence
 from disttest_operator.core.observed.objects import ContainerExit, PodView
-from disttest_operator.core.verdict.rule import Retry, Rule, RuleMatch
+from disttest_operator.core.verdict.rule import Rule, RuleMatch, node_fault
 
 START_FAILED = frozenset({"StartError", "ContainerCannotRun"})
 START_CODES = frozenset({126, 127})  # the shell's: not executable, not found
@@ -34,7 +34,7 @@ def inject_killed(evidence: Evidence) -> RuleMatch | None:
 
 
 def inject_failed(evidence: Evidence) -> RuleMatch | None:
-    """The node's doing, says whoever copied: a full disk, say."""
+    """The runner's copy reported a fault of the node, such as a full disk."""
     for pod, end in _not_injected(evidence):
         if end.code == ExitCode.INFRASTRUCTURE:
             message = f"{pod.where} did not get the runner ({how_it_ended(end)}): look at the node, and run again"
@@ -43,7 +43,7 @@ def inject_failed(evidence: Evidence) -> RuleMatch | None:
 
 
 def inject_did_not_start(evidence: Evidence) -> str | None:
-    """The runner's image is not what it should be."""
+    """The image has no runner of the operator's version."""
     image = evidence.test.runner_image
     for pod, end in _not_injected(evidence):
         what = f"the runner cannot be copied from image {image!r} into {pod.where} ({how_it_ended(end)})"
@@ -52,7 +52,7 @@ def inject_did_not_start(evidence: Evidence) -> str | None:
 
 
 def container_start(evidence: Evidence) -> str | None:
-    """The command could not be executed, or ended before there was an agent to say anything."""
+    """The command could not be executed, or ended before an agent could write a message."""
     if not evidence.is_over:
         return None
     image, is_own = evidence.test.spec.image, evidence.test.has_own_image
@@ -60,26 +60,26 @@ def container_start(evidence: Evidence) -> str | None:
         end = pod.exit
         if end and end.summary and end.summary.reason is Reason.CONTAINER_START:
             return f"the runner cannot work in image {image!r} ({pod.where}): {end.summary.message}"
-        if end and (end.reason in START_FAILED or end.code in START_CODES or _is_mute_failure(end)):
+        if end and (end.reason in START_FAILED or end.code in START_CODES or _has_no_agent(end)):
             advice = f"spec.image needs {NEEDED}" if is_own else "use an image of the runner"
             return f"the runner did not start in image {image!r} of {pod.where} ({how_it_ended(end)}): {advice}"
     return None
 
 
 def _not_injected(evidence: Evidence) -> Iterator[tuple[PodView, ContainerExit]]:
-    """Pods that will never run: nothing is to be waited for. What took pods away has rules of its own."""
+    """Pods that will never run; deleted and disrupted ones have other rules."""
     for pod in evidence.pods:
         if pod.injected and pod.injected.code and not pod.is_deleting and not pod.disruption:
             yield pod, pod.injected
 
 
-def _is_mute_failure(end: ContainerExit) -> bool:
-    """An agent writes its termination message first of all, and has exit codes of its own."""
+def _has_no_agent(end: ContainerExit) -> bool:
+    """An agent starts by writing a termination message, and ends with one of its exit codes."""
     return end.summary is None and 0 < end.code < SIGNAL_BASE and end.code not in set(ExitCode)
 
 
 def how_it_ended(end: ContainerExit) -> str:
-    """For a message. A container that was never started has no log: the words are the runtime's."""
+    """Exit code and last message. A container that never started has no log, only the runtime's error."""
     if not end.last_words:
         return f"exit code {end.code}"
     source = "" if end.summary or end.reason in START_FAILED else "its log ends: "
@@ -88,14 +88,8 @@ def how_it_ended(end: ContainerExit) -> str:
 
 NEVER_STARTED = (
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=inject_out_of_memory),
-    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=inject_killed, retry=Retry.CHARGED, blames=True),
-    Rule(
-        reason=Reason.GANG_FAILED_TO_START,
-        verdict=Verdict.INFRA_FAILED,
-        find=inject_failed,
-        retry=Retry.CHARGED,
-        blames=True,
-    ),
+    node_fault(Reason.POD_KILLED, inject_killed),
+    node_fault(Reason.GANG_FAILED_TO_START, inject_failed),
     Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=inject_did_not_start),
     Rule(reason=Reason.CONTAINER_START, verdict=Verdict.ERRORED, find=container_start),
 )

@@ -1,13 +1,13 @@
-"""Rules about gangs that were: what their pods, their Job and their agents left behind."""
+"""Rules for gangs that have ended, from the final states of their pods, Job and agents."""
 
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
 from disttest_operator.core.observed.evidence import Evidence, ReportLost
 from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.verdict.not_started import KILLED, RAISE_MEMORY, SIGKILLED, how_it_ended
-from disttest_operator.core.verdict.reported import reported_trouble, told_in_passing
-from disttest_operator.core.verdict.rule import ReportedRule, Retry, Rule, RuleMatch
+from disttest_operator.core.verdict.reported import reported_early_end, termination_message
+from disttest_operator.core.verdict.rule import ReportedRule, Retry, Rule, RuleMatch, node_fault
 
-NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions that point at a lost node
+NODE_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})  # disruptions of a lost node
 
 
 def job_missing(evidence: Evidence) -> str | None:
@@ -32,7 +32,7 @@ def disrupted(evidence: Evidence) -> str | None:
 
 
 def disrupted_says_the_job(evidence: Evidence) -> str | None:
-    """The pod is gone, perhaps all are, and no operator saw it go: it may have been on the same node."""
+    """A disrupted pod is gone and no operator saw it, perhaps since it ran on the same node; the Job has the reason."""
     is_over = evidence.is_over or not evidence.pods
     conditions = evidence.seen.job.conditions if evidence.seen.job and is_over else {}
     for name in ("FailureTarget", "Failed"):
@@ -42,10 +42,10 @@ def disrupted_says_the_job(evidence: Evidence) -> str | None:
 
 
 def suspended(evidence: Evidence) -> str | None:
-    """Its queue took the nodes away, or a person did: the pods are deleted without a disruption being named.
+    """A queue or a user took the nodes away: the pods are deleted without a disruption condition.
 
-    Indexes that finished before would not run again in the same Job. Pods that go prove it: fresh ones are those of a
-    Job that was just admitted, of which we have not heard yet.
+    Another Job is needed, since finished indexes would not run again in this one. Only ending pods prove it: a Job
+    that was just admitted may have new pods while the cached Job is still suspended.
     """
     job = evidence.seen.job
     if evidence.test.spec.suspend and job:
@@ -60,7 +60,7 @@ def cancelled(evidence: Evidence) -> str | None:
 
 
 def job_deadline(evidence: Evidence) -> str | None:
-    """Jobs have a deadline beyond ours, for the time in which no operator runs."""
+    """The Job's deadline is later than the operator's, for the time in which no operator runs."""
     conditions = evidence.seen.job.conditions if evidence.seen.job else {}
     reasons = {conditions[name].reason for name in ("FailureTarget", "Failed") if name in conditions}
     if "DeadlineExceeded" not in reasons:
@@ -90,8 +90,6 @@ def out_of_memory(evidence: Evidence) -> str | None:
 
 
 def pod_killed(evidence: Evidence) -> RuleMatch | None:
-    if not evidence.is_over:
-        return None
     pod = next((pod for pod in evidence.ended_pods if pod.exit and pod.exit.code in KILLED), None)
     if pod is None or pod.exit is None:
         return None
@@ -102,35 +100,29 @@ def pod_killed(evidence: Evidence) -> RuleMatch | None:
 
 
 def pod_missing(evidence: Evidence) -> str | None:
-    if not evidence.is_over:
-        return None
     pod = next((pod for pod in evidence.lost_pods if pod.exit is None), None)
     return f"{pod.where} went away without a word: run again, and look at the node" if pod else None
 
 
 def report_invalid(evidence: Evidence) -> str | None:
     found = evidence.report
-    return (
-        _and_advice(found.problem) if isinstance(found, ReportLost) and found.is_invalid and evidence.is_over else None
-    )
+    return _with_advice(found.problem) if isinstance(found, ReportLost) and found.is_invalid else None
 
 
 def report_missing(evidence: Evidence) -> str | None:
-    """Success without proof is none."""
+    """A leader that succeeded without a report does not pass the run."""
     found, leader = evidence.report, evidence.leader
-    if not isinstance(found, ReportLost) or not evidence.is_over:
+    if not isinstance(found, ReportLost) or leader is None or leader.exit is None:
         return None
-    if leader is None or leader.exit is None or leader.exit.code not in set(ExitCode):
+    if leader.exit.code not in set(ExitCode):
         return None
-    return _and_advice(f"{leader.where} ended with exit code {leader.exit.code}, but {found.problem}")
+    return _with_advice(f"{leader.where} ended with exit code {leader.exit.code}, but {found.problem}")
 
 
 def runner_error(evidence: Evidence) -> str | None:
-    if not evidence.is_over:
-        return None
     for pod in evidence.ended_pods:
         if pod.exit:
-            return _and_advice(f"the agent of {pod.where} ended with {how_it_ended(pod.exit)}")
+            return _with_advice(f"the agent of {pod.where} ended with {how_it_ended(pod.exit)}")
     return "the gang ended, and nothing says how: run again"
 
 
@@ -145,7 +137,7 @@ def run_deadline(evidence: Evidence) -> str | None:
     )
 
 
-def _and_advice(sentence: str) -> str:
+def _with_advice(sentence: str) -> str:
     return f"{sentence}: look at the leader's log (kubectl logs), and run again"
 
 
@@ -172,30 +164,24 @@ def case_in_flight(evidence: Evidence) -> str:
 
 
 CANCELLED = (Rule(reason=Reason.CANCELLED, verdict=Verdict.CANCELLED, find=cancelled),)
-AFTER_THE_GANG = (
+PROVEN_ENDS = (
     Rule(reason=Reason.SUSPENDED, verdict=Verdict.INFRA_FAILED, find=suspended, retry=Retry.FREE),
     Rule(reason=Reason.JOB_MISSING, verdict=Verdict.INFRA_FAILED, find=job_missing),
-    Rule(reason=Reason.NODE_LOST, verdict=Verdict.INFRA_FAILED, find=node_lost, retry=Retry.CHARGED, blames=True),
+    node_fault(Reason.NODE_LOST, node_lost),
     Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted, retry=Retry.CHARGED),
     Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_says_the_job, retry=Retry.CHARGED),
     Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=job_deadline),
-    Rule(
-        reason=Reason.NODE_REFUSED_POD,
-        verdict=Verdict.INFRA_FAILED,
-        find=node_refused_pod,
-        retry=Retry.CHARGED,
-        blames=True,
-    ),
+    node_fault(Reason.NODE_REFUSED_POD, node_refused_pod),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.TESTS_FAILED, find=out_of_memory_in_case),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=out_of_memory),
 )
-LAST = (
-    Rule(reason=Reason.POD_KILLED, verdict=Verdict.INFRA_FAILED, find=pod_killed, retry=Retry.CHARGED, blames=True),
-    ReportedRule(find=reported_trouble),
+AFTER_THE_END = (
+    node_fault(Reason.POD_KILLED, pod_killed),
+    ReportedRule(find=reported_early_end),
     Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.REPORT_INVALID, verdict=Verdict.INFRA_FAILED, find=report_invalid),
-    ReportedRule(find=told_in_passing),
+    ReportedRule(find=termination_message),
     Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.RUNNER_ERROR, verdict=Verdict.INFRA_FAILED, find=runner_error),
-    Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),
 )
+DEADLINE = (Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),)

@@ -1,4 +1,4 @@
-"""Rules about runs whose gang did not come to be: refused before it was created, or never whole."""
+"""Rules for runs without a complete gang: refused before its creation, or stuck while it starts."""
 
 from disttest_contract.gang import suites
 from disttest_contract.gang.quarantine import NOTHING
@@ -9,10 +9,10 @@ from disttest_operator.core.observed.evidence import Evidence, ReportFound
 from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.verdict import capacity
 from disttest_operator.core.verdict.capacity import not_started, unbound, wait_in_words, why_waiting
-from disttest_operator.core.verdict.rule import Retry, Rule, RuleMatch
+from disttest_operator.core.verdict.rule import Retry, Rule, RuleMatch, node_fault
 from disttest_operator.core.workload import run_plan
 
-# Waiting reasons of a container, as kubelets give them. What is wrong with a name is wrong for ever.
+# Reasons of the kubelet for which a container waits. A wrong name or configuration stays wrong, the others may recover.
 IMAGE_NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 IMAGE_AWAY = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 CONFIG_WRONG = frozenset({"CreateContainerConfigError"})
@@ -24,7 +24,7 @@ def invalid_spec(evidence: Evidence) -> str | None:
 
 
 def too_large_plan(evidence: Evidence) -> str | None:
-    """Not refused at admission: what suites may have each is too much for all."""
+    """Admission only limits each suite, not the sum of all."""
     if evidence.seen.job:
         return None
     known = evidence.seen.quarantine
@@ -33,7 +33,7 @@ def too_large_plan(evidence: Evidence) -> str | None:
 
 
 def bad_quarantine(evidence: Evidence) -> str | None:
-    """A list that is half understood would make runs red or green by chance."""
+    """A list that is only partly read would pass and fail runs by chance."""
     known = evidence.seen.quarantine
     if known is None or not known.problem:
         return None
@@ -42,7 +42,7 @@ def bad_quarantine(evidence: Evidence) -> str | None:
 
 
 def not_allowed(evidence: Evidence) -> str | None:
-    """A gang that was made while it was allowed goes on: what is taken back holds for the next one."""
+    """A gang that was allowed when it was created continues: a revoked allowance only affects the next one."""
     if evidence.seen.job or evidence.test.has_begun:
         return None
     return "; ".join(allowances.refusals(evidence.test, evidence.policy.allowed)) or None
@@ -62,13 +62,12 @@ def name_taken(evidence: Evidence) -> str | None:
 
 
 def creation_refused(evidence: Evidence) -> str | None:
-    """Quota, an admission policy, or the operator's own rights."""
+    """Refused by a quota, an admission policy or the operator's permissions."""
     refused = evidence.seen.refused
     return f"{refused}. Change the namespace's quota or policy, or the DistTest" if refused else None
 
 
 def reference_missing(evidence: Evidence) -> str | None:
-    """What pods would wait for in vain."""
     missing = evidence.seen.missing
     if not missing:
         return None
@@ -78,14 +77,13 @@ def reference_missing(evidence: Evidence) -> str | None:
 
 
 def never_enough_gpus(evidence: Evidence) -> str | None:
-    """No node will be added, so there is no point in waiting."""
     if not evidence.policy.fixed_nodes or evidence.seen.nodes is None or evidence.has_whole_gang:
         return None
     return capacity.shortage(evidence.test, evidence.seen.nodes) or None
 
 
 def pods_refused(evidence: Evidence) -> str | None:
-    """Quota, PodSecurity, an admission webhook: the Job says so in events only."""
+    """A quota, PodSecurity or an admission webhook refuses pods, which only events of the Job show."""
     if len(evidence.pods) >= evidence.test.spec.nodes:
         return None
     refused = [event for event in evidence.seen.events or () if event.reason == "FailedCreate"]
@@ -95,7 +93,7 @@ def pods_refused(evidence: Evidence) -> str | None:
 
 
 def image_unavailable_on_a_node(evidence: Evidence) -> RuleMatch | None:
-    """Others of the gang have it: it is not the name, and not the registry."""
+    """Other pods of the gang have the image, so neither its name nor the registry is at fault."""
     pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_patience_seconds)
     if pod is None or not any(other.has_started for other in evidence.pods):
         return None
@@ -104,7 +102,7 @@ def image_unavailable_on_a_node(evidence: Evidence) -> RuleMatch | None:
 
 
 def image_unavailable(evidence: Evidence) -> str | None:
-    """At once when the image's name can never be right, else when the registry had a second chance."""
+    """Soon if the image's name is invalid, else after a registry had time to recover."""
     policy = evidence.policy
     pod = _waiting_too_long(evidence, IMAGE_NAME_WRONG, policy.config_patience_seconds) or _waiting_too_long(
         evidence, IMAGE_AWAY, policy.image_patience_seconds
@@ -129,7 +127,6 @@ def container_config(evidence: Evidence) -> str | None:
 
 
 def too_few_gpus(evidence: Evidence) -> str | None:
-    """Nodes might have been added in the meantime; none was."""
     if not _has_queued_too_long(evidence) or evidence.seen.nodes is None:
         return None
     sentence = capacity.shortage(evidence.test, evidence.seen.nodes)
@@ -141,7 +138,7 @@ def too_few_gpus(evidence: Evidence) -> str | None:
 
 
 def half_gang(evidence: Evidence) -> str | None:
-    """Two of these, each with half of the nodes, would wait for each other for ever: the younger one goes first."""
+    """Two runs, each with half of the nodes, would wait for each other for ever: the younger one gives up first."""
     policy = evidence.policy
     patience = policy.rival_patience_seconds if evidence.seen.has_older_rival else policy.gang_patience_seconds
     if not evidence.has_passed(evidence.half_since, patience) and not _has_leader_given_up(evidence):
@@ -150,7 +147,6 @@ def half_gang(evidence: Evidence) -> str | None:
 
 
 def queue_timeout(evidence: Evidence) -> str | None:
-    """It was never its turn."""
     job = evidence.seen.job
     is_waiting = not evidence.pods and (job is None or job.is_suspended) and not evidence.test.spec.suspend
     if not is_waiting or evidence.now < evidence.queue_deadline:
@@ -184,7 +180,7 @@ def _has_queued_too_long(evidence: Evidence) -> bool:
 
 
 def _has_leader_given_up(evidence: Evidence) -> bool:
-    """Waiting for a pod that was never started."""
+    """Whether the leader reported that it waited too long for the others."""
     found = evidence.report
     if evidence.has_whole_gang or not isinstance(found, ReportFound):
         return False
@@ -208,13 +204,7 @@ BEFORE_CREATION = (
     Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=never_enough_gpus),
 )
 WHILE_STARTING = (
-    Rule(
-        reason=Reason.IMAGE_UNAVAILABLE,
-        verdict=Verdict.INFRA_FAILED,
-        find=image_unavailable_on_a_node,
-        retry=Retry.CHARGED,
-        blames=True,
-    ),
+    node_fault(Reason.IMAGE_UNAVAILABLE, image_unavailable_on_a_node),
     Rule(reason=Reason.IMAGE_UNAVAILABLE, verdict=Verdict.ERRORED, find=image_unavailable),
     Rule(reason=Reason.CONTAINER_CONFIG, verdict=Verdict.ERRORED, find=container_config),
     Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=pods_refused),

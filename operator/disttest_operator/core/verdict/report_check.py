@@ -1,4 +1,4 @@
-"""Whether a report is to be believed, and what it comes to. The cases decide, not what the report says of itself."""
+"""Checks of a report against its run, and the verdict on its cases: cases count, not the report's summary of them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -15,17 +15,16 @@ from disttest_operator.core.api.model import DistTest
 from disttest_operator.core.observed.evidence import ReportFound
 from disttest_operator.core.observed.objects import ContainerExit
 
-# Verdicts about cases, which can be checked against the cases; the others are about everything else.
 SUITE_NAME_BYTES = 63
-ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG})
+ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG})  # these can be derived from the cases
 
 
 def read_report(
     raw: bytes, test: DistTest, leader_exit: ContainerExit | None, quarantine: Lists = NOTHING
 ) -> ReportFound:
-    """The report of a log if it is this run's and whole; raises InvalidReportError with a sentence.
+    """Check a report from a log: it is of this run and complete. Raises InvalidReportError with a sentence.
 
-    `quarantine` is what the gang was told of known failures: nothing else is excused.
+    `quarantine` is the list of known failures that the gang got: nothing else is excused.
     """
     found = read_stored_report(raw, test)
     _check_excuses(found.report, quarantine)
@@ -40,7 +39,7 @@ def read_report(
 
 
 def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
-    """A report that was accepted once, with all that it excuses; how its leader ended is not known any more."""
+    """Check a stored report, which was accepted before: its excuses and the leader's exit are not checked again."""
     report = Report.loads(raw)
     if (report.uid, report.attempt) != (test.uid, test.attempt):
         raise InvalidReportError(
@@ -55,7 +54,7 @@ def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
 
 
 def conclusion(report: Report) -> tuple[Verdict, Reason]:
-    """Verdict and reason of an accepted report: of cases as counted here, of all else as told."""
+    """Verdict and reason of an accepted report: derived from the cases if they are about cases, else as reported."""
     if report.verdict in ABOUT_CASES:
         return judge_suites(report.suites)
     return report.verdict, report.reason
@@ -68,7 +67,7 @@ def _check_cases(report: Report) -> None:
 
 
 def _check_excuses(report: Report, quarantine: Lists) -> None:
-    """The word of a report is next to the code under test, which would like to be excused."""
+    """Only cases in quarantine may be excused: the code under test can write to the report."""
     matchers = {suite: Matcher(patterns) for suite, patterns in quarantine.items()}
     for suite, case in report.excused:
         if suite not in matchers or not matchers[suite].has(case.id):
@@ -85,7 +84,7 @@ def _check_excuses(report: Report, quarantine: Lists) -> None:
 
 
 def _check_pass(report: Report, test: DistTest) -> None:
-    """Green needs every proof."""
+    """A pass needs all suites, no bad case without an allowed retry, and the size of the run."""
     expected = [suite.name for suite in test.spec.suites]
     names = [suite.name for suite in report.suites]
     if names != expected:
@@ -120,14 +119,14 @@ def _check_exit(leader_exit: ContainerExit | None) -> None:
 
 
 def bandwidth_rows(report: Report, wanted: Sequence[Threshold]) -> list[dict[str, Any]]:
-    """status.bandwidth: first what has a threshold, the worst on top."""
+    """status.bandwidth: measurements with a threshold first, the worst of them on top."""
     return [_row(one) for one in thresholds.standings(_sound(report), wanted)[: limits.BANDWIDTHS]]
 
 
 def missed_thresholds(report: Report, wanted: Sequence[Threshold]) -> str:
-    """A sentence if a report that passes does not meet the thresholds by its own measurements; else nothing.
+    """A sentence if the measurements of a passing report miss the thresholds, else an empty text.
 
-    Such a report was made by a runner that does not know thresholds, or was forged. A quarantine was checked before.
+    Such a report is from a runner without thresholds, or forged. Excuses were checked before.
     """
     if not wanted:
         return ""

@@ -1,4 +1,4 @@
-"""Rules that take verdict and reason from what somebody said: the leader, an agent, a rule of the configuration."""
+"""Rules that take verdict and reason from the leader's report, a termination message or a hardware rule."""
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.observed.evidence import Evidence, ReportFound, ReportLost
@@ -7,41 +7,36 @@ from disttest_operator.core.verdict import report_check
 from disttest_operator.core.verdict.report_check import conclusion
 from disttest_operator.core.verdict.rule import Ending, ReportedRule, Retry
 
-RED_OR_CONFIG = frozenset(
-    {Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, Verdict.INFRA_FAILED}
-)
-
-
-# What a leader says that another gang may be spared; the others would only meet the same again.
-WORTH_ANOTHER_GANG = frozenset(
+UNSUCCESSFUL = frozenset({Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, Verdict.INFRA_FAILED})
+RETRIABLE = frozenset(  # reported reasons that may not affect another gang
     {
         Reason.RENDEZVOUS_TIMEOUT,
         Reason.GANG_LOST,
         Reason.GANG_FAILED_TO_START,
         Reason.GPU_BROKEN,
-        Reason.TOO_FEW_GPUS,  # seen from inside: the device plugin gave fewer than it promised
+        Reason.TOO_FEW_GPUS,  # inside the pod: the device plugin provided fewer than requested
         Reason.TERMINATED,
     }
 )
 
 
 def known_sign(evidence: Evidence) -> Ending | None:
-    """A rule of the operator's configuration: red on hardware that is proven to be broken is the hardware's."""
+    """A failed run on hardware that is proven to be broken is a failure of the hardware."""
     match = evidence.seen.search.match if evidence.seen.search else None
     if match is None:
         return None
-    here = {pod.node for pod in evidence.pods}
+    nodes = {pod.node for pod in evidence.pods}
     return Ending(
         verdict=match.verdict,
         reason=match.reason,
         message=match.message,
         retry=Retry.CHARGED if match.retry else Retry.NEVER,
-        blamed=tuple(node for node in match.nodes if node in here),
+        blamed=tuple(node for node in match.nodes if node in nodes),
     )
 
 
 def reported_result(evidence: Evidence) -> Ending | None:
-    """The leader came to its end: what the cases came to, whatever happens to the pods afterwards."""
+    """The leader finished: the cases decide, whatever happens to the pods afterwards."""
     found = evidence.report
     if not isinstance(found, ReportFound):
         return None
@@ -55,10 +50,10 @@ def reported_result(evidence: Evidence) -> Ending | None:
     return Ending(verdict=verdict, reason=reason, message=found.report.message or str(found.report.counts.to_json()))
 
 
-def reported_trouble(evidence: Evidence) -> Ending | None:
-    """The leader ended early and says why; it comes after what the pods themselves prove."""
+def reported_early_end(evidence: Evidence) -> Ending | None:
+    """The leader gave up and reported why; what the pods prove comes before that."""
     found = evidence.report
-    if not isinstance(found, ReportFound) or not evidence.is_over:
+    if not isinstance(found, ReportFound):
         return None
     verdict, reason = conclusion(found.report)
     message = found.report.message or f"the leader gave up: {reason}"
@@ -71,13 +66,13 @@ def reported_trouble(evidence: Evidence) -> Ending | None:
     )
 
 
-def told_in_passing(evidence: Evidence) -> Ending | None:
-    """No report, but an agent's termination message says what went wrong. Green is never taken from there."""
-    if not evidence.is_over or (isinstance(evidence.seen.report, ReportLost) and evidence.seen.report.is_invalid):
+def termination_message(evidence: Evidence) -> Ending | None:
+    """There is no report, but an agent's termination message has a verdict; a pass is never taken from there."""
+    if isinstance(evidence.seen.report, ReportLost) and evidence.seen.report.is_invalid:
         return None
     for pod in _leader_first(evidence):
         summary = pod.exit.summary if pod.exit else None
-        if summary and summary.uid == evidence.test.uid and summary.verdict in RED_OR_CONFIG and summary.reason:
+        if summary and summary.uid == evidence.test.uid and summary.verdict in UNSUCCESSFUL and summary.reason:
             words = summary.message or summary.first_failure or "it says no more"
             message = f"the leader's report is lost; {pod.where} said: {words}"
             retry = _retry(summary.verdict, summary.reason)
@@ -86,12 +81,12 @@ def told_in_passing(evidence: Evidence) -> Ending | None:
 
 
 def _retry(verdict: Verdict, reason: Reason) -> Retry:
-    is_worth = verdict is Verdict.INFRA_FAILED and reason in WORTH_ANOTHER_GANG
-    return Retry.CHARGED if is_worth else Retry.NEVER
+    is_retriable = verdict is Verdict.INFRA_FAILED and reason in RETRIABLE
+    return Retry.CHARGED if is_retriable else Retry.NEVER
 
 
 def _nodes_at_fault(evidence: Evidence, indexes: tuple[int, ...]) -> tuple[str, ...]:
-    """Where we know these pods to be, whatever the report calls their nodes; a pod that a person deleted is no sign."""
+    """Nodes of these pods as Kubernetes has them, not the report; a deleted pod is no evidence against its node."""
     pods = [pod for pod in evidence.pods if pod.index in indexes and pod.has_started and not pod.is_deleting]
     return tuple(dict.fromkeys(pod.node for pod in pods if pod.node))
 
@@ -100,7 +95,5 @@ def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
     return (*((evidence.leader,) if evidence.leader else ()), *evidence.ended_pods)
 
 
-SIGNS = (ReportedRule(find=known_sign),)  # looked for only where the others come to no pass
-
-
+SIGNS = (ReportedRule(find=known_sign),)  # they are searched only after the other rules gave no pass
 RESULT = (ReportedRule(find=reported_result),)

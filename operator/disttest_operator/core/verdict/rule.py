@@ -1,4 +1,4 @@
-"""The form of a rule: evidence in, ending or nothing out; in a table the first match wins."""
+"""A rule maps the evidence to an ending or to None; in a table the first match decides."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,18 +13,18 @@ MESSAGE_BYTES = 4096
 
 
 class Retry(StrEnum):
-    """Whether the run gets another gang after such an end of one."""
+    """Whether the run gets another gang after this ending."""
 
     NEVER = "never"
     CHARGED = "charged"  # the infrastructure failed: one of spec.retries.infrastructure
-    FREE = "free"  # nothing failed: the nodes were taken away, or given back
+    FREE = "free"  # nothing failed: the nodes were taken away or released
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What the attempt came to. The message says what happened, where, and what to do.
+    """The result of an attempt. The message states what happened, where, and the next step.
 
-    `blamed` are the nodes on which there is direct evidence, never the whole gang.
+    `blamed` are the nodes with direct evidence against them, never the whole gang.
     """
 
     verdict: Verdict
@@ -36,15 +36,13 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """What a rule found, and in which pods."""
-
     message: str
     pods: tuple[PodView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """`find` gives the message if the rule matches; `blames`: the nodes of the pods that it found are to be avoided."""
+    """`find` returns the message if the rule matches. With `blames` the nodes of the matching pods are avoided."""
 
     reason: Reason
     verdict: Verdict
@@ -53,15 +51,19 @@ class Rule:
     blames: bool = False
 
 
+def node_fault(reason: Reason, find: Callable[[Evidence], RuleMatch | None]) -> Rule:
+    """A rule on failures of a node: the run gets another attempt, which avoids that node."""
+    return Rule(reason=reason, verdict=Verdict.INFRA_FAILED, find=find, retry=Retry.CHARGED, blames=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedRule:
-    """A rule that takes verdict and reason from what the runner said."""
+    """A rule whose `find` also determines verdict and reason."""
 
     find: Callable[[Evidence], Ending | None]
 
 
 def first_match(rules: tuple[Rule | ReportedRule, ...], evidence: Evidence) -> Ending | None:
-    """The ending of the first rule that matches."""
     for rule in rules:
         ending = rule.find(evidence) if isinstance(rule, ReportedRule) else _apply(rule, evidence)
         if ending:

@@ -1,1 +1,1 @@
-"""What the operator creates for an attempt: Job, Service, pods, run plan."""
+"""Manifests of an attempt: Job, Service, pods, run plan."""

@@ -1,29 +1,28 @@
-"""What pods and containers may do: PodSecurity `restricted`, so that a DistTest runs in any namespace.
+"""Security contexts of pods and containers, and the init container that copies the runner into the test's image.
 
-What a DistTest asks for beyond that, and the administrator allows, goes to the container that runs the tests alone.
+Pods satisfy PodSecurity `restricted`, so that a DistTest runs in any namespace. Only the container that runs the tests
+gets what a DistTest requests beyond that and the administrator allows.
 """
 
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import DistTest, Manifest
 
-RUNNER_USER = 65532  # the runner image's
-RUNNER_GROUP = 65532
+RUNNER_USER = RUNNER_GROUP = 65532  # those of the runner image
 
 
 def of_pod(test: DistTest) -> Manifest:
-    """A new claim's file system belongs to root: the group makes it writable for the runner, where its driver can."""
+    """The file system of a new claim belongs to root: fsGroup makes it writable for the runner if the driver can."""
     security: Manifest = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     if test.has_own_image:
-        security |= {"runAsUser": RUNNER_USER}  # nearly every image with torch says root, and would be refused
+        security |= {"runAsUser": RUNNER_USER}  # most images with torch run as root, which `restricted` refuses
     is_written = any(not claim.get("readOnly") for claim in test.spec.template.claims)
     if test.spec.artifacts.persistent_volume_claim or is_written:
-        # OnRootMismatch: the nights before may have left a million files.
+        # OnRootMismatch: earlier runs may have left a million files.
         security |= {"fsGroup": RUNNER_GROUP, "fsGroupChangePolicy": "OnRootMismatch"}
     return security
 
 
 def of_container() -> Manifest:
-    """A new one each call."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
@@ -32,18 +31,18 @@ def of_container() -> Manifest:
 
 
 def of_test_container(test: DistTest) -> Manifest:
-    """That of every container, with what the template asks for."""
-    asked, security = test.spec.template.security_context, of_container()
-    if asked.capabilities:
-        security["capabilities"] = {"drop": ["ALL"], "add": list(asked.capabilities)}
-    if asked.privileged:
-        # The API server takes privileged only without the first; all capabilities and none contradict each other.
+    """The context of every container, extended by what the template requests."""
+    requested, security = test.spec.template.security_context, of_container()
+    if requested.capabilities:
+        security["capabilities"] = {"drop": ["ALL"], "add": list(requested.capabilities)}
+    if requested.privileged:
+        # The API server refuses privileged with the first, and the second would contradict it.
         del security["allowPrivilegeEscalation"], security["capabilities"]
         security["privileged"] = True
-    if asked.run_as_user is not None:
-        security["runAsUser"] = asked.run_as_user
-    if asked.run_as_user == 0:
-        security["runAsNonRoot"] = False  # the pod's says true, and the kubelet would not start the container
+    if requested.run_as_user is not None:
+        security["runAsUser"] = requested.run_as_user
+    if requested.run_as_user == 0:
+        security["runAsNonRoot"] = False  # overrides the pod's, with which the kubelet would not start the container
     return security
 
 
@@ -51,19 +50,19 @@ VOLUME = "runner"
 
 
 def inject_command(test: DistTest) -> list[str]:
-    """Python runs the `__main__.py` of a directory. An image of somebody else's need not have a `python`."""
+    """Python runs the `__main__.py` of a directory. A user's image may have no `python`, only `python3`."""
     return ["python3", naming.RUNNER_DIRECTORY] if test.has_own_image else ["python", "-m", "disttest_runner"]
 
 
 def init_containers(test: DistTest) -> list[Manifest]:
-    """The runner's own image, which is where the operator's version of the runner is."""
+    """Copy the runner out of its image, which has the operator's version."""
     if not test.has_own_image:
         return []
     container: Manifest = {
         "name": naming.INJECT_CONTAINER,
         "image": test.runner_image,
         "command": ["python", "-m", "disttest_runner.inject", naming.RUNNER_DIRECTORY],
-        # Else NVIDIA's runtime gives it all GPUs, and refuses it where the driver is too old for this image's CUDA.
+        # Otherwise NVIDIA's runtime adds all GPUs, and fails if the driver is too old for this image's CUDA.
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": of_container(),
@@ -74,7 +73,7 @@ def init_containers(test: DistTest) -> list[Manifest]:
 
 
 def inject_mounts(test: DistTest) -> list[Manifest]:
-    """Of the test's container, which only reads: a suite cannot change the runner of the suites after it."""
+    """Read-only, so that a suite cannot change the runner of the suites after it."""
     if not test.has_own_image:
         return []
     return [{"name": VOLUME, "mountPath": naming.RUNNER_DIRECTORY, "readOnly": True}]
@@ -85,12 +84,12 @@ def inject_volumes(test: DistTest) -> list[Manifest]:
 
 
 def _resources(test: DistTest) -> Manifest:
-    """As the test's own, which costs nothing: a node reserves the larger of the two, not the sum.
+    """The same as the test container's, which costs nothing: a node reserves the larger of the two, not the sum.
 
-    A quota refuses pods of which one container says nothing, and the pod's quality of service hangs on all of them.
+    A quota refuses pods with a container without resources, and the quality of service depends on all containers.
     """
     kinds = {
-        # A name with a domain is a device: it would be taken from the node only to be given back.
+        # A name with a domain is a device, which the init container does not use.
         kind: {name: amount for name, amount in amounts.items() if "/" not in name}
         for kind, amounts in test.spec.template.resources.items()
     }

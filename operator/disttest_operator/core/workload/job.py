@@ -1,4 +1,4 @@
-"""The objects that the operator creates, as plain dicts. Each call makes new ones."""
+"""Manifests of the objects that the operator creates: each call returns a new dict."""
 
 import base64
 import hashlib
@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from disttest_contract import limits
 from disttest_contract.gang.quarantine import NOTHING, Lists
-from disttest_operator.core.api import naming
+from disttest_operator.core.api import naming, scheduler
 from disttest_operator.core.api.model import API_VERSION, DistTest, Manifest
 from disttest_operator.core.workload import pod
 
 EVENT_NOTE_BYTES = 1024  # the API server's limit
-SAFETY_SECONDS = 120  # by which the operator's own deadlines come first
+SAFETY_SECONDS = 120  # the Job's deadline is this much later than the operator's own
 
 
 def owner(test: DistTest) -> Manifest:
@@ -19,7 +19,7 @@ def owner(test: DistTest) -> Manifest:
 
 
 def run_owner(name: str, uid: str) -> Manifest:
-    """blockOwnerDeletion: with foreground deletion the DistTest goes last, when its GPUs are free."""
+    """blockOwnerDeletion: with foreground deletion the DistTest is deleted last, when its GPUs are free."""
     return {
         "apiVersion": API_VERSION,
         "kind": "DistTest",
@@ -31,12 +31,12 @@ def run_owner(name: str, uid: str) -> Manifest:
 
 
 def series_owner(name: str, uid: str) -> Manifest:
-    """Of the reports that it keeps: an object goes when the last of its owners has gone."""
+    """A second owner keeps a report: an object is deleted with the last of its owners."""
     return {"apiVersion": API_VERSION, "kind": "DistTestSeries", "name": name, "uid": uid}
 
 
 def build_service(test: DistTest, attempt: int) -> Manifest:
-    """Headless: it gives the pods of an attempt their names."""
+    """A headless Service: it gives the pods of an attempt their DNS names."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -48,7 +48,7 @@ def build_service(test: DistTest, attempt: int) -> Manifest:
         },
         "spec": {
             "clusterIP": "None",
-            "publishNotReadyAddresses": True,  # agents look for each other before any of them is ready
+            "publishNotReadyAddresses": True,  # agents connect before any of them is ready
             "selector": pod.selector(test, attempt),
         },
     }
@@ -61,15 +61,14 @@ def build_job(
     *,
     quarantine: Lists = NOTHING,
     avoid: tuple[str, ...] = (),
-    shun: tuple[str, ...] = (),
+    avoid_if_possible: tuple[str, ...] = (),
 ) -> Manifest:
-    """The gang of an attempt. Created once and never applied again: that would undo what Kueue sets."""
-    labels = naming.labels(test, attempt)
+    """The gang of an attempt. Created once and never applied again: that would undo what a scheduler sets."""
     spec: Manifest = {
         "completionMode": "Indexed",
         "completions": test.spec.nodes,
         "parallelism": test.spec.nodes,
-        # A failed pod must not take the others and their evidence with it: the operator ends the attempt.
+        # A failed pod must not end the others, which have evidence: the operator ends the attempt.
         "backoffLimitPerIndex": 0,
         "maxFailedIndexes": test.spec.nodes,
         "podReplacementPolicy": "Failed",
@@ -77,26 +76,26 @@ def build_job(
             "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
         },
         "activeDeadlineSeconds": _active_deadline_seconds(test),
-        "template": pod.build_template(test, attempt, nonce, quarantine=quarantine, avoid=avoid, shun=shun),
+        "template": pod.build_template(
+            test, attempt, nonce, quarantine=quarantine, avoid=avoid, avoid_if_possible=avoid_if_possible
+        ),
     }
-    if test.spec.queue_name:
-        labels[naming.LABEL_QUEUE] = test.spec.queue_name
-        spec["suspend"] = True  # Kueue resumes it; where there is no Kueue the run must not jump the queue
-    return {
+    job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
             "name": naming.job(test, attempt),
             "namespace": test.namespace,
-            "labels": labels,
+            "labels": naming.labels(test, attempt),
             "ownerReferences": [owner(test)],
         },
         "spec": spec,
     }
+    return scheduler.of(test.spec).prepare(job, test.spec)
 
 
 def build_report_config_map(test: DistTest, name: str, gz_bytes: bytes, sha256: str) -> Manifest:
-    """The report, packed; `sha256` is that of the unpacked JSON."""
+    """The report as a gzip; `sha256` is that of the JSON before compression."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -113,7 +112,7 @@ def build_report_config_map(test: DistTest, name: str, gz_bytes: bytes, sha256: 
 
 
 def build_series(namespace: str, series: str) -> Manifest:
-    """The ledger of a series. Nobody owns it: it outlives the runs."""
+    """The ledger of a series. It has no owner, since it outlives the runs."""
     return {
         "apiVersion": API_VERSION,
         "kind": "DistTestSeries",
@@ -126,7 +125,7 @@ def build_series(namespace: str, series: str) -> Manifest:
 
 
 def build_event(test: DistTest, *, reason: str, note: str, warning: bool, now: datetime, instance: str) -> Manifest:
-    """One for each (run, reason, note), which make its name: a second try is a conflict, not a double."""
+    """The name is a hash of run, reason and note, so that a retry conflicts and does not create a duplicate."""
     digest = hashlib.sha256(f"{test.uid} {reason} {note}".encode()).hexdigest()[:16]
     return {
         "apiVersion": "events.k8s.io/v1",
@@ -150,12 +149,7 @@ def build_event(test: DistTest, *, reason: str, note: str, warning: bool, now: d
 
 
 def _active_deadline_seconds(test: DistTest) -> int:
-    """A safety net for an absent operator; it counts from the Job's start, so waiting for nodes is in it."""
+    """A deadline for the time without an operator; it counts from the Job's start and so includes queueing."""
     timeouts = test.spec.timeouts
-    return (
-        timeouts.queue_seconds
-        + timeouts.join_seconds
-        + timeouts.run_seconds
-        + pod.TERMINATION_GRACE_SECONDS
-        + SAFETY_SECONDS
-    )
+    seconds = timeouts.queue_seconds + timeouts.join_seconds + timeouts.run_seconds
+    return seconds + pod.TERMINATION_GRACE_SECONDS + SAFETY_SECONDS

@@ -1,4 +1,4 @@
-"""The pod of one node of a gang."""
+"""The pod template of a gang: one pod per node."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from disttest_operator.core.api.model import Backend, DistTest, Manifest, Placem
 from disttest_operator.core.workload import containers, run_plan
 
 ARTIFACTS = "artifacts"  # the volume's name
-TEMPORARY = "/tmp"  # noqa: S108  # a path inside the container, on a volume of the pod's own
+TEMPORARY = "/tmp"  # noqa: S108  # a path inside the container, on the pod's emptyDir
 
 
 def volumes(test: DistTest) -> list[Manifest]:
@@ -30,6 +30,8 @@ def volumes(test: DistTest) -> list[Manifest]:
 
 
 def mounts(test: DistTest) -> list[Manifest]:
+    claim, template = test.spec.artifacts.persistent_volume_claim, test.spec.template
+    on_nodes = {volume["name"] for volume in template.volumes if "hostPath" in volume}
     return [
         {"name": "tmp", "mountPath": TEMPORARY},
         {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108  # a path inside the container
@@ -39,24 +41,13 @@ def mounts(test: DistTest) -> list[Manifest]:
             for index, suite in enumerate(test.spec.suites)
             if suite.config_map
         ),
-        *(
-            [{"name": ARTIFACTS, "mountPath": naming.ARTIFACTS_DIRECTORY}]
-            if test.spec.artifacts.persistent_volume_claim
-            else []
-        ),
-        *_asked(test),
-    ]
-
-
-def _asked(test: DistTest) -> list[Manifest]:
-    on_nodes = {volume["name"] for volume in test.spec.template.volumes if "hostPath" in volume}
-    return [
-        _read_only(mount) if mount["name"] in on_nodes else dict(mount) for mount in test.spec.template.volume_mounts
+        *([{"name": ARTIFACTS, "mountPath": naming.ARTIFACTS_DIRECTORY}] if claim else []),
+        *(_read_only(mount) if mount["name"] in on_nodes else dict(mount) for mount in template.volume_mounts),
     ]
 
 
 def _read_only(mount: Mapping[str, Any]) -> Manifest:
-    """What is mounted below it too, where the node's runtime can: a plain readOnly leaves that writable."""
+    """Recursively if the node's runtime can: a plain readOnly leaves mounts below this one writable."""
     return {**mount, "readOnly": True, "recursiveReadOnly": "IfPossible"}
 
 
@@ -65,13 +56,13 @@ def _suite_volume(index: int) -> str:
 
 
 TERMINATION_GRACE_SECONDS = 30
-NODE_LOST_SECONDS = 60  # a gang that lost a node is lost: five minutes, the default, would only hold the others' GPUs
+NODE_LOST_SECONDS = 60  # the default of five minutes would only occupy the GPUs of the gang's other nodes
 HEARTBEAT_MARGIN_SECONDS = 180
-HEARTBEAT_SECONDS = 480  # torch's own
+HEARTBEAT_SECONDS = 480  # torch's default
 
 
 def selector(test: DistTest, attempt: int) -> dict[str, str]:
-    """Labels that the pods of this attempt have and no others."""
+    """Labels that only the pods of this attempt have."""
     return {naming.LABEL_UID: test.uid, naming.LABEL_ATTEMPT: str(attempt)}
 
 
@@ -82,11 +73,11 @@ def build_template(
     *,
     quarantine: Lists = NOTHING,
     avoid: tuple[str, ...] = (),
-    shun: tuple[str, ...] = (),
+    avoid_if_possible: tuple[str, ...] = (),
 ) -> Manifest:
     """The pod template of an attempt's Job: PodSecurity `restricted`, read-only root, no API token.
 
-    Nodes to `avoid` are not taken, those to `shun` only where there are no others.
+    Pods are not scheduled on nodes to `avoid`, and on nodes to `avoid_if_possible` only if there are no others.
     """
     template = test.spec.template
     metadata: Manifest = {"labels": dict(template.labels) | naming.labels(test, attempt)}
@@ -96,7 +87,7 @@ def build_template(
         "subdomain": naming.service(test, attempt),
         "restartPolicy": "Never",
         "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
-        "automountServiceAccountToken": False,  # test code gets no key to the API
+        "automountServiceAccountToken": False,  # test code gets no API token
         "enableServiceLinks": False,
         "securityContext": containers.of_pod(test),
         "tolerations": _tolerations(test),
@@ -104,10 +95,10 @@ def build_template(
         "volumes": volumes(test),
     }
     affinity: Manifest = {}
-    if avoid or shun:
-        affinity["nodeAffinity"] = _other_nodes(avoid, shun)
+    if avoid or avoid_if_possible:
+        affinity["nodeAffinity"] = _node_affinity(avoid, avoid_if_possible)
     if test.spec.placement is Placement.SPREAD and test.spec.nodes > 1:
-        affinity["podAntiAffinity"] = _one_pod_a_node(test, attempt)
+        affinity["podAntiAffinity"] = _one_pod_per_node(test, attempt)
     if affinity:
         spec["affinity"] = affinity
     optional: dict[str, Any] = {
@@ -119,7 +110,7 @@ def build_template(
         "serviceAccountName": template.service_account_name,
         "imagePullSecrets": [{"name": name} for name in template.image_pull_secrets],
         "hostNetwork": template.host_network,
-        # The default would have the node's resolver, which does not know the leader's name.
+        # The default would be the node's resolver, which cannot resolve the leader's name.
         "dnsPolicy": "ClusterFirstWithHostNet" if template.host_network else "",
         "hostIPC": template.host_ipc,
         "hostPID": template.host_pid,
@@ -134,13 +125,13 @@ def _container(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> M
         "command": containers.inject_command(test),
         "workingDir": TEMPORARY,
         "env": _env(test, attempt, nonce, quarantine),
-        # What an agent says last stands in its pod's status; where it could say nothing, the end of its log does.
+        # The agent's termination message goes to the pod's status; without one, the end of its log does.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": containers.of_test_container(test),
         "volumeMounts": mounts(test),
     }
     if test.spec.template.host_network:
-        # The leader listens on its node: where the port is taken the scheduler does not put the pod.
+        # The leader listens on its node: the scheduler avoids nodes on which the port is in use.
         port = environment.LEADER_PORT
         container["ports"] = [{"name": "leader", "containerPort": port, "hostPort": port}]
     resources = _resources(test)
@@ -148,7 +139,7 @@ def _container(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> M
 
 
 def _resources(test: DistTest) -> Manifest:
-    """GPUs go to limits and requests alike, as extended resources must."""
+    """Limits and requests both have the GPUs, as extended resources must."""
     kinds = {kind: dict(amounts) for kind, amounts in test.spec.template.resources.items() if amounts}
     if test.spec.gpus_per_node:
         for kind in ("limits", "requests"):
@@ -157,7 +148,7 @@ def _resources(test: DistTest) -> Manifest:
 
 
 def _env(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> list[Manifest]:
-    """Users' values win over our defaults; ours that must hold are reserved names, which users cannot set."""
+    """Users' values override the defaults; those of the operator have reserved names, which users cannot set."""
     values = _default_env(test) | dict(test.spec.env)
     values |= {
         environment.PLAN: run_plan.variable(run_plan.run_plan(test, attempt, quarantine)),
@@ -176,7 +167,7 @@ def _env(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> list[Ma
 
 
 def _default_env(test: DistTest) -> dict[str, str]:
-    """Everything that is written goes to /tmp: the root is read-only, and the user has neither home nor name."""
+    """Files are written below /tmp: the root is read-only, and the user has neither a home nor a name."""
     values = {
         "HOME": TEMPORARY,
         "TMPDIR": TEMPORARY,
@@ -189,7 +180,7 @@ def _default_env(test: DistTest) -> dict[str, str]:
     if not test.spec.gpus_per_node:
         values |= environment.WITHOUT_GPUS
     if test.spec.backend is Backend.NCCL:
-        # The case's deadline must speak before torch's watchdog ends the process.
+        # The deadline of a case must come before torch's watchdog ends the process.
         heartbeat_seconds = max(HEARTBEAT_SECONDS, test.spec.timeouts.case_seconds + HEARTBEAT_MARGIN_SECONDS)
         values |= {
             "NCCL_DEBUG": "WARN",
@@ -209,8 +200,8 @@ def _tolerations(test: DistTest) -> list[Manifest]:
     ]
 
 
-def _other_nodes(avoid: tuple[str, ...], shun: tuple[str, ...]) -> Manifest:
-    """By the nodes' names: their hostname labels may differ from these."""
+def _node_affinity(avoid: tuple[str, ...], avoid_if_possible: tuple[str, ...]) -> Manifest:
+    """By name, since a node's hostname label may differ from it."""
 
     def none_of(names: tuple[str, ...]) -> Manifest:
         return {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in names]}
@@ -218,13 +209,13 @@ def _other_nodes(avoid: tuple[str, ...], shun: tuple[str, ...]) -> Manifest:
     affinity: Manifest = {}
     if avoid:
         affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": [none_of(avoid)]}
-    if shun:
-        preferred = {"weight": 100, "preference": none_of(shun)}
+    if avoid_if_possible:
+        preferred = {"weight": 100, "preference": none_of(avoid_if_possible)}
         affinity["preferredDuringSchedulingIgnoredDuringExecution"] = [preferred]
     return affinity
 
 
-def _one_pod_a_node(test: DistTest, attempt: int) -> Manifest:
-    """A gang of two pods on one node would pass a test of two nodes."""
+def _one_pod_per_node(test: DistTest, attempt: int) -> Manifest:
+    """Two pods on one node must not pass a test of two nodes."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": selector(test, attempt)}}
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}

@@ -1,4 +1,4 @@
-"""What the gang of an attempt is told to do."""
+"""The run plan of an attempt, which the gang gets in an environment variable."""
 
 from disttest_contract import limits
 from disttest_contract.gang import suites
@@ -32,12 +32,12 @@ def run_plan(test: DistTest, attempt: int, quarantine: Lists = NOTHING) -> RunPl
 
 
 def variable(plan: RunPlan) -> str:
-    """The plan as the value of a pod's variable: Kubernetes would replace what looks like $(NAME) in it."""
+    """The plan as the value of an environment variable, in which Kubernetes would replace $(NAME)."""
     return plan.to_json().replace("$", "\\u0024")
 
 
 def excess(plan: RunPlan) -> str:
-    """A sentence if the plan is more than a program can be given; else nothing."""
+    """A sentence if the plan is larger than an environment variable can be; else an empty text."""
     size_bytes = len(variable(plan))
     if size_bytes <= limits.PLAN_BYTES:
         return ""
@@ -50,7 +50,7 @@ def excess(plan: RunPlan) -> str:
 
 
 def unknown_suites(spec: Spec) -> tuple[str, ...]:
-    """Built-in suites that this version does not know. Not refused at admission: the CRD lists none."""
+    """Built-in suites that this version does not have. The CRD lists none, so admission does not refuse them."""
     return tuple(suite.builtin for suite in spec.suites if suite.builtin and suite.builtin not in suites.BUILTIN)
 
 

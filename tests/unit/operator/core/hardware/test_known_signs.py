@@ -6,12 +6,15 @@ import pytest
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.hardware import matcher
-from disttest_operator.core.hardware.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS, NODE_UNHEALTHY
-from disttest_operator.core.hardware.matcher import Member, Signs, first_match
+from disttest_operator.core.hardware.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS
+from disttest_operator.core.hardware.matcher import Signs, first_match
 from disttest_operator.core.observed.evidence import Match
 from disttest_operator.core.observed.objects import Condition
+from tests.support.builders.runs import a_pod
 
-GANG = (Member(index=0, pod="t-0", node="node-a"), Member(index=1, pod="t-1", node="node-b"))
+NODE_UNHEALTHY = Reason.NODE_UNHEALTHY
+
+GANG = (a_pod(0, name="t-0", node="node-a"), a_pod(1, name="t-1", node="node-b"))
 
 # Lines as they were seen in logs, and what they prove.
 PROOFS = [
@@ -24,7 +27,10 @@ PROOFS = [
     ("NCCL WARN NET/IB : mlx5_0:1 Got async event : local catastrophic error", NODE_UNHEALTHY),
 ]
 NO_BLAME = [
-    ("misc/ibvwrap.cc:262 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out", NODE_UNHEALTHY)
+    (
+        "misc/ibvwrap.cc:262 NCCL WARN Call to ibv_modify_qp failed with error Connection timed out",
+        NODE_UNHEALTHY,
+    )
 ]
 
 # What a test's own mistake, or the end of a peer, can bring about.
@@ -77,6 +83,6 @@ def test_a_whole_log_is_searched_in_seconds_at_most() -> None:
     """A leader's log has at most 1 MiB of what ranks wrote; a test may write what takes longest to search."""
     hostile = "[rank 0] " + "NVRM: Xid (CUDA Call to ibv_ NET/IB : " * 100
     lines = tuple(matcher.of_log("\n".join([hostile[:4096]] * 256).encode(), 0, 2))
-    begun = time.process_time()
+    started = time.process_time()
     assert first_match(KNOWN, Signs(gang=GANG, lines=lines)) is None
-    assert time.process_time() - begun < 5
+    assert time.process_time() - started < 5

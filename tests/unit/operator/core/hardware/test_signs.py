@@ -8,10 +8,10 @@ import pytest
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult
 from disttest_operator.core.hardware import matcher
-from disttest_operator.core.hardware.matcher import LINES_OF_A_RULE, LogLine, Member, Signs, find_match, first_match
+from disttest_operator.core.hardware.matcher import MAX_LINES_PER_RULE, LogLine, Signs, find_match, first_match
 from disttest_operator.core.hardware.user_rules import UserRule, build
 from disttest_operator.core.observed.evidence import Match
-from disttest_operator.core.observed.objects import Condition, NodeView
+from disttest_operator.core.observed.objects import Condition, NodeView, PodView
 from tests.support.builders.runs import a_pod, a_report_of
 
 RANKS_PER_NODE = 2
@@ -23,11 +23,11 @@ def condition(status: str = "True", reason: str = "", message: str = "") -> Cond
     )
 
 
-def gang(**conditions: Condition) -> tuple[Member, ...]:
+def gang(**conditions: Condition) -> tuple[PodView, ...]:
     """Pods t-0 on node-a and t-1 on node-b; the second one has the conditions."""
     return (
-        Member(index=0, pod="t-0", node="node-a"),
-        Member(index=1, pod="t-1", node="node-b", conditions=conditions),
+        a_pod(0, name="t-0", node="node-a", conditions={}),
+        a_pod(1, name="t-1", node="node-b", conditions=conditions),
     )
 
 
@@ -53,7 +53,7 @@ def on_nodes(**conditions: Condition) -> Signs:
     return Signs(gang=gang(), nodes={"node-a": {}, "node-b": conditions, "node-z": {"GpuSick": condition()}})
 
 
-# Line of the leader's log, whose it is, how that is told, and who is blamed.
+# Line of the leader's log, whose it is, the words for that, and who is blamed.
 LINES = [
     ("[rank 1] GPU fell off", "pod t-0 on node node-a said '[rank 1] GPU fell off'", ("node-a",)),
     ("[rank 3] GPU fell off", "pod t-1 on node node-b said '[rank 3] GPU fell off'", ("node-b",)),
@@ -198,11 +198,10 @@ def test_messages_of_cases_that_ended_badly_are_lines_of_the_first_rank_to_blame
 
 
 def test_signs_are_collected_from_what_the_operator_keeps() -> None:
-    ready = {"Ready": condition()}
-    pod = a_pod(0, node="node-a", conditions=ready)
+    pod = a_pod(0, node="node-a")
     node = NodeView(name="node-a", labels={}, allocatable={}, conditions={"GpuSick": condition()})
     collected = matcher.collect([pod], [node], [LogLine(text="x")])
-    assert collected.gang == (Member(index=0, pod=pod.name, node="node-a", conditions=ready),)
+    assert collected.gang == (pod,)
     assert collected.nodes == {"node-a": node.conditions}
     assert collected.lines == (LogLine(text="x"),)
 
@@ -214,12 +213,12 @@ def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
     kept = list(matcher.matching_lines(rules, matcher.of_log(log, 0, RANKS_PER_NODE)))
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [line.text for line in kept] == ["[rank 1] GPU fell off"] * LINES_OF_A_RULE + ["[rank 1] a fire"]
+    assert [line.text for line in kept] == ["[rank 1] GPU fell off"] * MAX_LINES_PER_RULE + ["[rank 1] a fire"]
     assert most_bytes < 1 << 20
 
 
 def test_a_rule_that_found_enough_takes_no_line_from_another() -> None:
-    log = b"[rank 1] GPU fell off\n" * LINES_OF_A_RULE + b"[rank 1] GPU fell off the bus\n"
+    log = b"[rank 1] GPU fell off\n" * MAX_LINES_PER_RULE + b"[rank 1] GPU fell off the bus\n"
     rules = [a_line_rule(), a_line_rule(logPattern="the bus", reason="NodeLost")]
     kept = list(matcher.matching_lines(rules, matcher.of_log(log, 0, RANKS_PER_NODE)))
     assert kept[-1].text.endswith("the bus")

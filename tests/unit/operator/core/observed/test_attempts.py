@@ -186,23 +186,23 @@ def test_the_same_case_on_disjoint_nodes_is_the_tests_fault(
 
 def test_the_next_gang_must_not_have_the_blamed_nodes_and_rather_not_the_others_of_the_lost_one() -> None:
     ready = evidence(test=after(a_record()), has_job=False, has_service=True, nodes=NODES, seconds=200)
-    assert next_step(ready) == actions.CreateJob(attempt=2, avoid=("node1",), shun=("node0",))
+    assert next_step(ready) == actions.CreateJob(attempt=2, avoid=("node1",), avoid_if_possible=("node0",))
 
 
 @pytest.mark.parametrize(
     "nodes",
     [NODES[:2], (*NODES[:2], NodeView(name="node2", labels={}, allocatable={}, is_schedulable=False)), ()],
-    ids=["too few", "the third is cordoned", "nobody may say"],
+    ids=["too few", "the third is cordoned", "no nodes are known"],
 )
 def test_with_too_few_nodes_left_it_tries_again_on_the_same(nodes: tuple[NodeView, ...]) -> None:
     ready = evidence(test=after(a_record()), has_job=False, has_service=True, nodes=nodes, seconds=200)
-    assert next_step(ready) == actions.CreateJob(attempt=2, avoid=(), shun=("node1", "node0"))
+    assert next_step(ready) == actions.CreateJob(attempt=2, avoid=(), avoid_if_possible=("node1", "node0"))
 
 
 def test_pods_on_one_node_need_only_one_other() -> None:
     test = after(a_record(), placement=Placement.ANY)
     ready = evidence(test=test, has_job=False, has_service=True, nodes=NODES[1:3], seconds=200)
-    assert next_step(ready) == actions.CreateJob(attempt=2, avoid=("node1",), shun=("node0",))
+    assert next_step(ready) == actions.CreateJob(attempt=2, avoid=("node1",), avoid_if_possible=("node0",))
 
 
 def test_the_job_of_the_attempt_before_goes_first_and_its_pods_get_a_while() -> None:

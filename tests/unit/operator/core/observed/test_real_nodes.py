@@ -1,4 +1,4 @@
-"""What real nodes said of runs that went wrong, given to the rules: recorded by `DISTTEST_RECORD=1 make e2e`."""
+"""What real nodes reported about failed runs, given to the rules: recorded by `DISTTEST_RECORD=1 make e2e`."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from tests.support.clusters.evidence import DATA
 
 RECORDS = sorted(DATA.glob("*.json"))
 WITH_OPERATOR = "deleted-with-operator"
-PATIENCE = timedelta(minutes=2)  # longer than the operator's: nothing more was told in that time
+PATIENCE = timedelta(minutes=2)  # longer than the operator's: all events have come
 KINDS = {"pods": Kind.POD, "jobs": Kind.JOB}
 
 

@@ -1,4 +1,4 @@
-"""Cron expressions, against what Kubernetes' own parser says of them.
+"""Cron expressions, against the results of Kubernetes' own parser.
 
 tests/data/schedules.jsonl holds answers of github.com/robfig/cron/v3 v3.0.1 (ParseStandard and three times Next, with
 the time zone in front as the CronJob controller puts it there), one JSON object a line. Besides these, 30,000 random

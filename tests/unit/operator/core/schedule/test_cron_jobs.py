@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.core.schedule.expected_runs import ALLOWANCE_SECONDS, CronJobView, cron_job
+from disttest_operator.core.schedule.expected_runs import MAX_ALLOWANCE_SECONDS, CronJobView, cron_job
 from tests.support.builders.cron_jobs import CREATED, cron_job_body, written
 
 MADE = datetime.fromisoformat(CREATED)
@@ -52,7 +52,7 @@ def test_a_cronjob_that_names_no_series_is_not_kept(series: str | None) -> None:
         ({"startingDeadlineSeconds": 3600}, 7 * 3600),
         ({"startingDeadlineSeconds": 600, "jobTemplate": a_job(activeDeadlineSeconds=7200)}, 7800),
         ({"jobTemplate": a_job(activeDeadlineSeconds=60)}, 60),
-        ({"jobTemplate": a_job(activeDeadlineSeconds=2**62)}, ALLOWANCE_SECONDS),
+        ({"jobTemplate": a_job(activeDeadlineSeconds=2**62)}, MAX_ALLOWANCE_SECONDS),
         ({"jobTemplate": {}}, 6 * 3600),
     ],
     ids=["none", "to start", "both", "of the Job", "beyond all dates", "an empty template"],
@@ -90,7 +90,7 @@ def test_the_latest_of_several_writers_counts() -> None:
 
 
 def test_a_new_image_does_not_excuse_the_night_before() -> None:
-    """Whoever wrote the schedule writes the image too; the time of the whole entry is then the image's."""
+    """One manager wrote schedule and image; the time of its whole entry is then that of the image."""
     before = view(managed(written("2026-11-03T00:00:00Z", "schedule", "jobTemplate")))
     after = view(managed(written(LATER, "schedule", "jobTemplate")), before)
     assert after.expects_since == before.expects_since

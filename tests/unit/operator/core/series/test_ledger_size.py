@@ -42,9 +42,9 @@ def test_twenty_thousand_cases_that_fail_and_pass_by_turns_fit_into_a_ledger() -
     series = Nights()
     seconds = []
     for number in range(ledger.PENDING):
-        begun = time.process_time()
+        started = time.process_time()
         series.report(reports["FP"[number % 2]], is_settled=False)
-        seconds.append(time.process_time() - begun)
+        seconds.append(time.process_time() - started)
     assert max(seconds) < FOLD_SECONDS
     assert len(series.ledger["pending"]) == ledger.PENDING
     assert len(json.dumps(series.ledger)) < LEDGER_BYTES
@@ -88,7 +88,7 @@ def test_what_test_code_forges_is_harmless_in_the_ledger() -> None:
 def test_of_a_report_with_far_too_many_cases_the_first_are_looked_at() -> None:
     look = evidence(report=found(a_report_of(*(forged(f"{number:03}") for number in range(30)))))
     seen = run_results.of(look, {"verdict": "TestsFailed"}, most=10)
-    assert [case for _, case in seen.troubles] == [f"{number:03}" for number in range(10)]
+    assert [case for _, case in seen.bad] == [f"{number:03}" for number in range(10)]
 
 
 def test_suites_that_the_run_does_not_have_are_not_believed() -> None:

@@ -1,4 +1,4 @@
-"""What a report measured, and which nodes were tested: exact, bounded, and harmless whatever a report says."""
+"""What a report measured, and which nodes were tested: exact, bounded, and escaped whatever a report contains."""
 
 import math
 from dataclasses import replace

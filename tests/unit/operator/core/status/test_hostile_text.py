@@ -31,7 +31,7 @@ LOOK = evidence(
     report=ReportFound(report=REPORT, raw=b"", sha256="ab" * 32),
     seconds=25,
 )
-TOLD = ReportedRule(find=lambda _: Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message=NASTY))
+REPORTED = ReportedRule(find=lambda _: Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message=NASTY))
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -48,7 +48,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def test_nothing_of_a_status_or_its_events_steers_who_reads_it() -> None:
-    ending = rule.first_match((TOLD,), LOOK)
+    ending = rule.first_match((REPORTED,), LOOK)
     assert ending
     for made in (status.finished(LOOK, ending), status.between_attempts(LOOK, ending)):
         notes = [one.note for one in events.between({}, made)]

@@ -31,8 +31,8 @@ SAID = Progress(
 LATER = Progress(step="running", nodes_joined=2, suite="collectives", cases_done=3, cases_total=9)
 
 
-def seen(told: Progress = SAID, nonce: str = NONCE, spacing_seconds: float = 10) -> ProgressSeen:
-    return ProgressSeen(told=told, nonce=nonce, spacing_seconds=spacing_seconds)
+def seen(reported: Progress = SAID, nonce: str = NONCE, spacing_seconds: float = 10) -> ProgressSeen:
+    return ProgressSeen(told=reported, nonce=nonce, spacing_seconds=spacing_seconds)
 
 
 def a_look(before: dict[str, Any] | None = None, **changes: Any) -> Evidence:
@@ -41,8 +41,8 @@ def a_look(before: dict[str, Any] | None = None, **changes: Any) -> Evidence:
     return evidence(a_pod(0), a_pod(1), **usual | changes)
 
 
-def written(told: Progress, seconds: float) -> dict[str, Any]:
-    shown = progress.show(told, a_test()) | {"time": f"2026-11-21T02:00:{seconds:02.0f}Z"}
+def written(reported: Progress, seconds: float) -> dict[str, Any]:
+    shown = progress.to_status(reported, a_test()) | {"time": f"2026-11-21T02:00:{seconds:02.0f}Z"}
     return {key: value for key, value in shown.items() if value is not None}
 
 
@@ -65,7 +65,7 @@ def test_the_first_word_is_written_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "since_seconds", "spacing_seconds", "wanted"),
+    ("reported", "since_seconds", "spacing_seconds", "wanted"),
     [
         (LATER, 9, 10, "later"),
         (LATER, 10.9, 10, "later"),
@@ -77,9 +77,9 @@ def test_the_first_word_is_written_at_once() -> None:
     ids=["too soon", "a stamp's second too soon", "time", "many runs: too soon", "many runs: time", "nothing new"],
 )
 def test_it_is_written_when_it_has_changed_and_some_time_has_passed(
-    told: Progress, since_seconds: float, spacing_seconds: float, wanted: str
+    reported: Progress, since_seconds: float, spacing_seconds: float, wanted: str
 ) -> None:
-    now = seen(told, spacing_seconds=spacing_seconds)
+    now = seen(reported, spacing_seconds=spacing_seconds)
     look = a_look(written(SAID, 20), progress=now, seconds=20 + since_seconds)
     assert (progress.due(look) is not None) is (wanted == "now")
     due_at = at(20) + timedelta(seconds=spacing_seconds + 1)
@@ -90,7 +90,7 @@ def test_a_clock_that_went_back_does_not_keep_it_from_being_written() -> None:
     assert progress.due(a_look(written(SAID, 59), progress=seen(LATER), seconds=20)) is not None
 
 
-NOBODY = {
+WITHOUT_TARGET = {
     "another attempt's line": a_look(progress=seen(nonce="beef")),
     "no line": a_look(progress=None),
     "the gang is not whole": evidence(a_pod(0), progress=seen()),
@@ -101,17 +101,17 @@ NOBODY = {
 }
 
 
-@pytest.mark.parametrize("look", NOBODY.values(), ids=NOBODY.keys())
+@pytest.mark.parametrize("look", WITHOUT_TARGET.values(), ids=WITHOUT_TARGET.keys())
 def test_nothing_is_written_of_what_does_not_go_on(look: Evidence) -> None:
     assert progress.due_at(look) is None
     assert progress.due(look) is None
 
 
-@pytest.mark.parametrize("reason", NOBODY)
+@pytest.mark.parametrize("reason", WITHOUT_TARGET)
 def test_only_the_leader_of_a_gang_that_goes_on_is_followed(reason: str) -> None:
     goes_on = reason in {"another attempt's line", "no line"}
     wanted = FollowTarget(namespace="gpu-ci", pod="nightly-a1-0-abcde", uid="pod-0", nonce=NONCE)
-    assert progress.target(NOBODY[reason]) == (wanted if goes_on else None)
+    assert progress.target(WITHOUT_TARGET[reason]) == (wanted if goes_on else None)
 
 
 def test_without_its_secret_a_log_is_not_followed() -> None:
@@ -139,8 +139,8 @@ def status_of(look: Evidence) -> dict[str, Any]:
     return dict(step.status)
 
 
-class ToldFollowers:
-    """Followers to whom a test says what was said."""
+class StubFollowers:
+    """Followers with the progress that a test sets."""
 
     def __init__(self) -> None:
         self.now: ProgressSeen | None = None
@@ -157,68 +157,68 @@ class ToldFollowers:
         self.muted.append(key)
 
 
-def a_world() -> tuple[OperatorWorld, ToldFollowers]:
+def a_world() -> tuple[OperatorWorld, StubFollowers]:
     """A run whose gang runs, and what its log says."""
-    world, told = OperatorWorld(), ToldFollowers()
-    world.reconciler = reconciler_of(world, told)
+    world, followers = OperatorWorld(), StubFollowers()
+    world.reconciler = reconciler_of(world, followers)
     world.look()
     world.pods(**RUNNING)
     world.look()
-    return world, told
+    return world, followers
 
 
-def reconciler_of(world: OperatorWorld, told: ToldFollowers) -> Any:
+def reconciler_of(world: OperatorWorld, followers: StubFollowers) -> Any:
     reconciler: Any = world.reconciler
-    reconciler._followers = told
-    reconciler._looks._newest = told.newest
+    reconciler._followers = followers
+    reconciler._looks._newest = followers.newest
     return reconciler
 
 
-def say(world: OperatorWorld, told: ToldFollowers, said: Progress) -> None:
-    told.now = ProgressSeen(told=said, nonce=world.nonce, spacing_seconds=10)
+def say(world: OperatorWorld, followers: StubFollowers, said: Progress) -> None:
+    followers.now = ProgressSeen(told=said, nonce=world.nonce, spacing_seconds=10)
     world.look()
 
 
 def test_line_after_line_costs_a_write_every_ten_seconds_and_nothing_is_left_at_the_end() -> None:
-    world, told = a_world()
+    world, followers = a_world()
     before = len(world.cluster.done)
     for tick in range(200):
         world.now = at(10 + tick / 2)
-        say(world, told, Progress(step="running", cases_done=tick, cases_total=200, current_case=f"t::{tick}"))
+        say(world, followers, Progress(step="running", cases_done=tick, cases_total=200, current_case=f"t::{tick}"))
     writes = world.cluster.done[before:]
     assert set(writes) == {"patch disttests nightly"}
     assert 9 <= len(writes) <= 10, "in 100 seconds"
     assert world.status["progress"]["casesDone"] > 170
     assert (world.status["phase"], world.status["message"]) == ("Running", "")
-    assert told.targets[-1] is not None
+    assert followers.targets[-1] is not None
     world.finish()
     world.look()
     assert world.status["verdict"] == "Passed"
     assert "progress" not in world.status
-    assert told.targets[-1] is None
+    assert followers.targets[-1] is None
     world.now += timedelta(seconds=60)
-    say(world, told, SAID)
+    say(world, followers, SAID)
     assert "progress" not in world.status
 
 
 def test_what_is_no_more_so_is_taken_out() -> None:
-    world, told = a_world()
-    say(world, told, SAID)
+    world, followers = a_world()
+    say(world, followers, SAID)
     assert world.status["progress"]["currentCase"] == "t.py::test_c"
     world.now = at(60)
-    say(world, told, LATER)
+    say(world, followers, LATER)
     assert "currentCase" not in world.status["progress"]
     assert world.status["progress"]["failures"] == []
 
 
 def test_between_attempts_there_is_none() -> None:
     world = OperatorWorld(retries={"infrastructure": 1})
-    told = ToldFollowers()
-    world.reconciler = reconciler_of(world, told)
+    followers = StubFollowers()
+    world.reconciler = reconciler_of(world, followers)
     world.look()
     world.pods(**RUNNING)
     world.look()
-    say(world, told, SAID)
+    say(world, followers, SAID)
     assert "progress" in world.status
     world.lose_a_node()
     world.look()
@@ -226,30 +226,30 @@ def test_between_attempts_there_is_none() -> None:
     assert "progress" not in world.status
 
 
-@pytest.mark.parametrize("trouble", ["refuses_in_status", "prunes_in_status"])
-def test_a_cluster_that_does_not_take_it_is_asked_once_and_the_run_goes_on(trouble: str) -> None:
-    world, told = a_world()
-    getattr(world.cluster, trouble).add("progress")
-    say(world, told, SAID)
-    assert told.muted == [KEY]
+@pytest.mark.parametrize("problem", ["refuses_in_status", "prunes_in_status"])
+def test_a_cluster_that_does_not_take_it_is_asked_once_and_the_run_goes_on(problem: str) -> None:
+    world, followers = a_world()
+    getattr(world.cluster, problem).add("progress")
+    say(world, followers, SAID)
+    assert followers.muted == [KEY]
     asked = len(world.cluster.statuses)
     for second in range(30, 90, 5):
         world.now = at(second)
-        say(world, told, Progress(step="running", cases_done=second))
+        say(world, followers, Progress(step="running", cases_done=second))
     assert len(world.cluster.statuses) == asked
-    world.cluster.refuses_in_status.clear()  # removing what is not there is no trouble
+    world.cluster.refuses_in_status.clear()  # removing what is not there is no problem
     world.finish()
     world.look()
     assert world.status["verdict"] == "Passed"
 
 
 def test_a_write_that_somebody_was_faster_with_undoes_nothing() -> None:
-    """The verdict of another operator, which this one has not heard of."""
-    world, told = a_world()
+    """The verdict of another operator, which this one has not seen."""
+    world, followers = a_world()
     body = world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     ended = {"verdict": "Cancelled", "reason": "Cancelled", "message": "m", "phase": "Finished"}
     world.cluster.put(Kind.RUN, {**body, "status": {**body["status"], **ended}})
-    told.now = ProgressSeen(told=SAID, nonce=world.nonce, spacing_seconds=10)
+    followers.now = ProgressSeen(told=SAID, nonce=world.nonce, spacing_seconds=10)
     asyncio.run(world.reconciler.reconcile(KEY))
     assert world.cluster.statuses_refused == [{"progress"}]
     assert world.status["verdict"] == "Cancelled"
@@ -257,5 +257,5 @@ def test_a_write_that_somebody_was_faster_with_undoes_nothing() -> None:
 
 
 def test_the_log_of_the_leader_is_followed_by_the_secret_of_its_attempt() -> None:
-    world, told = a_world()
-    assert told.targets[-1] == FollowTarget(namespace="gpu-ci", pod="pod-0", uid="pod-0", nonce=world.nonce)
+    world, followers = a_world()
+    assert followers.targets[-1] == FollowTarget(namespace="gpu-ci", pod="pod-0", uid="pod-0", nonce=world.nonce)

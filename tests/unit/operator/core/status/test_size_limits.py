@@ -10,7 +10,7 @@ import yaml
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult, SuiteResult
-from disttest_contract.transport import progress as told
+from disttest_contract.transport import progress as protocol
 from disttest_operator.core.api import conditions
 from disttest_operator.core.api.model import Suite
 from disttest_operator.core.observed.evidence import ReportFound
@@ -106,7 +106,7 @@ def test_a_status_that_fits_stays_as_it_is() -> None:
 
 
 def test_what_stays_of_the_status_before_counts_too() -> None:
-    """A merge keeps what it is not told of."""
+    """A merge patch keeps fields that are absent."""
     before = {"attempts": the_largest("m")["attempts"]}
     last = status.finished(evidence(an_ended_pod(0, 0), an_ended_pod(1, 0), report=found(a_report())), an_ending())
     last.pop("attempts", None)
@@ -183,8 +183,10 @@ def test_a_run_that_goes_on_after_seven_attempts_fits_with_its_progress(characte
 
 def a_wordy_progress(character: str) -> dict[str, Any]:
     long = character * 5000
-    failure = told.Failure(suite="s", case=long, outcome=Outcome.CRASHED, ranks=long, nodes=(long,) * 9, message=long)
-    said = told.Progress(
+    failure = protocol.Failure(
+        suite="s", case=long, outcome=Outcome.CRASHED, ranks=long, nodes=(long,) * 9, message=long
+    )
+    said = protocol.Progress(
         step=long,
         nodes_joined=10**30,
         suite=long,
@@ -195,7 +197,7 @@ def a_wordy_progress(character: str) -> dict[str, Any]:
         counts=Counts(by_outcome={Outcome.PASSED: 10**30, Outcome.FAILED: -5}),
         failures=(failure,) * 9,
     )
-    return progress.show(said, a_test()) | {"time": TIME}
+    return progress.to_status(said, a_test()) | {"time": TIME}
 
 
 @pytest.mark.parametrize("character", [*CHARACTERS, "\x1b", "\ud800", "\u202e"], ids=ascii)

@@ -215,7 +215,7 @@ def test_a_conditions_time_changes_with_its_status_only() -> None:
 
 def test_the_event_of_a_passed_run_tells_of_flaky_cases() -> None:
     last = status.finished(an_end(a_report_of(a_flaky_case(), a_flaky_case("test_other"))), PASSED)
-    notes = [(told.note, told.is_warning) for told in events.between({"attempt": 1}, last)]
+    notes = [(one.note, one.is_warning) for one in events.between({"attempt": 1}, last)]
     assert notes[-1] == ("AllCasesPassed, 2 flaky: 2 cases passed", False)
 
 
@@ -223,6 +223,6 @@ def test_each_transition_has_one_event() -> None:
     queued = status.going_on(evidence(an_unscheduled_pod(0), a_pod(1)))
     running = status.going_on(evidence(a_pod(0), a_pod(1), test=a_test(queued)))
     last = status.finished(an_end(test=a_test(running)), PASSED)
-    told = [events.between(*pair) for pair in (({}, queued), (queued, running), (running, last), (last, last))]
-    reasons = [[transition.reason for transition in step] for step in told]
+    steps = [events.between(*pair) for pair in (({}, queued), (queued, running), (running, last), (last, last))]
+    reasons = [[transition.reason for transition in step] for step in steps]
     assert reasons == [["Created", "Unschedulable"], ["GangReady"], ["Passed"], []]

@@ -75,7 +75,7 @@ def test_a_run_that_measures_nothing_and_needs_not_has_no_rows() -> None:
 
 EXCUSED: dict[str, Any] = {"outcome": Outcome.FAILED, "quarantined": True}
 GOOD = CaseResult(id="t.py::test_a", outcome=Outcome.PASSED, seconds=1.0)
-# A report that passes -> what of its own measurements misses the threshold
+# A passing report -> which of its measurements miss the threshold
 PASSES: dict[str, tuple[Report, str]] = {
     "reached": (measured(a_measurement()), ""),
     "missed": (measured(a_measurement(380 * GB)), "float32: 380.0 GB/s bus bandwidth, below the threshold of 400.0"),
@@ -89,7 +89,7 @@ PASSES: dict[str, tuple[Report, str]] = {
     "no number": (measured(a_measurement(math.nan)), "nothing was measured"),
     "without end": (measured(a_measurement(math.inf)), "nothing was measured"),
     "missed in quarantine": (a_report_of(GOOD, a_measured_case(a_measurement(380 * GB), **EXCUSED)), ""),
-    "missed in quarantine and beside it": (
+    "missed in quarantine and outside of it": (
         a_report_of(
             a_measured_case(a_measurement(380 * GB), **EXCUSED), a_measured_case(a_measurement(1), name="test_c")
         ),

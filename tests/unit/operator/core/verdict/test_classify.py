@@ -10,7 +10,7 @@ from disttest_operator.core.api.model import Placement
 from disttest_operator.core.api.template import Template
 from disttest_operator.core.observed.evidence import Evidence, LogUnreadable, Observed, Policy
 from disttest_operator.core.observed.objects import NodeView
-from disttest_operator.core.verdict import RULES, classify, refuse
+from disttest_operator.core.verdict import classify, refuse, rules
 from tests.support.builders.runs import (
     a_job,
     a_pod,
@@ -36,8 +36,9 @@ def test_evidence_gives_this_verdict(row: EndingRow) -> None:
 
 
 def test_every_rule_has_a_row() -> None:
-    applied = {next(rule.find for rule in RULES if rule.find(row.evidence)) for row in ROWS.values()}
-    assert {rule.find.__name__ for rule in RULES} == {find.__name__ for find in applied}
+    cases = [row.evidence for row in ROWS.values()]
+    applied = {next(rule.find for rule in rules(is_over=one.is_over) if rule.find(one)) for one in cases}
+    assert {rule.find.__name__ for rule in rules(is_over=True)} == {find.__name__ for find in applied}
 
 
 GOING_ON = {
@@ -49,7 +50,7 @@ GOING_ON = {
     "too few GPUs, but nodes may be added": evidence(an_unscheduled_pod(0), test=GPUS, nodes=SMALL_NODES),
     "leader ended, log not read yet": evidence(*ENDED),
     "leader ended, log not readable now": evidence(*ENDED, report=LogUnreadable(problem="502"), seconds=25),
-    "leader in trouble, the others' ends not known yet": evidence(
+    "leader gave up, the others' ends not known yet": evidence(
         an_ended_pod(0, 20), a_pod(1), report=found(GANG_LOST), seconds=21
     ),
     "another agent ended, the leader has not reported yet": evidence(a_pod(0), an_ended_pod(1, 20), seconds=25),
@@ -80,7 +81,7 @@ def test_pods_of_an_earlier_run_of_the_name_are_not_looked_at() -> None:
     assert classify(evidence(stranger, seconds=100)) is None
 
 
-def test_what_is_allowed_is_not_refused_and_a_gang_that_is_there_goes_on() -> None:
+def test_what_is_allowed_is_not_refused_and_an_existing_gang_continues() -> None:
     """An administrator who takes something back ends no run that has its gang: the next gang is not made."""
     test = a_test(spec=a_spec(template=Template(host_network=True)))
     allowed = Policy(allowed=(Allowance(kind="host-network", namespace="gpu-ci"),))
@@ -88,8 +89,8 @@ def test_what_is_allowed_is_not_refused_and_a_gang_that_is_there_goes_on() -> No
     assert refuse(Evidence(test=test, seen=Observed(), policy=allowed, now=at(1))) is None
     assert refuse(Evidence(test=test, seen=Observed(), policy=elsewhere, now=at(1))) is not None
     assert classify(evidence(a_pod(0), a_pod(1), test=test)) is None
-    begun = replace(test, status={"attempt": 1})
-    assert refuse(Evidence(test=begun, seen=Observed(), now=at(1))) is None
+    existing = replace(test, status={"attempt": 1})
+    assert refuse(Evidence(test=existing, seen=Observed(), now=at(1))) is None
 
 
 def test_nothing_is_refused_in_a_good_run() -> None:

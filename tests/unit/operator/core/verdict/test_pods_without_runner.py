@@ -1,4 +1,4 @@
-"""Pods with an image of their own as a kubelet tells of them, from its words to the verdict."""
+"""Pods with a user's image, from the status that a kubelet reports to the verdict."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ NOW = at(6)
 FIRST = {"waiting": {"reason": "PodInitializing"}}
 AWAY = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
 COPIED = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": "2026-11-21T02:00:05Z"}}
-# What containerd tells of a command that is not there: nothing ran, so it has no beginning.
+# What containerd reports for a command that does not exist: nothing ran, so it has no start.
 NO_PYTHON = {
     "terminated": {
         "exitCode": 128,
@@ -94,7 +94,7 @@ def test_a_pod_whose_runner_is_being_copied_has_not_started() -> None:
 def test_a_runner_that_is_not_copied_ends_the_run_at_once(
     end: dict[str, Any], verdict: Verdict, reason: Reason
 ) -> None:
-    """Whoever of the gang it hits, whatever the other pods do, and before the leader's log could be read."""
+    """Whichever pod of the gang it affects, whatever the other pods do, and before the leader's log could be read."""
     failed = [view({"terminated": end}, FIRST, phase="Failed", index=index) for index in (0, 1)]
     for pods in (failed[:1], failed[1:], failed):
         ending = classify(evidence(*pods, test=OWN_IMAGE, seconds=7))

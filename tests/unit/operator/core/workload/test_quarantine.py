@@ -35,8 +35,8 @@ def put_list(world: OperatorWorld, text: str, *, suite: str = "collectives") -> 
     world.cluster.put(Kind.CONFIG_MAP, {"metadata": {"name": "known", "namespace": "gpu-ci"}, "data": {suite: text}})
 
 
-def told(world: OperatorWorld, attempt: int = 1) -> tuple[str, ...]:
-    """What the gang was told of known failures."""
+def quarantine_of_gang(world: OperatorWorld, attempt: int = 1) -> tuple[str, ...]:
+    """The known failures that the gang got."""
     job = world.cluster.objects[Kind.JOB, "gpu-ci", f"nightly-a{attempt}"]
     [container] = job["spec"]["template"]["spec"]["containers"]
     [plan] = [entry["value"] for entry in container["env"] if entry["name"] == environment.PLAN]
@@ -72,7 +72,7 @@ def test_a_list_that_cannot_be_used_ends_the_run_before_a_gang_is_made(
 def test_the_gang_is_told_and_the_operator_reads_from_the_job_what_it_was_told() -> None:
     world = a_world()
     world.look()
-    assert told(world) == ("t.py::test_known[*]",)
+    assert quarantine_of_gang(world) == ("t.py::test_known[*]",)
     job = decoding.job(world.cluster.objects[Kind.JOB, "gpu-ci", "nightly-a1"])
     assert job.quarantine == {"collectives": ("t.py::test_known[*]",)}
 
@@ -128,7 +128,7 @@ def test_an_excuse_that_the_list_does_not_give_is_not_believed(world: OperatorWo
     forged = dataclasses.replace(case, quarantined=True)
     world.report = found(a_report_of(GOOD, forged))
     world.look()
-    put_list(world, "t.py::*\n")  # too late: the gang was not told
+    put_list(world, "t.py::*\n")  # too late: the gang has its list
     live(world)
     assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportInvalid")
     assert f"says that {case.id} of suite 'collectives' is in quarantine, but" in world.status["message"]
@@ -181,4 +181,4 @@ def test_a_list_that_changes_while_a_gang_runs_is_the_next_attempts() -> None:
         del world.cluster.objects[Kind.POD, "gpu-ci", name]
     world.now = at(200)
     world.look()
-    assert (told(world, 2), world.status["attempt"]) == (("t.py::test_bad",), 2)
+    assert (quarantine_of_gang(world, 2), world.status["attempt"]) == (("t.py::test_bad",), 2)
