@@ -1,7 +1,7 @@
 """Batch schedulers: what puts the Job of a run into a queue, and how a Job that waits there is recognised.
 
 No other module of the operator and the command line depends on Kueue: another scheduler is one more class and one more
-row of SCHEDULERS. The module belongs to `api` because the pod template reserves the labels of schedulers.
+row of SCHEDULERS. The module is in `api` because `observed` recognises a waiting Job by it.
 """
 
 from collections.abc import Mapping
