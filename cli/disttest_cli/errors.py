@@ -1,4 +1,4 @@
-"""What the command line says when it cannot do what was asked."""
+"""Exit codes of the command line, and errors that end a command with one line and such a code."""
 
 import sys
 from enum import IntEnum
@@ -7,24 +7,24 @@ from disttest_contract import limits
 from disttest_contract.outcomes import EXIT_CODES, ExitCode, Verdict
 from disttest_contract.text import escaping
 
-SIGNALLED = 128  # and the number of the signal, as shells have it
+SIGNALLED = 128  # plus the number of the signal, as in shells
 INTERRUPTED = SIGNALLED + 2  # SIGINT
-PIPE_CLOSED = SIGNALLED + 13  # SIGPIPE: who read the output has gone
+PIPE_CLOSED = SIGNALLED + 13  # SIGPIPE
 
 
 class ExitStatus(IntEnum):
-    USAGE = 2  # as argparse has it; also what the API server refuses
+    USAGE = 2  # wrong usage, or refused by the API server
     DELETED = 40  # the run was deleted before its verdict
-    GOES_ON = 41  # no verdict within the time; the run goes on
-    UNREACHABLE = 42  # the API server took nothing, or has no time: the only one that is worth trying again
+    GOES_ON = 41  # no verdict within the timeout; the run continues
+    UNREACHABLE = 42  # the API server is not available: the only code that is worth a retry
 
 
 def of_verdict(verdict: str) -> int:
-    """A verdict that only a newer operator knows is not green."""
+    """Exit code of a verdict; an unknown one, of a newer operator, is not 0."""
     return EXIT_CODES[Verdict(verdict)] if verdict in set(Verdict) else ExitCode.CONFIGURATION
 
 
-# For people: every code that `disttest` ends with, but for other signals.
+# For documentation: all exit codes of `disttest` but those of other signals.
 MEANINGS: dict[int, str] = {
     ExitCode.PASSED: "done; of a run: passed",
     ExitStatus.USAGE: "the command, the file or the name is wrong, no API server is there, or it refuses",
@@ -42,16 +42,15 @@ MEANINGS: dict[int, str] = {
 }
 
 
-LINE_BYTES = 16 << 10  # an answer of the API server may quote a whole object
+LINE_BYTES = 16 << 10  # a response of the API server may quote a whole object
 
 
 def warn(words: str) -> None:
-    """One line on standard error: it may quote files, answers and arguments."""
     print(f"disttest: {limits.cut(escaping.line(words), LINE_BYTES)}", file=sys.stderr, flush=True)
 
 
 class CommandError(Exception):
-    """One line for the user, and an exit code."""
+    """Ends the command with one line and an exit code."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -59,15 +58,13 @@ class CommandError(Exception):
 
 
 class UsageError(CommandError):
-    """The user must change the command, the file or the cluster's rules: to try again would end the same."""
+    """The user must change the command, the file or the cluster; a retry cannot succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, ExitStatus.USAGE)
 
 
 class NotInstalledError(UsageError):
-    """A command whose extra of the distribution was not installed."""
-
     def __init__(self, command: str, package: str, extra: str) -> None:
         super().__init__(
             f"`disttest {command}` needs the Python package {package!r}, which is not here: "

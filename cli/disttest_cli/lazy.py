@@ -1,4 +1,4 @@
-"""Modules that are imported when something of them is first used: `--help` and wrong arguments need few of them."""
+"""Modules that are imported on first use, which keeps `--help` and wrong arguments fast."""
 
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
@@ -6,10 +6,10 @@ from types import ModuleType
 
 
 def module(name: str) -> ModuleType:
-    """Raises ModuleNotFoundError at once, as an import does, where it is not installed."""
-    there = sys.modules.get(name)
-    if there is not None:
-        return there
+    """Raises ModuleNotFoundError immediately, like an import, if the module is not installed."""
+    imported = sys.modules.get(name)
+    if imported is not None:
+        return imported
     spec = find_spec(name)
     if spec is None or spec.loader is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)

@@ -1,4 +1,4 @@
-"""`disttest`, also as `kubectl disttest`: the command line."""
+"""Entry point of `disttest`, also as `kubectl disttest`: subcommands, exit codes and errors."""
 
 import difflib
 import importlib
@@ -11,48 +11,33 @@ import click
 
 from disttest_cli.errors import INTERRUPTED, PIPE_CLOSED, CommandError, NotInstalledError, UsageError, warn
 
-PLUGIN = "kubectl-disttest"  # the program's name by which kubectl finds it
+PLUGIN = "kubectl-disttest"  # name by which kubectl finds plugins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Its module is imported only when it is asked for: not every installation has what each of them needs."""
+    """Imported only when it is called, since an installation may lack the packages of others."""
 
-    module: str
-    extra: str  # of the distribution, that brings what it needs
     help: str
+    extra: str = "cli"  # of the distribution
 
 
 COMMANDS = {
-    "run": Command(
-        module="run", extra="runner", help="Run suites, test files or DistTests on this machine, without a cluster."
-    ),
-    "apply": Command(
-        module="apply", extra="cli", help="Create the DistTest of a file on a cluster, and follow it to its verdict."
-    ),
-    "list": Command(module="list", extra="cli", help="List the DistTests of a namespace, newest first."),
-    "describe": Command(
-        module="describe", extra="cli", help="Show on one screen what a DistTest came to: why, where, and what to do."
-    ),
-    "logs": Command(
-        module="logs", extra="cli", help="Print what the pods of a DistTest wrote, by rank, node or blame."
-    ),
-    "report": Command(module="report", extra="cli", help="Show the report of a run, as text, HTML, JUnit and more."),
-    "plan": Command(
-        module="plan", extra="cli", help="Print the Service and Job that would be made of a file, without a cluster."
-    ),
-    "doctor": Command(module="doctor", extra="cli", help="Check whether a cluster is ready for DistTests."),
-    "compare": Command(
-        module="compare", extra="cli", help="Say what changed from one run to another, or from the last good night."
-    ),
-    "history": Command(
-        module="history", extra="cli", help="Show the nights of a series, and which cases fail or flip."
-    ),
+    "run": Command(extra="runner", help="Run suites, test files or DistTests on this machine, without a cluster."),
+    "apply": Command(help="Create the DistTest of a file on a cluster, and follow it to its verdict."),
+    "list": Command(help="List the DistTests of a namespace, newest first."),
+    "describe": Command(help="Show on one screen what a DistTest came to: why, where, and what to do."),
+    "logs": Command(help="Print what the pods of a DistTest wrote, by rank, node or blame."),
+    "report": Command(help="Show the report of a run, as text, HTML, JUnit and more."),
+    "plan": Command(help="Print the Service and Job that would be made of a file, without a cluster."),
+    "doctor": Command(help="Check whether a cluster is ready for DistTests."),
+    "compare": Command(help="Say what changed from one run to another, or from the last good night."),
+    "history": Command(help="Show the nights of a series, and which cases fail or flip."),
 }
 
 
 class Commands(click.Group):
-    """Knows what each command is for without importing it."""
+    """Lists commands and their help without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # type: ignore[explicit-override]  # noqa: ARG002
         return list(COMMANDS)
@@ -67,11 +52,11 @@ class Commands(click.Group):
         raise click.UsageError(f"No such command {cmd_name!r}{hint}", ctx)
 
     def invoke(self, ctx: click.Context) -> object:  # type: ignore[explicit-override]
-        """Click would end the program itself when who reads the output has gone, with the code of a failure."""
+        """Exit as after SIGPIPE when the output is closed; click would exit with code 1."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes again at exit
             raise click.exceptions.Exit(PIPE_CLOSED) from error
 
     def format_commands(  # type: ignore[explicit-override]
@@ -90,7 +75,6 @@ def commands() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit codes: those of an agent, and those of `exits` for what is no verdict."""
     try:
         return _execute(sys.argv[1:] if arguments is None else arguments)
     except CommandError as error:
@@ -118,7 +102,7 @@ def _program() -> str:
 
 def _load(name: str, command: Command) -> click.Command:
     try:
-        module = importlib.import_module(f"disttest_cli.commands.{command.module}")
+        module = importlib.import_module(f"disttest_cli.commands.{name}")
     except ModuleNotFoundError as error:
         raise NotInstalledError(name, str(error.name).partition(".")[0], command.extra) from error
     loaded: click.Command = module.command

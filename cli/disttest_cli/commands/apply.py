@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from disttest_cli import errors, lazy
+from disttest_cli import errors, fields, lazy
 from disttest_cli.commands import options
+from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import CommandError, ExitStatus, UsageError, warn
 from disttest_cli.input import applying, manifests
-from disttest_cli.kube import connect, fields, resources, run_wait, runs
-from disttest_cli.kube.client import (
-    Body,
-    BusyError,
-    Cluster,
-    ClusterError,
-    ExistsError,
+from disttest_cli.kube import api_errors, resources, run_wait, runs
+from disttest_cli.kube.api_errors import (
+    AlreadyExistsError,
+    ApiServerError,
     ForbiddenError,
-    LostError,
-    RefusedError,
+    RequestRefusedError,
+    ResponseLostError,
+    ServerBusyError,
 )
+from disttest_cli.kube.client import Body, Cluster
 from disttest_cli.kube.run_wait import PATIENCE_SECONDS, PAUSE_SECONDS, SignalReceived, WaitClock, WaitedRun
-from disttest_cli.views import progress, status_lines, terminal
+from disttest_cli.views import status_lines, terminal
 from disttest_contract.text import escaping
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def command(
     filename: str,
     wait: bool,
     name: str | None,
-    namespace: str,
-    context: str,
-    kubeconfig: str,
+    cluster: ClusterOptions,
     timeout: int | None,
 ) -> int:
     """Create the DistTest of a file and print its name; with --wait follow it to its verdict.
@@ -72,83 +70,81 @@ def command(
     if timeout and not wait:
         raise UsageError("--timeout is for --wait: add it, or leave --timeout away")
     manifest = applying.read(manifests.load(filename), filename)
-    manifests.parse_test(manifest, f"{filename}, document 1")  # in the words of `plan` and `run`, before it is sent
-    server = connect.connect(kubeconfig=kubeconfig, context=context)
-    order = applying.order(manifest, name=name, namespace=namespace, default_namespace=server.namespace)
+    manifests.parse_test(manifest, f"{filename}, document 1")  # same messages as `plan` and `run`
+    server = cluster.server
+    order = applying.order(manifest, name=name, namespace=cluster.given_namespace, default_namespace=server.namespace)
     found = None
     try:
-        with run_wait.heeding_signals():
+        with run_wait.raise_on_signals():
             found = create(server, order, WaitClock())
-            return _follow(server, found, timeout, WaitClock()) if wait else _tell_name(found)
-    except SignalReceived as told:
-        what = _goes_on(found.run) if found else "before it was known whether the DistTest is there"
-        raise CommandError(f"{signal.Signals(told.number).name}; {what}", errors.SIGNALLED + told.number) from told
+            if wait:
+                return _follow(server, found, timeout, WaitClock())
+            _say(found.run.name)
+            return 0
+    except SignalReceived as error:
+        what = _continues(found.run) if found else "before it was known whether the DistTest is there"
+        raise CommandError(f"{signal.Signals(error.number).name}; {what}", errors.SIGNALLED + error.number) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedRun:
-    """The run, created by us or by the same command before."""
+    """A run that this command created, or an earlier one with the same spec."""
 
     run: WaitedRun
     body: Body
     is_new: bool
 
 
-def _tell_name(found: CreatedRun) -> int:
-    _say(found.run.name)
-    return 0
-
-
 def create(server: Cluster, order: applying.Order, clock: WaitClock) -> CreatedRun:
-    """Once, however often it is asked for. Tried again only where that cannot make a second one."""
+    """Create the run; retry only if that cannot create a second one. Raises CommandError."""
     deadline = clock.now() + PATIENCE_SECONDS
-    told = ""
+    reported = ""
     while True:
         try:
             return _create_or_join(server, order)
-        except BusyError as error:
-            trouble: ClusterError = error
-        except LostError as error:
+        except ServerBusyError as error:
+            last: ApiServerError = error
+        except ResponseLostError as error:
             if not order.name:
                 raise UsageError(f"{error}; the DistTest may exist: kubectl get dt -n {order.namespace}") from error
-            trouble = error
-        except RefusedError as error:
+            last = error
+        except RequestRefusedError as error:
             raise UsageError(f"{_refusal(str(error))}{_hint(error)}") from error
         if clock.now() + PAUSE_SECONDS > deadline:
-            raise CommandError(str(trouble), ExitStatus.UNREACHABLE) from trouble
-        if str(trouble) != told:
-            warn(f"{trouble}; trying again for {PATIENCE_SECONDS} s")
-        told = str(trouble)
+            raise CommandError(str(last), ExitStatus.UNREACHABLE) from last
+        if str(last) != reported:
+            warn(f"{last}; trying again for {PATIENCE_SECONDS} s")
+        reported = str(last)
         clock.sleep(PAUSE_SECONDS)
 
 
-def _refusal(said: str) -> str:
-    """A policy's own sentence says what to write; the rest of the API server's words is about the policy."""
-    found = DENIED.search(said)
-    return f"refused by the policy {found[1]}: {found[2]}" if found else said
+def _refusal(message: str) -> str:
+    """The message of a ValidatingAdmissionPolicy, without the API server's words around it."""
+    found = DENIED.search(message)
+    return f"refused by the policy {found[1]}: {found[2]}" if found else message
 
 
-def _hint(error: RefusedError) -> str:
-    """What to do about a refusal that does not say it itself."""
-    if connect.UNKNOWN_KIND in str(error):
-        return f"; {connect.INSTALL}"
+def _hint(error: RequestRefusedError) -> str:
+    """What to do about a refusal, unless its message has that."""
+    if api_errors.UNKNOWN_KIND in str(error):
+        return f"; {api_errors.INSTALL}"
     if "ValidatingAdmissionPolicy" in str(error):
-        return ""  # ours say whom to ask for what
+        return ""  # messages of our policies have advice
     if "exceeded quota" in str(error):
         return "; delete DistTests that are no longer needed, or ask an administrator for a larger ResourceQuota"
-    is_about_rights = isinstance(error, ForbiddenError) and "forbidden" in str(error)
-    return f"; {connect.advice(error)}" if is_about_rights else ""
+    is_forbidden = isinstance(error, ForbiddenError) and "forbidden" in str(error)
+    return f"; {api_errors.advice(error)}" if is_forbidden else ""
 
 
 def _create_or_join(server: Cluster, order: applying.Order) -> CreatedRun:
     try:
         return _found(server.create(resources.RUNS, order.namespace, order.manifest), is_new=True)
-    except ExistsError as error:
+    except AlreadyExistsError as error:
         if not order.name:
-            raise BusyError(str(error)) from error  # of the names that the API server made up, this one was taken
+            raise ServerBusyError(str(error)) from error  # the generated name was taken
         body = server.get(resources.RUNS, order.namespace, order.name)
         if body is None:
-            raise BusyError(f"{order.name} is being deleted") from error
+            raise ServerBusyError(f"{order.name} is being deleted") from error
         if not applying.is_of(order, body):
             raise UsageError(
                 f"DistTest {order.name} exists in {order.namespace} and was not created from this spec by `disttest "
@@ -174,9 +170,9 @@ def _follow(server: Cluster, found: CreatedRun, timeout_seconds: int | None, clo
     except run_wait.DeletedError as error:
         raise CommandError(f"{run.name} was deleted before it had a verdict", ExitStatus.DELETED) from error
     except run_wait.OverdueError as error:
-        raise CommandError(f"no verdict within {seconds} s; {_goes_on(run)}", ExitStatus.GOES_ON) from error
-    except RefusedError as error:
-        raise UsageError(f"{error}; {_goes_on(run)}") from error
+        raise CommandError(f"no verdict within {seconds} s; {_continues(run)}", ExitStatus.GOES_ON) from error
+    except RequestRefusedError as error:
+        raise UsageError(f"{error}; {_continues(run)}") from error
     code = errors.of_verdict(status["verdict"])
     *lines, verdict = status_lines.ending(status)
     see = [f"see: disttest describe {run.name} -n {run.namespace}"] if code else []
@@ -186,22 +182,19 @@ def _follow(server: Cluster, found: CreatedRun, timeout_seconds: int | None, clo
 
 
 def _watch(server: Cluster, found: CreatedRun, seconds: int, clock: WaitClock) -> dict[str, Any]:
-    """Until the verdict: at the foot of a terminal, or in lines."""
+    """Wait for the verdict with a live view on a terminal, else with lines."""
     run, out = found.run, terminal.console()
     if not live.fits(out):
-        lines = progress.ProgressLines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
+        lines = status_lines.ProgressLines(say=lambda line: _say(f"{run.name}: {line}"), now=clock.now)
         return run_wait.wait(server, run, seconds=seconds, see=lines.see, warn=warn, clock=clock)
-    with live.LiveView(out, _gang(found.body)) as view:
-        told = progress.Live(view=view)
-        return run_wait.wait(server, run, seconds=seconds, see=told.see, warn=view.say, clock=clock)
+    suites = len(fields.rows(fields.spec(found.body).get("suites")))
+    gang = live.GangShape(nodes=runs.nodes(found.body), ranks_per_node=runs.ranks_per_node(found.body), suites=suites)
+    with live.LiveView(out, gang) as view:
+        shown = status_lines.LiveProgress(view=view)
+        return run_wait.wait(server, run, seconds=seconds, see=shown.see, warn=view.say, clock=clock)
 
 
-def _gang(body: Body) -> "live.GangShape":
-    suites = len(fields.rows(fields.spec(body).get("suites")))
-    return live.GangShape(nodes=runs.nodes(body), ranks_per_node=runs.ranks_per_node(body), suites=suites)
-
-
-def _goes_on(run: WaitedRun) -> str:
+def _continues(run: WaitedRun) -> str:
     return f"{run.name} goes on; follow it with: {resources.follow_with(run.namespace, run.name)}"
 
 

@@ -1,14 +1,12 @@
-"""`disttest compare`: what changed from one run to another, or from one night of a series to the last."""
+"""`disttest compare`: what changed between two runs, nights of a series or report files."""
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import click
 
 from disttest_cli.commands import options
+from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.compare import pull_request, renderers
 from disttest_cli.compare.differences import compare
 from disttest_cli.errors import UsageError, warn
@@ -20,12 +18,9 @@ from disttest_contract.outcomes import ExitCode
 from disttest_contract.results.report import Report
 from disttest_operator.core.api.model import GROUP
 
-if TYPE_CHECKING:
-    from disttest_cli.kube.client import Cluster
-
 RUN_KIND = f"disttest.{GROUP}/"
 FILE_ENDS = (".json", ".json.gz")
-EARLIER = 8  # reports beside A and B: a series keeps ten
+EARLIER = 8  # reports in addition to A and B: a series retains ten
 HOW = "name two of: a run, a night as SERIES@-1, a report's file; or one series with --series"
 
 
@@ -48,9 +43,7 @@ def command(
     against: int | None,
     exit_zero: bool,
     output: str | None,
-    namespace: str,
-    context: str,
-    kubeconfig: str,
+    cluster: ClusterOptions,
 ) -> int:
     """Say what changed from A to B: cases, durations and bandwidths beyond noise, and what the runs were made with.
 
@@ -62,10 +55,9 @@ def command(
     suite or a bandwidth is slower than noise explains; or B did not pass and A did. 2 wrong command or no report,
     42 a busy API server.
     """
-    place = _LazyCluster(namespace=namespace, context=context, kubeconfig=kubeconfig)
-    a, b = _both(place, references, series)
+    a, b = _both(cluster, references, series)
     most = (EARLIER if series else 0) if against is None else against
-    comparison = compare(a, b, _earlier(place, a, b, most, series=series or b.series))
+    comparison = compare(a, b, _earlier(cluster, a, b, most, series=series or b.series))
     if output == "json":
         sys.stdout.write(documents.as_json(renderers.json_document(comparison), indent=2))
     elif output == "markdown":
@@ -75,58 +67,39 @@ def command(
     return ExitCode.TESTS_FAILED if comparison.worse and not exit_zero else 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _LazyCluster:
-    """A cluster that is asked only if something is to be found there: files need no Kubernetes client."""
-
-    namespace: str
-    context: str
-    kubeconfig: str
-
-    @cached_property
-    def server(self) -> "Cluster":
-        from disttest_cli.kube import connect  # noqa: PLC0415  # as above
-
-        return connect.connect(kubeconfig=self.kubeconfig, context=self.context)
-
-    @property
-    def chosen(self) -> str:
-        return self.namespace or self.server.namespace
-
-
-def _both(place: _LazyCluster, references: Sequence[str], series: str) -> tuple[Report, Report]:
+def _both(cluster: ClusterOptions, references: Sequence[str], series: str) -> tuple[Report, Report]:
     if series and not references:
-        from disttest_cli.kube import references as wanted  # noqa: PLC0415  # as above
+        from disttest_cli.kube import series as kept  # noqa: PLC0415  # as above
 
-        return wanted.last_change(place.server, place.chosen, series)
+        return kept.last_change_reports(cluster.server, cluster.namespace, series)
     if series or len(references) != 2:
         raise UsageError(f"compare takes two, or --series alone: {HOW}")
     if references[0] == references[1] == files.STDIN:
         raise UsageError("standard input holds one report: name a file for the other")
-    return _find(place, references[0]), _find(place, references[1])
+    return _find(cluster, references[0]), _find(cluster, references[1])
 
 
-def _find(place: _LazyCluster, reference: str) -> Report:
+def _find(cluster: ClusterOptions, reference: str) -> Report:
     if _is_file(reference):
         return stored.read_file(reference)
-    from disttest_cli.kube import references  # noqa: PLC0415  # as above
+    from disttest_cli.kube import series as kept  # noqa: PLC0415  # as above
 
-    return references.report(place.server, place.chosen, reference)
+    return kept.report(cluster.server, cluster.namespace, reference)
 
 
 def _is_file(reference: str) -> bool:
-    """No run has a slash or a dot in its name; but with its kind before it, as -o name writes it."""
+    """Whether the reference is a file; names of runs have a slash only after the kind, as printed by -o name."""
     has_slash = "/" in reference and not reference.startswith(RUN_KIND)
     return reference == files.STDIN or has_slash or reference.endswith(FILE_ENDS)
 
 
-def _earlier(place: _LazyCluster, a: Report, b: Report, most: int, *, series: str) -> list[Report]:
-    """Read more reports of the series; one that is not available is reported and left out."""
+def _earlier(cluster: ClusterOptions, a: Report, b: Report, most: int, *, series: str) -> list[Report]:
+    """Read more reports of the series; warn about those that are not available."""
     if not most:
         return []
-    from disttest_cli.kube import references  # noqa: PLC0415  # as above
+    from disttest_cli.kube import series as kept  # noqa: PLC0415  # as above
 
-    found, missing = references.earlier(place.server, place.chosen, series, (a.uid, b.uid), most)
+    found, missing = kept.earlier_reports(cluster.server, cluster.namespace, series, (a.uid, b.uid), most)
     for why in missing:
         warn(f"left out: {why}")
     return found

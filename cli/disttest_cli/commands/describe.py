@@ -1,15 +1,18 @@
-"""`disttest describe NAME`: what a run came to, on one screen."""
+"""`disttest describe NAME`: one run on one screen."""
 
 import sys
 from datetime import UTC, datetime
 
 import click
 
+from disttest_cli import fields
 from disttest_cli.commands import options
+from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import connect, fields, resources, runs, stored
+from disttest_cli.formats import documents
+from disttest_cli.kube import api_errors, resources, runs, stored
 from disttest_cli.kube.client import Body, Cluster
-from disttest_cli.views import description, printing, run_tables, terminal
+from disttest_cli.views import description, description_tables, terminal
 from disttest_cli.views.description import DescribedRun
 from disttest_contract.results.report import Report
 
@@ -18,7 +21,7 @@ from disttest_contract.results.report import Report
 @click.argument("name")
 @options.output("json", "yaml", "name")
 @options.on_cluster
-def command(*, name: str, output: str | None, namespace: str, context: str, kubeconfig: str) -> int:
+def command(*, name: str, output: str | None, cluster: ClusterOptions) -> int:
     """Show what the DistTest NAME came to and why, where it ran, and what to do about it.
 
     Below that: attempts, pods, suites, the first failures, bandwidth beside its thresholds, the slowest cases, events,
@@ -27,19 +30,18 @@ def command(*, name: str, output: str | None, namespace: str, context: str, kube
 
     Exit code: 0, whatever the verdict; 2 wrong command, no such DistTest, or no rights; 42 a busy API server.
     """
-    with connect.explaining():
-        server = connect.connect(kubeconfig=kubeconfig, context=context)
-        body = runs.find(server, namespace or server.namespace, name)
+    with api_errors.explaining():
+        server = cluster.server
+        body = runs.find(server, cluster.namespace, name)
         if output:
-            sys.stdout.write(printing.one(body, output))
+            sys.stdout.write(documents.one(body, output))
             return 0
-        seen = look(server, body, datetime.now(UTC))
-    terminal.show([*description.summary(seen), *run_tables.all_of(seen)])
+        seen = collect(server, body, datetime.now(UTC))
+    terminal.show([*description.summary(seen), *description_tables.all_of(seen)])
     return 0
 
 
-def look(server: Cluster, body: Body, now: datetime) -> DescribedRun:
-    """The run and what belongs to it, as far as the user may see it."""
+def collect(server: Cluster, body: Body, now: datetime) -> DescribedRun:
     pods, no_pods = runs.if_allowed(lambda: runs.pods(server, body))
     events, no_events = runs.if_allowed(lambda: _events(server, body))
     report, no_report = _report(server, body)

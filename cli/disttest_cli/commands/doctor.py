@@ -1,4 +1,4 @@
-"""`disttest doctor`: is this cluster ready for DistTests, and what is missing."""
+"""`disttest doctor`: check whether a cluster is ready for DistTests."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -6,28 +6,36 @@ from collections.abc import Callable, Iterator
 import click
 
 from disttest_cli.commands import options
-from disttest_cli.doctor import check, installation, place
+from disttest_cli.commands.options import ClusterOptions
+from disttest_cli.doctor import capacity, check, installation
 from disttest_cli.doctor.check import Check, CheckedNamespace, CheckState, problem, unknown
 from disttest_cli.errors import ExitStatus
-from disttest_cli.kube import connect
-from disttest_cli.kube.client import BusyError, ClusterError, ForbiddenError, LostError, UnreachableError
-from disttest_cli.views import printing, terminal
+from disttest_cli.formats import documents
+from disttest_cli.kube import api_errors
+from disttest_cli.kube.api_errors import (
+    ApiServerError,
+    ForbiddenError,
+    ResponseLostError,
+    ServerBusyError,
+    ServerUnreachableError,
+)
+from disttest_cli.views import terminal
 from disttest_contract.outcomes import ExitCode
 from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE
 from disttest_operator.core.api.model import Defaults
 
-# (name, what it needs the right to, how it looks)
+# (name, required permission, check)
 CHECKS: tuple[tuple[str, str, Callable[[CheckedNamespace], list[Check]]], ...] = (
     (installation.KINDS, "see which kinds there are", installation.kinds),
     (installation.RIGHTS, "create SelfSubjectAccessReviews", installation.rights),
     (installation.LEASE, "get Leases of the operator's namespace", installation.lease),
     (installation.OPERATOR, "get Deployments of the operator's namespace", installation.deployment),
-    (place.NAMESPACE, "get the namespace", place.namespace),
-    (place.QUOTA, "list ResourceQuotas", place.quota),
-    (place.RANGES, "list LimitRanges", place.limit_ranges),
-    (place.NODES, "list nodes", place.nodes),
-    (place.KUEUE, "list LocalQueues", place.kueue),
-    (place.PROMETHEUS, "see which kinds there are", place.prometheus),
+    (capacity.NAMESPACE, "get the namespace", capacity.namespace),
+    (capacity.QUOTA, "list ResourceQuotas", capacity.quota),
+    (capacity.RANGES, "list LimitRanges", capacity.limit_ranges),
+    (capacity.NODES, "list nodes", capacity.nodes),
+    (capacity.KUEUE, "list LocalQueues", capacity.kueue),
+    (capacity.PROMETHEUS, "see which kinds there are", capacity.prometheus),
 )
 
 
@@ -48,9 +56,7 @@ CHECKS: tuple[tuple[str, str, Callable[[CheckedNamespace], list[Check]]], ...] =
     help="What nodes call GPUs.",
 )
 @options.on_cluster
-def command(
-    *, output: str | None, operator_namespace: str, gpu_resource: str, namespace: str, context: str, kubeconfig: str
-) -> int:
+def command(*, output: str | None, operator_namespace: str, gpu_resource: str, cluster: ClusterOptions) -> int:
     """Check whether a cluster, and a namespace of it, is ready for DistTests; each check says what to do.
 
     Looked at are the API server, the kinds and their fields, what the user may do, the operator and its Lease, the
@@ -60,38 +66,37 @@ def command(
     Exit code: 0 no problem (warnings are none), 30 a problem was found, 2 wrong command, or no API server answers
     there; 42 a busy one.
     """
-    server = connect.connect(kubeconfig=kubeconfig, context=context)
-    looked = CheckedNamespace(
-        server=server,
-        namespace=namespace or server.namespace,
+    checked = CheckedNamespace(
+        server=cluster.server,
+        namespace=cluster.namespace,
         operator_namespace=operator_namespace,
         gpu_resource=gpu_resource,
     )
     try:
-        checks = [*installation.api_server(looked), *inspect(looked)]
+        checks = [*installation.api_server(checked), *inspect(checked)]
         code: int = ExitCode.CONFIGURATION if check.count(checks, CheckState.PROBLEM) else 0
-    except (BusyError, LostError) as error:
-        checks = problem(installation.API_SERVER, str(error), connect.WHERE)
-        code = ExitStatus.USAGE if isinstance(error, UnreachableError) else ExitStatus.UNREACHABLE
-    except ClusterError as error:
-        advice = connect.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
+    except (ServerBusyError, ResponseLostError) as error:
+        checks = problem(installation.API_SERVER, str(error), api_errors.WHERE)
+        code = ExitStatus.USAGE if isinstance(error, ServerUnreachableError) else ExitStatus.UNREACHABLE
+    except ApiServerError as error:
+        advice = api_errors.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
         checks = problem(installation.API_SERVER, str(error), advice)
         code = ExitCode.CONFIGURATION
     if output:
-        sys.stdout.write(printing.document(check.document(checks), output))
+        sys.stdout.write(documents.document(check.document(checks), output))
     else:
         terminal.show(check.lines(checks))
     return code
 
 
-def inspect(looked: CheckedNamespace) -> Iterator[Check]:
-    """A check that cannot be made keeps no other from being made; an API server that has gone ends them all."""
-    for name, right, look in CHECKS:
+def inspect(checked: CheckedNamespace) -> Iterator[Check]:
+    """Run all checks. Raises ServerBusyError and ResponseLostError; other errors make one check unknown."""
+    for name, permission, run in CHECKS:
         try:
-            yield from look(looked)
+            yield from run(checked)
         except ForbiddenError:
-            yield from unknown(name, f"needs the right to {right}")
-        except (BusyError, LostError):
+            yield from unknown(name, f"needs the right to {permission}")
+        except (ServerBusyError, ResponseLostError):
             raise
-        except ClusterError as error:
+        except ApiServerError as error:
             yield from unknown(name, f"the API server refused to say: {error}")

@@ -1,4 +1,4 @@
-"""`disttest history`: the nights of a series, as its ledger has them."""
+"""`disttest history`: the nights of a series by its ledger, or the list of series."""
 
 import sys
 from datetime import UTC, datetime
@@ -6,17 +6,21 @@ from typing import Any
 
 import click
 
+from disttest_cli import fields
 from disttest_cli.commands import options
+from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import connect, fields, references
+from disttest_cli.formats import documents
+from disttest_cli.kube import api_errors
+from disttest_cli.kube import series as ledgers
 from disttest_cli.kube.client import Body
-from disttest_cli.kube.nights import SeriesHistory
-from disttest_cli.views import printing, series_text, terminal
+from disttest_cli.kube.series import SeriesHistory
+from disttest_cli.views import series_text, terminal
 from disttest_contract.text import escaping
 
 WIDE = "wide"
-LIMIT = 30  # a ledger has no more nights
-LEFT_OUT = ("pending", "totals")  # of a ledger: the operator's own, and sums for metrics
+LIMIT = 30  # size of a ledger
+LEFT_OUT = ("pending", "totals")  # fields of a ledger that the operator uses internally
 
 
 @click.command("history")
@@ -33,9 +37,7 @@ def command(
     limit: int,
     all_namespaces: bool,
     output: str | None,
-    namespace: str,
-    context: str,
-    kubeconfig: str,
+    cluster: ClusterOptions,
 ) -> int:
     """Show the last nights of SERIES, the newest first; without SERIES list the series there are.
 
@@ -48,16 +50,16 @@ def command(
     """
     if name and all_namespaces:
         raise UsageError("-A lists series: leave it away, or leave SERIES away")
-    with connect.explaining():
-        server = connect.connect(kubeconfig=kubeconfig, context=context)
-        where = "" if all_namespaces else namespace or server.namespace
+    with api_errors.explaining():
+        server = cluster.server
+        where = "" if all_namespaces else cluster.namespace
         if not name:
-            return _list(references.every_series(server, where)[:limit], where, output)
-        series = references.series(server, where, name)
+            return _list(ledgers.every_series(server, where)[:limit], where, output)
+        series = ledgers.find(server, where, name)
     if output in ("json", "yaml"):
-        sys.stdout.write(printing.document(_document(series, limit), output))
+        sys.stdout.write(documents.document(_document(series, limit), output))
     elif output == "name":
-        print(f"{references.KIND}/{escaping.line(series.name)}")
+        print(f"{ledgers.KIND}/{escaping.line(series.name)}")
     else:
         terminal.show(series_text.page(series, limit=limit, wide=output == WIDE))
     return 0
@@ -66,20 +68,19 @@ def command(
 def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
     if output in ("json", "yaml"):
         items = [{"namespace": fields.text(fields.metadata(body).get("namespace")), **_head(body)} for body in bodies]
-        sys.stdout.write(printing.document({"series": items}, output))
+        sys.stdout.write(documents.document({"series": items}, output))
     elif output == "name":
         for body in bodies:
-            print(f"{references.KIND}/{escaping.line(fields.name(body))}")
+            print(f"{ledgers.KIND}/{escaping.line(fields.name(body))}")
     elif bodies:
         terminal.show(series_text.series_table(bodies, now=datetime.now(UTC), namespaces=not namespace))
     else:
         place = f"in namespace {namespace}" if namespace else "in any namespace"
-        print(escaping.line(f"No series {place}: {references.FIRST_SERIES}."), file=sys.stderr)
+        print(escaping.line(f"No series {place}: {ledgers.FIRST_SERIES}."), file=sys.stderr)
     return 0
 
 
 def _head(body: Body) -> dict[str, Any]:
-    """What is not a list of many."""
     status = fields.status(body)
     plain = {key: value for key, value in status.items() if not isinstance(value, list | dict)}
     return {"name": fields.name(body), **plain}

@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 import click
 
 from disttest_cli.commands import options
-from disttest_cli.kube import connect, resources
-from disttest_cli.views import printing, run_table, terminal
+from disttest_cli.commands.options import ClusterOptions
+from disttest_cli.formats import documents
+from disttest_cli.kube import api_errors, resources
+from disttest_cli.views import run_list, terminal
 from disttest_contract.outcomes import Verdict
 from disttest_contract.text import escaping
 
@@ -35,9 +37,7 @@ def command(
     series: str,
     verdict: str | None,
     output: str | None,
-    namespace: str,
-    context: str,
-    kubeconfig: str,
+    cluster: ClusterOptions,
 ) -> int:
     """List the DistTests of a namespace, newest first.
 
@@ -48,12 +48,11 @@ def command(
     Exit code: 0, also when there are none; 2 wrong command, no rights, or DistTests not installed; 42 a busy API
     server.
     """
-    with connect.explaining():
-        server = connect.connect(kubeconfig=kubeconfig, context=context)
-        where = "" if all_namespaces else namespace or server.namespace
+    with api_errors.explaining():
+        where = "" if all_namespaces else cluster.namespace
         fields = {"status.series": series, "status.verdict": verdict or ""}
-        found = run_table.newest_first(
-            server.list(
+        found = run_list.newest_first(
+            cluster.server.list(
                 resources.RUNS,
                 where,
                 label_selector=selector,
@@ -61,12 +60,12 @@ def command(
             )
         )
     if output and output != WIDE:
-        sys.stdout.write(printing.several(found, output))
+        sys.stdout.write(documents.several(found, output))
     elif found:
-        lines = run_table.table(found, now=datetime.now(UTC), wide=output == WIDE, namespaces=all_namespaces)
+        lines = run_list.table(found, now=datetime.now(UTC), wide=output == WIDE, namespaces=all_namespaces)
         terminal.show(lines)
-        if sys.stdout.isatty():  # what goes into a pipe stays a table
-            terminal.show([terminal.line((run_table.LEGEND, terminal.QUIET))])
+        if sys.stdout.isatty():  # a pipe gets only the table
+            terminal.show([terminal.line((run_list.LEGEND, terminal.QUIET))])
     else:
         such = " that match" if selector or series or verdict else ""
         place = f"in namespace {where}" if where else "in any namespace"

@@ -1,14 +1,16 @@
-"""`disttest logs NAME`: what the pods of a run wrote, and what the report has where they are gone."""
+"""`disttest logs NAME`: logs of a run's pods, or what its report has if the pods are gone."""
 
 from collections.abc import Iterable, Sequence
 
 import click
 
+from disttest_cli import fields
 from disttest_cli.commands import options
+from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import CommandError, UsageError, warn
-from disttest_cli.kube import connect, fields, pod_logs, runs, stored
+from disttest_cli.kube import api_errors, pod_logs, runs, stored
 from disttest_cli.kube.client import Body, Cluster
-from disttest_cli.kube.log_lines import LogOutput, keeping, of_cases, of_report, of_status
+from disttest_cli.kube.pod_logs import LogOutput, line_filter, of_cases, of_report, of_status
 from disttest_cli.kube.run_wait import WaitClock
 from disttest_cli.views import log_choice
 from disttest_cli.views.log_choice import LogPart
@@ -48,9 +50,7 @@ def command(
     follow: bool,
     tail: int | None,
     raw: bool,
-    namespace: str,
-    context: str,
-    kubeconfig: str,
+    cluster: ClusterOptions,
 ) -> int:
     """Print what the pods of the DistTest NAME wrote; without options the leader's log (node index 0).
 
@@ -67,10 +67,14 @@ def command(
         raise UsageError("--rank, --node, --all and --failed say each whose log is meant: choose one of them")
     if follow and (failed or all_nodes or len(ranks) + len(nodes) > 1):
         raise UsageError("--follow is for one pod: name it with --node or --rank")
-    with connect.explaining():
-        server = connect.connect(kubeconfig=kubeconfig, context=context)
-        body = runs.find(server, namespace or server.namespace, name)
-        gang = _gang(server, body, attempt, follow=follow)
+    with api_errors.explaining():
+        server = cluster.server
+        body = runs.find(server, cluster.namespace, name)
+        gang = (
+            pod_logs.wait_for(server, body, attempt, WaitClock(), warn)
+            if follow
+            else pod_logs.find(server, body, attempt)
+        )
         report = None if gang.pods and not failed else _report(server, body, gang.attempt)
         if failed:
             parts = log_choice.blamed(body, gang.attempt, gang.pods, report)
@@ -90,7 +94,7 @@ def command(
             pod_logs.follow(
                 server,
                 gang.pod(parts[0].node),
-                keeping(parts[0].rank, raw=raw),
+                line_filter(parts[0].rank, raw=raw),
                 tail,
                 WaitClock(),
                 LogOutput(is_raw=raw),
@@ -100,20 +104,12 @@ def command(
     return 0
 
 
-def _gang(server: Cluster, body: Body, attempt: int | None, *, follow: bool) -> pod_logs.PodGang:
-    if follow:
-        return pod_logs.wait_for(server, body, attempt, WaitClock(), warn)
-    return pod_logs.find(server, body, attempt)
-
-
 def _has_passed(body: Body, attempt: int) -> bool:
-    """Whether the verdict is Passed and is that of this attempt: an earlier gang was lost."""
     status = fields.status(body)
     return status.get("verdict") == Verdict.PASSED and status.get("attempt") == attempt
 
 
 def _report(server: Cluster, body: Body, attempt: int) -> Report | None:
-    """Of the attempt, if it left one that can be read."""
     namespace, name = fields.text(fields.metadata(body).get("namespace")), fields.name(body)
     try:
         return stored.find(server, namespace, name, attempt=attempt).report
@@ -150,7 +146,7 @@ def _print(
 
 
 def _lines(logs: pod_logs.PodLogs, pod: Body, part: LogPart, *, tail: int | None, raw: bool) -> Iterable[bytes]:
-    keep = keeping(part.rank, raw=raw)
+    keep = line_filter(part.rank, raw=raw)
     if part.rank is None or not part.headings:
         return logs.lines(pod, keep, tail)
     found = of_cases(logs.lines(pod, keep, None), part.rank, part.headings)

@@ -1,28 +1,67 @@
-"""Options that commands share, with kubectl's names and meanings."""
+"""Options that several commands share, named like kubectl's."""
 
+import functools
+import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from disttest_cli.errors import UsageError
+from disttest_cli.kube.api_errors import ApiServerError
+
+if TYPE_CHECKING:
+    from disttest_cli.kube.client import Cluster
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SECONDS = click.IntRange(min=1)
 
 
-def on_cluster(command: Function) -> Function:
-    """-n, --context and --kubeconfig: arguments `namespace`, `context`, `kubeconfig`, empty where not given."""
+@dataclass(frozen=True, kw_only=True)
+class ClusterOptions:
+    """The values of -n, --context and --kubeconfig, empty if unset, and the cluster that they select."""
+
+    given_namespace: str
+    context: str
+    kubeconfig: str
+
+    @functools.cached_property
+    def server(self) -> "Cluster":
+        """Connects on first use. Raises UsageError."""
+        from disttest_cli.kube import client  # noqa: PLC0415  # files are read without a Kubernetes client
+
+        try:
+            return client.connect(os.environ, kubeconfig=self.kubeconfig, context=self.context)
+        except ApiServerError as error:
+            raise UsageError(str(error)) from error
+
+    @property
+    def namespace(self) -> str:
+        return self.given_namespace or self.server.namespace
+
+
+def on_cluster(command: Callable[..., int]) -> Callable[..., int]:
+    """-n, --context and --kubeconfig as argument `cluster`, a ClusterOptions."""
+
+    @functools.wraps(command)
+    def wrapped(*, namespace: str, context: str, kubeconfig: str, **others: Any) -> int:
+        return command(
+            cluster=ClusterOptions(given_namespace=namespace, context=context, kubeconfig=kubeconfig), **others
+        )
+
     for option in (
         click.option("--kubeconfig", default="", metavar="FILE", help="Default: $KUBECONFIG, else ~/.kube/config."),
         click.option("--context", default="", metavar="CONTEXT", help="Of the kubeconfig; default: the current one."),
         click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Default: that of the context."),
     ):
-        command = option(command)
-    return command
+        wrapped = option(wrapped)
+    return wrapped
 
 
 def output(*formats: str, default: str = "") -> Callable[[Function], Function]:
-    """-o: argument `output`; None when it is not given and there is no default."""
+    """-o as argument `output`; None if unset without a default."""
     return click.option(
         "-o",
         "--output",

@@ -18,7 +18,7 @@ OF_THE_OPERATOR = {flag.name: flag for flag in FLAGS if flag.name in {"runner-im
 
 
 def as_the_operator(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator's flags that say what a DistTest leaves out; arguments by their names, None where not given."""
+    """The operator's flags for defaults of DistTests, as arguments of these names; None if unset."""
     for flag in reversed(OF_THE_OPERATOR.values()):
         words = f"As the operator has it: {flag.meaning.replace('`', '')}; default: {flag.default}."
         command = click.option(f"--{flag.name}", flag.field, metavar=flag.value, help=words)(command)

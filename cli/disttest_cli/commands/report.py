@@ -1,4 +1,4 @@
-"""`disttest report`: the report of a run, as people and other programs read it."""
+"""`disttest report`: the report of a run in several formats."""
 
 import sys
 from importlib import resources
@@ -6,6 +6,7 @@ from importlib import resources
 import click
 
 from disttest_cli.commands import options
+from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import markdown
 from disttest_cli.formats.subject import Subject
@@ -43,7 +44,7 @@ Examples:
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of reports, and nothing else.")
 @options.on_cluster
-def command(  # an argument for each option
+def command(
     *,
     name: str | None,
     filename: str | None,
@@ -51,23 +52,21 @@ def command(  # an argument for each option
     attempt: int | None,
     limit_bytes: int | None,
     schema: bool,
-    namespace: str,
-    context: str,
-    kubeconfig: str,
+    cluster: ClusterOptions,
 ) -> int:
     """Show the report of a run, also of one that is gone if its series has kept it, or turn it into another format.
 
     Exit code: 0 whatever the verdict, if there is a report; 2 wrong command, or no report; 42 a busy API server.
     """
     if schema:
-        _print_schema()
+        print(resources.files("disttest_contract").joinpath("report.schema.json").read_text(encoding="utf-8"), end="")
         return 0
     chosen = outputs.parse(wanted, outputs.FORMATS, default=outputs.TEXT)
     limit = _limit(limit_bytes, chosen)
     if filename is not None:
         subject = _from_file(filename, name, attempt)
     elif name:
-        subject = _from_cluster(name, namespace, context=context, kubeconfig=kubeconfig, attempt=attempt or 0)
+        subject = stored.find(cluster.server, cluster.namespace, name, attempt=attempt or 0)
     else:
         raise UsageError("name a run, or a report's file with -f; `disttest list` shows the runs")
     texts = [(output, outputs.render_report(subject, output.format, limit_bytes=limit)) for output in chosen]
@@ -92,13 +91,6 @@ def _from_file(filename: str, name: str | None, attempt: int | None) -> Subject:
     return Subject(report=stored.read_file(filename))
 
 
-def _from_cluster(name: str, namespace: str, *, context: str, kubeconfig: str, attempt: int) -> Subject:
-    from disttest_cli.kube import connect  # noqa: PLC0415  # files are read without a Kubernetes client
-
-    server = connect.connect(kubeconfig=kubeconfig, context=context)
-    return stored.find(server, namespace or server.namespace, name, attempt=attempt)
-
-
 def _deliver(output: Output, text: str) -> None:
     if output.path:
         outputs.write(output.path, text)
@@ -109,7 +101,3 @@ def _deliver(output: Output, text: str) -> None:
     else:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.flush()
-
-
-def _print_schema() -> None:
-    print(resources.files("disttest_contract").joinpath("report.schema.json").read_text(encoding="utf-8"), end="")

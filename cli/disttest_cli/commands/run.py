@@ -1,4 +1,4 @@
-"""`disttest run`: suites, test files or the DistTests of a file on this machine, without a cluster."""
+"""`disttest run`: run suites, test files or DistTests on this machine, without a cluster."""
 
 import importlib.util
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
     local_runs = lazy.module("disttest_cli.local.local_runs")
 
-OF_RANKS = ("torch", "numpy", "pytest")  # imported there only: without a look they would be missed after the start
+OF_RANKS = ("torch", "numpy", "pytest")  # imported by ranks only, so checked before the start
 BARRIER = "correctness.py::test_barrier_holds_everybody_until_the_last_has_come"
 FOLDER = click.Path(path_type=Path)
 
@@ -151,7 +151,6 @@ def command(*, root: Path, artifacts: Path | None, report: Path | None, **asked:
     request = RunRequest(suites=asked.pop("suite_names"), **asked)
     if wrong := run_request.problem(request):
         raise UsageError(wrong)
-    # Everything is checked before anything is started.
     if absent := [name for name in OF_RANKS if importlib.util.find_spec(name) is None]:
         raise NotInstalledError("run", absent[0], "runner")
     tests, places = _tests(request, root.absolute(), _artifacts(artifacts))
@@ -192,10 +191,10 @@ def _folders(pairs: Iterable[str]) -> dict[str, Folder]:
 
 
 def _artifacts(folder: Path | None) -> str:
-    """Made when a run begins: a command that is refused leaves nothing behind."""
+    """Check the folder, which is created when a run starts."""
     if folder is None:
         return ""
-    there = folder if folder.exists() else folder.absolute().parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    existing = folder if folder.exists() else folder.absolute().parent
+    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise UsageError(f"--artifacts {folder}: write a folder that can be written to, or made")
     return str(folder.absolute())

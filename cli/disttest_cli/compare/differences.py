@@ -1,23 +1,10 @@
-"""The comparison of two reports: what is told of them, and what would mislead."""
+"""Compare two reports: outcomes of cases, what the runs were made with, and warnings about what cannot be compared."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from disttest_cli.compare import speed
-from disttest_cli.compare.model import (
-    ABSENT,
-    GOOD,
-    UNKNOWN,
-    CaseChange,
-    CaseKey,
-    ChangeKind,
-    Comparison,
-    Difference,
-    Paces,
-    Side,
-    word,
-)
+from disttest_cli.compare import model, speed
 from disttest_contract.outcomes import WORST_FIRST, Outcome
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
@@ -27,73 +14,72 @@ from disttest_contract.text.formatting import show_bytes
 IDLE = frozenset({Outcome.SKIPPED, Outcome.NOT_RUN})
 
 
-def side(report: Report) -> Side:
-    """An id that comes twice is as bad as its worse half."""
-    found: dict[CaseKey, CaseResult] = {}
+def side(report: Report) -> model.Side:
+    """Index a report's cases; of cases with the same id the worst one counts."""
+    found: dict[model.CaseKey, CaseResult] = {}
     for suite in report.suites:
         for case in suite.cases:
             known = found.setdefault((suite.name, case.id), case)
             if _badness(case) < _badness(known):
                 found[suite.name, case.id] = case
-    return Side(report=report, cases=found)
+    return model.Side(report=report, cases=found)
 
 
-def case_changes(a: Side, b: Side) -> tuple[dict[ChangeKind, tuple[CaseChange, ...]], int]:
-    """In the order of B, then of A; and how many cannot be told, for one report may have lost them."""
-    found: dict[ChangeKind, list[CaseChange]] = {kind: [] for kind in ChangeKind}
+def case_changes(a: model.Side, b: model.Side) -> tuple[dict[model.ChangeKind, tuple[model.CaseChange, ...]], int]:
+    """Return the changes in the order of B, then of A, and the number of cases that one report may have lost."""
+    found: dict[model.ChangeKind, list[model.CaseChange]] = {kind: [] for kind in model.ChangeKind}
     unknown = 0
-    for key in _keys(a.cases, b.cases):
+    for key in (*b.cases, *(key for key in a.cases if key not in b.cases)):
         before, after = a.cases.get(key), b.cases.get(key)
         kind = _kind(before, after)
-        if (kind is ChangeKind.ONLY_IN_A and b.is_cut) or (kind is ChangeKind.ONLY_IN_B and a.is_cut):
+        if (kind is model.ChangeKind.ONLY_IN_A and b.is_cut) or (kind is model.ChangeKind.ONLY_IN_B and a.is_cut):
             unknown += 1
         elif kind:
-            if kind is ChangeKind.ONLY_IN_A and b.is_broken_off and before and before.outcome not in IDLE:
-                kind = ChangeKind.NO_LONGER_RUN
-            found[kind].append(_change(key, before, after, nothing=UNKNOWN if a.is_cut else ABSENT))
+            if kind is model.ChangeKind.ONLY_IN_A and b.is_broken_off and before and before.outcome not in IDLE:
+                kind = model.ChangeKind.NO_LONGER_RUN
+            found[kind].append(_change(key, before, after, nothing=model.UNKNOWN if a.is_cut else model.ABSENT))
     return {kind: tuple(those) for kind, those in found.items()}, unknown
 
 
-def _keys(a: Mapping[CaseKey, CaseResult], b: Mapping[CaseKey, CaseResult]) -> list[CaseKey]:
-    return [*b, *(key for key in a if key not in b)]
-
-
-def _kind(before: CaseResult | None, after: CaseResult | None) -> ChangeKind | None:
-    """First match wins."""
+def _kind(before: CaseResult | None, after: CaseResult | None) -> model.ChangeKind | None:
     if after is None:
-        return ChangeKind.ONLY_IN_A
+        return model.ChangeKind.ONLY_IN_A
     was_red, was_idle = bool(before and before.is_red), bool(before and before.outcome in IDLE)
     rules = (
-        (after.is_red and was_red, ChangeKind.STILL_FAILING),
-        (after.is_red, ChangeKind.NEWLY_FAILING),
-        (before is None, ChangeKind.ONLY_IN_B),
-        (after.is_excused, None if before and before.is_excused else ChangeKind.IN_QUARANTINE),
-        (after.is_flaky, None if before and before.is_flaky else ChangeKind.NEWLY_FLAKY),
+        (after.is_red and was_red, model.ChangeKind.STILL_FAILING),
+        (after.is_red, model.ChangeKind.NEWLY_FAILING),
+        (before is None, model.ChangeKind.ONLY_IN_B),
+        (after.is_excused, None if before and before.is_excused else model.ChangeKind.IN_QUARANTINE),
+        (after.is_flaky, None if before and before.is_flaky else model.ChangeKind.NEWLY_FLAKY),
         (after.outcome in IDLE and was_idle, None),
-        (after.outcome is Outcome.NOT_RUN, ChangeKind.NO_LONGER_RUN),
-        (after.outcome is Outcome.SKIPPED, ChangeKind.NEWLY_SKIPPED),
-        (bool(before and before.is_flaky), ChangeKind.NO_LONGER_FLAKY),
-        (was_idle, ChangeKind.NOW_RUN),
-        (before is not None and before.outcome not in GOOD, ChangeKind.NEWLY_PASSING),
+        (after.outcome is Outcome.NOT_RUN, model.ChangeKind.NO_LONGER_RUN),
+        (after.outcome is Outcome.SKIPPED, model.ChangeKind.NEWLY_SKIPPED),
+        (bool(before and before.is_flaky), model.ChangeKind.NO_LONGER_FLAKY),
+        (was_idle, model.ChangeKind.NOW_RUN),
+        (before is not None and before.outcome not in model.GOOD, model.ChangeKind.NEWLY_PASSING),
     )
     return next((kind for matches, kind in rules if matches), None)
 
 
-def _change(key: CaseKey, before: CaseResult | None, after: CaseResult | None, *, nothing: str) -> CaseChange:
-    """What a flaky case said is what it said before it passed."""
-    told = _told(after) if after and word(after) not in {one.value for one in GOOD} else _told(before)
-    return CaseChange(
+def _change(
+    key: model.CaseKey, before: CaseResult | None, after: CaseResult | None, *, nothing: str
+) -> model.CaseChange:
+    """Take the message, ranks and nodes from the report in which the case ended worse."""
+    is_worse_after = after and model.word(after) not in {one.value for one in model.GOOD}
+    message, ranks, nodes = _failure(after if is_worse_after else before)
+    return model.CaseChange(
         suite=key[0],
         case=key[1],
-        before=word(before) if before else nothing,
-        after=word(after) if after else ABSENT,
-        message=told[0],
-        ranks=told[1],
-        nodes=told[2],
+        before=model.word(before) if before else nothing,
+        after=model.word(after) if after else model.ABSENT,
+        message=message,
+        ranks=ranks,
+        nodes=nodes,
     )
 
 
-def _told(case: CaseResult | None) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+def _failure(case: CaseResult | None) -> tuple[str, tuple[int, ...], tuple[str, ...]]:
+    """Message, ranks and nodes; of a flaky case those of its first try."""
     if case is None:
         return "", (), ()
     if case.is_flaky:
@@ -103,7 +89,6 @@ def _told(case: CaseResult | None) -> tuple[str, tuple[int, ...], tuple[str, ...
 
 
 def _badness(case: CaseResult) -> tuple[int, int]:
-    """The smaller, the worse."""
     return WORST_FIRST.index(case.outcome), 0 if case.is_red or case.is_flaky else 1
 
 
@@ -111,42 +96,41 @@ GIB = 1 << 30
 NONE = "none"
 
 
-def environment_differences(a: Report, b: Report) -> tuple[Difference, ...]:
-    """What is not known of one of them is no difference."""
+def environment_differences(a: Report, b: Report) -> tuple[model.Difference, ...]:
     found = [
         *_gang(a, b),
         *_versions(a, b),
-        *(_of_nodes(what, show, a, b) for what, show in FACTS),
+        *(
+            model.Difference(what=what, before=_counted(map(show, a.preflight)), after=_counted(map(show, b.preflight)))
+            for what, show in FACTS
+        ),
     ]
     return tuple(one for one in found if one.before != one.after and one.before and one.after)
 
 
-def _gang(a: Report, b: Report) -> Iterator[Difference]:
-    yield Difference(what="backend", before=a.backend, after=b.backend)
-    yield Difference(what="nodes", before=str(a.nodes), after=str(b.nodes))
-    yield Difference(what="ranks per node", before=str(a.ranks_per_node), after=str(b.ranks_per_node))
+def _gang(a: Report, b: Report) -> Iterator[model.Difference]:
+    yield model.Difference(what="backend", before=a.backend, after=b.backend)
+    yield model.Difference(what="nodes", before=str(a.nodes), after=str(b.nodes))
+    yield model.Difference(what="ranks per node", before=str(a.ranks_per_node), after=str(b.ranks_per_node))
     names, others = set(a.node_names), set(b.node_names)
     if names and others and (names != others):
-        yield Difference(what="node names", before=_names(names - others) or NONE, after=_names(others - names) or NONE)
+        yield model.Difference(
+            what="node names", before=_names(names - others) or NONE, after=_names(others - names) or NONE
+        )
 
 
 def _names(names: Iterable[str]) -> str:
-    """Only those that the other run did not have."""
     return ", ".join(sorted(names))
 
 
-def _versions(a: Report, b: Report) -> Iterator[Difference]:
+def _versions(a: Report, b: Report) -> Iterator[model.Difference]:
     if a.versions and b.versions:
         for what in sorted(a.versions.keys() | b.versions.keys()):
-            yield Difference(what=what, before=a.versions.get(what, NONE), after=b.versions.get(what, NONE))
-
-
-def _of_nodes(what: str, show: Callable[[NodeFacts], str], a: Report, b: Report) -> Difference:
-    return Difference(what=what, before=_counted(map(show, a.preflight)), after=_counted(map(show, b.preflight)))
+            yield model.Difference(what=what, before=a.versions.get(what, NONE), after=b.versions.get(what, NONE))
 
 
 def _counted(values: Iterable[str]) -> str:
-    """One that all nodes share, else each with the number of its nodes."""
+    """The value that all nodes share, else each value with the number of its nodes."""
     counted = Counter(value for value in values if value)
     if len(counted) <= 1:
         return next(iter(counted), "")
@@ -158,7 +142,7 @@ def _gpus(facts: NodeFacts) -> str:
 
 
 def _memory(facts: NodeFacts) -> str:
-    """What a kernel keeps for itself differs by a little from start to start."""
+    """Rounded, since the part that a kernel reserves differs slightly from boot to boot."""
     return f"{round(facts.memory_bytes / GIB)} GiB" if facts.memory_bytes > 0 else ""
 
 
@@ -181,13 +165,13 @@ FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
 FIRST_YEAR, LAST_YEAR = 1, 253402300799  # seconds that a date can have
 
 
-def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Comparison:
-    """A came first. `earlier` are further reports of the series from which it is known how much its numbers vary."""
+def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> model.Comparison:
+    """Compare A, the older report, with B. `earlier` are reports of the series that show how much its numbers vary."""
     before, after = side(a), side(b)
     changes, unknown = case_changes(before, after)
     is_alike = _world(a) == _world(b)
     known = [report for report in earlier if _world(report) == _world(b) and report.uid not in (a.uid, b.uid)]
-    return Comparison(
+    return model.Comparison(
         a=a,
         b=b,
         changes=changes,
@@ -195,7 +179,7 @@ def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Comparison:
         unknown=unknown,
         warnings=tuple(_warnings(before, after)),
         environment=environment_differences(a, b),
-        paces=speed.compare(a, b, known) if is_alike else Paces(),
+        durations=speed.compare(a, b, known) if is_alike else model.Durations(),
         speeds=speed.compare_bandwidths(a, b, known) if is_alike else (),
         earlier=len(known),
     )
@@ -205,7 +189,7 @@ def _world(report: Report) -> tuple[str, int, int]:
     return report.backend, report.nodes, report.ranks_per_node
 
 
-def _warnings(before: Side, after: Side) -> Iterator[str]:
+def _warnings(before: model.Side, after: model.Side) -> Iterator[str]:
     a, b = before.report, after.report
     if (a.uid, a.attempt, a.started) == (b.uid, b.attempt, b.started):
         yield "A and B are the same report."
@@ -231,7 +215,7 @@ def _shown(report: Report) -> str:
 
 
 def show_time(seconds: float) -> str:
-    """By the leader's clock; a report may claim anything."""
+    """UTC, to the minute; forged times are unknown."""
     if not FIRST_YEAR <= seconds <= LAST_YEAR:
         return "at an unknown time"
     return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-"""What a comparison says: of A, the earlier report, and of B."""
+"""The result of a comparison of A, the older report, with B."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,31 +9,29 @@ from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report
 
 CaseKey = tuple[str, str]  # suite, id
-ABSENT = "absent"  # in place of an outcome: the report does not have the case
-UNKNOWN = "unknown"  # the same of a report from which cases may have been cut
+ABSENT = "absent"  # instead of an outcome: the report does not have the case
+UNKNOWN = "unknown"  # the same, if the report may have lost cases
 BROKEN_OFF = frozenset({Verdict.INFRA_FAILED, Verdict.CANCELLED, Verdict.TIMED_OUT, Verdict.ERRORED})
-FLAKY, QUARANTINED = "flaky", "quarantined"  # of what passed, and of what ended badly
+FLAKY, QUARANTINED = "flaky", "quarantined"  # instead of passed, and instead of a bad outcome
 
 
 class ChangeKind(StrEnum):
-    """What became of a case; of one that is as it was nothing is said."""
+    """How a case changed; an unchanged case has no kind."""
 
-    NEWLY_FAILING = "newlyFailing"  # it ends badly in B and did not in A, whatever it did there
+    NEWLY_FAILING = "newlyFailing"  # bad in B and not bad in A
     STILL_FAILING = "stillFailing"
-    NEWLY_PASSING = "newlyPassing"  # it ended badly in A
+    NEWLY_PASSING = "newlyPassing"  # bad in A
     NEWLY_FLAKY = "newlyFlaky"
-    NO_LONGER_FLAKY = "noLongerFlaky"  # it passes at the first try
-    IN_QUARANTINE = "inQuarantine"  # it ends badly in B, which is excused there and was not in A
-    NO_LONGER_RUN = "noLongerRun"  # it ran in A, and B did not reach it
-    NEWLY_SKIPPED = "newlySkipped"  # it ran in A
-    NOW_RUN = "nowRun"  # it is good in B, and was skipped or not reached in A
+    NO_LONGER_FLAKY = "noLongerFlaky"  # passes at the first try
+    IN_QUARANTINE = "inQuarantine"  # bad in B and excused there, not excused in A
+    NO_LONGER_RUN = "noLongerRun"  # ran in A, not reached in B
+    NEWLY_SKIPPED = "newlySkipped"  # ran in A
+    NOW_RUN = "nowRun"  # good in B, skipped or not reached in A
     ONLY_IN_A = "onlyInA"
     ONLY_IN_B = "onlyInB"
 
 
 class Trend(StrEnum):
-    """Of a number that may only be noise."""
-
     BETTER = "better"
     SAME = "same"  # within the noise
     WORSE = "worse"
@@ -41,7 +39,7 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseChange:
-    """`message`, `ranks` and `nodes` are those of the report in which it ended worse."""
+    """`message`, `ranks` and `nodes` are from the report in which the case ended worse."""
 
     suite: str
     case: str
@@ -54,7 +52,7 @@ class CaseChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Of what the runs were made with."""
+    """A fact about the runs' environments, as text."""
 
     what: str
     before: str
@@ -63,7 +61,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What befell all cases of a suite alike: `ratio` is how many times longer the median one took."""
+    """A change of all durations of a suite; `ratio` is that of the median case."""
 
     suite: str
     cases: int
@@ -75,10 +73,10 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DurationChange:
-    """A case that took longer or shorter than noise explains.
+    """A case whose duration changed more than noise explains.
 
-    `expected_seconds` is what it would have taken in B if it had changed as its suite did; with earlier reports at
-    hand, and these further off, as it usually does.
+    `expected_seconds` is its duration in A, or its usual one in the series if that is nearer to B, multiplied by the
+    ratio of its suite.
     """
 
     suite: str
@@ -93,8 +91,8 @@ class DurationChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paces:
-    """Of cases that were good in both. `least_ratio` is the smallest slowdown that any of them would be told for."""
+class Durations:
+    """Durations of cases that were good in both. `least_ratio` is the smallest slowdown that would be reported."""
 
     compared: int = 0
     least_ratio: float = 0.0
@@ -105,7 +103,7 @@ class Paces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """A bus bandwidth in bytes per second. `band` is the part of it that noise explains."""
+    """A bus bandwidth in bytes per second. `band` is the relative change that noise explains."""
 
     collective: str
     dtype: str
@@ -119,7 +117,7 @@ class Speed:
 
     @property
     def change(self) -> float:
-        """0.1 for a tenth more."""
+        """Relative: 0.1 is 10 % more."""
         return self.after / self.before - 1
 
     @property
@@ -129,25 +127,23 @@ class Speed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One of the two reports."""
-
     report: Report
     cases: Mapping[CaseKey, CaseResult]
 
     @property
     def is_broken_off(self) -> bool:
-        """It did not come to its end: what it does not have may only not have been reached."""
+        """Whether the run ended early, so that missing cases may only not have been reached."""
         return self.report.verdict in BROKEN_OFF
 
     @property
     def is_cut(self) -> bool:
-        """What it does not have may have been there."""
+        """Whether the report was cut for its size, so that missing cases may have run."""
         return bool(self.report.trimmed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """`warnings` are sentences on what cannot be compared, or would mislead."""
+    """`warnings` are sentences about what cannot be compared or would mislead."""
 
     a: Report
     b: Report
@@ -156,9 +152,9 @@ class Comparison:
     unknown: int = 0  # cases that one of them does not have, perhaps because they were cut
     warnings: tuple[str, ...] = ()
     environment: tuple[Difference, ...] = ()
-    paces: Paces = field(default_factory=Paces)
+    durations: Durations = field(default_factory=Durations)
     speeds: tuple[Speed, ...] = ()
-    earlier: int = 0  # further reports that the noise was taken from
+    earlier: int = 0  # number of further reports that noise was estimated from
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -166,8 +162,8 @@ class Comparison:
         counted = (
             (len(self.changes[ChangeKind.NEWLY_FAILING]), "case", "newly failing"),
             (len(self.changes[ChangeKind.NO_LONGER_RUN]), "case", "no longer run"),
-            (sum(one.trend is Trend.WORSE for one in self.paces.drifts), "suite", "slower as a whole"),
-            (len(self.paces.slower), "case", "slower"),
+            (sum(one.trend is Trend.WORSE for one in self.durations.drifts), "suite", "slower as a whole"),
+            (len(self.durations.slower), "case", "slower"),
             (sum(one.trend is Trend.WORSE for one in self.speeds), "bandwidth", "lower"),
         )
         found = [f"{count} {what}{'s' if count > 1 else ''} {how}" for count, what, how in counted if count]
@@ -177,7 +173,7 @@ class Comparison:
 
 
 def word(one: CaseResult) -> str:
-    """How it ended, as people are told."""
+    """The outcome, or flaky or quarantined."""
     if one.is_excused:
         return QUARANTINED
     return FLAKY if one.is_flaky else one.outcome.value

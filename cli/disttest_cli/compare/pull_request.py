@@ -1,4 +1,4 @@
-"""A comparison for a pull request: GitHub's and GitLab's Markdown. What others wrote stands in code spans only."""
+"""A comparison as Markdown for pull requests on GitHub and GitLab; all foreign text is in code spans."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,24 +12,20 @@ WARNING_BYTES = 1000
 
 def page(comparison: Comparison) -> str:
     parts = [
-        [f"### {_ending(comparison)}"],
+        [f"### Worse: {', '.join(comparison.worse)}" if comparison.worse else "### Nothing got worse"],
         _table(rows.SIDES, [rows.side("A", comparison.a), rows.side("B", comparison.b)]),
         [f"> {gfm.code(rows.warning(one), WARNING_BYTES)}  " for one in comparison.warnings],
         _titled("Made with", rows.DIFFERENCES, map(rows.difference, comparison.environment)),
         *_changes(comparison),
-        *_paces(comparison),
+        *_durations(comparison),
         _speeds(comparison),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _ending(comparison: Comparison) -> str:
-    return f"Worse: {', '.join(comparison.worse)}" if comparison.worse else "Nothing got worse"
-
-
 def _changes(comparison: Comparison) -> Iterator[list[str]]:
     counted = []
-    for kind, (title, most) in rows.TOLD.items():
+    for kind, (title, most) in rows.SECTIONS.items():
         changes = comparison.changes[kind]
         if changes and most:
             head = (*rows.CHANGES, "MESSAGE")
@@ -42,15 +38,15 @@ def _changes(comparison: Comparison) -> Iterator[list[str]]:
     yield [" ".join(counted)] if counted else []
 
 
-def _paces(comparison: Comparison) -> Iterator[list[str]]:
-    paces = comparison.paces
-    if not paces.compared:
+def _durations(comparison: Comparison) -> Iterator[list[str]]:
+    durations = comparison.durations
+    if not durations.compared:
         return
     yield [f"Durations: {rows.noise(comparison)}."]
     yield _titled("Suites as a whole", rows.DRIFTS, map(rows.drift, rows.notable_drifts(comparison)))
-    for title, found in (("Slower", paces.slower), ("Faster", paces.faster)):
-        shown = map(rows.pace, found[: rows.MOST_PACES])
-        yield [*_titled(f"{title}: {len(found)}", rows.PACES, shown), *_more(len(found) - rows.MOST_PACES)]
+    for title, found in (("Slower", durations.slower), ("Faster", durations.faster)):
+        shown = map(rows.duration, found[: rows.MOST_DURATIONS])
+        yield [*_titled(f"{title}: {len(found)}", rows.DURATIONS, shown), *_more(len(found) - rows.MOST_DURATIONS)]
 
 
 def _speeds(comparison: Comparison) -> list[str]:
@@ -68,7 +64,6 @@ def _titled(title: str, head: Row, content: Iterable[Row]) -> list[str]:
 
 
 def _table(head: Row, content: Iterable[Row]) -> list[str]:
-    """Empty without content."""
     names, *lines = rows.without_empty(head, content)
     if not lines:
         return []

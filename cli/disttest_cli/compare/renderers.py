@@ -1,4 +1,4 @@
-"""A comparison for a terminal, or for what reads its lines."""
+"""A comparison as lines for a terminal, and as a JSON document for programs."""
 
 import dataclasses
 import math
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from disttest_cli.compare import rows
-from disttest_cli.compare.model import CaseChange, ChangeKind, Comparison, Speed
+from disttest_cli.compare.model import CaseChange, ChangeKind, Comparison
 from disttest_cli.compare.rows import Row
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line, line
@@ -28,19 +28,15 @@ def lines(comparison: Comparison) -> list[Line]:
         [line((f"! {rows.warning(one)}", terminal.WARNING)) for one in comparison.warnings],
         _titled("made with", rows.DIFFERENCES, map(rows.difference, comparison.environment)),
         *_changes(comparison),
-        *_paces(comparison),
+        *_durations(comparison),
         _speeds(comparison),
         [_ending(comparison)],
     ]
-    found: list[Line] = []
-    for part in parts:
-        if part:
-            found += [terminal.empty(), *part] if found else part
-    return found
+    return terminal.paragraphs(parts)
 
 
 def _changes(comparison: Comparison) -> Iterator[list[Line]]:
-    for kind, (title, most) in rows.TOLD.items():
+    for kind, (title, most) in rows.SECTIONS.items():
         changes = comparison.changes[kind]
         if changes:
             yield [line((f"{title}: {len(changes)}", STYLES.get(kind, ""))), *_listed(changes, most)]
@@ -54,26 +50,29 @@ def _listed(changes: Sequence[CaseChange], most: int) -> list[Line]:
         return []
     head, *table = _table(rows.CHANGES, map(rows.change, shown))
     found = [_indented(head)]
-    for one, told in zip(shown, table, strict=True):
-        found.append(_indented(told))
-        if said := rows.message(one):
-            found.append(_indented(line((said, terminal.QUIET)), by=6))
+    for one, row in zip(shown, table, strict=True):
+        found.append(_indented(row))
+        if message := rows.message(one):
+            found.append(_indented(line((message, terminal.QUIET)), by=6))
     return [*found, *_more(len(changes) - most)]
 
 
-def _paces(comparison: Comparison) -> Iterator[list[Line]]:
-    paces = comparison.paces
-    if not paces.compared:
+def _durations(comparison: Comparison) -> Iterator[list[Line]]:
+    durations = comparison.durations
+    if not durations.compared:
         return
     yield [line(f"durations: {rows.noise(comparison)}")]
     yield _titled(
         "suites as a whole", rows.DRIFTS, map(rows.drift, rows.notable_drifts(comparison)), numbers={1, 2, 3, 4}
     )
-    for title, found, style in (("slower", paces.slower, terminal.BROKEN), ("faster", paces.faster, terminal.GOOD)):
+    for title, found, style in (
+        ("slower", durations.slower, terminal.BROKEN),
+        ("faster", durations.faster, terminal.GOOD),
+    ):
         if found:
-            shown = map(rows.pace, found[: rows.MOST_PACES])
-            table = _titled(f"{title}: {len(found)}", rows.PACES, shown, numbers={2, 3, 4, 5}, style=style)
-            yield [*table, *_more(len(found) - rows.MOST_PACES)]
+            shown = map(rows.duration, found[: rows.MOST_DURATIONS])
+            table = _titled(f"{title}: {len(found)}", rows.DURATIONS, shown, numbers={2, 3, 4, 5}, style=style)
+            yield [*table, *_more(len(found) - rows.MOST_DURATIONS)]
 
 
 def _speeds(comparison: Comparison) -> list[Line]:
@@ -99,7 +98,6 @@ def _titled(
 
 
 def _table(head: Row, content: Iterable[Row], *, numbers: frozenset[int] = frozenset()) -> list[Line]:
-    """Empty without content."""
     cells = rows.without_empty(head, content)
     if len(cells) < 2:
         return []
@@ -117,8 +115,8 @@ def _more(count: int) -> list[Line]:
 
 
 def json_document(comparison: Comparison) -> dict[str, Any]:
-    """Whole: nothing is cut, and nothing made harmless."""
-    paces = comparison.paces
+    """The whole comparison, neither shortened nor sanitized."""
+    durations = comparison.durations
     return {
         "a": _side(comparison.a),
         "b": _side(comparison.b),
@@ -131,14 +129,16 @@ def json_document(comparison: Comparison) -> dict[str, Any]:
             **{kind.value: [_fields(one) for one in changes] for kind, changes in comparison.changes.items()},
         },
         "durations": {
-            "compared": paces.compared,
-            "leastRatio": round(paces.least_ratio, 3),
+            "compared": durations.compared,
+            "leastRatio": round(durations.least_ratio, 3),
             "earlierReports": comparison.earlier,
-            "suites": [_fields(one) for one in paces.drifts],
-            "slower": [_fields(one) | {"ratio": round(one.ratio, 3)} for one in paces.slower],
-            "faster": [_fields(one) | {"ratio": round(one.ratio, 3)} for one in paces.faster],
+            "suites": [_fields(one) for one in durations.drifts],
+            "slower": [_fields(one) | {"ratio": round(one.ratio, 3)} for one in durations.slower],
+            "faster": [_fields(one) | {"ratio": round(one.ratio, 3)} for one in durations.faster],
         },
-        "bandwidths": [_speed(one) for one in comparison.speeds],
+        "bandwidths": [
+            _fields(one) | {"change": round(one.change, 4), "belowThreshold": one.is_below} for one in comparison.speeds
+        ],
     }
 
 
@@ -157,12 +157,8 @@ def _side(report: Report) -> dict[str, Any]:
     }
 
 
-def _speed(one: Speed) -> dict[str, Any]:
-    return _fields(one) | {"change": round(one.change, 4), "belowThreshold": one.is_below}
-
-
 def _fields(one: Any) -> dict[str, Any]:
-    """camelCase, as everything on the wire; seconds to a tenth of a millisecond."""
+    """Fields with names in camelCase and numbers rounded to four digits."""
     found = dataclasses.asdict(one)
     return {_camel(key): round(value, 4) if isinstance(value, float) else value for key, value in found.items()}
 

@@ -1,10 +1,12 @@
-"""Which cases got slower, beyond noise.
+"""Durations and bandwidths that changed beyond noise.
 
-Durations of a case vary by a factor, not by seconds, so all is done with logarithms of ratios. What befell all cases
-of a suite alike, the machine's doing, is its median: told once, and taken off each case. What is left of most cases is
-noise, and its spread is known from them: 1.4826 x the median of the distances, which the few cases that really got
-slower do not move. A case is told of when it is beyond what that noise does once in a hundred comparisons of so many
-cases, and half as long again as expected, and half a second longer.
+Durations vary by a factor, so logarithms of ratios are compared. The median ratio of a suite is the effect of the
+machine: it is reported once and subtracted from each case. The rest is noise. Its spread is estimated by 1.4826 x the
+median absolute deviation, which few slower cases do not move. A case is reported if its change has a probability of
+1 % over all cases of a comparison, is at least 50 % of the expected duration and at least half a second.
+
+Bandwidths are compared by point (collective, type, size); noise has a fixed band for each backend and size, or is
+known from earlier reports of the series.
 """
 
 import math
@@ -12,36 +14,36 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist, median
 
-from disttest_cli.compare.model import GOOD, CaseKey, Drift, DurationChange, Paces, Speed, Trend
+from disttest_cli.compare.model import GOOD, CaseKey, Drift, DurationChange, Durations, Speed, Trend
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
 from disttest_contract.results.thresholds import ThresholdIndex
 
-LEAST_RATIO = 1.5  # less is told of no single case
+LEAST_RATIO = 1.5  # smallest ratio reported for a case
 LEAST = math.log(LEAST_RATIO)
 LEAST_SECONDS = 0.5
-FALSE_ALARMS = 0.01  # to be expected of a comparison, of all its cases together
-SUITE_RATIO = 1.25  # less is told of no suite: machines differ so much from night to night
-CLOCK_SECONDS = 0.01  # what is shorter is timed too coarsely for a ratio
+FALSE_ALARMS = 0.01  # expected number of false alarms in a comparison of all its cases
+SUITE_RATIO = 1.25  # smallest ratio reported for a suite: machines differ that much from night to night
+CLOCK_SECONDS = 0.01  # shorter durations are too coarse for a ratio
 MOST_SECONDS = 1e7  # longer than any run; a report may claim anything
-ENOUGH = 8  # cases of a suite, for a median that speaks for it
+ENOUGH = 8  # cases of a suite that its median needs
 ENOUGH_FOR_SPREAD = 20
 ENOUGH_FOR_TAIL = 100
 TAIL = 0.01
-UNKNOWN_SPREAD = 0.25  # of a ratio, where there are fewer cases
+UNKNOWN_SPREAD = 0.25  # spread that is assumed for fewer cases
 ENOUGH_REPORTS = 5  # A among them, to know how long a case usually takes
-OF_MEDIAN = 1.2533  # times the spread over the root of their number is how far a median of so many may be off
-NORMAL = 1.4826  # times the median distance is the standard deviation, of normal noise
+OF_MEDIAN = 1.2533  # standard error of a median, times spread / sqrt(count)
+NORMAL = 1.4826  # standard deviation of normal noise, times its median absolute deviation
 
 Timed = Mapping[CaseKey, float]  # logarithm of the seconds
 
 
-def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Paces:
+def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Durations:
     before, after = _timed(a), _timed(b)
     keys = [key for key in after if key in before]
     if not keys:
-        return Paces()
+        return Durations()
     shifts = _shifts(before, after)
     history = _time_history(before, [_timed(report) for report in earlier])
     usual = {key: history[key][0] if key in history else before[key] for key in keys}
@@ -54,11 +56,11 @@ def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Paces:
         limit = max(LEAST, factor * max(own_spread, spreads[key[0]]))
         expected = [value + shifts[key[0]] for value in (usual[key], before[key])]
         for found, sign in ((slower, 1), (faster, -1)):
-            # Beyond A too: what was so in A already is no news.
+            # Beyond A too: a change that A already had is not new.
             if sign * (after[key] - expected[0]) > limit and sign * (after[key] - expected[1]) > LEAST:
                 nearest = max(expected) if sign > 0 else min(expected)
-                found.append(_pace(key, before[key], nearest, after[key]))
-    return Paces(
+                found.append(_duration_change(key, before[key], nearest, after[key]))
+    return Durations(
         compared=len(keys),
         least_ratio=math.exp(max(LEAST, factor * min(spreads.values()))),
         drifts=_drifts(before, after, shifts, spreads),
@@ -68,7 +70,7 @@ def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> Paces:
 
 
 def _timed(report: Report) -> Timed:
-    """Of good cases. One that was tried again, or follows one that took the ranks with it, began with cold ranks."""
+    """Durations of good cases. Retried cases and those that follow a crash or hang had cold ranks and do not count."""
     found: dict[CaseKey, float] = {}
     for suite in report.suites:
         is_cold = False
@@ -85,7 +87,7 @@ def _is_long(key: CaseKey, *reports: Timed) -> bool:
 
 
 def _shifts(before: Timed, after: Timed) -> dict[str, float]:
-    """Of each suite; of one with few cases, that of all suites together; of few cases in all, none."""
+    """Median change of each suite; that of all suites for a small suite, and 0 if there are few cases in total."""
     found: dict[str, list[float]] = {}
     for key in before.keys() & after.keys():
         by_suite = found.setdefault(key[0], [])
@@ -97,7 +99,6 @@ def _shifts(before: Timed, after: Timed) -> dict[str, float]:
 
 
 def _spreads(before: Timed, after: Timed, shifts: Mapping[str, float]) -> dict[str, float]:
-    """Of each suite, as above."""
     found: dict[str, list[float]] = {suite: [] for suite in shifts}
     for key in before.keys() & after.keys():
         if _is_long(key, before, after):
@@ -108,9 +109,9 @@ def _spreads(before: Timed, after: Timed, shifts: Mapping[str, float]) -> dict[s
 
 
 def _spread(rests: Sequence[float]) -> float:
-    """As if the noise were normal; where it has longer tails, such that it has them right at the hundredth fastest.
+    """Standard deviation of the noise; if its tails are longer than normal, the one that fits the fastest 1 %.
 
-    Noise makes as many cases faster as slower, but what is wrong makes none faster.
+    The fast tail is used because noise is symmetric, and regressions only add slow cases.
     """
     spread = NORMAL * median(map(abs, rests))
     if len(rests) < ENOUGH_FOR_TAIL:
@@ -119,7 +120,7 @@ def _spread(rests: Sequence[float]) -> float:
 
 
 def _time_history(before: Timed, earlier: Sequence[Timed]) -> dict[CaseKey, tuple[float, float]]:
-    """How long a case usually takes on a machine as fast as A's was, and the spread of that."""
+    """The usual duration of each case on a machine as fast as A's, and its spread."""
     found = {key: [value] for key, value in before.items()}
     for timed in earlier:
         shifts = _shifts(timed, before)
@@ -160,7 +161,7 @@ def _drift(suite: str, cases: int, shift: float, *, seconds: Sequence[float], li
     )
 
 
-def _pace(key: CaseKey, before: float, expected: float, after: float) -> DurationChange:
+def _duration_change(key: CaseKey, before: float, expected: float, after: float) -> DurationChange:
     return DurationChange(
         suite=key[0],
         case=key[1],
@@ -171,22 +172,20 @@ def _pace(key: CaseKey, before: float, expected: float, after: float) -> Duratio
 
 
 def _notable(found: Iterable[DurationChange]) -> tuple[DurationChange, ...]:
-    """Those that cost time, the ones that cost most first."""
     notable = [one for one in found if abs(one.after_seconds - one.expected_seconds) > LEAST_SECONDS]
     return tuple(sorted(notable, key=lambda one: -abs(one.after_seconds - one.expected_seconds)))
 
 
-BAND = 0.05  # over NCCL
-SMALL_BAND = 0.2  # the same, of sizes below LARGE_BYTES
+BAND = 0.05  # relative noise over NCCL
+SMALL_BAND = 0.2  # the same for sizes below LARGE_BYTES
 LARGE_BYTES = 32 << 20
 SHARED_BAND = 0.5  # over anything else
-SPREADS = 3  # of the earlier reports
+SPREADS = 3  # of earlier reports that count as noise
 
 Point = tuple[str, str, int]  # collective, type, size
 
 
 def compare_bandwidths(a: Report, b: Report, earlier: Sequence[Report] = ()) -> tuple[Speed, ...]:
-    """Of what both have measured, in the order of B."""
     before, after = _slowest(a), _slowest(b)
     history = _bandwidth_history(before, [_slowest(report) for report in earlier])
     asked = ThresholdIndex(b.thresholds)
@@ -201,7 +200,6 @@ def compare_bandwidths(a: Report, b: Report, earlier: Sequence[Report] = ()) -> 
 
 
 def gone_bandwidths(a: Report, b: Report) -> int:
-    """How many points A has measured and B has not."""
     return len(_slowest(a).keys() - _slowest(b).keys())
 
 
@@ -213,7 +211,7 @@ def _speed(
     spread = NORMAL * median(abs(math.log(value / middle)) for value in usual) if usual else 0.0
     band = max(least, SPREADS * spread)
     trend = Trend.SAME
-    # Beyond A and beyond what is usual: neither a lucky A nor what was always so is news.
+    # Beyond A and beyond the usual value: neither an unusual A nor an old change is new.
     if now < min(then * (1 - least), middle * (1 - band)):
         trend = Trend.WORSE
     elif now > max(then * (1 + least), middle * (1 + band)):
@@ -248,7 +246,7 @@ def _bandwidth_history(
 
 
 def _slowest(report: Report) -> dict[Point, Measurement]:
-    """Of what was measured several times the slowest counts. A report may hold numbers that are none."""
+    """The slowest measurement of each point; a forged report may contain infinite values."""
     found: dict[Point, Measurement] = {}
     for suite in report.suites:
         for case in suite.cases:

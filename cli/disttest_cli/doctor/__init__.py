@@ -1,1 +1,1 @@
-"""Is a cluster ready for DistTests: one check for each thing that can be missing."""
+"""Checks whether a cluster is ready for DistTests."""

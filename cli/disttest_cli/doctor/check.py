@@ -1,4 +1,4 @@
-"""What a check comes to, and how it is shown."""
+"""The result of a check, and results as lines or as a document."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from disttest_contract.text import escaping
 
 class CheckState(StrEnum):
     OK = "ok"
-    WARNING = "warning"  # it works, but not all of it
+    WARNING = "warning"  # works in part
     PROBLEM = "problem"
     UNKNOWN = "not checked"
 
@@ -29,7 +29,7 @@ STATE_WIDTH = max(map(len, CheckState)) + 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """`advice` says what to do where it is not ok."""
+    """`words` is the message; `advice` is what to do if the state is not OK."""
 
     name: str
     state: CheckState
@@ -39,8 +39,6 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedNamespace:
-    """What is looked at, and for which namespace."""
-
     server: Cluster
     namespace: str
     operator_namespace: str

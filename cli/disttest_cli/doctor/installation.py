@@ -1,14 +1,15 @@
-"""The API server, the kinds of DistTests, and what the user may do with them."""
+"""Checks of the installation: API server, CRDs, permissions of the user, the operator's Lease and Deployment."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from disttest_cli import fields
 from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, unknown, warning
-from disttest_cli.kube import fields, resources
-from disttest_cli.kube.client import Body, MissingError
-from disttest_cli.kube.connect import INSTALL
-from disttest_cli.kube.fields import mapping, rows, text
+from disttest_cli.fields import mapping, rows, text
+from disttest_cli.kube import resources
+from disttest_cli.kube.api_errors import INSTALL, NotFoundError
+from disttest_cli.kube.client import Body
 from disttest_contract.text import formatting
 from disttest_operator.config.flags import FLAGS
 from disttest_operator.core.api import schema, spec_schema
@@ -19,7 +20,7 @@ PLURALS = ("disttests", "disttestseries")
 CRDS = "kubectl apply --server-side -k manifests/crd"
 SHOWN = 8
 
-# (verb, group, resource, subresource): what does not work without it; the first ones are what nothing works without.
+# (verb, group, resource, subresource) -> commands that need it; empty if all do.
 WANTED: Mapping[tuple[str, str, str, str], str] = {
     ("get", GROUP, "disttests", ""): "",
     ("list", GROUP, "disttests", ""): "",
@@ -33,24 +34,24 @@ WANTED: Mapping[tuple[str, str, str, str], str] = {
 }
 
 
-def api_server(place: CheckedNamespace) -> list[Check]:
-    version = text(place.server.ask("/version").get("gitVersion"))
-    return ok(API_SERVER, f"Kubernetes {version} at {place.server.server}")
+def api_server(checked: CheckedNamespace) -> list[Check]:
+    version = text(checked.server.ask("/version").get("gitVersion"))
+    return ok(API_SERVER, f"Kubernetes {version} at {checked.server.server}")
 
 
-def kinds(place: CheckedNamespace) -> list[Check]:
+def kinds(checked: CheckedNamespace) -> list[Check]:
     try:
-        found = rows(place.server.ask(f"/apis/{API_VERSION}").get("resources"))
-    except MissingError:
+        found = rows(checked.server.ask(f"/apis/{API_VERSION}").get("resources"))
+    except NotFoundError:
         return problem(KINDS, "are not installed there", INSTALL.partition(": ")[2])
     names = {text(row.get("name")) for row in found}
     if missing := [plural for plural in PLURALS if plural not in names]:
         return problem(KINDS, f"the API server does not have {', '.join(missing)}", CRDS)
-    return judge_schema(place.server.ask(f"/openapi/v3/apis/{API_VERSION}"))
+    return judge_schema(checked.server.ask(f"/openapi/v3/apis/{API_VERSION}"))
 
 
 def judge_schema(document: Body) -> list[Check]:
-    """Which fields both know, by the API server's own description: it may be read without a right to see CRDs."""
+    """Compare fields by the published OpenAPI schema, which users may read without permission to read CRDs."""
     schemas = mapping(mapping(document.get("components")).get("schemas"))
     kind = next((one for key, one in schemas.items() if key.endswith(".DistTest")), None)
     properties = mapping(mapping(kind).get("properties"))
@@ -73,10 +74,10 @@ def judge_schema(document: Body) -> list[Check]:
     return ok(KINDS, f"installed ({API_VERSION}), with all {len(known)} fields of spec that this command line knows")
 
 
-def rights(place: CheckedNamespace) -> list[Check]:
-    """Asked one by one: the list of all rules of a user may be incomplete."""
-    refused = [one for one in WANTED if not _may(place, *one)]
-    return judge_rights(refused, place.namespace)
+def rights(checked: CheckedNamespace) -> list[Check]:
+    """One review each, since a SelfSubjectRulesReview may be incomplete."""
+    refused = [one for one in WANTED if not _may(checked, *one)]
+    return judge_rights(refused, checked.namespace)
 
 
 def judge_rights(refused: Sequence[tuple[str, str, str, str]], namespace: str) -> list[Check]:
@@ -92,9 +93,9 @@ def judge_rights(refused: Sequence[tuple[str, str, str, str]], namespace: str) -
     return warning(RIGHTS, words, f"if you need that, {advice}")
 
 
-def _may(place: CheckedNamespace, verb: str, group: str, resource: str, subresource: str) -> bool:
+def _may(checked: CheckedNamespace, verb: str, group: str, resource: str, subresource: str) -> bool:
     attributes = {
-        "namespace": place.namespace,
+        "namespace": checked.namespace,
         "verb": verb,
         "group": group,
         "resource": resource,
@@ -105,12 +106,12 @@ def _may(place: CheckedNamespace, verb: str, group: str, resource: str, subresou
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    answer = place.server.review(resources.ACCESS_REVIEWS, review)
+    answer = checked.server.review(resources.ACCESS_REVIEWS, review)
     return fields.status(answer).get("allowed") is True
 
 
 def _known(rule: schema.Rule, path: str) -> Iterator[str]:
-    """Paths of fields, of lists those of their elements."""
+    """Paths of fields; those of a list are of its items."""
     match rule:
         case schema.Object(fields=fields):
             for name, inner in fields.items():
@@ -130,21 +131,20 @@ def _published(rule: Mapping[str, Any], path: str) -> Iterator[str]:
         yield from _published(items, path)
 
 
-def _named(fields: Sequence[str]) -> str:
-    more = f" and {len(fields) - SHOWN} more" if len(fields) > SHOWN else ""
-    return ", ".join(f"spec.{field}" for field in fields[:SHOWN]) + more
+def _named(paths: Sequence[str]) -> str:
+    return formatting.listed([f"spec.{path}" for path in paths], SHOWN)
 
 
 OPERATOR, LEASE, IMAGE = "Operator", "Lease", "Runner image"
 NAME = "disttest-operator"
-FRESH_SECONDS = 60  # renewed every five; clocks of machines differ
+FRESH_SECONDS = 60  # the Lease is renewed every 5 s; clocks of machines differ
 ELSEWHERE = "name its namespace with --operator-namespace if it is elsewhere"
 FLAG = {flag.name: flag for flag in FLAGS}
 
 
-def lease(place: CheckedNamespace) -> list[Check]:
-    body = place.server.get(resources.LEASES, place.operator_namespace, NAME)
-    return judge_lease(body, place.operator_namespace, datetime.now(UTC))
+def lease(checked: CheckedNamespace) -> list[Check]:
+    body = checked.server.get(resources.LEASES, checked.operator_namespace, NAME)
+    return judge_lease(body, checked.operator_namespace, datetime.now(UTC))
 
 
 def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]:
@@ -164,12 +164,12 @@ def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]
     return ok(LEASE, f"held by {holder}, renewed {age} ago")
 
 
-def deployment(place: CheckedNamespace) -> list[Check]:
-    body = place.server.get(resources.DEPLOYMENTS, place.operator_namespace, NAME)
+def deployment(checked: CheckedNamespace) -> list[Check]:
+    body = checked.server.get(resources.DEPLOYMENTS, checked.operator_namespace, NAME)
     if body is not None:
-        return judge_deployment(body, place.namespace)
-    held = place.server.get(resources.LEASES, place.operator_namespace, NAME)
-    words = f"no Deployment {NAME} in namespace {place.operator_namespace}"
+        return judge_deployment(body, checked.namespace)
+    held = checked.server.get(resources.LEASES, checked.operator_namespace, NAME)
+    words = f"no Deployment {NAME} in namespace {checked.operator_namespace}"
     if held and fields.spec(held).get("holderIdentity"):
         return [*warning(OPERATOR, f"{words}; the one that holds the Lease runs outside of it", ELSEWHERE), *_image("")]
     return problem(OPERATOR, words, f"kubectl apply -k manifests/base, or {ELSEWHERE}")
@@ -191,15 +191,15 @@ def judge_deployment(body: Body, namespace: str) -> list[Check]:
         ]
     watched = [one.strip() for one in said(containers, "namespaces").split(",") if one.strip()]
     if watched and namespace not in watched:
-        told = f"{words}; it looks at {', '.join(watched)} only, not at {namespace}"
-        return [*problem(OPERATOR, told, f"use another namespace, or add {namespace} to its --namespaces"), *of_runner]
+        words += f"; it looks at {', '.join(watched)} only, not at {namespace}"
+        return [*problem(OPERATOR, words, f"use another namespace, or add {namespace} to its --namespaces"), *of_runner]
     if ready < wanted:
         return [*warning(OPERATOR, words, f"kubectl -n {where} get pods"), *of_runner]
     return [*ok(OPERATOR, words), *of_runner]
 
 
 def said(containers: Sequence[Mapping[str, Any]], name: str) -> str:
-    """What the operator is told for a flag, by its arguments or its environment; nothing for its default."""
+    """A flag's value from the arguments or environment of containers; empty if unset."""
     flag = FLAG[name]
     for container in containers:
         words = [*fields.texts(container.get("command")), *fields.texts(container.get("args"))]

@@ -1,1 +1,1 @@
-"""What a report is turned into for people and other programs: pure functions of a Subject."""
+"""Formats of reports for users and other programs: pure functions of a Subject."""

@@ -1,10 +1,13 @@
-"""What to do about how a run ended, by the reason of its verdict: the one place that says so."""
+"""What users should do about a run that waits or has ended, by its reason."""
 
 from collections.abc import Mapping
+from typing import Any
 
+from disttest_cli import fields
 from disttest_contract.gang.plan import LOCAL_UID
 from disttest_contract.outcomes import Reason
 from disttest_contract.results.report import Report
+from disttest_operator.core.api.conditions import ConditionType, GangReadyReason
 
 READ_FAILURES = "Read the failures below, then `disttest logs --failed`."
 SAME_ELSEWHERE = (
@@ -73,7 +76,7 @@ ENDINGS: Mapping[Reason, str] = {
 
 READ_ABOVE = "Read the failures in the report; --verbose shows what ranks write."
 
-# What differs for `disttest run`, whose agents and ranks are processes of this machine.
+# Differences for `disttest run`, whose agents and ranks are processes of this machine.
 LOCAL: Mapping[Reason, str] = {
     Reason.CASES_FAILED: f"{READ_ABOVE} --case ID --until-fail repeats one case until it fails.",
     Reason.CASES_CRASHED: (
@@ -103,7 +106,59 @@ LOCAL: Mapping[Reason, str] = {
 }
 
 
+# Reasons of the condition GangReady while it is not true; an ended attempt sets a Reason instead.
+WAITS: Mapping[str, str] = {
+    GangReadyReason.TOO_FEW_GPUS: ENDINGS[Reason.TOO_FEW_GPUS],
+    GangReadyReason.UNSCHEDULABLE: f"{WHO_HOLDS_GPUS}; nodeSelector, tolerations and taints decide too.",
+    GangReadyReason.SCHEDULING: "Wait: nodes are being looked for.",
+    GangReadyReason.STARTING: "Wait: images are being pulled and containers made.",
+    GangReadyReason.SUSPENDED: (
+        "Wait for the queue (kubectl get workloads), or set spec.suspend to false if a person suspended it."
+    ),
+    GangReadyReason.OLDER_RUN: "Wait, or cancel the older run: spec.concurrencyPolicy is Wait.",
+    GangReadyReason.RUNNING: "",
+}
+NO_OPERATOR = "If this stays so for a minute: `disttest doctor` says whether an operator is there."
+ANOTHER_ATTEMPT = "Another gang is made by itself; what ended the one before is below."
+UNKNOWN = "The message says what happened; this command line is older than the operator and knows no more."
+SLOW = (
+    "Bandwidth below its threshold: look at link speeds, clocks and the slowest rank's node (docs/runbook.md, "
+    "DistTestBandwidthBelowReference)."
+)
+FLAKY = "Flaky cases passed only when they were tried again: always the same node or rank is a weak link, not a test."
+SUSPECTS = "Cordon confirmed suspect nodes; let a run of one node go to the others: a pass clears them."
+
+
 def for_report(report: Report) -> str:
     if report.uid == LOCAL_UID and report.reason in LOCAL:
         return LOCAL[report.reason]
     return ENDINGS[report.reason]
+
+
+def for_status(status: Mapping[str, Any]) -> list[str]:
+    """Sentences for a DistTest's status, the most important first; empty if there is nothing to do."""
+    if not status.get("verdict"):
+        waits = _waiting(status)
+        return [waits] if waits else []
+    reason = fields.text(status.get("reason"))
+    sentences = [ENDINGS[Reason(reason)] if reason in set(Reason) else UNKNOWN]
+    if any(row.get("ok") is False for row in fields.rows(status.get("bandwidth"))):
+        sentences.append(SLOW)
+    if fields.rows(status.get("suspectNodes")):
+        sentences.append(SUSPECTS)
+    if fields.count(fields.mapping(status.get("cases")).get("flaky")):
+        sentences.append(FLAKY)
+    return sentences
+
+
+def _waiting(status: Mapping[str, Any]) -> str:
+    if not status.get("phase"):
+        return NO_OPERATOR
+    rows = fields.rows(status.get("conditions"))
+    gang = next((row for row in rows if row.get("type") == ConditionType.GANG_READY.value), None)
+    if gang is None or gang.get("status") == "True":
+        return ""
+    reason = fields.text(gang.get("reason"))
+    if reason in WAITS:
+        return WAITS[reason]
+    return ANOTHER_ATTEMPT if reason in set(Reason) else UNKNOWN

@@ -1,4 +1,4 @@
-"""What a run has measured, as rows of text: what has a threshold, and for each collective and type the largest size."""
+"""Measured bandwidths as table rows: those with a threshold, and the largest size of each collective and type."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from disttest_contract.results.thresholds import Threshold, ThresholdResult
 from disttest_contract.text.formatting import BYTES, BYTES_PER_SECOND
 
 COLUMNS = ("BANDWIDTH", "TYPE", "SIZE", "TIME", "ALGORITHM", "BUS", "WRONG", "SLOWEST RANK")
-THRESHOLD = "THRESHOLD"  # behind BUS, where there are any
-MISSED = "missed: "  # before a threshold that was not reached
+THRESHOLD = "THRESHOLD"  # column after BUS, if there are thresholds
+MISSED = "missed: "  # prefix of a threshold that was not reached
 MAX_ROWS = 40
-NOTABLE = 1.1  # times the median: how slow the slowest rank must be to be shown
+NOTABLE = 1.1  # times the median: slowdown from which the slowest rank is shown
 
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 def rows(report: Report, wanted: Sequence[Threshold] = ()) -> tuple[list[Sequence[str]], str]:
-    """The table with its head, and a note on what it leaves out. Both empty where nothing was or had to be measured."""
+    """The table with its header, and a note about omitted rows. Both are empty without measurements and thresholds."""
     measured = [one for suite in report.suites for case in suite.cases for one in case.measurements]
     shown = thresholds.standings(measured, wanted)[:MAX_ROWS]
     if not shown:
@@ -29,8 +29,8 @@ def rows(report: Report, wanted: Sequence[Threshold] = ()) -> tuple[list[Sequenc
     if not wanted:
         return [*table], note
     place = COLUMNS.index("BUS") + 1
-    beside = [THRESHOLD, *map(_threshold, shown)]
-    return [(*row[:place], cell, *row[place:]) for row, cell in zip(table, beside, strict=True)], note
+    column = [THRESHOLD, *map(_threshold, shown)]
+    return [(*row[:place], cell, *row[place:]) for row, cell in zip(table, column, strict=True)], note
 
 
 def _threshold(one: ThresholdResult) -> str:
@@ -64,7 +64,7 @@ def _slowest(one: Measurement, report: Report) -> str:
 
 
 def _show(amount: float, units: Sequence[tuple[float, str]], smallest: str, *, at_least: float = 1.0) -> str:
-    """Three digits, in the largest unit that leaves one before the point."""
+    """Three digits, in the largest unit that leaves at least one before the decimal point."""
     size, unit = next(((size, unit) for size, unit in units if amount >= size), (at_least, smallest))
     number = amount / size
     return f"{number:.{2 if number < 10 else 1 if number < 100 else 0}f} {unit}".replace(".00 ", " ")

@@ -1,41 +1,72 @@
-"""What a case has to say when it did not simply pass: a title of one line, and all the rest as text. Pure."""
+"""Cases as other tools show them: file, classes and name by the id; a title of one line and all the rest as text."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from disttest_cli.formats import plain
-from disttest_contract.results.case_result import CaseResult, Earlier, RankGroup
-from disttest_contract.text import formatting
+from disttest_cli.formats import values
+from disttest_contract.results.case_result import CaseResult, Earlier
+from disttest_contract.text import escaping, formatting
+
+NAME_BYTES = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseName:
+    file: str
+    classes: tuple[str, ...]
+    name: str
+
+
+def split_id(case_id: str) -> CaseName:
+    """`a/b.py::TestC::test_d[e::f]` is name `test_d[e::f]` of the class TestC in a/b.py."""
+    head, bracket, parameters = escaping.short_line(case_id, NAME_BYTES).partition("[")
+    *path, name = head.split("::")
+    name = f"{name}{bracket}{parameters}" or "(without a name)"
+    if path and path[0].endswith(".py"):
+        return CaseName(file=path[0], classes=tuple(path[1:]), name=name)
+    return CaseName(file="", classes=tuple(path), name=name)
+
+
+def class_name(suite: str, case: CaseName) -> str:
+    """Dotted like pytest's, with the suite as prefix, so that suites do not share a class."""
+    module = case.file.removesuffix(".py").replace("/", ".").strip(".")
+    return ".".join(part for part in (suite_name(suite), module, *case.classes) if part)
+
+
+def suite_name(suite: str) -> str:
+    return escaping.short_line(suite, NAME_BYTES) or "(without a name)"
+
 
 TITLE_BYTES = 400
 MOST_NODES = 8
-BODIES_BYTES = 12 << 20  # of all cases of a document: GitLab reads JUnit files of up to 30 MB
+BODIES_BYTES = 12 << 20  # for all cases of a document: GitLab reads JUnit files of up to 30 MB
 LARGEST_BODY_BYTES = 64 << 10
 SMALLEST_BODY_BYTES = 512
 
 
 def body_limit(count: int) -> int:
-    """How much each of so many cases may say."""
+    """Size limit in bytes of each body in a document with `count` bodies."""
     return max(SMALLEST_BODY_BYTES, min(LARGEST_BODY_BYTES, BODIES_BYTES // max(1, count)))
 
 
 def where(ranks_: Iterable[int], nodes: Iterable[str]) -> str:
-    """Rank 3 on node-a; empty where nobody is to blame."""
-    who, names = formatting.show_ranks(ranks_), [plain.one_line(node, 64) for node in nodes]
-    parts = (f"rank{'s' if not who.isdecimal() else ''} {who}" if who else "", plain.listed(names, MOST_NODES))
+    """`rank 3 on node-a`; empty if no rank or node is at fault."""
+    who, names = formatting.show_ranks(ranks_), [escaping.short_line(node, 64) for node in nodes]
+    parts = (f"rank{'s' if not who.isdecimal() else ''} {who}" if who else "", formatting.listed(names, MOST_NODES))
     return " on ".join(part for part in parts if part)
 
 
 def ending(case: CaseResult) -> str:
-    """Failed after 3.41 s: rank 11 on gpu-node-23."""
+    """`failed after 3.41 s: rank 11 on gpu-node-23`."""
     how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
-    details = ", ".join(part for part in (where(case.ranks, case.nodes), plain.one_line(how, 64)) if part)
-    return f"{case.ending} after {plain.seconds(case.seconds):.2f} s" + (f": {details}" if details else "")
+    details = ", ".join(part for part in (where(case.ranks, case.nodes), escaping.short_line(how, 64)) if part)
+    return f"{case.ending} after {values.seconds(case.seconds):.2f} s" + (f": {details}" if details else "")
 
 
 def title(message: str, otherwise: str) -> str:
-    """The line of a message that says most: its first one, and where that only says who, what was raised too."""
-    said = formatting.who_and_what(message)
-    return plain.one_line(said, TITLE_BYTES) if said else otherwise
+    """The first line of a message, followed by the exception if that line names only the rank."""
+    first = formatting.who_and_what(message)
+    return escaping.short_line(first, TITLE_BYTES) if first else otherwise
 
 
 def case_title(case: CaseResult) -> str:
@@ -43,14 +74,14 @@ def case_title(case: CaseResult) -> str:
 
 
 def case_body(case: CaseResult, limit_bytes: int) -> str:
-    """The most telling first: what is too long loses its end."""
+    """Message, results by rank, diagnosis, stacks, logs and earlier tries; a text that is too long loses its end."""
     parts = [case.message.strip() or ending(case), *_groups(case), *_diagnosis(case), *_stacks("stacks", case.stacks)]
     if case.diagnosis:
         parts += _stacks("stacks with C frames", case.diagnosis.native)
         parts += [f"NCCL's own account:\n{case.diagnosis.ras.strip()}"] if case.diagnosis.ras else []
     parts += logs_of(case)
     parts += [earlier_body(number, one) for number, one in enumerate(case.earlier, start=1)]
-    return plain.block("\n\n".join(parts), limit_bytes)
+    return escaping.short_block("\n\n".join(parts), limit_bytes)
 
 
 def logs_of(case: CaseResult) -> list[str]:
@@ -59,7 +90,7 @@ def logs_of(case: CaseResult) -> list[str]:
 
 def earlier_body(number: int, one: Earlier) -> str:
     who = where(one.ranks, one.nodes)
-    head = f"try {number}: {one.outcome.value} after {plain.seconds(one.seconds):.2f} s" + (f": {who}" if who else "")
+    head = f"try {number}: {one.outcome.value} after {values.seconds(one.seconds):.2f} s" + (f": {who}" if who else "")
     return "\n".join([head, *_indented(one.message)])
 
 
@@ -68,17 +99,9 @@ def _groups(case: CaseResult) -> list[str]:
         return []
     lines = ["by rank:"]
     for group in case.by_rank:
-        lines += [f"  {_who(group)}: {group.ending.value}", *_indented(_news(group, case.message), "      ")]
+        news = "" if group.message.strip() in case.message else group.message
+        lines += [f"  {where(group.ranks, ()) or 'no rank'}: {group.ending.value}", *_indented(news, "      ")]
     return ["\n".join(lines)]
-
-
-def _who(group: RankGroup) -> str:
-    return where(group.ranks, ()) or "no rank"
-
-
-def _news(group: RankGroup, message: str) -> str:
-    """What the case's message does not say already."""
-    return "" if group.message.strip() in message else group.message
 
 
 def _diagnosis(case: CaseResult) -> list[str]:
@@ -97,7 +120,6 @@ def _stacks(what: str, texts: Mapping[int, str]) -> list[str]:
 
 
 def _alike(texts: Mapping[int, str]) -> dict[str, list[int]]:
-    """Ranks by what is said of them."""
     groups: dict[str, list[int]] = {}
     for rank, text in texts.items():
         groups.setdefault(text, []).append(rank)

@@ -1,22 +1,23 @@
-"""CTRF, the Common Test Report Format: docs/reports.md says what becomes of what. Pure."""
+"""CTRF, the Common Test Report Format: docs/reports.md describes the mapping."""
 
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from disttest_cli.formats import case_names, case_text, plain, test_status
+from disttest_cli.formats import case_text, test_status, values
 from disttest_cli.formats.subject import Subject
 from disttest_cli.formats.test_status import Notice
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.results.case_result import CaseResult, Earlier
 from disttest_contract.results.report import Report, SuiteResult
 from disttest_contract.text import escaping
+from disttest_contract.text.escaping import short_line
 
 SPEC_VERSION = "1.0.0"  # as the examples of the specification have it; its text is a draft still
 TOOL = "disttest"
-SPACE = uuid.UUID("8d2ac7a1-6f4e-5d39-9b0e-4d6f9f1f6c55")  # of ids that are made from names; any will do, for ever
+SPACE = uuid.UUID("8d2ac7a1-6f4e-5d39-9b0e-4d6f9f1f6c55")  # of ids made from names; must never change
 STATUSES = ("passed", "failed", "skipped", "pending", "other")
 MOST = 32  # versions and nodes
 Json = dict[str, Any]
@@ -32,7 +33,7 @@ STATUS: dict[Outcome, str] = {
     Outcome.XFAILED: "other",  # failed, as the suite expects
     Outcome.XPASSED: "other",  # passed, although the suite expects a failure
 }
-OTHER = "other"  # it failed and makes no run red, or the run ended before it did
+OTHER = "other"  # a failure in quarantine, or the run ended before the case did
 
 
 def render(subject: Subject) -> str:
@@ -50,7 +51,7 @@ def document(subject: Subject) -> Json:
         tests.append(_notice(report, notice, TOOL))
     found: Json = {"reportFormat": "CTRF", "specVersion": SPEC_VERSION}
     found["reportId"] = _id("report", report.uid, str(report.attempt))
-    if finished := plain.moment(report.finished):
+    if finished := values.moment(report.finished):
         found["timestamp"] = finished.strftime("%Y-%m-%dT%H:%M:%SZ")
     found["generatedBy"] = TOOL
     found["results"] = {
@@ -64,8 +65,8 @@ def document(subject: Subject) -> Json:
 
 def _summary(report: Report, tests: Sequence[Json]) -> Json:
     counted = Counter(test["status"] for test in tests)
-    start = plain.milliseconds(report.started)
-    stop = max(start, plain.milliseconds(report.finished))
+    start = values.milliseconds(report.started)
+    stop = max(start, values.milliseconds(report.finished))
     return {
         "tests": len(tests),
         **{status: counted[status] for status in STATUSES},
@@ -78,24 +79,24 @@ def _summary(report: Report, tests: Sequence[Json]) -> Json:
             {
                 "verdict": report.verdict.value,
                 "reason": report.reason.value,
-                "message": plain.one_line(report.message),
+                "message": short_line(report.message),
                 "quarantined": report.counts.quarantined,
-                "trimmed": plain.one_line(report.trimmed),
+                "trimmed": short_line(report.trimmed),
             }
         ),
     }
 
 
 def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int) -> Json:
-    known = case_names.split(case.id)
+    known = case_text.split_id(case.id)
     status = OTHER if case.is_excused or case.is_interrupted else STATUS[case.outcome]
     test: Json = {
         "id": _id("case", suite.name, case.id),
         "name": known.name,
         "status": status,
-        "duration": plain.milliseconds(case.seconds),
+        "duration": values.milliseconds(case.seconds),
         **_when(report, case),
-        "suite": [part for part in (case_names.suite_name(suite.name), known.file, *known.classes) if part],
+        "suite": [part for part in (case_text.suite_name(suite.name), known.file, *known.classes) if part],
         "rawStatus": case.ending,
         "filePath": known.file,
     }
@@ -110,15 +111,13 @@ def _test(report: Report, suite: SuiteResult, case: CaseResult, limit_bytes: int
 
 
 def _when(report: Report, case: CaseResult) -> Json:
-    """Known since reports say when cases began."""
-    if case.at is None or not plain.seconds(report.started):
+    if case.at is None or not values.seconds(report.started):
         return {}
-    start = plain.milliseconds(report.started + plain.seconds(case.at))
-    return {"start": start, "stop": start + plain.milliseconds(case.seconds)}
+    start = values.milliseconds(report.started + values.seconds(case.at))
+    return {"start": start, "stop": start + values.milliseconds(case.seconds)}
 
 
 def _tries(case: CaseResult, limit_bytes: int) -> Json:
-    """Those before the last one, which is the test itself."""
     tries = [_try(number, one, limit_bytes) for number, one in enumerate(case.earlier, start=1)]
     return {"retries": len(tries), "retryAttempts": tries, "flaky": case.is_flaky}
 
@@ -127,9 +126,9 @@ def _try(number: int, one: Earlier, limit_bytes: int) -> Json:
     return {
         "attempt": number,
         "status": STATUS[one.outcome],
-        "duration": plain.milliseconds(one.seconds),
+        "duration": values.milliseconds(one.seconds),
         "message": case_text.title(one.message, one.outcome.value),
-        "trace": plain.block(case_text.earlier_body(number, one), limit_bytes),
+        "trace": escaping.short_block(case_text.earlier_body(number, one), limit_bytes),
     }
 
 
@@ -137,8 +136,8 @@ def _extra(case: CaseResult) -> Json:
     return _filled(
         {
             "ranks": list(case.ranks),
-            "nodes": [plain.one_line(node) for node in case.nodes],
-            "signal": plain.one_line(case.signal),
+            "nodes": [short_line(node) for node in case.nodes],
+            "signal": short_line(case.signal),
             "exitCode": case.exit_code if isinstance(case.exit_code, int) else None,
             "quarantined": case.quarantined,
             "measurements": len(case.measurements),
@@ -154,9 +153,9 @@ def _notice(report: Report, notice: Notice, suite: str) -> Json:
         "name": notice.name,
         "status": "failed" if notice.is_bad else "other" if notice.name == test_status.LEFT_OUT else "passed",
         "duration": 0,
-        "start": plain.milliseconds(report.started),
-        "stop": plain.milliseconds(report.started),
-        "suite": [case_names.suite_name(suite)],
+        "start": values.milliseconds(report.started),
+        "stop": values.milliseconds(report.started),
+        "suite": [case_text.suite_name(suite)],
         "message": test_status.sentence(notice),
         "rawStatus": verdict,
         "extra": {"reason": notice.reason.value},
@@ -164,26 +163,28 @@ def _notice(report: Report, notice: Notice, suite: str) -> Json:
 
 
 def _environment(report: Report) -> Json:
-    kernels = sorted({plain.one_line(facts.kernel) for facts in report.preflight if facts.kernel})
-    gpus = sorted({plain.one_line(gpu) for facts in report.preflight for gpu in facts.gpus})
+    kernels = sorted({short_line(facts.kernel) for facts in report.preflight if facts.kernel})
+    gpus = sorted({short_line(gpu) for facts in report.preflight for gpu in facts.gpus})
     return _filled(
         {
-            "reportName": plain.one_line(f"{report.namespace}/{report.name}"),
+            "reportName": short_line(f"{report.namespace}/{report.name}"),
             "appName": "torch",
-            "appVersion": plain.one_line(report.versions.get("torch", "")),
-            "testEnvironment": plain.one_line(report.series),
+            "appVersion": short_line(report.versions.get("torch", "")),
+            "testEnvironment": short_line(report.series),
             "osRelease": ", ".join(kernels[:MOST]),
             "healthy": report.verdict is not Verdict.INFRA_FAILED,
             "extra": _filled(
                 {
-                    "uid": plain.one_line(report.uid),
+                    "uid": short_line(report.uid),
                     "attempt": report.attempt,
-                    "backend": plain.one_line(report.backend),
+                    "backend": short_line(report.backend),
                     "nodes": report.nodes,
                     "ranksPerNode": report.ranks_per_node,
-                    "nodeNames": [plain.one_line(name) for name in report.node_names],
+                    "nodeNames": [short_line(name) for name in report.node_names],
                     "gpus": gpus[:MOST],
-                    "versions": _versions(report.versions),
+                    "versions": {
+                        short_line(key): short_line(value) for key, value in list(report.versions.items())[:MOST]
+                    },
                 }
             ),
         },
@@ -191,15 +192,10 @@ def _environment(report: Report) -> Json:
     )
 
 
-def _versions(versions: Mapping[str, str]) -> dict[str, str]:
-    return {plain.one_line(key): plain.one_line(value) for key, value in list(versions.items())[:MOST]}
-
-
 def _filled(values: Json, keep: frozenset[str] = frozenset()) -> Json:
-    """What is known."""
     return {key: value for key, value in values.items() if value or key in keep}
 
 
 def _id(*parts: str) -> str:
-    """The same in every run: what a case is called, and nothing else."""
+    """A UUID that depends on the names only, so that it is the same in every run."""
     return str(uuid.uuid5(SPACE, escaping.block("\n".join(parts))))

@@ -1,14 +1,15 @@
-"""Markdown for GitHub's job summaries and comments, never larger than it is let to be. Pure."""
+"""Markdown for GitHub's job summaries and comments, within a size limit."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats import bandwidth, case_text, gfm, plain, test_status
+from disttest_cli.formats import bandwidth, case_text, gfm, test_status, values
 from disttest_cli.formats.subject import Subject
-from disttest_contract.outcomes import Counts, Outcome, Verdict
+from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.text import formatting
 
 MOST_NODES = 16  # by name
 MOST_VALUES = 8  # of one fact
@@ -21,20 +22,19 @@ FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
 
 
 def environment_facts(report: Report) -> list[tuple[str, str]]:
-    """Name and value of what is known."""
     versions = ", ".join(f"{name} {version}" for name, version in list(report.versions.items())[: 2 * MOST_NODES])
-    known = [("nodes", plain.listed(report.node_names, MOST_NODES)), ("versions", versions)]
+    known = [("nodes", formatting.listed(report.node_names, MOST_NODES)), ("versions", versions)]
     known += [(name, _by_node(report.preflight, read)) for name, read in FACTS]
     return [(name, value) for name, value in known if value]
 
 
 def _by_node(nodes: Sequence[NodeFacts], read: Callable[[NodeFacts], str]) -> str:
-    values: dict[str, list[str]] = {}
+    by_value: dict[str, list[str]] = {}
     for one in nodes:
-        values.setdefault(read(one), []).append(one.node_name)
-    if len(values) <= 1:
-        return next(iter(values), "")
-    shown = [f"{value or 'unknown'} on {plain.listed(names, MOST_NODES)}" for value, names in values.items()]
+        by_value.setdefault(read(one), []).append(one.node_name)
+    if len(by_value) <= 1:
+        return next(iter(by_value), "")
+    shown = [f"{value or 'unknown'} on {formatting.listed(names, MOST_NODES)}" for value, names in by_value.items()]
     return "; ".join(shown[:MOST_VALUES]) + (
         f"; and {len(shown) - MOST_VALUES} more" if len(shown) > MOST_VALUES else ""
     )
@@ -47,16 +47,16 @@ def _gpus(products: Sequence[str]) -> str:
     return ", ".join(f"{count} x {product}" for product, count in kinds.items())
 
 
-SUMMARY_BYTES = 1024 << 10  # GitHub takes no more from one step
-MARGIN_BYTES = 8 << 10  # of that, for what else the step may write
+SUMMARY_BYTES = 1024 << 10  # GitHub's limit for one step
+MARGIN_BYTES = 8 << 10  # left for other output of the step
 DEFAULT_BYTES = SUMMARY_BYTES - MARGIN_BYTES
-LEAST_BYTES = 4096  # in which there is room for the verdict and what was left out
+LEAST_BYTES = 4096  # enough for the verdict and the note
 MESSAGE_BYTES = 1000
 SUITES, LISTED = 64, 40  # rows; flaky and known failures
 MOST_ATTEMPTS = 8
-SHARE = 0.4  # of the whole, for all that is not failures
-NOTE_BYTES = 400  # for what was left out
-DETAILED = 200  # failures that get their details if there is room
+SHARE = 0.4  # of the whole, for sections other than failures
+NOTE_BYTES = 400  # for the note about omitted sections
+DETAILED = 200  # failures with details, if there is room
 LARGEST_BYTES, SMALLEST_BYTES = 16 << 10, 700  # of one failure's details
 SIGNS = {Verdict.PASSED: "✅", Verdict.INFRA_FAILED: "⚠️", Verdict.CANCELLED: "⚠️"}
 BAD_SIGN = "❌"
@@ -64,14 +64,12 @@ BAD_SIGN = "❌"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkdownSection:
-    """`what` it is called where it is left out."""
-
     what: str
     text: str
 
 
 def render(subject: Subject, limit_bytes: int = DEFAULT_BYTES) -> str:
-    """Failures get what room the rest leaves them; what has no room is named at the end."""
+    """Failures get the room that other sections leave; omitted sections are named at the end."""
     report = subject.report
     head = _head(subject)
     above, below = _sections(subject)
@@ -86,7 +84,6 @@ def render(subject: Subject, limit_bytes: int = DEFAULT_BYTES) -> str:
 def _choose(
     sections: Sequence[MarkdownSection], room_bytes: int
 ) -> tuple[list[MarkdownSection], list[MarkdownSection]]:
-    """In their order, those that fit."""
     kept, dropped = [], []
     for section in sections:
         if not section.text:
@@ -100,7 +97,7 @@ def _choose(
 
 
 def _sections(subject: Subject) -> tuple[list[MarkdownSection], list[MarkdownSection]]:
-    """Above the failures, and below them; the first ones matter most."""
+    """Sections above and below the failures, the most important first."""
     report = subject.report
     above = [
         MarkdownSection(what="suites", text=_suites(report)),
@@ -127,9 +124,10 @@ def _head(subject: Subject) -> str:
     flaky = f", {counts.flaky} flaky" if counts.flaky else ""
     known = f", {counts.quarantined} in quarantine" if counts.quarantined else ""
     red = counts.bad - counts.quarantined
+    other = counts.total - counts[Outcome.PASSED] - counts.bad - counts[Outcome.NOT_RUN]
     lines.append(
         f"**{counts.total} cases**: {counts[Outcome.PASSED]} passed, {red} failed, {counts[Outcome.NOT_RUN]} not run, "
-        f"{_other(counts)} skipped or as expected{flaky}{known}; {_world(report)}; {_when(report)}.\n"
+        f"{other} skipped or as expected{flaky}{known}; {_world(report)}; {_when(report)}.\n"
     )
     if report.trimmed:
         lines.append(f"The report itself was too large to be kept whole; left out of it: {gfm.code(report.trimmed)}.\n")
@@ -143,13 +141,9 @@ def _world(report: Report) -> str:
 
 
 def _when(report: Report) -> str:
-    moment = plain.moment(report.started)
-    began = f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "at an unknown time"
-    return f"{began}, {plain.seconds(report.finished - report.started):.1f} s"
-
-
-def _other(counts: Counts) -> int:
-    return counts.total - counts[Outcome.PASSED] - counts.bad - counts[Outcome.NOT_RUN]
+    moment = values.moment(report.started)
+    started = f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "at an unknown time"
+    return f"{started}, {values.seconds(report.finished - report.started):.1f} s"
 
 
 def _suites(report: Report) -> str:
@@ -170,7 +164,7 @@ def _suite_row(suite: SuiteResult) -> list[str]:
     counts, sign = suite.counts, SIGNS.get(suite.verdict, BAD_SIGN)
     numbers = (counts.total, counts[Outcome.PASSED], counts.bad - counts.quarantined, counts[Outcome.NOT_RUN])
     shown = [str(number) for number in numbers]
-    return [gfm.cell(suite.name), f"{sign} {suite.verdict.value}", *shown, f"{plain.seconds(suite.seconds):.1f}"]
+    return [gfm.cell(suite.name), f"{sign} {suite.verdict.value}", *shown, f"{values.seconds(suite.seconds):.1f}"]
 
 
 def _interrupted(report: Report) -> str:
@@ -179,7 +173,6 @@ def _interrupted(report: Report) -> str:
 
 
 def _attempts(subject: Subject) -> str:
-    """Those before the one of this report, as the operator has them."""
     lines = []
     for record in list(subject.status.get("attempts") or ())[-MOST_ATTEMPTS:]:
         if record.get("number") != subject.report.attempt:
@@ -189,7 +182,7 @@ def _attempts(subject: Subject) -> str:
 
 
 def _failures(report: Report, room_bytes: int) -> str:
-    """As many as there is room for: first with details, then by name, then by number."""
+    """Failures with details while there is room, then by name; the others are counted."""
     failures, count = report.failures, sum(map(test_status.red, report.suites))
     if not count:
         return ""

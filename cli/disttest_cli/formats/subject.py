@@ -1,4 +1,4 @@
-"""What formats are made of: a report, and what the cluster knows of its run beyond that."""
+"""The input of formats: a report and the status of its run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,9 +9,9 @@ from disttest_contract.results.report import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """`status` is that of the DistTest; empty for a report from a file, and for a run that is gone.
+    """`status` is that of the DistTest; empty for a report from a file and for a deleted run.
 
-    Of it formats use `stepSeconds` (queued, scheduled, pulled, joined, ran, collected), `attempts`, `suspectNodes`.
+    Formats use `stepSeconds` (queued, scheduled, pulled, joined, ran, collected), `attempts` and `suspectNodes`.
     """
 
     report: Report

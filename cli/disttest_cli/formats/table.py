@@ -5,21 +5,21 @@ from collections.abc import Sequence
 from disttest_cli.formats import bandwidth, case_text
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
-from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteResult
+from disttest_contract.results.report import CaseResult, Earlier, Report
 from disttest_contract.results.thresholds import Threshold
 from disttest_contract.text import escaping
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
-QUARANTINED = "QUARANTINED"  # behind FAILED, where there are such cases
+QUARANTINED = "QUARANTINED"  # column after FAILED, if there are such cases
 LEGEND = "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, or failed as expected."
-LEFT = 2  # columns of words; the others are numbers
+LEFT = 2  # number of text columns; the others are numbers
 MAX_FAILURES = 20
 MESSAGE_LINES = 8
 LINE_BYTES = 400
 
 
 def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
-    """Suites, failures, bandwidth beside its thresholds, verdict and timing; ends with a newline."""
+    """Suites, failures, bandwidths with their thresholds, timing and verdict; ends with a newline."""
     lines = [
         (
             f"{report.namespace}/{report.name}, attempt {report.attempt}: {report.nodes} nodes x "
@@ -51,7 +51,10 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
 
 
 def _rows(report: Report) -> list[tuple[str, ...]]:
-    rows = [COLUMNS, *map(_row, report.suites)]
+    rows: list[tuple[str, ...]] = [COLUMNS]
+    rows += [
+        (suite.name, suite.verdict.value, *_numbers(suite.counts), _seconds(suite.seconds)) for suite in report.suites
+    ]
     counts = [QUARANTINED, *(str(suite.counts.quarantined) for suite in report.suites)]
     if len(report.suites) > 1:
         rows.append(("total", str(report.verdict), *_numbers(report.counts), _seconds(_run_seconds(report))))
@@ -62,17 +65,13 @@ def _rows(report: Report) -> list[tuple[str, ...]]:
     return [(*row[:place], count, *row[place:]) for row, count in zip(rows, counts, strict=True)]
 
 
-def _row(suite: SuiteResult) -> tuple[str, ...]:
-    return (suite.name, suite.verdict.value, *_numbers(suite.counts), _seconds(suite.seconds))
-
-
 def _bandwidth(report: Report, thresholds: Sequence[Threshold]) -> list[str]:
     rows, note = bandwidth.rows(report, thresholds)
     return ["", *_table(rows), *([note] if note else [])] if rows else []
 
 
 def _numbers(counts: Counts) -> tuple[str, ...]:
-    """FAILED is what ended badly and is not in quarantine; OTHER is what was skipped or failed as expected."""
+    """Cells of CASES, PASSED, FAILED, NOT RUN and OTHER, as LEGEND describes them."""
     passed, not_run = counts[Outcome.PASSED], counts[Outcome.NOT_RUN]
     other = counts.total - passed - counts.bad - not_run
     return tuple(str(number) for number in (counts.total, passed, counts.bad - counts.quarantined, not_run, other))
@@ -80,12 +79,11 @@ def _numbers(counts: Counts) -> tuple[str, ...]:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    padded = [[_pad(cell, widths[place], place) for place, cell in enumerate(row)] for row in rows]
+    padded = [
+        [cell.ljust(width) if place < LEFT else cell.rjust(width) for place, (cell, width) in enumerate(cells)]
+        for cells in (zip(row, widths, strict=True) for row in rows)
+    ]
     return ["  ".join(cells).rstrip() for cells in padded]
-
-
-def _pad(cell: str, width: int, place: int) -> str:
-    return cell.ljust(width) if place < LEFT else cell.rjust(width)
 
 
 def _ending(case: CaseResult) -> str:
@@ -101,7 +99,6 @@ def _blamed(case: CaseResult | Earlier) -> str:
 
 
 def _flaky(report: Report) -> list[str]:
-    """Cases that passed when they were tried again, and how their first try ended."""
     cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
     lines = []
     for suite_name, case in cases[:MAX_FAILURES]:
@@ -113,7 +110,7 @@ def _flaky(report: Report) -> list[str]:
 
 
 def _quarantined(report: Report) -> list[str]:
-    """One line each: that they fail is known."""
+    """One line each, since these failures are known."""
     cases = report.excused
     lines = [f"{suite_name}: {case.id}: in quarantine: {_ending(case)}" for suite_name, case in cases[:MAX_FAILURES]]
     if len(cases) > MAX_FAILURES:
@@ -122,7 +119,7 @@ def _quarantined(report: Report) -> list[str]:
 
 
 def _indented(message: str) -> list[str]:
-    """The first line and the last ones: who, and what."""
+    """The first line, which names the rank, and the last ones, which name the exception."""
     lines = [line for line in message.splitlines() if line.strip()]
     if len(lines) > MESSAGE_LINES:
         lines = [lines[0], "…", *lines[2 - MESSAGE_LINES :]]
@@ -130,7 +127,6 @@ def _indented(message: str) -> list[str]:
 
 
 def _timing(report: Report) -> str:
-    """Steps by the leader's clock."""
     steps = [
         ("joined", report.started, report.joined),
         ("first case", report.joined, report.first_case),
@@ -138,7 +134,7 @@ def _timing(report: Report) -> str:
         ("end", report.last_case, report.finished),
     ]
     parts = [f"{name} {end - start:.1f} s" for name, start, end in steps if start is not None and end is not None]
-    restarts = report.generations - len(report.suites)  # each suite has a generation to begin with
+    restarts = report.generations - len(report.suites)  # each suite starts with one generation
     again = f"; ranks started anew {restarts} times" if restarts > 0 else ""
     return f"timing: {', '.join([*parts, f'all {_seconds(_run_seconds(report))} s'])}{again}"
 

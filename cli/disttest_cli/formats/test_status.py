@@ -1,44 +1,44 @@
-"""What a case or a part of the run is for tools that know less words than we do. Pure.
+"""Status of cases, suites and runs for tools with fewer outcomes.
 
-Silence is never a pass: what is red without a case that says so gets an entry of its own.
+A suite or run that failed without a failed case gets a separate entry, so that no failure is missing.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from disttest_cli.formats import plain
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.text import escaping
 
-ABOUT_CASES = frozenset({Verdict.TESTS_FAILED, Verdict.HUNG})  # red cases say these themselves
+ABOUT_CASES = frozenset({Verdict.TESTS_FAILED, Verdict.HUNG})  # explained by failed cases
 
 LEFT_OUT = "left out"
 
 
 class TestStatus(StrEnum):
     GOOD = "good"
-    FAILURE = "failure"  # the case says that something is wrong
-    ERROR = "error"  # it did not come to its end
+    FAILURE = "failure"  # the case found a defect
+    ERROR = "error"  # the case did not finish
     SKIPPED = "skipped"
 
 
 STANDINGS: dict[Outcome, TestStatus] = {
     Outcome.PASSED: TestStatus.GOOD,
-    Outcome.XPASSED: TestStatus.GOOD,  # not strict: the suite lets it pass
+    Outcome.XPASSED: TestStatus.GOOD,  # not strict: the suite accepts it
     Outcome.FAILED: TestStatus.FAILURE,
     Outcome.ERRORED: TestStatus.ERROR,
     Outcome.CRASHED: TestStatus.ERROR,
     Outcome.HUNG: TestStatus.ERROR,
     Outcome.SKIPPED: TestStatus.SKIPPED,
-    Outcome.XFAILED: TestStatus.SKIPPED,  # as pytest itself does
-    Outcome.NOT_RUN: TestStatus.SKIPPED,  # neither good nor bad; what kept it from running is red on its own
+    Outcome.XFAILED: TestStatus.SKIPPED,  # like pytest
+    Outcome.NOT_RUN: TestStatus.SKIPPED,  # its cause has a separate entry
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """What no case says. Not `is_bad`: only that there is nothing to list."""
+    """An entry that is not a case. Not `is_bad`: there are no cases to list."""
 
     name: str
     message: str
@@ -48,27 +48,27 @@ class Notice:
 
 
 def of_case(case: CaseResult) -> TestStatus:
-    """Known failures are skipped: they make no run red."""
+    """Failures in quarantine count as skipped, since they do not fail the run."""
     if case.is_interrupted:
         return TestStatus.ERROR
     return TestStatus.SKIPPED if case.is_excused else STANDINGS[case.outcome]
 
 
 def red(suite: SuiteResult) -> int:
-    """How many of its cases make it red, with those that the report has left out."""
+    """Number of cases that fail the suite, including those that the report omits."""
     return suite.counts.bad - suite.counts.quarantined
 
 
 def of_left_out(suite: SuiteResult) -> Notice | None:
-    """For the cases that the report has left out for its size: bad if some of them are red."""
+    """An entry for cases that the report omits for its size; bad if any of them failed."""
     counts = suite.left_out.counts
     if not counts.total:
         return None
-    said = ", ".join(f"{count} {outcome.value}" for outcome, count in suite.left_out.by_outcome.items() if count)
+    outcomes = ", ".join(f"{count} {outcome.value}" for outcome, count in suite.left_out.by_outcome.items() if count)
     known = f"; {counts.quarantined} of them in quarantine" if counts.quarantined else ""
     return Notice(
         name=LEFT_OUT,
-        message=f"{counts.total} cases are not listed for the report's size: {said}{known}",
+        message=f"{counts.total} cases are not listed for the report's size: {outcomes}{known}",
         reason=suite.reason,
         verdict=suite.verdict,
         is_bad=counts.bad > counts.quarantined,
@@ -76,15 +76,15 @@ def of_left_out(suite: SuiteResult) -> Notice | None:
 
 
 def of_suite(suite: SuiteResult) -> Notice | None:
-    """If the suite is red and its cases are not, or not for that."""
+    """An entry for a suite that failed for another reason than its cases."""
     if suite.verdict is Verdict.PASSED or (suite.verdict in ABOUT_CASES and red(suite)):
         return None
     return Notice(name="suite", message=suite.message, reason=suite.reason, verdict=suite.verdict)
 
 
 def of_run(report: Report) -> Notice | None:
-    """If the run is red and neither its cases nor its suites say that; and if there is nothing else to list."""
-    said = [notice for suite in report.suites if (notice := of_suite(suite))]
+    """An entry for a run that failed for another reason than its cases and suites, or that has nothing to list."""
+    notices = [notice for suite in report.suites if (notice := of_suite(suite))]
     notice = Notice(
         name="run",
         message=report.message,
@@ -93,17 +93,17 @@ def of_run(report: Report) -> Notice | None:
         is_bad=report.verdict is not Verdict.PASSED,
     )
     if not notice.is_bad:
-        return None if said or report.counts.total else notice
-    if any(_says(one, report) for one in said):
+        return None if notices or report.counts.total else notice
+    if any(_explains(one, report) for one in notices):
         return None
     return None if report.verdict in ABOUT_CASES and any(map(red, report.suites)) else notice
 
 
-def _says(one: Notice, report: Report) -> bool:
-    """A run's message mostly is that of its worst suite, with the suite's name before it."""
+def _explains(one: Notice, report: Report) -> bool:
+    """Whether the run's message is that of the suite, with its name as prefix."""
     return (one.verdict, one.reason) == (report.verdict, report.reason) and one.message in report.message
 
 
 def sentence(notice: Notice) -> str:
     text = f"{notice.verdict.value} ({notice.reason.value})"
-    return f"{text}: {plain.one_line(notice.message)}" if notice.message.strip() else text
+    return f"{text}: {escaping.short_line(notice.message)}" if notice.message.strip() else text

@@ -1,4 +1,4 @@
-"""What is created from a file, whether it is there already, and how long its run may take. No I/O."""
+"""The DistTest that `apply` creates from a file, how to recognize an existing one, and its time budget."""
 
 import hashlib
 import json
@@ -11,14 +11,14 @@ from disttest_operator.core.api import parse, schema
 from disttest_operator.core.api.model import API_VERSION, GROUP, Manifest, Retries, Timeouts
 from disttest_operator.core.observed.attempts import LEAST_RUN_SECONDS
 
-# Of the spec as the file has it: the API server fills in defaults, and people may change what is not frozen.
+# Digest of the spec in the file: the API server adds defaults, and users may change mutable fields.
 ANNOTATION_SHA256 = f"{GROUP}/applied-sha256"
-AROUND_SECONDS = 180  # of each attempt, beyond its clocks: the agents' grace, the log, the pods' end
+AROUND_SECONDS = 180  # per attempt, in addition to its timeouts: grace period, log and end of the pods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What is to be created, and where. With a name it can be asked for again without a second run being made."""
+    """The object to create. If it has a name, the request can be repeated without creating a second run."""
 
     namespace: str
     name: str
@@ -27,7 +27,6 @@ class Order:
 
 
 def read(documents: list[Any], filename: str) -> Manifest:
-    """The one DistTest of a file."""
     documents = [document for document in documents if document is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != "DistTest":
         raise UsageError(f"{filename} must hold one DistTest, of apiVersion {API_VERSION}, and nothing else")
@@ -40,7 +39,7 @@ def read(documents: list[Any], filename: str) -> Manifest:
 
 
 def order(manifest: Manifest, *, name: str | None, namespace: str, default_namespace: str) -> Order:
-    """`name` takes the place of the file's name or generateName; both `namespace` and the file may say where."""
+    """`name` replaces the file's name or generateName; `namespace` must not contradict the file."""
     metadata = dict(manifest["metadata"])
     if name is not None:
         _check_name(name)
@@ -61,7 +60,6 @@ def order(manifest: Manifest, *, name: str | None, namespace: str, default_names
 
 
 def _check_name(name: str) -> None:
-    """The API server would say it too, but of a name that nobody wrote in the file."""
     if len(name) > parse.NAME_LENGTH or not schema.matches(schema.DNS_1035, name):
         raise UsageError(f"--name {name!r}: {parse.NAME_ADVICE}")
 
@@ -71,16 +69,15 @@ def digest(spec: Any) -> str:
 
 
 def is_of(order: Order, body: Mapping[str, Any]) -> bool:
-    """Whether this object was created from a file with the same spec."""
     annotations = body["metadata"].get("annotations") or {}
     return bool(annotations.get(ANNOTATION_SHA256) == order.sha256)
 
 
 def budget_seconds(spec: Mapping[str, Any]) -> int:
-    """The longest that a run may take by its own timeouts; gangs that a queue took away again are not foreseen.
+    """Maximum duration of a run by its timeouts, without preemption by a queue.
 
-    Each attempt may queue, join and end; runSeconds is for all of them together, but the last has a minute at least.
-    What the spec leaves out is taken as the operator's defaults are without flags.
+    Each attempt may queue, join and end; runSeconds is for all attempts, but the last has at least a minute. Unset
+    fields have the operator's defaults.
     """
     written, defaults = spec.get("timeouts") or {}, Timeouts()
     queue_seconds = written.get("queueSeconds", defaults.queue_seconds)

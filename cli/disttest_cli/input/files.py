@@ -1,4 +1,4 @@
-"""Files that somebody else may have made: read up to a limit, whatever they are, and not waited for without an end."""
+"""Read untrusted files and pipes, with a size limit and a timeout."""
 
 import errno
 import os
@@ -7,15 +7,15 @@ import stat
 import sys
 
 STDIN = "-"
-SILENCE_SECONDS = 30  # of a named pipe; whoever writes into one has begun long before
+SILENCE_SECONDS = 30  # timeout of a named pipe without data
 PART_BYTES = 1 << 16
 
 
 def read(path: str, limit_bytes: int, *, silence_seconds: float = SILENCE_SECONDS) -> bytes:
-    """One byte more than the limit tells that there is more. `-` is standard input. Raises OSError, ValueError."""
+    """Read at most one byte more than the limit, which shows that there is more. Raises OSError, ValueError."""
     if path == STDIN:
         return sys.stdin.buffer.read(limit_bytes + 1)
-    # Opening a pipe would wait for its other end.
+    # Opening a pipe would block until it has a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         mode = os.fstat(descriptor).st_mode
@@ -28,7 +28,6 @@ def read(path: str, limit_bytes: int, *, silence_seconds: float = SILENCE_SECOND
 
 
 def _read_pipe(descriptor: int, limit_bytes: int, silence_seconds: float) -> bytes:
-    """Until its writers have closed it."""
     poll, raw = select.poll(), bytearray()
     poll.register(descriptor, select.POLLIN)
     while len(raw) <= limit_bytes:

@@ -1,4 +1,4 @@
-"""DistTests from a YAML file, held to the rules of the API server."""
+"""DistTests from a YAML file, validated like by the API server, and the files that they refer to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from disttest_cli import lazy
 from disttest_cli.errors import UsageError
 from disttest_cli.input import files
-from disttest_contract.gang import quarantine, suites
+from disttest_contract.gang import quarantine
 from disttest_operator.core.api import parse
 from disttest_operator.core.api.model import Defaults, DistTest
 
 FILE_BYTES = 4 << 20
 VALUES = 200_000
-NO_IMAGE = "none"  # nothing is pulled: the runner is this installation
+NO_IMAGE = "none"  # local runs use this installation
 DEFAULTS = Defaults(image=NO_IMAGE)
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ ConfigMaps = Mapping[tuple[str, str], Mapping[str, Any]]  # (namespace, name) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Documents:
-    """`config_maps` are those next to the DistTests, which may name them."""
+    """`config_maps` are those in the same file, which the DistTests may name."""
 
     tests: tuple[DistTest, ...]
     config_maps: ConfigMaps = field(default_factory=dict)
 
 
 def read(filename: str, *, defaults: Defaults = DEFAULTS, namespace: str = "") -> Documents:
-    """Raises UsageError with one line for the first document that is wrong, and where.
+    """`namespace` is for documents without one, and must not contradict the others.
 
-    `namespace` is for documents that name none; another one than theirs is refused.
+    Raises UsageError for the first invalid document.
     """
     tests, config_maps = [], {}
     documents = [document for document in load(filename) if document is not None]
@@ -59,12 +59,8 @@ def _key_of_config_map(body: dict[str, Any], filename: str, number: int) -> tupl
     return str(metadata.get("namespace", "default")), metadata["name"]
 
 
-def known_suites() -> str:
-    return suites.known()
-
-
 def load(filename: str) -> list[Any]:
-    """The documents of a file, or of standard input, as they stand there."""
+    """The documents of a file or of standard input, not validated."""
     try:
         raw = files.read(filename, FILE_BYTES)
         if len(raw) > FILE_BYTES:
@@ -84,7 +80,7 @@ def load(filename: str) -> list[Any]:
 
 
 def _oddity(documents: list[Any]) -> str:
-    """What YAML can say and JSON cannot, or not in so many words: a few aliases can stand for billions of values."""
+    """What JSON cannot represent, or only at a huge size: a few aliases can expand to billions of values."""
     todo, seen = list(documents), 0
     while todo:
         value = todo.pop()
@@ -109,7 +105,7 @@ def _place(document: Any, namespace: str, where: str) -> None:
 
 
 def parse_test(document: Any, where: str, defaults: Defaults = DEFAULTS) -> DistTest:
-    """`where` begins the sentence on what is wrong."""
+    """`where` is the prefix of the error message. Raises UsageError."""
     try:
         return parse.parse(document, defaults)
     except parse.InvalidSpecError as error:
@@ -117,7 +113,7 @@ def parse_test(document: Any, where: str, defaults: Defaults = DEFAULTS) -> Dist
 
 
 def find_quarantine(test: DistTest, config_maps: ConfigMaps, folders: Mapping[str, str]) -> quarantine.Lists:
-    """From the folder that stands for the ConfigMap, or from the ConfigMap next to the DistTest."""
+    """Read the quarantine from the folder given for its ConfigMap, or from the ConfigMap in the file."""
     name = test.spec.quarantine.config_map
     if not name:
         return quarantine.NOTHING
@@ -134,7 +130,7 @@ def find_quarantine(test: DistTest, config_maps: ConfigMaps, folders: Mapping[st
 
 
 def _folder(folder: Path) -> dict[str, Any]:
-    """As `kubectl create configmap --from-file` would make it."""
+    """The ConfigMap that `kubectl create configmap --from-file` would create."""
     body: dict[str, dict[str, str]] = {"data": {}, "binaryData": {}}
     for file in sorted(folder.iterdir()):
         if file.is_file():

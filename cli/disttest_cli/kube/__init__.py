@@ -1,1 +1,1 @@
-"""What asks a cluster: its API server, and what commands want of it."""
+"""Requests to a cluster: the client, and the objects and logs that commands read."""

@@ -1,24 +1,13 @@
-"""The only home of urllib3 in the command line: one request to an API server, and what its answer means.
-
-ClusterError
-├── BusyError      nothing was done: not reached, or too busy; it may work later
-│   └── UnreachableError
-├── LostError      no answer, or one that leaves it open: it may have been done
-└── RefusedError   it was not done, and would not be done later
-    ├── ExistsError
-    ├── ForbiddenError
-    └── MissingError
-"""
+"""The only home of urllib3 in the command line: one request to an API server, and what its response means."""
 
 import json
 import ssl
-from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from disttest_cli import lazy
-from disttest_cli.kube import kubeconfig as kubeconfigs
+from disttest_cli.kube import api_errors
 from disttest_cli.kube.credentials import Credential, CredentialsError
 from disttest_cli.kube.kubeconfig import ApiServer, InvalidKubeconfigError
 from disttest_operator.core.api.model import Manifest
@@ -30,62 +19,15 @@ else:
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-BUSY = frozenset({429, 503})  # of the answers that speak of load, those that mean: nothing was done
-UNWILLING = 500  # from here on the server could not do it, or does not know whether it did
-
-
-class ClusterError(Exception):
-    """One line: what went wrong, in the API server's words where it said something."""
-
-
-class BusyError(ClusterError):
-    """The API server did not take the request, and may take it later."""
-
-
-class UnreachableError(BusyError):
-    """Nobody answers there, or nobody who can be trusted."""
-
-
-class LostError(ClusterError):
-    """The API server may have done what was asked."""
-
-
-class RefusedError(ClusterError):
-    """The API server will not do it."""
-
-
-class ExistsError(RefusedError):
-    """An object of this name is there."""
-
-
-class ForbiddenError(RefusedError):
-    """The user has no right to it, or is unknown."""
-
-
-class MissingError(RefusedError):
-    """Something is not there: the object, its namespace, or its kind, which a server that just started may not know."""
-
-    def __init__(self, message: str, name: str) -> None:
-        super().__init__(message)
-        self.name = name
+BUSY = frozenset({429, 503})  # statuses of an overloaded server that did nothing
+UNWILLING = 500  # from this status on it is unknown whether the request was executed
 
 
 class Connection:
-    """An API server."""
-
     def __init__(self, target: ApiServer) -> None:
-        self._target = target
-        self._shown = target.credential()
-        self._pool = _pool(target, self._shown)
-
-    @property
-    def namespace(self) -> str:
-        """The one that is meant where none is named."""
-        return self._target.namespace
-
-    @property
-    def server(self) -> str:
-        return self._target.server
+        self.target = target
+        self._credential = target.credential()
+        self._pool = _pool(target, self._credential)
 
     def request(
         self,
@@ -96,12 +38,13 @@ class Connection:
         read_seconds: float | None = READ_SECONDS,
         stream: bool = False,
     ) -> Any:
-        """The answer, of a status below 400; raises ClusterError for anything else. `read_seconds` is for each read."""
+        """The response if its status is below 400. `read_seconds` limits each read. Raises ApiServerError."""
+        server = self.target.server
         try:
-            # Ours to try again: only we know what may be sent twice.
+            # No retries here: callers know which requests may be repeated.
             response = self._pool.request(
                 method,
-                self.server + path,
+                server + path,
                 body=None if body is None else json.dumps(body, default=str).encode(),
                 headers={"Accept": "application/json", "Content-Type": "application/json", **self._credentials()},
                 retries=False,
@@ -109,10 +52,14 @@ class Connection:
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
             )
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
-            raise UnreachableError(f"cannot reach the API server at {self.server}: {one_line(error)}") from error
+            raise api_errors.ServerUnreachableError(
+                f"cannot reach the API server at {server}: {one_line(error)}"
+            ) from error
         except urllib3.exceptions.SSLError as error:
             if isinstance(error.args[0], ssl.SSLCertVerificationError):
-                raise UnreachableError(f"cannot trust the API server at {self.server}: {one_line(error)}") from error
+                raise api_errors.ServerUnreachableError(
+                    f"cannot trust the API server at {server}: {one_line(error)}"
+                ) from error
             raise _lost(error) from error
         except broken() as error:
             raise _lost(error) from error
@@ -121,30 +68,22 @@ class Connection:
         return response
 
     def _credentials(self) -> dict[str, str]:
-        """Asked for each time: tokens and certificates expire in mid-wait."""
+        """Read for each request, since tokens and certificates expire while a command waits."""
         try:
-            credential = self._target.credential()
-            if (credential.certificate, credential.key) != (self._shown.certificate, self._shown.key):
-                self._pool = _pool(self._target, credential)
+            credential = self.target.credential()
+            if (credential.certificate, credential.key) != (self._credential.certificate, self._credential.key):
+                self._pool = _pool(self.target, credential)
         except (CredentialsError, OSError) as error:
-            raise UnreachableError(f"no credentials for the API server at {self.server}: {one_line(error)}") from error
-        self._shown = credential
+            raise api_errors.ServerUnreachableError(
+                f"no credentials for the API server at {self.target.server}: {one_line(error)}"
+            ) from error
+        self._credential = credential
         return {"Authorization": credential.authorization} if credential.authorization else {}
-
-
-def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Connection:
-    """As the ServiceAccount of the pod that we are in, unless a kubeconfig or context is named; else by kubeconfig."""
-    try:
-        return Connection(kubeconfigs.load(environ, kubeconfig=kubeconfig, context=context))
-    except InvalidKubeconfigError as error:
-        raise RefusedError(one_line(error)) from error
-    except (CredentialsError, OSError) as error:  # OSError: a certificate that OpenSSL does not take
-        raise RefusedError(f"no credentials for the API server: {one_line(error)}; {kubeconfigs.HOW}") from error
 
 
 def _pool(target: ApiServer, credential: Credential) -> "urllib3.PoolManager":
     context = urllib3.util.create_urllib3_context(cert_reqs=ssl.CERT_REQUIRED if target.is_verified else ssl.CERT_NONE)
-    if not target.is_verified:  # as the kubeconfig says: a warning for each request would be noise
+    if not target.is_verified:  # the kubeconfig disables verification; do not warn at each request
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if target.authority:
         context.load_verify_locations(cadata=target.authority)
@@ -171,36 +110,35 @@ def _socks_pool(proxy: str, settings: dict[str, Any]) -> "urllib3.PoolManager":
     return SOCKSProxyManager(proxy, **settings)
 
 
-def _lost(error: Exception) -> LostError:
-    return LostError(f"the API server's answer was lost ({type(error).__name__}: {one_line(error)})")
+def _lost(error: Exception) -> api_errors.ResponseLostError:
+    return api_errors.ResponseLostError(f"the API server's answer was lost ({type(error).__name__}: {one_line(error)})")
 
 
-def _error(response: Any) -> ClusterError:
-    """Codes and reasons of the API server, mapped."""
-    answer = {}
+def _error(response: Any) -> api_errors.ApiServerError:
+    status = {}
     try:
-        answer = json.loads(response.data)
-        message = str(answer["message"])
+        status = json.loads(response.data)
+        message = str(status["message"])
     except (ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):
         message = f"the API server answered {response.status}"
     finally:
         response.close()
     message = " ".join(message.split())
     if response.status in BUSY:
-        return BusyError(message)
+        return api_errors.ServerBusyError(message)
     if response.status >= UNWILLING:
-        return LostError(message)
-    if response.status == 409 and answer.get("reason") == "AlreadyExists":
-        return ExistsError(message)
+        return api_errors.ResponseLostError(message)
+    if response.status == 409 and status.get("reason") == "AlreadyExists":
+        return api_errors.AlreadyExistsError(message)
     if response.status in (401, 403):
-        return ForbiddenError(message)
+        return api_errors.ForbiddenError(message)
     if response.status == 404:
-        return MissingError(message, str((answer.get("details") or {}).get("name", "")))
-    return RefusedError(message)
+        return api_errors.NotFoundError(message, str((status.get("details") or {}).get("name", "")))
+    return api_errors.RequestRefusedError(message)
 
 
 def broken() -> tuple[type[Exception], ...]:
-    """What reading an answer raises when the connection is gone."""
+    """Exceptions of a broken connection while a response is read."""
     return (urllib3.exceptions.HTTPError, OSError)
 
 

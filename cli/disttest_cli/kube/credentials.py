@@ -1,4 +1,4 @@
-"""How a user of a kubeconfig is shown to an API server: tokens, passwords, certificates, and plugins that make them."""
+"""Credentials of a kubeconfig's user: tokens, passwords, certificates, and exec plugins."""
 
 import base64
 import json
@@ -13,18 +13,18 @@ from pathlib import Path
 from ssl import SSLContext
 from typing import Any
 
-EXPIRY_SKEW = timedelta(minutes=1)  # before a token expires it is replaced
-PLUGIN_SECONDS = 60.0  # for a plugin without a user to ask
+EXPIRY_SKEW = timedelta(minutes=1)  # time before its expiry at which a token is replaced
+PLUGIN_SECONDS = 60.0  # timeout of a plugin that cannot ask the user
 PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 class CredentialsError(Exception):
-    """One line: which credentials are missing, and why."""
+    """One line: which credentials cannot be read, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """`authorization` is a header; `certificate` and `key` are PEM."""
+    """`authorization` is the value of the header; `certificate` and `key` are PEM."""
 
     authorization: str = ""
     certificate: str = ""
@@ -32,7 +32,7 @@ class Credential:
     expires: datetime | None = None
 
     def load_into(self, context: SSLContext) -> None:
-        """Python reads keys from files only: these exist for that moment."""
+        """Python reads keys from files only, so temporary ones are written."""
         if not self.certificate:
             return
         with tempfile.TemporaryDirectory() as folder:
@@ -42,11 +42,11 @@ class Credential:
             context.load_cert_chain(certificate, key if self.key else None)
 
 
-Source = Callable[[], Credential]  # called for every request: tokens expire
+Source = Callable[[], Credential]  # called for each request, since tokens expire
 
 
 def of_user(user: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> Source:
-    """As kubectl does: a token before a plugin, a plugin before a password. Files are relative to `folder`."""
+    """Like kubectl: tokenFile before exec, exec before token and password. Paths are relative to `folder`."""
     certificate = read(user, "client-certificate", folder)
     key = read(user, "client-key", folder)
     if user.get("tokenFile"):
@@ -66,12 +66,12 @@ def of_user(user: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -
 
 
 def of_file(path: Path) -> Source:
-    """A ServiceAccount's token, which the kubelet replaces."""
+    """The token of a ServiceAccount; the kubelet replaces the file."""
     return lambda: Credential(authorization=f"Bearer {_text(path)}")
 
 
 def read(entry: Mapping[str, Any], name: str, folder: Path) -> str:
-    """PEM, of `NAME-data` or of the file `NAME`; empty where there is neither."""
+    """PEM from `NAME-data` or from the file `NAME`; empty if both are unset."""
     data = f"{name}-data"
     if entry.get(data):
         try:
@@ -89,7 +89,7 @@ def _text(path: Path, name: str = "token file") -> str:
 
 
 class Plugin:
-    """A program that prints an ExecCredential, as kubelogin or the clouds' programs do."""
+    """A program that prints an ExecCredential, such as kubelogin."""
 
     def __init__(self, settings: Any, cluster: Mapping[str, Any], folder: Path) -> None:
         if not isinstance(settings, dict) or not settings.get("command"):
@@ -104,7 +104,7 @@ class Plugin:
         return made
 
     def _run(self) -> Credential:
-        # A program may ask for a password only where somebody can type one.
+        # A program can ask for a password at a terminal only.
         asks = sys.stdin.isatty() and self._settings.get("interactiveMode") != "Never"
         command = str(self._settings["command"])
         if "/" in command:

@@ -1,6 +1,6 @@
-"""Where an API server is, and who asks: from kubeconfigs, or from the ServiceAccount of a pod.
+"""Address and credentials of an API server, from kubeconfigs or from the ServiceAccount of a pod.
 
-The Kubernetes client can read kubeconfigs too, but imports all of itself for that, which takes longer than the request.
+The Kubernetes client could read kubeconfigs too, but importing it takes longer than the request.
 """
 
 import ipaddress
@@ -26,12 +26,12 @@ HOW = "name a file with --kubeconfig"
 
 
 class InvalidKubeconfigError(Exception):
-    """One line: what is missing or wrong, and in which file."""
+    """One line: what is missing or invalid, and in which file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServer:
-    """An API server. `namespace` is the one that is meant where none is named; `authority` is PEM."""
+    """An API server. `namespace` is the default namespace; `authority` is PEM."""
 
     server: str
     namespace: str
@@ -44,7 +44,7 @@ class ApiServer:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """Its files are relative to the folder of the kubeconfig that it is in."""
+    """Paths in `body` are relative to `folder`, that of the kubeconfig."""
 
     body: Mapping[str, Any]
     folder: Path
@@ -52,7 +52,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class _Merged:
-    """Kubeconfigs as one: of two entries with one name the first counts."""
+    """Several kubeconfigs; the first of entries with the same name counts."""
 
     current: str = ""
     entries: dict[str, dict[str, _Entry]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
@@ -66,7 +66,7 @@ class _Merged:
 
 
 def load(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> ApiServer:
-    """A kubeconfig or context that is named comes before the pod's ServiceAccount, and that before ~/.kube/config.
+    """A named kubeconfig or context comes before the pod's ServiceAccount, which comes before ~/.kube/config.
 
     Raises InvalidKubeconfigError and CredentialsError.
     """
@@ -75,14 +75,14 @@ def load(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "")
         return _of_pod(environ)
     home = Path("~/.kube/config").expanduser()
     paths = [Path(kubeconfig)] if kubeconfig else [Path(one).expanduser() for one in listed.split(":") if one] or [home]
-    there = [path for path in paths if path.exists()]
-    if not there:
+    existing = [path for path in paths if path.exists()]
+    if not existing:
         named = "--kubeconfig names" if kubeconfig else "$KUBECONFIG names" if listed else ""
         raise InvalidKubeconfigError(_none_found(named, paths))
     merged = _Merged()
-    for path in there:
+    for path in existing:
         _merge(merged, path)
-    return _target(merged, context, environ, ":".join(map(str, there)))
+    return _target(merged, context, environ, ":".join(map(str, existing)))
 
 
 def _none_found(named: str, paths: list[Path]) -> str:
@@ -114,7 +114,7 @@ def _merge(merged: _Merged, path: Path) -> None:
 
 
 def _loader() -> "type[yaml.SafeLoader | yaml.CSafeLoader]":
-    """The fast one, if it is there: the file may hold dozens of clusters with certificates."""
+    """Libyaml's loader if available, since a file may contain dozens of clusters with certificates."""
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -123,20 +123,20 @@ def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str
     if not name:
         raise InvalidKubeconfigError(f"{file} has no current-context; choose one with --context, or {HOW}")
     chosen = merged.entry("contexts", name).body
-    there = merged.entry("clusters", str(chosen.get("cluster") or ""))
+    cluster = merged.entry("clusters", str(chosen.get("cluster") or ""))
     user = merged.entry("users", str(chosen["user"])) if chosen.get("user") else _Entry({}, Path())
-    server = str(there.body.get("server") or "").rstrip("/")
+    server = str(cluster.body.get("server") or "").rstrip("/")
     if not server:
         raise InvalidKubeconfigError(f"cluster {chosen.get('cluster')!r} in {file} has no server")
     source = _legacy(file, name) if user.body.get("auth-provider") else None
     return ApiServer(
         server=server,
         namespace=str(chosen.get("namespace") or "default"),
-        credential=source or credentials.of_user(user.body, there.body, user.folder),
-        authority=credentials.read(there.body, "certificate-authority", there.folder),
-        server_name=str(there.body.get("tls-server-name") or ""),
-        is_verified=not there.body.get("insecure-skip-tls-verify"),
-        proxy=str(there.body.get("proxy-url") or "") or proxy_of(urlsplit(server), environ),
+        credential=source or credentials.of_user(user.body, cluster.body, user.folder),
+        authority=credentials.read(cluster.body, "certificate-authority", cluster.folder),
+        server_name=str(cluster.body.get("tls-server-name") or ""),
+        is_verified=not cluster.body.get("insecure-skip-tls-verify"),
+        proxy=str(cluster.body.get("proxy-url") or "") or proxy_of(urlsplit(server), environ),
     )
 
 
@@ -160,8 +160,8 @@ def _of_pod(environ: Mapping[str, str]) -> ApiServer:
 
 
 def _legacy(file: str, context: str) -> Source:
-    """Users of an auth-provider, which only OpenID Connect still has: the Kubernetes client knows how to refresh it."""
-    from kubernetes import client, config  # noqa: PLC0415  # it imports for a second
+    """Users with the legacy auth-provider, which the Kubernetes client can refresh."""
+    from kubernetes import client, config  # noqa: PLC0415  # the import takes a second
 
     configuration = client.Configuration()
     try:
@@ -177,7 +177,7 @@ def _legacy(file: str, context: str) -> Source:
 
 
 def proxy_of(server: SplitResult, environ: Mapping[str, str]) -> str:
-    """By HTTPS_PROXY, HTTP_PROXY and NO_PROXY as kubectl reads them: names, domains, networks; never for loopback."""
+    """The proxy by HTTPS_PROXY, HTTP_PROXY and NO_PROXY (names, domains, networks), like kubectl; none for loopback."""
     proxies = {key.lower(): value for key, value in environ.items() if key.lower().endswith("_proxy") and value}
     wanted = proxies.get(f"{server.scheme}_proxy", "")
     host = server.hostname or ""

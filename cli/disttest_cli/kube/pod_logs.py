@@ -1,30 +1,120 @@
-"""The pods of an attempt and their logs, as the API server has them."""
+"""Logs of the pods of an attempt: which lines are shown, and what a report still has when the pods are gone."""
 
-from collections.abc import Iterable
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import fields, resources, runs
-from disttest_cli.kube.client import Body, BusyError, Cluster, LostError, RefusedError
-from disttest_cli.kube.log_lines import Keep, LogOutput, chosen
+from disttest_cli.kube import resources, runs
+from disttest_cli.kube.api_errors import RequestRefusedError, ResponseLostError, ServerBusyError
+from disttest_cli.kube.client import Body, Cluster
 from disttest_cli.kube.run_wait import PAUSE_SECONDS, Say, WaitClock
+from disttest_contract.results.report import CaseResult, Report
+from disttest_contract.text import escaping
+from disttest_contract.transport import frames, progress
 from disttest_operator.core.api import naming
 
+MACHINE = tuple(f"{mark} ".encode() for mark in (frames.MARK, progress.MARK))  # prefixes of lines for programs
+LineFilter = Callable[[bytes], bool]
+
+
+def line_filter(rank: int | None, *, raw: bool) -> LineFilter:
+    """Select the lines with a rank's prefix, or all lines of a node except those for programs."""
+    if rank is not None:
+        own = f"[rank {rank}] ".encode()
+        return lambda line: line.startswith(own)
+    return lambda line: raw or not line.startswith(MACHINE)
+
+
+def filtered(lines: Iterable[bytes], keep: LineFilter, tail: int | None) -> Iterable[bytes]:
+    kept = (line for line in lines if keep(line))
+    return kept if tail is None else deque(kept, maxlen=tail)
+
+
+def of_cases(lines: Iterable[bytes], rank: int, headings: Iterable[str]) -> list[bytes]:
+    """Return a rank's output in these cases, each under its heading; all of it if none of them has any."""
+    every = list(lines)
+    sections: dict[bytes, list[bytes]] = {}
+    section: list[bytes] = []  # of lines before the first case
+    for line in every:
+        if line.startswith(f"[rank {rank}] ==> ".encode()) and line.endswith(b" <=="):
+            section = sections.setdefault(line, [line])
+        else:
+            section.append(line)
+    wanted = [f"[rank {rank}] {heading}".encode(errors="backslashreplace") for heading in headings]  # like agents
+    return [line for heading in wanted for line in sections.get(heading, ())] or every
+
+
+class LogOutput:
+    """Standard output for log lines, sanitized for terminals and CI systems.
+
+    Raw lines are written to a pipe or file unchanged.
+    """
+
+    def __init__(self, *, is_raw: bool = False) -> None:
+        self._is_raw = is_raw and not sys.stdout.isatty()
+
+    def line(self, raw: bytes, prefix: str = "") -> None:
+        """Print and flush, for --follow."""
+        shown = raw if self._is_raw else escaping.exact_line(raw.decode(errors="replace")).encode()
+        sys.stdout.flush()
+        sys.stdout.buffer.write(prefix.encode() + shown + b"\n")
+        sys.stdout.buffer.flush()
+
+    def text(self, words: str) -> None:
+        """Print a line that is not from a log; it is never raw."""
+        self.line(escaping.exact_line(words).encode())
+
+
+def of_report(report: Report, ranks: Iterable[int]) -> Iterator[str]:
+    """What a report has about these ranks, or about all, for each case that failed or was interrupted."""
+    wanted = tuple(ranks)
+    for suite, case in (*report.interrupted, *report.failures, *report.excused):
+        parts = [(rank, _output(case, rank)) for rank in wanted or _ranks(case)]
+        parts = [(rank, words) for rank, words in parts if words]
+        if parts:
+            yield f"==> {case.ending} in {suite}: {case.id} <=="
+        for rank, words in parts:
+            yield from (f"[rank {rank}] {one}" if rank >= 0 else one for one in words.splitlines())
+
+
+def of_status(status: Mapping[str, Any]) -> Iterator[str]:
+    for row in fields.rows(status.get("failures")):
+        where = fields.rank_words(row.get("ranks"))
+        case = f"{fields.text(row.get('suite'))}: {fields.text(row.get('case'))}"
+        yield f"==> {fields.text(row.get('outcome'))} in {case}{f', ranks {where}' if where else ''} <=="
+        yield from fields.text(row.get("message")).splitlines()
+
+
+def _ranks(case: CaseResult) -> tuple[int, ...]:
+    """Ranks of a case; -1 if it names none."""
+    return tuple(dict.fromkeys((*case.ranks, *case.stacks))) or (-1,)
+
+
+def _output(case: CaseResult, rank: int) -> str:
+    """The rank's message, else that of the case if the rank is at fault, and its stack."""
+    own = next((group.message for group in case.by_rank if rank in group.ranks and group.message), "")
+    about = own or (case.message if rank in case.ranks or rank < 0 else "")
+    return "\n".join(part for part in (about, case.stacks.get(rank, "")) if part)
+
+
 OPTIONS = {"container": naming.CONTAINER}
-STARTING = "waiting to start"  # in the API server's words about a container without a log
+STARTING = "waiting to start"  # part of the API server's message about a container without a log
 OVER = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGang:
-    """Pods of one attempt, by node index."""
+    """Pods of one attempt, in the order of their node index."""
 
     run: str
     attempt: int
     pods: tuple[Body, ...]
 
     def pod(self, node: int) -> Body:
-        """The newest of that index."""
         found = [pod for pod in self.pods if runs.node_index(pod) == node]
         if not found:
             there = ", ".join(str(runs.node_index(pod)) for pod in self.pods[:16])
@@ -35,7 +125,7 @@ class PodGang:
 
 
 def find(server: Cluster, body: Body, attempt: int | None) -> PodGang:
-    """Of the attempt that is named; else of the newest that has pods, else of the one that the status speaks of."""
+    """Pods of the named attempt, else of that in the status, else of the newest one that has pods."""
     status = fields.status(body)
     newest = fields.count(status.get("attempt"))
     if attempt and newest and attempt > newest:
@@ -48,30 +138,29 @@ def find(server: Cluster, body: Body, attempt: int | None) -> PodGang:
 
 
 def wait_for(server: Cluster, body: Body, attempt: int | None, clock: WaitClock, say: Say) -> PodGang:
-    """Until there are pods; a run that ends without any has none to follow."""
-    is_told = False
+    is_reported = False
     while True:
         gang = find(server, body, attempt)
         if gang.pods or fields.status(body).get("verdict"):
             return gang
-        if not is_told:
+        if not is_reported:
             say(f"{gang.run} has no pods yet; waiting for them")
-        is_told = True
+        is_reported = True
         clock.sleep(PAUSE_SECONDS)
         namespace = fields.text(fields.metadata(body).get("namespace"))
         body = server.get(resources.RUNS, namespace, gang.run) or _deleted(gang.run)
 
 
-def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: WaitClock, output: LogOutput) -> None:
-    """What is in the log, the last lines of it if `tail` says so, and what comes until the pod ends.
+def follow(server: Cluster, pod: Body, keep: LineFilter, tail: int | None, clock: WaitClock, output: LogOutput) -> None:
+    """Print the log, or its last `tail` lines, and new lines until the pod ends.
 
-    A log only grows, so whoever has counted its lines can go on where a connection broke.
+    Lines are counted, so that after a broken connection the log continues where it stopped.
     """
     seen = 0
     if tail is not None:
         before = list(_log(server, pod, clock))
         seen = len(before)
-        for line in chosen(before, keep, tail):
+        for line in filtered(before, keep, tail):
             output.line(line)
     while True:
         try:
@@ -80,7 +169,7 @@ def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: Wait
                     seen += 1
                     if keep(line):
                         output.line(line)
-        except (BusyError, LostError):
+        except (ServerBusyError, ResponseLostError):
             pass
         if _is_over(server, pod):
             return
@@ -89,24 +178,24 @@ def follow(server: Cluster, pod: Body, keep: Keep, tail: int | None, clock: Wait
 
 @dataclass(slots=True)
 class PodLogs:
-    """Each log is asked for once, however many of its ranks are looked at."""
+    """Reads each log once, also for several ranks of a node."""
 
     server: Cluster
     _read: dict[str, list[bytes]] = field(default_factory=dict)
 
-    def lines(self, pod: Body, keep: Keep, tail: int | None) -> Iterable[bytes]:
+    def lines(self, pod: Body, keep: LineFilter, tail: int | None) -> Iterable[bytes]:
         name = fields.name(pod)
         if name not in self._read:
             self._read[name] = list(self.server.log(_namespace(pod), name, OPTIONS))
-        return chosen(self._read[name], keep, tail)
+        return filtered(self._read[name], keep, tail)
 
 
 def _log(server: Cluster, pod: Body, clock: WaitClock, *, follow: bool = False) -> Iterable[bytes]:
-    """Waits for a container that is being made."""
+    """Lines of the log; waits for a container that is being created."""
     while True:
         try:
             yield from server.log(_namespace(pod), fields.name(pod), OPTIONS, follow=follow)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             if STARTING not in str(error) or _is_over(server, pod):
                 raise
         else:
@@ -115,9 +204,8 @@ def _log(server: Cluster, pod: Body, clock: WaitClock, *, follow: bool = False) 
 
 
 def _is_over(server: Cluster, pod: Body) -> bool:
-    """Also when it cannot be asked for: there is nothing to follow then."""
-    there = server.get(resources.PODS, _namespace(pod), fields.name(pod))
-    return there is None or fields.status(there).get("phase") in OVER
+    current = server.get(resources.PODS, _namespace(pod), fields.name(pod))
+    return current is None or fields.status(current).get("phase") in OVER
 
 
 def _namespace(pod: Body) -> str:

@@ -1,4 +1,4 @@
-"""Kinds of objects that the command line asks for, and their paths."""
+"""Kinds of objects that commands use, and their paths."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,11 @@ from disttest_operator.core.api.model import GROUP, VERSION
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """`group` is empty for the core of the API."""
-
     group: str
     version: str
     plural: str
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Of all objects, of those of a namespace, or of one."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         place = f"/namespaces/{namespace}" if namespace else ""
         return f"{root}{place}/{self.plural}" + (f"/{name}" if name else "")
@@ -31,7 +28,6 @@ QUOTAS = Resource("", "v1", "resourcequotas")
 LIMIT_RANGES = Resource("", "v1", "limitranges")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 LEASES = Resource("coordination.k8s.io", "v1", "leases")
-CUSTOM_RESOURCES = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews")
 
 

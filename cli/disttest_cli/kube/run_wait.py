@@ -1,4 +1,4 @@
-"""Waits for what a run comes to, whatever happens to the connection."""
+"""Wait for the verdict of a run; survive broken connections and end at signals."""
 
 import signal
 import time
@@ -9,13 +9,12 @@ from types import FrameType
 from typing import Any
 
 from disttest_cli.kube import resources
-from disttest_cli.kube.client import Body, Cluster, ClusterError, RefusedError
+from disttest_cli.kube.api_errors import ApiServerError, RequestRefusedError
+from disttest_cli.kube.client import Body, Cluster
 
-PATIENCE_SECONDS = (
-    120  # with an API server that takes nothing, before there is a run; and with one that refuses after that
-)
+PATIENCE_SECONDS = 120  # with an API server that is not available before the run exists, or that refuses afterwards
 PAUSE_SECONDS = 3
-WATCH_SECONDS = 60  # of one watch: what a dead connection hides is seen this late at most
+WATCH_SECONDS = 60  # of one watch, and the longest delay through a dead connection
 
 Say = Callable[[str], None]
 See = Callable[[Mapping[str, Any]], None]
@@ -23,7 +22,7 @@ See = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitClock:
-    """Time as a test may have it."""
+    """Time, which tests replace."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -31,7 +30,7 @@ class WaitClock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitedRun:
-    """By uid: another may come to have the name."""
+    """Identified by uid, since a later run may have the same name."""
 
     namespace: str
     name: str
@@ -39,15 +38,15 @@ class WaitedRun:
 
 
 class DeletedError(Exception):
-    """There is no such run any more."""
+    """The run was deleted."""
 
 
 class OverdueError(Exception):
-    """No verdict came in time."""
+    """There is no verdict within the timeout."""
 
 
 class SignalReceived(BaseException):
-    """By a signal. No Exception, as KeyboardInterrupt is none: whoever catches all of these is not to catch it."""
+    """Like KeyboardInterrupt no Exception, so that `except Exception` does not catch it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -55,13 +54,13 @@ class SignalReceived(BaseException):
 
 
 @contextmanager
-def heeding_signals() -> Iterator[None]:
-    """SIGTERM and SIGINT raise ToldToEnd, also in the middle of a read."""
+def raise_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGINT raise SignalReceived, also during a read."""
 
-    def tell(number: int, _: FrameType | None) -> None:
+    def interrupt(number: int, _: FrameType | None) -> None:
         raise SignalReceived(number)
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
@@ -70,33 +69,33 @@ def heeding_signals() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class ConnectionTrouble:
-    """What is wrong with the connection; said once, until it is another."""
+class ConnectionErrors:
+    """Reports each error of the connection once, until it changes."""
 
     warn: Say
-    since: float | None = None  # that the API server refuses
-    _told: str = ""
+    since: float | None = None  # when the API server started to refuse
+    _reported: str = ""
 
-    def over(self) -> None:
+    def recovered(self) -> None:
         self.since = None
-        if self._told:
+        if self._reported:
             self.warn("the API server answers again")
-        self._told = ""
+        self._reported = ""
 
-    def tell(self, error: ClusterError, now: float) -> None:
-        """Raises what has been refused for too long: rights do not come back by themselves."""
-        if isinstance(error, RefusedError):
+    def report(self, error: ApiServerError, now: float) -> None:
+        """Warn about an error; raise it if the API server has refused for PATIENCE_SECONDS."""
+        if isinstance(error, RequestRefusedError):
             self.since = now if self.since is None else self.since
             if now - self.since >= PATIENCE_SECONDS:
                 raise error
-        if str(error) != self._told:
+        if str(error) != self._reported:
             self.warn(f"{error}; trying again")
-        self._told = str(error)
+        self._reported = str(error)
 
 
 def wait(cluster: Cluster, run: WaitedRun, *, seconds: float, see: See, warn: Say, clock: WaitClock) -> dict[str, Any]:
-    """The status with its verdict; every one before that is seen, also such as say nothing new."""
-    for body in _states(cluster, run, clock.now() + seconds, ConnectionTrouble(warn), clock):
+    """Return the status with the verdict; `see` gets each status before. Raises OverdueError, DeletedError."""
+    for body in _states(cluster, run, clock.now() + seconds, ConnectionErrors(warn), clock):
         status: dict[str, Any] = body.get("status") or {}
         if status.get("verdict"):
             return status
@@ -105,16 +104,16 @@ def wait(cluster: Cluster, run: WaitedRun, *, seconds: float, see: See, warn: Sa
 
 
 def _states(
-    cluster: Cluster, run: WaitedRun, deadline: float, trouble: ConnectionTrouble, clock: WaitClock
+    cluster: Cluster, run: WaitedRun, deadline: float, errors: ConnectionErrors, clock: WaitClock
 ) -> Iterator[Body]:
-    """The object as it is, and whenever it has changed.
+    """The object, and again after each change.
 
-    Every watch begins with a look: so nothing depends on how the one before it ended, or on how old a version may be.
+    It is read before each watch, so that neither the end of the last watch nor an old version matters.
     """
     while (left := deadline - clock.now()) > 0:
         try:
             body = cluster.get(resources.RUNS, run.namespace, run.name)
-            trouble.over()
+            errors.recovered()
             if body is None or body["metadata"]["uid"] != run.uid:
                 raise DeletedError
             yield body
@@ -126,6 +125,6 @@ def _states(
                 yield event.body
                 if clock.now() >= deadline:
                     return
-        except ClusterError as error:
-            trouble.tell(error, clock.now())
+        except ApiServerError as error:
+            errors.report(error, clock.now())
         clock.sleep(min(PAUSE_SECONDS, max(0.0, deadline - clock.now())))

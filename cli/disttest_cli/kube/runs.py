@@ -1,38 +1,46 @@
-"""DistTests and what belongs to them, as commands ask for them."""
+"""Read DistTests and their pods."""
 
 import contextlib
 import difflib
 from collections.abc import Callable
 
+from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import fields, resources
-from disttest_cli.kube.client import Body, Cluster, ClusterError, RefusedError
+from disttest_cli.kube import resources
+from disttest_cli.kube.api_errors import ApiServerError, RequestRefusedError
+from disttest_cli.kube.client import Body, Cluster
 from disttest_operator.core.api import naming, schema
 from disttest_operator.core.api.model import RANKS_WITHOUT_GPUS
 
-KINDS = ("disttest.disttest.dev", "disttests.disttest.dev", "disttests", "disttest", "dt")  # as kubectl writes names
-NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # what an object may be called, and no path
-GPUS_PER_NODE = 8  # where a spec says nothing
+KINDS = (
+    "disttest.disttest.dev",
+    "disttests.disttest.dev",
+    "disttests",
+    "disttest",
+    "dt",
+)  # as kubectl prints them
+NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # names of objects; excludes paths
+GPUS_PER_NODE = 8  # if unset
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def bare_name(name: str) -> str:
-    """Of `disttest.disttest.dev/NAME`, which is what -o name prints."""
+    """Strip the kind from `disttest.disttest.dev/NAME`, the output of -o name."""
     kind, slash, bare = name.partition("/")
     return bare if slash and kind in KINDS else name
 
 
 def find(server: Cluster, namespace: str, name: str) -> Body:
-    """The DistTest of that name; one that is not there ends the command, with the names that are like it."""
+    """The DistTest of that name. Raises UsageError with similar names if it does not exist."""
     name = bare_name(name)
     if not schema.matches(NAME, name):
         raise UsageError(f"{name!r} is no name of a DistTest: `disttest list -n {namespace}` shows them")
     body = server.get(resources.RUNS, namespace, name)
     if body is not None:
         return body
-    with contextlib.suppress(ClusterError):
-        there = [fields.name(body) for body in server.list(resources.RUNS, namespace)]
-        if similar := difflib.get_close_matches(name, there, n=3):
+    with contextlib.suppress(ApiServerError):
+        names = [fields.name(body) for body in server.list(resources.RUNS, namespace)]
+        if similar := difflib.get_close_matches(name, names, n=3):
             raise UsageError(
                 f"no DistTest {name!r} in namespace {namespace}; did you mean {', '.join(map(repr, similar))}?"
             )
@@ -40,7 +48,7 @@ def find(server: Cluster, namespace: str, name: str) -> Body:
 
 
 def pods(server: Cluster, body: Body, attempt: int | None = None) -> list[Body]:
-    """Of a run, in the order of their node indexes; of one attempt, if it is named."""
+    """Pods of a run, or of one attempt, in the order of attempts and node indexes."""
     metadata = fields.metadata(body)
     selector = f"{naming.LABEL_UID}={metadata.get('uid')}"
     if attempt is not None:
@@ -76,10 +84,10 @@ def backend(body: Body) -> str:
 
 
 def if_allowed(ask: Callable[[], list[Body]]) -> tuple[list[Body], str]:
-    """What was asked for beside the matter itself, and why it is empty if it had to be left out."""
+    """Return optional objects, or an empty list and the reason if the user may not read them."""
     try:
         return ask(), ""
-    except RefusedError as error:
+    except RequestRefusedError as error:
         return [], str(error)
 
 

@@ -1,4 +1,4 @@
-"""Reports where they are kept: in ConfigMaps of a cluster, while the run is there and after it, and in files."""
+"""Read stored reports: from ConfigMaps of a cluster, also of deleted runs, and from files."""
 
 import base64
 import hashlib
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.input import files
-from disttest_cli.kube import resources
+from disttest_cli.kube import api_errors, resources
 from disttest_contract import limits
 from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.text import escaping
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from disttest_cli.kube.client import Body, Cluster
 
 GZIP_MAGIC = b"\x1f\x8b"
-GZIP = 31  # zlib's word for a gzip with its header and checksum
-SENTENCE_BYTES = 600  # of what a status or a broken report says, in an error
+GZIP = 31  # zlib's wbits for gzip
+SENTENCE_BYTES = 600  # of a quoted message in an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReportLocation:
-    """The ConfigMap of a report; empty where it is not known what it must hold."""
+    """The ConfigMap of a report; `sha256` and `uid` are empty if unknown."""
 
     config_map: str
     sha256: str = ""
@@ -35,13 +35,11 @@ class _ReportLocation:
 
 
 def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> Subject:
-    """The report of a run, or of one of its attempts; that of a run which is gone if its series has kept it.
+    """The report of a run or of one of its attempts; of a deleted run, the one that its series retains.
 
-    Raises CommandError with one line that says why there is none, and what to do.
+    Raises CommandError if there is none.
     """
-    from disttest_cli.kube.connect import explaining  # noqa: PLC0415  # files are read without a Kubernetes client
-
-    with explaining():
+    with api_errors.explaining():
         run = server.get(resources.RUNS, namespace, name)
         place = _of_run(run, namespace, name, attempt) if run else _kept(server, namespace, name, attempt)
         body = server.get(resources.CONFIG_MAPS, namespace, place.config_map)
@@ -56,11 +54,11 @@ def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> S
 
 
 def read_file(path: str) -> Report:
-    """A report from a file or from standard input (`-`), gzipped or not. Raises UsageError with one line."""
+    """A report from a file or from standard input (`-`), gzipped or not. Raises UsageError."""
     shown = "standard input" if path == files.STDIN else path
     try:
         raw = files.read(path, limits.REPORT_BYTES)
-    except (OSError, ValueError) as error:  # ValueError: a name that no file has
+    except (OSError, ValueError) as error:  # ValueError: an invalid file name
         raise UsageError(f"{shown} cannot be read: {getattr(error, 'strerror', '') or error}") from error
     try:
         return Report.loads(_gunzip(raw) if raw.startswith(GZIP_MAGIC) else raw)
@@ -72,7 +70,7 @@ def read_file(path: str) -> Report:
 
 
 def _gunzip(packed: bytes) -> bytes:
-    """Unpacks no more than a report may have. Raises zlib.error for what is no gzip, or not the whole of it."""
+    """Unpack at most the size of a report. Raises zlib.error for an invalid or incomplete gzip."""
     machine = zlib.decompressobj(wbits=GZIP)
     raw = machine.decompress(packed, limits.REPORT_BYTES + 1)
     if not machine.eof and len(raw) <= limits.REPORT_BYTES:
@@ -113,8 +111,8 @@ def _of_attempt(records: Sequence[Mapping[str, Any]], name: str, attempt: int, s
         words = f"known: {', '.join(map(str, known))}" if known else "it has not begun"
         raise UsageError(f"DistTest {name!r} has no attempt {attempt}; {words}")
     if not record.get("report"):
-        said = f"{record.get('verdict', '')} ({record.get('reason', '')}): {_sentence(record.get('message', ''))}"
-        raise UsageError(f"attempt {attempt} of DistTest {name!r} left no report: {said}{_advice(records)}")
+        ended = f"{record.get('verdict', '')} ({record.get('reason', '')}): {_sentence(record.get('message', ''))}"
+        raise UsageError(f"attempt {attempt} of DistTest {name!r} left no report: {ended}{_advice(records)}")
     return str(record["report"])
 
 
@@ -124,7 +122,7 @@ def _advice(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _ReportLocation:
-    """Of a run that is gone: as the newest entry of a ledger says, else by the name that such a report has."""
+    """Location of a deleted run's report: by the newest entry of a ledger, else by its default name."""
     ledgers = [ledger.get("status") or {} for ledger in server.list(resources.SERIES, namespace)]
     entries = [run for ledger in ledgers for run in ledger.get("runs") or () if run.get("name") == name]
     if attempt:
@@ -153,7 +151,6 @@ def _no_run(namespace: str, name: str) -> UsageError:
 
 
 def _unpack(body: "Body", place: _ReportLocation, namespace: str) -> Report:
-    """The report of a ConfigMap, if it is the one that was put there."""
     annotations = body["metadata"].get("annotations") or {}
     wanted = place.sha256 or annotations.get(ANNOTATION_REPORT_SHA256)
     try:
@@ -167,7 +164,7 @@ def _unpack(body: "Body", place: _ReportLocation, namespace: str) -> Report:
     except KeyError as error:
         problem = f"it has no {REPORT_KEY} in its binaryData"
         raise _damaged(place, namespace, problem) from error
-    except (ValueError, TypeError, zlib.error) as error:  # ValueError: no base64, or no report
+    except (ValueError, TypeError, zlib.error) as error:  # ValueError: invalid base64 or report
         raise _damaged(place, namespace, _sentence(error)) from error
     return report
 
@@ -179,5 +176,5 @@ def _damaged(place: _ReportLocation, namespace: str, problem: str) -> UsageError
     )
 
 
-def _sentence(said: object) -> str:
-    return limits.cut(escaping.line(str(said)), SENTENCE_BYTES)
+def _sentence(message: object) -> str:
+    return escaping.short_line(str(message), SENTENCE_BYTES)

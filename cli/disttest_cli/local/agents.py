@@ -1,4 +1,4 @@
-"""The nodes of a gang as agents on this machine, over loopback: what a cluster would do with pods."""
+"""Run a gang on this machine: one agent process per node, over loopback, with a shared cache of torch's inductor."""
 
 import asyncio
 import contextlib
@@ -21,12 +21,12 @@ from disttest_contract.transport import frames
 from disttest_contract.transport.progress import Progress
 
 VARIABLE = "TORCHINDUCTOR_CACHE_DIR"
-LIMIT_BYTES = 1 << 30  # the compiled suites leave 2 MB on the CPU; models and GPUs leave far more
+LIMIT_BYTES = 1 << 30  # compiled suites use 2 MB on the CPU; models and GPUs far more
 
 
 @contextlib.contextmanager
 def inductor_folder(environ: Mapping[str, str], temporary: Path, *, limit_bytes: int = LIMIT_BYTES) -> Iterator[str]:
-    """The user's own, else one in the user's cache; where none can be written, a folder that ends with the run."""
+    """The configured cache, else one in the user's cache folder; if that is not writable, a temporary folder."""
     if own := environ.get(VARIABLE):
         yield own
         return
@@ -40,14 +40,14 @@ def inductor_folder(environ: Mapping[str, str], temporary: Path, *, limit_bytes:
         return
     try:
         _limit(kept, lock, limit_bytes)
-        fcntl.flock(lock, fcntl.LOCK_SH)  # until this process ends, however it does
+        fcntl.flock(lock, fcntl.LOCK_SH)  # until this process ends
         yield str(kept)
     finally:
         os.close(lock)
 
 
 def inductor_in_user_cache(environ: Mapping[str, str]) -> Path | None:
-    """By the rules of the XDG base directories: a relative path does not count."""
+    """The folder by the XDG base directories, in which relative paths do not count."""
     base = Path(environ.get("XDG_CACHE_HOME", ""))
     if not base.is_absolute():
         base = Path(environ.get("HOME", ""), ".cache")
@@ -60,7 +60,7 @@ def _opened(kept: Path) -> int | None:
 
 
 def _limit(kept: Path, lock: int, limit_bytes: int) -> None:
-    """Empty the cache if it has grown beyond the limit and no other run uses it."""
+    """Empty the cache if it exceeds the limit and no other run uses it."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -83,28 +83,28 @@ OTHERS_SECONDS = 30  # for the other agents, after the leader's end
 
 @dataclass(slots=True)
 class LocalRun:
-    """What came of it. `report` is None when the leader left none; `problem` then says why."""
+    """The result. `report` is None if the leader sent none; `problem` is the reason."""
 
     exit_code: int
     report: Report | None = None
     problem: str = ""
     is_interrupted: bool = False
-    quit_by: int = 0  # the second signal, which ended the agents at once
+    quit_by: int = 0  # the second signal, which killed the agents
     agent_exit_codes: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentReader:
-    """Who hears what agents say, line by line, and from the leader how far the run is."""
+    """Callbacks for lines of the agents and for the leader's progress."""
 
     line: Callable[[str], None]
     progress: Callable[[Progress], None] = lambda _: None
 
 
 async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
-    """Start the agents and come back when none of them is left.
+    """Start the agents and return when all have ended.
 
-    The first SIGINT or SIGTERM ends the run, and the leader reports it; a second one ends all agents at once.
+    The first SIGINT or SIGTERM ends the run with a report; the second one kills all agents.
     """
     nonce = secrets.token_hex(16)
     with (
@@ -118,8 +118,8 @@ async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str] 
         signals.listen()
         try:
             for index in range(plan.nodes):
-                theirs = agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder))
-                agents.append(await _start(own | theirs, environ))
+                variables = agent_environment(plan, index, nonce=nonce, leader=leader, folder=Path(folder))
+                agents.append(await _start(own | variables, environ))
             signals.repeat()
             return await _follow(agents, nonce, reader, signals)
         finally:
@@ -127,7 +127,7 @@ async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str] 
 
 
 def agent_environment(plan: RunPlan, index: int, *, nonce: str, leader: str, folder: Path) -> dict[str, str]:
-    """What an agent is told; in a cluster the pod's template says it."""
+    """Environment of an agent, which the pod template sets in a cluster."""
     return {
         environment.PLAN: plan.to_json(),
         environment.NONCE: nonce,
@@ -155,9 +155,9 @@ async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> a
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         limit=LINE_BYTES,
-        # gloo looks for the address of the host's name otherwise, which need not be on this machine
+        # Otherwise gloo resolves the host's name, which may be the address of another machine.
         env={"GLOO_SOCKET_IFNAME": "lo", **(os.environ if environ is None else environ), **own},
-        start_new_session=True,  # Ctrl-C reaches us alone; we tell the agents
+        start_new_session=True,  # Ctrl-C reaches this process only, which signals the agents
     )
 
 
@@ -202,7 +202,7 @@ async def _follow(
 
 @dataclass(slots=True)
 class Signals:
-    """What the user has sent: the number of the first signal and of the second, 0 for none."""
+    """Forwards signals to the agents. `first` and `second` are the signals that were received, 0 for none."""
 
     agents: Sequence[asyncio.subprocess.Process]
     reader: AgentReader
@@ -215,7 +215,7 @@ class Signals:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def repeat(self) -> None:
-        """For agents that were not there when it came."""
+        """Send received signals to agents that started later."""
         if self.second:
             self._send(self.agents, signal.SIGQUIT)
         elif self.first:
@@ -240,7 +240,6 @@ class Signals:
 
 
 async def _stop(agents: list[asyncio.subprocess.Process]) -> None:
-    """Ask, wait, then kill: an agent that is killed takes its ranks along."""
     running = [agent for agent in agents if agent.returncode is None]
     for agent in running:
         with contextlib.suppress(ProcessLookupError):

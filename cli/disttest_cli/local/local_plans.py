@@ -1,4 +1,4 @@
-"""What the agents on this machine are told: the plan of a DistTest, with this machine in the cluster's place."""
+"""The plan of a DistTest for agents on this machine instead of a cluster."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ NO_END_SECONDS = 10 * 365 * 86400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalPlaces:
-    """Where this machine has what a cluster would mount."""
+    """Local paths of what a cluster would mount."""
 
     folders: Mapping[str, Folder] = field(default_factory=dict)  # ConfigMap -> folder
     config_maps: manifests.ConfigMaps = field(default_factory=dict)
@@ -30,10 +30,10 @@ class LocalPlaces:
 
 
 def make(test: DistTest, places: LocalPlaces, request: RunRequest) -> RunPlan:
-    """Placement is not looked at: all nodes are this machine."""
+    """Make the plan; placement is ignored. Raises UsageError."""
     unknown = unknown_suites(test.spec)
     if unknown:
-        raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {manifests.known_suites()}")
+        raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {suites.known()}")
     if test.spec.backend is Backend.NCCL:
         _check_gpus(test)
     folders = {name: str(folder.path) for name, folder in places.folders.items()}
@@ -47,7 +47,7 @@ def make(test: DistTest, places: LocalPlaces, request: RunRequest) -> RunPlan:
     measures = any(suite.builtin == suites.MEASURING for suite in chosen)
     plan = dataclasses.replace(
         plan,
-        suites=tuple(_only(_here(test, suite, planned[suite.name], places), request) for suite in chosen),
+        suites=tuple(_only(_with_paths(test, suite, planned[suite.name], places), request) for suite in chosen),
         thresholds=plan.thresholds if measures else (),
         spread=False,
         case_seconds=case_seconds,
@@ -62,14 +62,12 @@ def make(test: DistTest, places: LocalPlaces, request: RunRequest) -> RunPlan:
 
 
 def _chosen(test: DistTest, request: RunRequest) -> list[Suite]:
-    """With -f those of the file that were named, else all: there is nothing in it that was not."""
     if not request.filename or not request.suites:
         return list(test.spec.suites)
     return [suite for suite in test.spec.suites if suite.name in request.suites]
 
 
 def of_file(documents: manifests.Documents, request: RunRequest) -> tuple[DistTest, ...]:
-    """The DistTests of a file that have one of the suites that were named."""
     known = {suite.name for test in documents.tests for suite in test.spec.suites}
     for name in request.suites:
         if name not in known:
@@ -84,7 +82,7 @@ def of_file(documents: manifests.Documents, request: RunRequest) -> tuple[DistTe
 
 
 def _only(planned: SuitePlan, request: RunRequest) -> SuitePlan:
-    """The cases that were chosen, of those that the file chooses; ids stand for themselves."""
+    """Restrict a suite to the selected cases; ids replace the selection of the file."""
     if request.cases:
         return dataclasses.replace(planned, select="", cases=request.cases)
     if request.select:
@@ -93,8 +91,7 @@ def _only(planned: SuitePlan, request: RunRequest) -> SuitePlan:
     return planned
 
 
-def _here(test: DistTest, suite: Suite, planned: SuitePlan, places: LocalPlaces) -> SuitePlan:
-    """The suite with its files from this machine."""
+def _with_paths(test: DistTest, suite: Suite, planned: SuitePlan, places: LocalPlaces) -> SuitePlan:
     if suite.config_map:
         if suite.config_map not in places.folders:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""One DistTest after the other on this machine: shown while it runs, then its table, its report and its exit code."""
+"""Run DistTests on this machine one after the other: progress, table, report and exit code of each."""
 
 import asyncio
 import os
@@ -25,8 +25,8 @@ from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.text import escaping
 from disttest_operator.core.api.model import DistTest, Spec
 
-LAST_LINES = 40  # shown where there is no report to say what went wrong
-WARNING = "warning: "  # how lines of the runner begin that are worth reading while a run goes on
+LAST_LINES = 40  # printed if there is no report
+WARNING = "warning: "  # prefix of runner lines that are shown during a run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +37,21 @@ class LocalTest:
 
 
 def run(tests: Sequence[LocalTest], *, keeps_going: bool, shows_all: bool) -> int:
-    """The worst exit code. Ends after the first that did not pass, unless it is to keep going; at Ctrl-C always."""
+    """Return the worst exit code. Stops at the first failed run unless `keeps_going`, and at Ctrl-C."""
     codes = []
     for number, one in enumerate(tests, start=1):
         code, is_interrupted = _run(one, shows_all=shows_all)
         codes.append(code)
         left = [other.plan.name for other in tests[number:]]
         if left and (is_interrupted or (code and not keeps_going)):
-            advice = "" if is_interrupted else "; --keep-going runs them all the same"
-            warn(f"not run, since {one.plan.name} did not pass: {', '.join(left)}{advice}")
+            hint = "" if is_interrupted else "; --keep-going runs them all the same"
+            warn(f"not run, since {one.plan.name} did not pass: {', '.join(left)}{hint}")
             break
     return max(codes)
 
 
 def report_path(chosen: Path | None, test: DistTest) -> Path:
-    """Refuse early what must not be overwritten, or cannot be written."""
+    """The path of the report. Raises UsageError if it cannot be written, or is another file."""
     path = chosen or Path(f"disttest-report-{test.name}.json")
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is no file: name another one with --report")
@@ -67,9 +67,9 @@ def report_path(chosen: Path | None, test: DistTest) -> Path:
 
 
 def environ_of(spec: Spec, environ: Mapping[str, str]) -> dict[str, str]:
-    """What agents inherit. As in a pod, the user's word comes last; a run on the CPU finds no GPU of this machine.
+    """The environment of agents: `spec.env` has precedence, and runs on the CPU do not see GPUs.
 
-    PYTEST_ADDOPTS of a shell is for a pytest with a terminal: ranks do not know `-v` or `--color`.
+    PYTEST_ADDOPTS is removed, since ranks do not support options such as `-v` or `--color`.
     """
     inherited = {name: value for name, value in environ.items() if name != "PYTEST_ADDOPTS"}
     return {**inherited, **({} if spec.gpus_per_node else environment.WITHOUT_GPUS), **dict(spec.env)}
@@ -85,14 +85,14 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
         return SIGNALLED + result.quit_by, True
     if result.report is None:
         warn(f"{one.plan.name}: {escaping.line(result.problem)}; the leader ended with {result.exit_code}")
-        is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # without a report nothing is green
+        is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # 0 without a report is a failure
         return (result.exit_code if is_known else ExitCode.INFRASTRUCTURE), result.is_interrupted
     show_report(console, result.report, one)
     return EXIT_CODES[result.report.verdict], result.is_interrupted
 
 
 async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, shows_all: bool) -> agents.LocalRun:
-    """The view ends before the loop does: up to then signals are the run's, and the terminal is left as it was."""
+    """Run with a live view on a terminal, else print the lines of agents."""
     if not live.fits(console):
         return await agents.run(plan, agents.AgentReader(line=_print), environ=environ)
     gang = GangShape(nodes=plan.nodes, ranks_per_node=plan.ranks_per_node, suites=len(plan.suites))
@@ -107,7 +107,7 @@ async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, 
 
 @dataclass(slots=True)
 class AgentLines:
-    """What agents and ranks write: beside a view only warnings, unless all of it is wanted."""
+    """Shows lines of agents and ranks above a view: only warnings, unless `shows_all`."""
 
     view: LiveView
     shows_all: bool

@@ -1,4 +1,4 @@
-"""What the operator would make of a DistTest: the objects of its first attempt. No I/O."""
+"""The objects that the operator would create for the first attempt of a DistTest."""
 
 import dataclasses
 import json
@@ -18,13 +18,13 @@ from disttest_operator.core.api.model import DistTest, Manifest
 from disttest_operator.core.workload import job, run_plan
 
 ATTEMPT = 1
-UID = "00000000-0000-0000-0000-000000000000"  # the API server gives each object one
+UID = "00000000-0000-0000-0000-000000000000"  # placeholder; the API server assigns it
 NONCE = "made-anew-for-each-attempt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestPlan:
-    """`remarks` are for people: what it comes to, and what must be there."""
+    """`remarks` are comments: size, time budget and required objects."""
 
     test: DistTest
     objects: tuple[Manifest, ...]
@@ -32,7 +32,7 @@ class ManifestPlan:
 
 
 def make(test: DistTest, config_maps: ConfigMaps) -> ManifestPlan:
-    """Raises UsageError for what the operator would refuse."""
+    """Raises UsageError if the operator would refuse the DistTest."""
     if unknown := run_plan.unknown_suites(test.spec):
         raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {suites.known()}")
     test = dataclasses.replace(test, uid=UID)
@@ -49,12 +49,12 @@ def make(test: DistTest, config_maps: ConfigMaps) -> ManifestPlan:
 
 
 def as_yaml(plans: Iterable[ManifestPlan]) -> str:
-    """A stream that `kubectl apply --dry-run=server -f -` takes; what is for people stands in comments."""
+    """YAML for `kubectl apply --dry-run=server -f -`, with the remarks as comments."""
     parts = []
     for plan in plans:
         parts += [f"# {escaping.line(remark)}\n" for remark in plan.remarks]
         for manifest in plan.objects:
-            plain = json.loads(json.dumps(manifest))  # no object twice, which YAML would write as an alias
+            plain = json.loads(json.dumps(manifest))  # without shared objects, which YAML would write as aliases
             parts.append(f"---\n{documents.as_yaml(plain, sort_keys=False)}")
     return "".join(parts)
 
@@ -87,7 +87,6 @@ def _sizes(test: DistTest) -> Iterator[str]:
 
 
 def _needs(test: DistTest, config_maps: ConfigMaps) -> Iterator[str]:
-    """What must be in the namespace, or the run ends with ReferenceMissing; and what somebody must have allowed."""
     spec = test.spec
     maps = [suite.config_map for suite in spec.suites if suite.config_map] + [spec.quarantine.config_map]
     wanted = [

@@ -1,4 +1,4 @@
-"""What `disttest run` was asked for, and what of it excludes each other. Pure."""
+"""The options of `disttest run`: their rules, the shape of the gang, and the DistTest that they describe."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from disttest_operator.core.api.model import API_VERSION, Backend, DistTest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """Empty, 0 or None where nothing was said. `repeat`: how often, None for once."""
+    """Options; empty or None if unset. `repeat` is the number of runs of each case."""
 
     filename: str = ""
     paths: tuple[Path, ...] = ()
@@ -34,16 +34,11 @@ class RunRequest:
 
     @property
     def times(self) -> int:
-        """Up to the first failure goes on for ever, unless a number is given."""
+        """Number of repetitions; unlimited with --until-fail alone."""
         return self.repeat or (FOR_EVER if self.until_fail else 1)
-
-    @property
-    def is_plain(self) -> bool:
-        return self.times == 1 and not self.until_fail
 
 
 def problem(request: RunRequest) -> str:
-    """The first rule that is broken, as a sentence that says what to write instead."""
     return next((sentence for is_broken, sentence in _rules(request) if is_broken), "")
 
 
@@ -79,7 +74,6 @@ def _rules(request: RunRequest) -> Sequence[tuple[bool, str]]:
 
 
 def listing() -> str:
-    """Every suite in a line."""
     width = max(map(len, suites.SUMMARIES))
     return "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in sorted(suites.SUMMARIES.items()))
 
@@ -91,7 +85,7 @@ WHAT = (
 
 
 def of_one_suite(request: RunRequest, names: Sequence[str]) -> str:
-    """A sentence, if what was asked for makes sense for one suite only and there are several."""
+    """A message if the options need a single suite and there are several; else empty."""
     if len(names) == 1:
         return ""
     several = f"there are {len(names)} ({', '.join(names[:4])}{', …' if len(names) > 4 else ''}): say --suite NAME"
@@ -104,15 +98,15 @@ def of_one_suite(request: RunRequest, names: Sequence[str]) -> str:
 
 RANKS_ON_CPU = 2
 NAME_CHARACTERS = 40
-SEVERAL = "local"  # name of a run of several suites
+SEVERAL = "local"  # name of a DistTest with several suites
 CASE_SECONDS = 60  # a hang is reported within a minute
-COMPILING_CASE_SECONDS = 300  # a case of these suites compiles for tens of seconds where processors are slow or busy
+COMPILING_CASE_SECONDS = 300  # cases of these suites compile for tens of seconds on slow processors
 COMPILING = frozenset({"data-parallel", "replicate-compile"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Nodes and ranks of a run, and why over this backend."""
+    """Nodes, ranks and backend of a run; `why` is the reason for the backend."""
 
     backend: Backend
     nodes: int
@@ -126,7 +120,7 @@ class Shape:
 
 
 def shape(request: RunRequest, gpus: int) -> Shape:
-    """GPUs if there are any, or there would be green runs that never touched them; the CPU if it is asked for."""
+    """Use GPUs if there are any, so that a passed run has tested them; the CPU with --backend gloo."""
     nodes = request.nodes or 1
     on_cpu = Shape(
         backend=Backend.GLOO, nodes=nodes, ranks=request.ranks or max(RANKS_ON_CPU, nodes), why="--backend gloo"
@@ -151,9 +145,9 @@ def shape(request: RunRequest, gpus: int) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What stands for a ConfigMap. `files` are those that hold the cases; all if empty.
+    """Replaces a ConfigMap. `files` contain the cases; all files of the folder if empty.
 
-    Of a folder in a repository pytest's configuration and conftest.py are also looked for above it.
+    If `in_repository`, pytest's configuration and conftest.py are also searched in parent folders.
     """
 
     path: Path
@@ -168,7 +162,7 @@ class Made:
 
 
 def make_test(request: RunRequest, of_shape: Shape) -> Made:
-    """Built-in suites first, then the paths."""
+    """The DistTest of built-in suites and paths. Raises UsageError."""
     for name in request.suites:
         if name not in suites.BUILTIN:
             raise UsageError(f"suite {name!r} is unknown; known: {', '.join(sorted(suites.BUILTIN))}")
@@ -194,7 +188,7 @@ def make_test(request: RunRequest, of_shape: Shape) -> Made:
 
 
 def _folders(paths: Sequence[Path]) -> list[Folder]:
-    """Files of one folder are one suite: they find what lies beside them, as in a ConfigMap."""
+    """Files of one folder become one suite, so that they can import each other as in a ConfigMap."""
     files: dict[Path, list[str]] = {}
     for path in paths:
         if not path.exists():
@@ -209,7 +203,7 @@ def _folders(paths: Sequence[Path]) -> list[Folder]:
 
 
 def _named(folders: Sequence[Folder], taken: Sequence[str]) -> dict[str, Folder]:
-    """By the file if there is one only, else by the folder."""
+    """Suites by unique names: that of a single file, else that of the folder."""
     named: dict[str, Folder] = {}
     for folder in folders:
         name = suite_name(Path(folder.files[0]).stem if len(folder.files) == 1 else folder.path.name)
@@ -220,7 +214,6 @@ def _named(folders: Sequence[Folder], taken: Sequence[str]) -> dict[str, Folder]
 
 
 def suite_name(text: str) -> str:
-    """A name that a DistTest may have."""
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     name = words if words[:1].isalpha() else f"suite-{words}"
     return name[:NAME_CHARACTERS].strip("-")

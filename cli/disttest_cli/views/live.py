@@ -1,6 +1,6 @@
-"""A run while it goes on, at the foot of a terminal: how far it is, the case in flight; failures scroll by above it.
+"""Live view of a run in the last lines of a terminal: progress and the current case, with failures above.
 
-Whoever follows a run feeds it with what the leader says; it does not ask anybody.
+The caller passes progress to the view; it reads nothing itself.
 """
 
 import time
@@ -25,28 +25,25 @@ FRAMES_A_SECOND = 4
 
 
 def fits(console: Console) -> bool:
-    """Whether lines can be drawn anew."""
     return console.is_terminal and not console.is_dumb_terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangShape:
-    """What the view needs to know of a run."""
-
     nodes: int
     ranks_per_node: int
     suites: int
 
 
 class LiveView:
-    """Between `with` and its end the foot of the terminal is the view's: what else is to be said goes through `say`."""
+    """A context manager that owns the last lines of the terminal; other output must use `say`."""
 
     def __init__(self, console: Console, gang: GangShape, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._gang, self._clock = console, gang, clock
         self._step, self._step_since = "starting", clock()
         self._progress: Progress | None = None
         self._case_since = clock()
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._live = Live(
             get_renderable=self.__rich__, console=console, refresh_per_second=FRAMES_A_SECOND, transient=True
         )
@@ -59,26 +56,23 @@ class LiveView:
         self._live.stop()
 
     def step(self, text: str) -> None:
-        """What the run is at, before its leader says anything: `Queued: …`."""
         self._enter(escaping.line(text))
 
     def feed(self, progress: Progress) -> None:
-        """The newest that is known. Failures that are new are said above."""
         before, self._progress = self._progress, progress
         if before is None or (before.suite, before.current_case) != (progress.suite, progress.current_case):
             self._case_since = self._clock()
         self._enter(progress.step)
         for failure in progress.failures:
-            if (key := (failure.suite, failure.case)) not in self._told:
-                self._told.add(key)
+            if (key := (failure.suite, failure.case)) not in self._reported:
+                self._reported.add(key)
                 self._console.print(failure_line(failure))
 
     def say(self, line: str | Text) -> None:
-        """A line above; a string is made harmless."""
+        """Print a line above; strings are sanitized."""
         self._console.print(line if isinstance(line, Text) else Text(escaping.line(line)))
 
     def __rich__(self) -> RenderableType:
-        """The two lines as they are now."""
         now = self._clock()
         return render(
             self._progress,
@@ -96,7 +90,7 @@ class LiveView:
 def render(
     progress: Progress | None, gang: GangShape, *, step: str, step_for: float, case_for: float
 ) -> RenderableType:
-    """Two lines at most."""
+    """At most two lines; `step_for` and `case_for` are seconds."""
     if progress is None or not progress.cases_total:
         joined = f"{progress.nodes_joined} of {gang.nodes} nodes joined" if progress and progress.nodes_joined else ""
         ranks = f"{gang.nodes * gang.ranks_per_node} ranks"
@@ -136,7 +130,7 @@ def _line(step: str, bar: ProgressBar, text: str, step_for: float) -> Renderable
 
 @dataclass(frozen=True, slots=True)
 class _Fitting:
-    """What is behind is seen however long the text is."""
+    """Truncates `text` so that `behind` is visible."""
 
     text: str
     behind: str
@@ -148,7 +142,6 @@ class _Fitting:
 
 
 def summary(progress: Progress, gang: GangShape) -> str:
-    """How many cases, and how they ended. Of suites to come it is not known how many they have."""
     bad = _bad(progress)
     more = " so far" if progress.suites_done + 1 < gang.suites else ""
     parts = [
@@ -165,7 +158,7 @@ def _bad(progress: Progress) -> int:
 
 
 def failure_line(failure: Failure) -> Text:
-    """`failed mine: test_it.py::test_a (ranks 1 on node-b): message`, made harmless."""
+    """`failed mine: test_it.py::test_a (ranks 1 on node-b): message`, sanitized."""
     where = " ".join(
         part
         for part in (

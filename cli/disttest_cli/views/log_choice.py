@@ -1,11 +1,12 @@
-"""Whose log is meant: nodes, ranks, or those that a run blames. No I/O."""
+"""Select logs of a run: by node, by rank, or those of ranks and nodes that failed."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from disttest_cli.kube import fields, runs
+from disttest_cli import fields
+from disttest_cli.kube import runs
 from disttest_cli.kube.client import Body
 from disttest_cli.views import status_lines
 from disttest_contract.outcomes import Verdict
@@ -13,14 +14,14 @@ from disttest_contract.results import case_result
 from disttest_contract.results.report import Report
 from disttest_contract.text import formatting
 
-MOST_BLAMED = 8  # ranks: that a case failed on all 512 of them is seen on the first ones
+MOST_BLAMED = 8  # ranks: the first ones are enough if a case failed on all 512
 LEADER = 0
 BY_CASES = frozenset({Verdict.PASSED.value, Verdict.TESTS_FAILED.value, Verdict.HUNG.value, Verdict.TIMED_OUT.value})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPart:
-    """The log of a node, or the output of one of its ranks; `headings` are those of its failed cases."""
+    """The log of a node, or the output of a rank; `headings` are those of its failed cases."""
 
     node: int
     rank: int | None = None
@@ -37,7 +38,7 @@ def of_ranks(numbers: Iterable[int], per_node: int) -> list[LogPart]:
 
 
 def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None) -> list[LogPart]:
-    """Each rank once, with all cases that it is blamed for; nodes of which no rank is blamed, whole."""
+    """Failed ranks with the headings of their cases; whole logs of other nodes that failed."""
     per_node = runs.ranks_per_node(body)
     ranked: dict[int, LogPart] = {}
     for failure in _failures(body, attempt, report):
@@ -50,12 +51,12 @@ def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None
     nodes = {part.node for part in parts}
     record = _record(body, attempt)
     if parts and record.get("verdict") in BY_CASES:
-        return parts  # every agent ends badly then: who did so first says nothing
+        return parts  # all agents fail then, so the first one has no meaning
     return parts + [part for part in _first(record, pods, per_node) if part.node not in nodes]
 
 
 def _failures(body: Body, attempt: int, report: Report | None) -> list[Mapping[str, Any]]:
-    """Those that make the run red, or what there is; of an attempt that is over only its report has them."""
+    """Failures that count for the verdict, else all; those of earlier attempts are from the report."""
     status = fields.status(body)
     if fields.count(status.get("attempt")) in (0, attempt):
         found = fields.rows(status.get("failures") or fields.mapping(status.get("progress")).get("failures"))
@@ -82,7 +83,6 @@ def _record(body: Body, attempt: int) -> Mapping[str, Any]:
 
 
 def _first(record: Mapping[str, Any], pods: Sequence[Body], per_node: int) -> list[LogPart]:
-    """The pod, or the rank, that ended first."""
     first = fields.mapping(record.get("firstFailure"))
     why = f"ended first, {fields.text(record.get('reason'))}".rstrip(", ")
     pod = next((pod for pod in pods if fields.name(pod) == first.get("pod")), None)

@@ -1,4 +1,4 @@
-"""`-o FORMAT` and `-o FORMAT=FILE`: which formats a report is wanted in, and where they go."""
+"""`-o FORMAT` and `-o FORMAT=FILE`: parse options, render a report in a format, write files."""
 
 import contextlib
 import importlib
@@ -18,14 +18,12 @@ from disttest_cli.formats.subject import Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Without a path it is for standard output."""
-
     format: str
     path: Path | None = None
 
 
 def parse(values: Sequence[str], formats: Sequence[str], *, default: str) -> list[Output]:
-    """Raises UsageError for formats that there are not, and for two that want the same place."""
+    """Raises UsageError for unknown formats, and for two formats with the same file."""
     outputs = [_parse(value, formats) for value in values] or [Output(format=default)]
     places = [os.path.realpath(output.path) if output.path else "standard output" for output in outputs]
     doubled = next((place for place in places if places.count(place) > 1), None)
@@ -46,7 +44,7 @@ def _parse(value: str, formats: Sequence[str]) -> Output:
 
 
 def write(path: Path, text: str) -> None:
-    """The whole file or what was there before. Raises UsageError where it cannot be written."""
+    """Write a file atomically. Raises UsageError."""
     try:
         target = Path(os.path.realpath(path))
         if target.exists() and not target.is_file():  # a device or a pipe
@@ -71,7 +69,6 @@ def _replace(target: Path, text: str) -> None:
 
 
 def _mode(target: Path) -> int:
-    """As the file had, else as any program makes one."""
     if target.exists():
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -84,12 +81,12 @@ FORMATS = (TEXT, "json", "junit", "ctrf", "html", "markdown")
 
 
 def render_report(subject: Subject, name: str, *, limit_bytes: int = markdown.DEFAULT_BYTES) -> str:
-    """One of FORMATS; `limit_bytes` is for Markdown."""
+    """Render in one of FORMATS; `limit_bytes` is for Markdown. Raises UsageError."""
     match name:
         case "text":
             return table.render_report(subject.report, subject.report.thresholds)
         case "json":
-            return _json(subject)
+            return documents.as_json(_finite(subject.report.to_json()), indent=2)
         case "markdown":
             return markdown.render(subject, limit_bytes)
         case _:
@@ -106,13 +103,8 @@ def _module(name: str) -> ModuleType:
         ) from error
 
 
-def _json(subject: Subject) -> str:
-    """Whole: it can be read back."""
-    return documents.as_json(_finite(subject.report.to_json()), indent=2)
-
-
 def _finite(value: Any) -> Any:
-    """JSON has no word for a number that is none, as only a forged report holds it."""
+    """Replace infinity and NaN of forged reports, which JSON does not have, by 0."""
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     if isinstance(value, list):

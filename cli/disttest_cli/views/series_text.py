@@ -1,15 +1,14 @@
-"""The ledger of a series in words: its nights, what fails, what flips, and which nodes were blamed. No I/O."""
+"""The text of `history`: nights of a series, failing and flipping cases, and nodes at fault."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from disttest_cli.kube import fields
+from disttest_cli import fields
 from disttest_cli.kube.client import Body
-from disttest_cli.kube.nights import NightRun, SeriesHistory
+from disttest_cli.kube.series import NightRun, SeriesHistory
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line, line
-from disttest_contract import limits
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.text import escaping, formatting
 from disttest_contract.text.formatting import show_bytes, show_speed
@@ -23,7 +22,7 @@ NODES = ("NODE BLAMED", "REASON", "TIMES", "CONFIRMED", "LAST", "LAST RUN", "CLE
 SERIES = ("NAME", "RUNS", "LAST", "VERDICT", "LAST SUCCESS", "PASS RATE", "STREAK", "FLAKY")
 NAMESPACE = "NAMESPACE"
 
-# Of verdicts of runs and of outcomes of a case in a run.
+# Letters of verdicts.
 LETTERS = {
     Verdict.PASSED.value: "P",
     Verdict.TESTS_FAILED.value: "F",
@@ -47,7 +46,6 @@ MOST_SPEEDS = 8
 
 
 def night_table(nights: Sequence[NightRun], *, wide: bool) -> list[Line]:
-    """The newest first."""
     head = (*NIGHTS, *(WIDE if wide else ()))
     return terminal.table([head, *(_night(night, wide=wide) for night in nights)], numbers=NIGHT_NUMBERS)
 
@@ -63,15 +61,10 @@ def page(series: SeriesHistory, *, limit: int, wide: bool) -> list[Line]:
         _nodes(status, limit=limit),
         _speeds(status) if wide else [],
     ]
-    found: list[Line] = []
-    for part in parts:
-        if part:
-            found += [terminal.empty(), *part] if found else part
-    return found
+    return terminal.paragraphs(parts)
 
 
 def series_table(bodies: Sequence[Body], *, now: datetime, namespaces: bool) -> list[Line]:
-    """As `kubectl get dts` has it."""
     head = (*((NAMESPACE,) if namespaces else ()), *SERIES)
     return terminal.table([head, *(_series(body, now=now, namespaces=namespaces) for body in bodies)])
 
@@ -109,7 +102,6 @@ def _wide(night: NightRun) -> list[str | Line]:
 
 
 def _trend(series: SeriesHistory) -> list[Line]:
-    """How the series fares, in two lines."""
     status = series.status
     if not series.nights:
         return []
@@ -131,11 +123,11 @@ def _cases(status: Mapping[str, Any], name: str, head: Sequence[str], row: Any, 
     if not found:
         return []
     shown = found[:limit]
-    # Letters stand to the right: the newest are those of the same runs.
+    # Aligned right, so that letters of the same run are in one column.
     title, *table = terminal.table([head, *map(row, shown)], numbers=frozenset({2, len(head) - 1}))
     lines = [title]
-    for one, told in zip(shown, table, strict=True):
-        lines.append(told)
+    for one, cells in zip(shown, table, strict=True):
+        lines.append(cells)
         if message := fields.text(one.get("message")):
             lines.append(line("    ", (_short(message, MESSAGE_BYTES), terminal.QUIET)))
     missing = len(found) - len(shown) + fields.count(status.get(f"{name}Cut"))
@@ -194,7 +186,7 @@ def _node(one: Mapping[str, Any]) -> list[str | Line]:
 
 
 def _speeds(status: Mapping[str, Any]) -> list[Line]:
-    """Of the last run that measured: of each collective and type the largest size."""
+    """The largest size of each collective and type, of the last run with measurements."""
     measured = fields.mapping(status.get("bandwidth"))
     largest: dict[tuple[str, str], Mapping[str, Any]] = {}
     for point in fields.rows(measured.get("points")):
@@ -208,10 +200,10 @@ def _speeds(status: Mapping[str, Any]) -> list[Line]:
 def _speed(point: Mapping[str, Any]) -> str:
     what = _short(f"{fields.text(point.get('collective'))} {fields.text(point.get('dtype'))}")
     wanted = fields.number(point.get("referenceBytesPerSecond"))
-    beside = f" (threshold {_short(show_speed(wanted))})" if wanted else ""
+    threshold = f" (threshold {_short(show_speed(wanted))})" if wanted else ""
     return (
         f"{what} {show_bytes(fields.count(point.get('sizeBytes')))} "
-        f"{_short(show_speed(fields.number(point.get('busBytesPerSecond')) or 0.0))}{beside}"
+        f"{_short(show_speed(fields.number(point.get('busBytesPerSecond')) or 0.0))}{threshold}"
     )
 
 
@@ -233,10 +225,9 @@ def _series(body: Body, *, now: datetime, namespaces: bool) -> list[str | Line]:
 
 
 def _time(text: str) -> str:
-    """In UTC, to the minute."""
     moment = fields.moment(text)
     return f"{moment:%Y-%m-%d %H:%M}" if moment else ""
 
 
 def _short(text: str, limit_bytes: int = NAME_BYTES) -> str:
-    return limits.cut(escaping.line(text), limit_bytes)
+    return escaping.short_line(text, limit_bytes)

@@ -1,17 +1,19 @@
-"""A run in words: lines for a log, from its status. No I/O."""
+"""The status of a run as lines for a log or for the live view, while a command waits for its verdict."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
+from disttest_cli import fields, lazy
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.text import formatting
-from disttest_contract.transport.progress import Progress
+from disttest_contract.transport.progress import Failure, Progress
 
-NOBODY = "created; no operator has looked at it yet"
+NOT_SEEN = "created; no operator has looked at it yet"
 LINE_BYTES = 500
 MAX_FAILURES = 20
-OUTCOMES = (  # in the order in which they are told; those that are 0 are not
+OUTCOMES = (  # in the order of display; zeros are omitted
     Outcome.PASSED,
     Outcome.FAILED,
     Outcome.ERRORED,
@@ -25,18 +27,18 @@ OUTCOMES = (  # in the order in which they are told; those that are 0 are not
 
 
 def headline(status: Mapping[str, Any]) -> str:
-    """Where the run is, in one line; the same words as long as nothing happens."""
+    """Phase, attempt and message in one line, which stays the same until one of them changes."""
     phase = status.get("phase")
     if not phase:
-        return NOBODY
+        return NOT_SEEN
     attempt = status.get("attempt") or 1
     place = f"{phase}, attempt {attempt}" if attempt > 1 else str(phase)
     message = one_line(status.get("message"))
     return f"{place}: {message}" if message else place
 
 
-def far(progress: Progress) -> str:
-    """How far the run is, in one line; nothing as long as there is nothing to count."""
+def progress_line(progress: Progress) -> str:
+    """Progress in one line; empty if there is nothing to count."""
     if not progress.cases_total:
         return f"{progress.nodes_joined} nodes have joined" if progress.nodes_joined else ""
     red = progress.counts.bad - progress.counts.quarantined
@@ -47,7 +49,7 @@ def far(progress: Progress) -> str:
 
 
 def ending(status: Mapping[str, Any]) -> list[str]:
-    """The verdict, and what led to it; the verdict is the last line, which a pod's termination message surely has."""
+    """Failures, counts and report; the verdict is the last line, which a termination message always contains."""
     lines = [_failure(entry) for entry in (status.get("failures") or ())[:MAX_FAILURES]]
     counts = Counts.from_json(status.get("cases") or {})
     if counts.total:
@@ -59,7 +61,7 @@ def ending(status: Mapping[str, Any]) -> list[str]:
 
 
 def gist_of(message: str) -> list[str]:
-    """What of a failure's message says what was wrong: pytest marks such lines; else all of it."""
+    """The lines of a message that pytest marks as errors; all lines if there are none."""
     lines = [line.rstrip() for line in message.expandtabs(4).splitlines() if line.strip()]
     return formatting.marked(message) or lines
 
@@ -70,19 +72,110 @@ def one_line(text: Any) -> str:
 
 def counted(counts: Counts) -> str:
     parts = [f"{counts[outcome]} {outcome.value}" for outcome in OUTCOMES if counts[outcome]]
-    marks = [f"{number} {mark}" for number, mark in _marks(counts) if number]
+    marked = (counts.flaky, "flaky"), (counts.quarantined, "in quarantine")
+    marks = [f"{number} {mark}" for number, mark in marked if number]
     return f"{counts.total}: {', '.join(parts)}" + (f" ({', '.join(marks)})" if marks else "")
 
 
-def _marks(counts: Counts) -> tuple[tuple[int, str], ...]:
-    return (counts.flaky, "flaky"), (counts.quarantined, "in quarantine")
-
-
 def _failure(entry: Mapping[str, Any]) -> str:
-    """A case as status.failures has it."""
     how = next((mark for mark in ("flaky", "quarantined") if entry.get(mark)), entry.get("outcome", ""))
     ranks = ", ".join(str(rank) for rank in entry.get("ranks") or ())
     nodes = ", ".join(str(node) for node in entry.get("nodes") or ())
     where = (f" rank {ranks}" if ranks else "") + (f" on {nodes}" if nodes else "")
     message = " ".join(gist_of(str(entry.get("message") or "")))
     return one_line(f"{how}: {entry.get('suite', '')}: {entry.get('case', '')}{where}: {message}")
+
+
+if TYPE_CHECKING:
+    from disttest_cli.views import live
+    from disttest_cli.views.live import LiveView
+else:
+    live, LiveView = lazy.module("disttest_cli.views.live"), object
+
+PROGRESS_SECONDS = 30  # between two lines with progress
+
+Say = Callable[[str], None]
+
+
+def progress_of(status: Mapping[str, Any]) -> Progress | None:
+    """None until the leader has reported."""
+    found = fields.mapping(status.get("progress"))
+    if not found:
+        return None
+    return Progress(
+        step=fields.text(found.get("step")) or fields.text(status.get("phase")),
+        nodes_joined=fields.count(found.get("nodesJoined")),
+        suite=fields.text(found.get("suite")),
+        current_case=fields.text(found.get("currentCase")),
+        cases_done=fields.count(found.get("casesDone")),
+        cases_total=fields.count(found.get("casesTotal")),
+        suites_done=fields.count(found.get("suitesDone")),
+        counts=Counts.from_json(fields.mapping(found.get("cases"))),
+        failures=tuple(_read_failure(row) for row in fields.rows(found.get("failures"))),
+    )
+
+
+def _read_failure(row: Mapping[str, Any]) -> Failure:
+    outcome = fields.text(row.get("outcome"))
+    return Failure(
+        suite=fields.text(row.get("suite")),
+        case=fields.text(row.get("case")),
+        outcome=Outcome(outcome) if outcome in set(Outcome) else Outcome.ERRORED,
+        ranks=fields.rank_words(row.get("ranks")),
+        nodes=tuple(fields.texts(row.get("nodes"))),
+        message=fields.text(row.get("message")),
+    )
+
+
+@dataclass(slots=True)
+class ProgressLines:
+    """For a log: the headline when it changes, each failure once per attempt, and progress every 30 seconds."""
+
+    say: Say
+    now: Callable[[], float]
+    _headline: str = ""
+    _attempt: Any = None
+    _failures: set[tuple[str, str]] = field(default_factory=set)
+    _progress: str = ""
+    _reported_at: float = float("-inf")
+
+    def see(self, status: Mapping[str, Any]) -> None:
+        line = headline(status)
+        if line != self._headline:
+            self.say(line)
+        self._headline = line
+        if status.get("attempt") != self._attempt:
+            self._failures.clear()
+            self._attempt = status.get("attempt")
+        if progress := progress_of(status):
+            self._say_failures(progress)
+            self._say_progress(progress_line(progress))
+
+    def _say_failures(self, progress: Progress) -> None:
+        for failure in progress.failures:
+            key = failure.suite, failure.case
+            if key not in self._failures:
+                self._failures.add(key)
+                self.say(live.failure_line(failure).plain)
+
+    def _say_progress(self, words: str) -> None:
+        if words and words != self._progress and self.now() - self._reported_at >= PROGRESS_SECONDS:
+            self._progress, self._reported_at = words, self.now()
+            self.say(words)
+
+
+@dataclass(slots=True)
+class LiveProgress:
+    """For a terminal: progress in the live view; messages and failures above it."""
+
+    view: LiveView
+    _headline: str = ""
+
+    def see(self, status: Mapping[str, Any]) -> None:
+        line = headline(status)
+        if line != self._headline and status.get("message"):
+            self.view.say(line)
+        self._headline = line
+        progress = progress_of(status) if status.get("phase") == "Running" else None
+        # Empty progress replaces that of the last attempt.
+        self.view.feed(progress or Progress(step=fields.text(status.get("phase")) or "created"))

@@ -1,4 +1,4 @@
-"""The only home of rich: what people see, with colours on a terminal that wants them and plain text anywhere else."""
+"""Text for the screen with rich: colours on a terminal that supports them, plain text elsewhere."""
 
 import functools
 import os
@@ -22,11 +22,11 @@ else:
     rich_console, rich_text = lazy.module("rich.console"), lazy.module("rich.text")
     Console = Text = Line = object
 
-PLAIN_COLUMNS = 1 << 16  # of what is no terminal: lines are cut by whoever reads them
+PLAIN_COLUMNS = 1 << 16  # width of a pipe or file, in which lines are not wrapped
 
 GOOD, BROKEN, WARNING, QUIET, STRONG = "green", "bold red", "yellow", "dim", "bold"
 
-# What is not here is nothing to worry about, and nothing to be glad of.
+# Other verdicts and outcomes have no colour.
 STYLES: dict[str, str] = {
     Verdict.PASSED.value: GOOD,
     Verdict.TESTS_FAILED.value: BROKEN,
@@ -41,14 +41,14 @@ STYLES: dict[str, str] = {
     Outcome.NOT_RUN.value: WARNING,
 }
 
-INDENT = "    "  # of what test code has said: it is shown as it is
+INDENT = "    "  # of messages of test code, which are not coloured
 WORDS = re.compile(rf"\b(?:{'|'.join(Verdict)})\b|\b(?:{'|'.join(sorted(BAD))})(?= after )|\bmissed(?=: )")
 
 
 @functools.cache
 def _console_class() -> type[Console]:
     class QuietConsole(rich_console.Console):
-        """Who read the output and has gone is for `main` to deal with, as for all other output."""
+        """Raises BrokenPipeError, which `main` handles, instead of exiting."""
 
         def on_broken_pipe(self) -> None:  # type: ignore[explicit-override]  # typing has it since Python 3.12
             raise BrokenPipeError
@@ -57,14 +57,13 @@ def _console_class() -> type[Console]:
 
 
 def empty() -> Line:
-    """A line without words."""
     return rich_text.Text()
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """For standard output unless another stream is named.
+    """For standard output unless another stream is given.
 
-    NO_COLOR (with any value but none) and TERM=dumb turn colours off; nothing turns them on where no terminal is.
+    NO_COLOR (if not empty) and TERM=dumb disable colours; without a terminal there are none.
     """
     stream = stream or sys.stdout
     is_terminal = stream.isatty()
@@ -81,12 +80,12 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def styled(word: str) -> Text:
-    """A verdict or outcome in its colour; everything else as it is."""
+    """A sanitized word, coloured if it is a verdict or outcome."""
     return rich_text.Text(escaping.line(word), style=STYLES.get(word, ""))
 
 
 def coloured(line: str) -> Text:
-    """A line of a report's text, which is harmless already, with its verdicts and bad endings in their colours."""
+    """A sanitized line of a report's text, with coloured verdicts and bad outcomes."""
     text = rich_text.Text(line)
     if not line.startswith(INDENT):
         for found in WORDS.finditer(line):
@@ -95,9 +94,9 @@ def coloured(line: str) -> Text:
 
 
 def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = frozenset()) -> list[Text]:
-    """Columns as kubectl has them: the first row is their head, two spaces between them; `numbers` stand to the right.
+    """Columns like kubectl's; the first row is the header, and the columns `numbers` are aligned right.
 
-    Strings are made harmless.
+    Strings are sanitized.
     """
     cells = [
         [cell if isinstance(cell, rich_text.Text) else rich_text.Text(escaping.line(cell)) for cell in row]
@@ -117,7 +116,7 @@ def table(rows: Sequence[Sequence[str | Text]], *, numbers: frozenset[int] = fro
 
 
 def line(*parts: str | Text | tuple[str, str]) -> Line:
-    """Of words, words with a style, and lines; strings are made harmless, spaces at their ends stay."""
+    """A line of texts, (text, style) pairs and lines; texts are sanitized, their spaces kept."""
     made = rich_text.Text()
     for part in parts:
         if isinstance(part, rich_text.Text):
@@ -128,8 +127,16 @@ def line(*parts: str | Text | tuple[str, str]) -> Line:
     return made
 
 
+def paragraphs(parts: Iterable[Sequence[Line]]) -> list[Line]:
+    """Join parts with an empty line between them; empty parts are dropped."""
+    found: list[Line] = []
+    for part in parts:
+        if part:
+            found += [empty(), *part] if found else part
+    return found
+
+
 def show(lines: Iterable[Line]) -> None:
-    """To standard output."""
     out = console()
     for one in lines:
         out.print(one)

@@ -1,4 +1,4 @@
-"""A report as one page that needs no network: everything is in it, and without its script it can still be read."""
+"""A report as one self-contained HTML page, which is readable without its script."""
 
 from disttest_cli.formats.html.page import render
 

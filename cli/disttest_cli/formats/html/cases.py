@@ -1,10 +1,10 @@
-"""Cases that ranks ended differently, as a grid: a row each, a column for each rank or for ranks that are alike."""
+"""Cases of a page: a grid of results by rank where ranks differ, and the failures with all details."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.html.texts import rank_list
+from disttest_cli.formats.values import rank_list
 from disttest_contract import limits
 from disttest_contract.outcomes import WORST_FIRST as WORST_OUTCOMES
 from disttest_contract.outcomes import Outcome
@@ -13,60 +13,49 @@ from disttest_contract.results.report import Report
 from disttest_contract.text import formatting
 
 ROWS = 60
-SINGLE_COLUMNS = 32  # up to so many ranks have a column each
-COLUMNS = 40  # of ranks that are alike
+SINGLE_COLUMNS = 32  # number of ranks up to which each has a column
+COLUMNS = 40  # of ranks with equal results
 LABEL_BYTES = 18
-UNTOLD = "untold"  # the report had no room for it
+NOT_REPORTED = "untold"  # omitted from the report for its size; also a CSS class
 WORST_FIRST: tuple[str, ...] = (
     RankEnding.CRASHED,
     RankEnding.ERRORED,
     RankEnding.FAILED,
     RankEnding.UNFINISHED,
-    UNTOLD,  # silence is no pass
+    NOT_REPORTED,  # an unknown result is not good
     RankEnding.XPASSED,
     RankEnding.SKIPPED,
     RankEnding.XFAILED,
     RankEnding.PASSED,
     RankEnding.IDLE,
 )
-SIGNS: Mapping[str, str] = {
-    RankEnding.CRASHED: "C",
-    RankEnding.ERRORED: "E",
-    RankEnding.FAILED: "F",
-    RankEnding.UNFINISHED: "U",
-    RankEnding.XPASSED: "x",
-    RankEnding.SKIPPED: "s",
-    RankEnding.XFAILED: "x",
-    RankEnding.PASSED: "·",
-    RankEnding.IDLE: "-",
-    UNTOLD: "?",
+RESULTS: Mapping[str, tuple[str, str]] = {  # sign and meaning, in the order of the legend
+    RankEnding.CRASHED: ("C", "its process ended"),
+    RankEnding.ERRORED: ("E", "set-up or tear-down raised"),
+    RankEnding.FAILED: ("F", "failed"),
+    RankEnding.UNFINISHED: ("U", "had not ended when the others were stopped"),
+    RankEnding.XPASSED: ("x", "passed against expectation"),
+    RankEnding.SKIPPED: ("s", "skipped"),
+    RankEnding.XFAILED: ("x", "failed as expected"),
+    RankEnding.PASSED: ("·", "passed"),
+    RankEnding.IDLE: ("-", "has no part in the case"),
+    NOT_REPORTED: ("?", "not told"),
 }
-MEANINGS: Mapping[str, str] = {
-    RankEnding.CRASHED: "its process ended",
-    RankEnding.ERRORED: "set-up or tear-down raised",
-    RankEnding.FAILED: "failed",
-    RankEnding.UNFINISHED: "had not ended when the others were stopped",
-    RankEnding.XPASSED: "passed against expectation",
-    RankEnding.SKIPPED: "skipped",
-    RankEnding.XFAILED: "failed as expected",
-    RankEnding.PASSED: "passed",
-    RankEnding.IDLE: "has no part in the case",
-    UNTOLD: "not told",
-}
-Endings = tuple[str, ...]  # of one rank, or of ranks that are alike, one for each row
+SIGNS = {ending: sign for ending, (sign, _) in RESULTS.items()}
+Endings = tuple[str, ...]  # of a rank or of ranks with equal results, one for each row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankColumn:
     label: str
-    name: str  # in full
+    name: str  # not shortened
     node: str
     endings: Endings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """`spans` are (node, columns) above the ranks; empty where columns are not of one node each."""
+    """`spans` are (node, columns) above the ranks; empty if a column has several nodes."""
 
     rows: tuple[tuple[str, CaseResult], ...]
     columns: tuple[RankColumn, ...]
@@ -80,7 +69,7 @@ class Grid:
 
 
 def grid(report: Report) -> Grid | None:
-    """None where all ranks agreed about everything."""
+    """None if the ranks agree about all cases."""
     cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.by_rank]
     cases.sort(key=lambda pair: (not pair[1].is_red, WORST_OUTCOMES.index(pair[1].outcome)))
     rows = cases[:ROWS]
@@ -95,13 +84,12 @@ def grid(report: Report) -> Grid | None:
         spans=_spans(columns),
         more_rows=len(cases) - len(rows),
         note=note,
-        legend=tuple((ending, SIGNS[ending], MEANINGS[ending]) for ending in SIGNS if ending in seen),
+        legend=tuple((ending, *RESULTS[ending]) for ending in RESULTS if ending in seen),
     )
 
 
 def by_rank(cases: Sequence[CaseResult], world: int) -> dict[int, Endings]:
-    """How each rank ended each case."""
-    found = {rank: [UNTOLD] * len(cases) for rank in range(world)}
+    found = {rank: [NOT_REPORTED] * len(cases) for rank in range(world)}
     for row, case in enumerate(cases):
         for group in case.by_rank:
             for rank in group.ranks:
@@ -111,7 +99,6 @@ def by_rank(cases: Sequence[CaseResult], world: int) -> dict[int, Endings]:
 
 
 def alike(endings: Mapping[int, Endings]) -> dict[Endings, list[int]]:
-    """Ranks by how they ended, in the order of their first."""
     groups: dict[Endings, list[int]] = {}
     for rank, ending in endings.items():
         groups.setdefault(ending, []).append(rank)
@@ -120,7 +107,7 @@ def alike(endings: Mapping[int, Endings]) -> dict[Endings, list[int]]:
 
 def worst(endings: Iterable[str]) -> str:
     seen = set(endings)
-    return next((str(ending) for ending in WORST_FIRST if ending in seen), UNTOLD)
+    return next((str(ending) for ending in WORST_FIRST if ending in seen), NOT_REPORTED)
 
 
 def _columns(endings: Mapping[int, Endings], report: Report) -> tuple[tuple[RankColumn, ...], str]:
@@ -140,7 +127,6 @@ def _columns(endings: Mapping[int, Endings], report: Report) -> tuple[tuple[Rank
 
 
 def alike_nodes(endings: Mapping[int, Endings], ranks_per_node: int) -> dict[Endings, list[int]]:
-    """The same for whole nodes: of each the worst of its ranks."""
     nodes: dict[int, list[int]] = {}
     for rank in endings:
         nodes.setdefault(rank // ranks_per_node, []).append(rank)
@@ -175,22 +161,22 @@ def _spans(columns: Sequence[RankColumn]) -> tuple[tuple[str, int], ...]:
 
 
 def _world(report: Report, rows: Iterable[tuple[str, CaseResult]]) -> int:
-    """What the report says of it, as far as that can be."""
-    said = max(0, report.nodes) * max(0, report.ranks_per_node)
+    """World size by the report, else by the ranks that cases name; limited, since reports can be forged."""
+    reported = max(0, report.nodes) * max(0, report.ranks_per_node)
     named = max((rank for _, case in rows for group in case.by_rank for rank in group.ranks), default=0) + 1
-    return min(said or named, formatting.MOST)
+    return min(reported or named, formatting.MOST)
 
 
-SHOWN = 400  # cases told in full
-SHOWN_CHARACTERS = 12 << 20  # of all their texts
-FEW = 100  # flaky ones, and those in quarantine
-# As verdicts are judged: a hang says more about a night than a crash, that more than a failure.
+SHOWN = 400  # cases with details
+SHOWN_CHARACTERS = 12 << 20  # of the texts of these cases
+FEW = 100  # limit of flaky cases, and of those in quarantine
+# Like verdicts: a hang is worse than a crash, and that worse than a failure.
 ORDER = (Outcome.HUNG, Outcome.CRASHED, Outcome.ERRORED, Outcome.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseDetails:
-    """A case in full. `number` names its place in the page. Texts are by the ranks that share them."""
+    """A case with all texts, which are (ranks, text). `number` is its anchor in the page."""
 
     number: int
     suite: str
@@ -214,34 +200,34 @@ class FailureSection:
     red: tuple[CaseDetails, ...]
     excused: tuple[CaseDetails, ...]
     flaky: tuple[CaseDetails, ...]
-    left_out: int  # red ones that only the table of all cases has
-    few_left_out: int  # flaky ones and those in quarantine
-    blamed: tuple[tuple[str, int], ...]  # node, and in how many red cases it is named; most often first
+    left_out: int  # failures that only the table of all cases contains
+    few_left_out: int  # the same of flaky cases and those in quarantine
+    blamed: tuple[tuple[str, int], ...]  # node and number of failures that name it, most first
 
     @property
     def places(self) -> Mapping[int, int]:
-        """Of a case (by identity: ids may repeat) the number under which it is told."""
-        return {id(told.case): told.number for told in (*self.interrupted, *self.red, *self.excused, *self.flaky)}
+        """Anchors by identity of the case, since ids may repeat."""
+        return {id(one.case): one.number for one in (*self.interrupted, *self.red, *self.excused, *self.flaky)}
 
 
 def failures(report: Report) -> FailureSection:
     every = [(suite.name, case) for suite in report.suites for case in suite.cases]
     red = sorted(report.failures, key=lambda pair: ORDER.index(pair[1].outcome))
     excused, flaky = report.excused, [(name, case) for name, case in every if case.is_flaky]
-    told = tuple(_within(map(tell, range(1, SHOWN + 1), red[:SHOWN])))
+    detailed = tuple(_within(map(describe, range(1, SHOWN + 1), red[:SHOWN])))
     first = SHOWN + 1
     return FailureSection(
-        interrupted=tuple(map(tell, range(first + 2 * FEW, first + 3 * FEW), report.interrupted)),
-        red=told,
-        excused=tuple(map(tell, range(first, first + FEW), excused[:FEW])),
-        flaky=tuple(map(tell, range(first + FEW, first + 2 * FEW), flaky[:FEW])),
-        left_out=len(red) - len(told),
+        interrupted=tuple(map(describe, range(first + 2 * FEW, first + 3 * FEW), report.interrupted)),
+        red=detailed,
+        excused=tuple(map(describe, range(first, first + FEW), excused[:FEW])),
+        flaky=tuple(map(describe, range(first + FEW, first + 2 * FEW), flaky[:FEW])),
+        left_out=len(red) - len(detailed),
         few_left_out=len(excused[FEW:]) + len(flaky[FEW:]),
         blamed=tuple(Counter(node for _, case in red for node in dict.fromkeys(case.nodes)).most_common()),
     )
 
 
-def tell(number: int, pair: tuple[str, CaseResult]) -> CaseDetails:
+def describe(number: int, pair: tuple[str, CaseResult]) -> CaseDetails:
     suite, case = pair
     diagnosis = case.diagnosis
     return CaseDetails(
@@ -256,7 +242,7 @@ def tell(number: int, pair: tuple[str, CaseResult]) -> CaseDetails:
 
 
 def shared(texts: Mapping[int, str], first: Iterable[int] = ()) -> tuple[tuple[str, str], ...]:
-    """(ranks, text) of ranks that say the same; those to blame come first."""
+    """Return (ranks, text) of ranks with equal texts; ranks at fault come first."""
     blamed = set(first)
     groups: dict[str, list[int]] = {}
     for rank, text in sorted(texts.items(), key=lambda item: (item[0] not in blamed, item[0])):
@@ -264,10 +250,9 @@ def shared(texts: Mapping[int, str], first: Iterable[int] = ()) -> tuple[tuple[s
     return tuple((rank_list(tuple(some)), text) for text, some in groups.items())
 
 
-def _within(told: Iterable[CaseDetails]) -> Iterator[CaseDetails]:
-    """As many as a page can bear, the first one always."""
+def _within(details: Iterable[CaseDetails]) -> Iterator[CaseDetails]:
     room = SHOWN_CHARACTERS
-    for number, one in enumerate(told):
+    for number, one in enumerate(details):
         room -= one.characters
         if number and room < 0:
             return

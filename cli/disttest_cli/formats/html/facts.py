@@ -1,24 +1,25 @@
-"""What the nodes were: one column for nodes that are alike, and which facts differ. Pure."""
+"""Facts about the run for a page: the environment of nodes, earlier attempts and suspect nodes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from disttest_cli import fields
 from disttest_cli.formats.subject import Subject
 from disttest_contract import limits
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
 from disttest_contract.results.report import Report
+from disttest_contract.text import formatting
 from disttest_contract.text.formatting import show_bytes
 
 COLUMNS = 12
-NAMED = 4  # nodes, above a column
-UNSAID = "—"
+NAMED = 4  # nodes in the header of a column
+UNKNOWN = "—"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """`odd` are the columns that are not as most nodes are."""
+    """`odd` are the columns that differ from most nodes."""
 
     name: str
     values: tuple[str, ...]
@@ -31,10 +32,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    columns: tuple[tuple[str, int], ...]  # names of nodes, and how many these are
+    columns: tuple[tuple[str, int], ...]  # names and number of nodes with equal facts
     facts: tuple[Fact, ...]
-    left_out: int  # columns
-    clocks: str  # how far clocks are apart
+    left_out: int  # number of columns that are omitted
+    clocks: str  # a sentence about clock offsets
 
 
 def environment(report: Report) -> Environment | None:
@@ -47,71 +48,68 @@ def environment(report: Report) -> Environment | None:
     ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
     shown = ordered[:COLUMNS]
     labels = (*(label for label, _ in FACTS), *names)
-    rows = zip(labels, zip(*(values for values, _ in shown), strict=True), strict=True)
+    rows = zip(labels, zip(*(column for column, _ in shown), strict=True), strict=True)
     weights = [len(nodes) for _, nodes in shown]
     return Environment(
-        columns=tuple((_names(nodes), len(nodes)) for _, nodes in shown),
-        facts=tuple(Fact(name=label, values=values, odd=odd(values, weights)) for label, values in rows),
+        columns=tuple((formatting.listed(nodes, NAMED), len(nodes)) for _, nodes in shown),
+        facts=tuple(Fact(name=label, values=row, odd=odd(row, weights)) for label, row in rows),
         left_out=len(ordered) - len(shown),
         clocks=_clocks(report.preflight),
     )
 
 
-def odd(values: Sequence[str], weights: Sequence[int]) -> frozenset[int]:
-    """Columns that differ from what most nodes have; all of them where there is no majority."""
+def odd(row: Sequence[str], weights: Sequence[int]) -> frozenset[int]:
+    """Columns that differ from the majority of nodes; all of them if there is no majority."""
     votes: Counter[str] = Counter()
-    for value, weight in zip(values, weights, strict=True):
+    for value, weight in zip(row, weights, strict=True):
         votes[value] += weight
     if len(votes) <= 1:
         return frozenset()
     usual, count = votes.most_common(1)[0]
     if count * 2 <= votes.total():
-        return frozenset(range(len(values)))
-    return frozenset(place for place, value in enumerate(values) if value != usual)
+        return frozenset(range(len(row)))
+    return frozenset(place for place, value in enumerate(row) if value != usual)
 
 
 def _limit(size: int) -> str:
-    return "unlimited" if size == UNLIMITED else show_bytes(size) if size else UNSAID
+    return "unlimited" if size == UNLIMITED else show_bytes(size) if size else UNKNOWN
 
 
 def _gpus(one: NodeFacts) -> str:
     kinds = Counter(one.gpus)
     shared = " (shared by ranks)" if one.shares_gpus else ""
-    return ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common(8)) + shared if kinds else UNSAID
+    return ", ".join(f"{count} x {kind}" for kind, count in kinds.most_common(8)) + shared if kinds else UNKNOWN
 
 
 def _about(size: int) -> str:
-    """Nodes of one kind differ by some pages."""
-    return f"{size / (1 << 30):,.0f} GiB" if size > 0 else UNSAID
+    """Rounded, since equal nodes differ by some pages."""
+    return f"{size / (1 << 30):,.0f} GiB" if size > 0 else UNKNOWN
 
 
 FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
     ("GPUs", _gpus),
-    ("driver", lambda one: one.driver or UNSAID),
-    ("CUDA of the driver", lambda one: one.cuda_driver or UNSAID),
-    ("CUDA error", lambda one: limits.cut(one.cuda_error, 400) or UNSAID),
+    ("driver", lambda one: one.driver or UNKNOWN),
+    ("CUDA of the driver", lambda one: one.cuda_driver or UNKNOWN),
+    ("CUDA error", lambda one: limits.cut(one.cuda_error, 400) or UNKNOWN),
     ("/dev/shm", lambda one: _limit(one.shm_bytes)),  # noqa: S108  # a name in a table
     ("locked memory", lambda one: _limit(one.memlock_bytes)),
-    ("processors", lambda one: str(one.cpus) if one.cpus else UNSAID),
+    ("processors", lambda one: str(one.cpus) if one.cpus else UNKNOWN),
     ("memory", lambda one: _about(one.memory_bytes)),
-    ("kernel", lambda one: one.kernel or UNSAID),
+    ("kernel", lambda one: one.kernel or UNKNOWN),
 )
 
 
 def _values(one: NodeFacts, versions: Sequence[str]) -> tuple[str, ...]:
-    return (*(read(one) for _, read in FACTS), *(one.versions.get(name, UNSAID) for name in versions))
-
-
-def _names(nodes: Sequence[str]) -> str:
-    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
-    return f"{', '.join(nodes[:NAMED])}{more}"
+    return (*(read(one) for _, read in FACTS), *(one.versions.get(name, UNKNOWN) for name in versions))
 
 
 def _clocks(preflight: Sequence[NodeFacts]) -> str:
-    told = [(abs(one.clock_offset_seconds), one.node_name) for one in preflight if one.clock_offset_seconds is not None]
-    if not told:
+    found = [
+        (abs(one.clock_offset_seconds), one.node_name) for one in preflight if one.clock_offset_seconds is not None
+    ]
+    if not found:
         return ""
-    furthest, node = max(told)
+    furthest, node = max(found)
     return f"Clocks are at most {furthest * 1000:.1f} ms from the leader's ({node})."
 
 
@@ -123,7 +121,7 @@ class Attempt:
     message: str
     nodes: str
     first_failure: str
-    began: str
+    start: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,18 +133,17 @@ class Suspect:
 
 
 def attempts(subject: Subject) -> tuple[Attempt, ...]:
-    """Those before the report's own."""
     return tuple(
         Attempt(
-            number=_text(one, "number"),
-            verdict=_text(one, "verdict"),
-            reason=_text(one, "reason"),
-            message=_text(one, "message"),
+            number=fields.text(one.get("number")),
+            verdict=fields.text(one.get("verdict")),
+            reason=fields.text(one.get("reason")),
+            message=fields.text(one.get("message")),
             nodes=", ".join(map(str, one.get("nodes") or ())),
             first_failure=_first_failure(one.get("firstFailure")),
-            began=_text(one, "startTime"),
+            start=fields.text(one.get("startTime")),
         )
-        for one in _entries(subject.status.get("attempts"))
+        for one in fields.rows(subject.status.get("attempts"))
         if one.get("number") != subject.report.attempt
     )
 
@@ -154,32 +151,21 @@ def attempts(subject: Subject) -> tuple[Attempt, ...]:
 def suspects(subject: Subject) -> tuple[Suspect, ...]:
     return tuple(
         Suspect(
-            name=_text(one, "name"),
-            reason=_text(one, "reason"),
-            evidence=_text(one, "evidence"),
+            name=fields.text(one.get("name")),
+            reason=fields.text(one.get("reason")),
+            evidence=fields.text(one.get("evidence")),
             confirmed=one.get("confirmed") is True,
         )
-        for one in _entries(subject.status.get("suspectNodes"))
+        for one in fields.rows(subject.status.get("suspectNodes"))
     )
 
 
 def _first_failure(found: object) -> str:
-    """Rank 12 on gpu-node-09, SIGABRT: what it said."""
+    """`rank 12 on gpu-node-09, SIGABRT: message`."""
     if not isinstance(found, Mapping):
         return ""
     where = " ".join(
         f"{word} {found[key]}" for word, key in (("rank", "rank"), ("on", "node")) if found.get(key) not in (None, "")
     )
-    ended = ", ".join(part for part in (where, _text(found, "signal")) if part)
-    return ": ".join(part for part in (ended, _text(found, "message")) if part)
-
-
-def _entries(value: object) -> Iterator[Mapping[str, Any]]:
-    for one in value if isinstance(value, (list, tuple)) else ():
-        if isinstance(one, Mapping):
-            yield one
-
-
-def _text(entry: Mapping[str, Any], key: str) -> str:
-    value = entry.get(key)
-    return "" if value is None else str(value)
+    ended = ", ".join(part for part in (where, fields.text(found.get("signal"))) if part)
+    return ": ".join(part for part in (ended, fields.text(found.get("message"))) if part)

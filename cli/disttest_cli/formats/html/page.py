@@ -1,4 +1,4 @@
-"""The page: what is on it, and the template that it is poured into."""
+"""The HTML page: its data and the template environment."""
 
 import base64
 import hashlib
@@ -10,8 +10,7 @@ from importlib import resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from disttest_cli.formats import advice
-from disttest_cli.formats.html import texts
+from disttest_cli.formats import advice, values
 from disttest_cli.formats.html.cases import SIGNS, FailureSection, failures, grid
 from disttest_cli.formats.html.facts import attempts, environment, suspects
 from disttest_cli.formats.html.plots import bandwidth, speed
@@ -20,10 +19,11 @@ from disttest_cli.formats.subject import Subject
 from disttest_contract.outcomes import BAD, WORST_FIRST, Outcome, Verdict
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report
+from disttest_contract.text import escaping, formatting
 from disttest_contract.text.formatting import show_bytes
 
 ROWS = 30_000  # of the table of all cases
-CHUNK = 100  # rows that a browser lays out together, once they come into sight
+CHUNK = 100  # rows that a browser lays out together when they become visible
 SLOWEST = 10
 PACKAGE = "disttest_cli.formats.html"
 TONES = {Verdict.PASSED: "good", Verdict.CANCELLED: "calm"}  # all others are bad
@@ -37,14 +37,13 @@ class Count:
     kind: str
     label: str
     number: int
-    x: float = 0.0  # of its part of the bar, in percent; flaky and quarantined have none
+    x: float = 0.0  # position in the bar in percent; 0 for flaky and quarantined
     width: float = 0.0
 
 
 def render(subject: Subject) -> str:
-    """One HTML document, complete in itself."""
     report = subject.report
-    told = failures(report)
+    shown = failures(report)
     style, script = _asset("page.css"), _asset("page.js")
     rows, left_out = all_cases(report)
     page = _environment().get_template("page.html")
@@ -55,10 +54,10 @@ def render(subject: Subject) -> str:
         report=report,
         tone=TONES.get(report.verdict, "bad"),
         advice=advice.for_report(report),
-        duration=texts.duration(report.finished - report.started),
-        started=texts.moment(report.started),
+        duration=values.duration(report.finished - report.started),
+        started=values.show_moment(report.started),
         counts=counts(report),
-        told=told,
+        shown=shown,
         at_fault=_at_fault(report),
         timeline=timeline(subject),
         grid=grid(report),
@@ -67,7 +66,7 @@ def render(subject: Subject) -> str:
         attempts=attempts(subject),
         suspects=suspects(subject),
         slowest=slowest(report),
-        chunks=list(_chunks(rows, told)),
+        chunks=list(_chunks(rows, shown)),
         rows=len(rows),
         rows_left_out=left_out,
         missing=sum(suite.left_out.counts.total for suite in report.suites),
@@ -76,7 +75,6 @@ def render(subject: Subject) -> str:
 
 
 def counts(report: Report) -> tuple[Count, ...]:
-    """Each outcome that occurred, the worst first; the bar shows them as parts of the whole."""
     counted, found, x = report.counts, [], 0.0
     for outcome in WORST_FIRST:
         if number := counted[outcome]:
@@ -94,7 +92,7 @@ def label(outcome: str) -> str:
 
 
 def all_cases(report: Report) -> tuple[list[Row], int]:
-    """In the order of the run; where they are too many, good ones are left out from the end."""
+    """Rows in the order of the run, and the number of omitted ones: the last good ones if there are too many."""
     rows = [(suite.name, case) for suite in report.suites for case in suite.cases]
     if len(rows) <= ROWS:
         return rows, 0
@@ -109,13 +107,12 @@ def all_cases(report: Report) -> tuple[list[Row], int]:
 
 
 def slowest(report: Report) -> list[Row]:
-    rows = [(suite.name, case) for suite in report.suites for case in suite.cases if texts.known(case.seconds)]
+    rows = [(suite.name, case) for suite in report.suites for case in suite.cases if values.known(case.seconds)]
     return sorted(rows, key=lambda row: -row[1].seconds)[:SLOWEST]
 
 
-def _chunks(rows: Sequence[Row], told: FailureSection) -> Iterator[list[tuple[str, CaseResult, int]]]:
-    """With the number of the place where each is told in full, or 0."""
-    places = told.places
+def _chunks(rows: Sequence[Row], shown: FailureSection) -> Iterator[list[tuple[str, CaseResult, int]]]:
+    places = shown.places
     for first in range(0, len(rows), CHUNK):
         yield [(suite, case, places.get(id(case), 0)) for suite, case in rows[first : first + CHUNK]]
 
@@ -126,7 +123,7 @@ def _at_fault(report: Report) -> list[str]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is fetched, and what runs is ours: a forged report that slips through has no script that may run."""
+    """Content-Security-Policy: no network, and no script but ours, also if a forged report were not escaped."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
@@ -142,26 +139,33 @@ def _asset(name: str) -> str:
     return resources.files(PACKAGE).joinpath(name).read_text(encoding="utf-8")
 
 
+def clean(value: object) -> object:
+    """Sanitize text that goes into a page, but for markup that was made here."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return escaping.block(value)
+    return value
+
+
 @cache
 def _environment() -> Environment:
-    """Everything that a template shows is cleaned and escaped, without a word in the template."""
+    """Sanitizes and escapes all output of templates."""
     made = Environment(
         loader=PackageLoader(PACKAGE, ""),
         autoescape=True,
-        finalize=texts.clean,
+        finalize=clean,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters |= {
-        "seconds": texts.duration,
-        "known": texts.known,
-        "first_line": texts.first_line,
-        "count": texts.count,
-        "rank_list": texts.rank_list,
+        "seconds": values.duration,
+        "known": values.known,
+        "first_line": formatting.who_and_what,
+        "count": values.count,
+        "rank_list": values.rank_list,
         "outcome": label,
         "bytes": show_bytes,
         "speed": speed,
     }
-    made.globals |= {"where": texts.where, "SIGNS": SIGNS, "BAD": BAD}
+    made.globals |= {"where": values.where, "SIGNS": SIGNS, "BAD": BAD}
     return made

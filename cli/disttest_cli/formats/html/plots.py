@@ -1,10 +1,10 @@
-"""Bus bandwidth by size: a small chart for each collective, both axes logarithmic. Pure geometry, no drawing."""
+"""Geometry of charts: bus bandwidth by size for each collective, both axes logarithmic."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.html.texts import known
+from disttest_cli.formats.values import known
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
 from disttest_contract.results.thresholds import Threshold, ThresholdResult, standings
@@ -21,8 +21,6 @@ SIZE_TICKS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """Values from `low` to `high`, on pixels from `begin` to `end`."""
-
     low: float
     high: float
     begin: float
@@ -36,7 +34,7 @@ class Axis:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlotLine:
     dtype: str
-    number: int  # which of the styles
+    number: int  # index of the style
     points: tuple[tuple[float, float, str], ...]
 
     @property
@@ -46,7 +44,7 @@ class PlotLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A threshold; `is_met` is that of the worst that is held to it."""
+    """A threshold; `is_met` is False if any measurement misses it."""
 
     x: float
     y: float
@@ -71,9 +69,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth:
-    judged: tuple[ThresholdResult, ...]  # those with a threshold, the worst first
+    judged: tuple[ThresholdResult, ...]  # measurements with a threshold, the worst first
     charts: tuple[Chart, ...]
-    left_out: int  # charts
+    left_out: int  # number of charts that are omitted
 
 
 def bandwidth(report: Report) -> Bandwidth:
@@ -84,7 +82,9 @@ def bandwidth(report: Report) -> Bandwidth:
     missed = {one.collective for one in judged if not one.is_met}
     names.sort(key=lambda name: name not in missed)
     charts = tuple(
-        chart(name, [one for one in measured if one.collective == name], [one for one in judged if _is_of(one, name)])
+        chart(
+            name, [one for one in measured if one.collective == name], [one for one in judged if one.collective == name]
+        )
         for name in names[:CHARTS]
     )
     return Bandwidth(judged=judged, charts=charts, left_out=len(names) - len(charts))
@@ -102,7 +102,7 @@ def chart(name: str, measured: Sequence[Measurement], judged: Sequence[Threshold
         *(one.min_bus_bandwidth_bytes_per_second for one in limits),
     ]
     x = Axis(low=min(sizes) / 1.3, high=max(sizes) * 1.3, begin=LEFT, end=WIDTH - RIGHT)
-    y = Axis(low=_power(min(speeds), math.floor), high=max(speeds) * 1.6, begin=HEIGHT - BOTTOM, end=TOP)
+    y = Axis(low=10.0 ** math.floor(math.log10(min(speeds))), high=max(speeds) * 1.6, begin=HEIGHT - BOTTOM, end=TOP)
     dtypes = list(dict.fromkeys(one.dtype for one in measured))[:LINES]
     rows = sorted(measured, key=lambda one: (dtypes.index(one.dtype) if one.dtype in dtypes else LINES, one.size_bytes))
     best = max(measured, key=lambda one: one.bus_bytes_per_second)
@@ -122,7 +122,7 @@ def speed(bytes_per_second: float) -> str:
 
 
 def _line(dtype: str, number: int, measured: Iterable[Measurement], x: Axis, y: Axis) -> PlotLine:
-    """Of what was measured several times the slowest counts, as for thresholds."""
+    """The slowest measurement of each size, as for thresholds."""
     slowest: dict[int, float] = {}
     for one in measured:
         if one.dtype == dtype:
@@ -152,7 +152,6 @@ def _marks(judged: Iterable[ThresholdResult], x: Axis, y: Axis) -> tuple[Mark, .
 
 
 def _words(limit: Threshold, some: Sequence[ThresholdResult]) -> str:
-    """What is asked for, and what is short of it."""
     asked = f"{show_bytes(limit.size_bytes)} {limit.dtype}".strip()
     wanted = speed(limit.min_bus_bandwidth_bytes_per_second)
     short = [one for one in some if not one.is_met]
@@ -165,15 +164,6 @@ def _words(limit: Threshold, some: Sequence[ThresholdResult]) -> str:
     return f"threshold {wanted} at {asked}: missed, {found}"
 
 
-def _is_of(one: ThresholdResult, collective: str) -> bool:
-    return one.collective == collective
-
-
-def _power(value: float, rounded: object) -> float:
-    power: int = rounded(math.log10(value))  # type: ignore[operator]
-    return float(10.0**power)
-
-
 def _decades(axis: Axis) -> list[float]:
     first, last = math.ceil(math.log10(axis.low) - 1e-9), math.floor(math.log10(axis.high))
     step = max(1, (last - first) // 5 + 1)
@@ -181,13 +171,13 @@ def _decades(axis: Axis) -> list[float]:
 
 
 def _size_ticks(sizes: Sequence[int]) -> list[int]:
-    """Powers of two, so few that their names do not touch."""
+    """Powers of two, at most SIZE_TICKS of them."""
     first, last = math.ceil(math.log2(min(sizes))), math.floor(math.log2(max(sizes)))
     step = max(1, -(-(last - first) // (SIZE_TICKS - 1)))
     return [1 << power for power in range(first, last + 1, step)] or [min(sizes)]
 
 
 def _short(bytes_per_second: float) -> str:
-    """10 GB/s: decades need no digits behind the point."""
+    """Without decimals, for powers of ten."""
     size, unit = next(((size, unit) for size, unit in BYTES_PER_SECOND if bytes_per_second >= size * 0.999), (1, "B/s"))
     return f"{bytes_per_second / size:.0f} {unit}"

@@ -1,25 +1,25 @@
-"""What happened when, as bars on lanes: steps of the run, then the cases of each suite. Pure geometry, in percent."""
+"""Geometry of the timeline in percent: a lane with the steps of the run, and one with the cases of each suite."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.html.texts import count, duration, known
 from disttest_cli.formats.subject import Subject
+from disttest_cli.formats.values import count, duration, known
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report, SuiteResult
 
-NARROWEST = 0.25  # percent: what is shorter is drawn so wide that it can be seen
-SLOW_SHARE = 0.015  # of the whole time: a case that takes more is drawn by itself
-BARS = 400  # of a lane: what comes after that is merged, too
+NARROWEST = 0.25  # smallest width of a bar in percent
+SLOW_SHARE = 0.015  # share of the total time above which a case has a separate bar
+BARS = 400  # of a lane; further cases are merged
 TICKS = 8
 NICE_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
-BEFORE = ("queued", "scheduled", "pulled")  # steps that end before the leader's clock begins
+BEFORE = ("queued", "scheduled", "pulled")  # steps before the start of the leader's clock
 STEPS = (*BEFORE, "joined", "ran", "collected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """`kind` is an outcome, or one of good, slow and a step's name; `cases` is how many it stands for."""
+    """`kind` is an outcome, `good`, `slow` or the name of a step; `cases` is the number of merged cases."""
 
     x: float
     width: float
@@ -37,7 +37,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """`ticks` are (percent, words); `steps` are (name, seconds in words, what that is) for the table beside it."""
+    """`ticks` are (percent, label); `steps` are (name, duration, meaning) for the table."""
 
     lanes: tuple[Lane, ...]
     ticks: tuple[tuple[float, str], ...]
@@ -47,7 +47,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Seconds since the beginning, as percent of the whole."""
+    """Converts seconds since the start to percent of `whole` seconds."""
 
     whole: float
 
@@ -58,7 +58,7 @@ class Scale:
 
 
 def timeline(subject: Subject) -> Timeline:
-    """The operator's steps come first, where they are known; the leader's clock begins when the pods ran."""
+    """The operator's steps come first, if known; the leader's clock starts when the pods run."""
     report = subject.report
     steps = [(name, seconds) for name in STEPS if (seconds := known(subject.steps.get(name))) is not None]
     before = sum(seconds for name, seconds in steps if name in BEFORE)
@@ -76,7 +76,7 @@ def timeline(subject: Subject) -> Timeline:
 
 
 def lane(suite: SuiteResult, before: float, scale: Scale) -> Lane:
-    """Good cases that follow each other are one bar; bad and slow ones stand by themselves, on top."""
+    """Consecutive good cases share a bar; failed and slow cases have separate bars on top."""
     timed = [case for case in suite.cases if known(case.at) is not None and known(case.seconds) is not None]
     slow = scale.whole * SLOW_SHARE
     plain = [case for case in timed if not case.is_red and case.seconds < slow]
@@ -90,7 +90,6 @@ def lane(suite: SuiteResult, before: float, scale: Scale) -> Lane:
 
 
 def runs(cases: Iterable[CaseResult], gap_seconds: float) -> Iterator[list[CaseResult]]:
-    """Cases between which nobody could see a gap."""
     current: list[CaseResult] = []
     end = 0.0
     for case in sorted(cases, key=lambda case: case.at or 0.0):
@@ -113,7 +112,6 @@ def merged(run: Sequence[CaseResult], before: float, scale: Scale) -> Bar:
 
 
 def ticks(whole: float) -> tuple[tuple[float, str], ...]:
-    """At round times, at most eight."""
     step = next((nice for nice in NICE_SECONDS if whole / nice <= TICKS), whole / TICKS)
     return tuple(
         (round(number * step / whole * 100, 3), _clock(number * step)) for number in range(int(whole / step) + 1)
@@ -135,7 +133,7 @@ def _single(case: CaseResult, before: float, scale: Scale) -> Bar:
 
 
 def _leader(report: Report) -> list[tuple[str, float, float]]:
-    """(phase, begin, end) by the leader's clock, seconds since its start; times that cannot be are left out."""
+    """Return (phase, begin, end) in seconds since the leader's start, without impossible times."""
     marks = (
         ("pods join", report.joined),
         ("ranks start", report.first_case),
@@ -152,7 +150,6 @@ def _leader(report: Report) -> list[tuple[str, float, float]]:
 
 
 def _longest(steps: Sequence[tuple[str, float]]) -> str:
-    """The two that took longest, in their order."""
     least = sorted((seconds for _, seconds in steps), reverse=True)[:2][-1]
     return ", ".join(f"{name} {duration(seconds)}" for name, seconds in steps if seconds >= least)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import nights
+from disttest_cli.kube import series as ledgers
 from disttest_cli.main import COMMANDS, main
 from disttest_cli.views import outputs
 from disttest_contract.text import formatting
@@ -43,7 +43,7 @@ def test_outputs_are_formats_and_places_of_their_own_or_refused(values: list[str
 @given(st.text(st.characters(exclude_characters="@"), min_size=1), st.integers(-99, 0))
 def test_a_night_is_read_as_it_was_written_or_refused(name: str, place: int) -> None:
     try:
-        series, position = nights.split(f"{name}@{place}")
+        series, position = ledgers.split_reference(f"{name}@{place}")
     except UsageError:
         return
     assert f"{series}@{position}" == f"{name}@{place}"

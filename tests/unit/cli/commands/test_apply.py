@@ -16,10 +16,11 @@ from disttest_cli.commands import apply as apply_command
 from disttest_cli.errors import CommandError, UsageError
 from disttest_cli.input import applying
 from disttest_cli.kube import run_wait
-from disttest_cli.kube.client import Cluster, RefusedError
+from disttest_cli.kube.api_errors import RequestRefusedError
+from disttest_cli.kube.client import Cluster
 from disttest_cli.kube.run_wait import DeletedError, OverdueError, WaitedRun
 from disttest_cli.main import main
-from disttest_cli.views.progress import ProgressLines
+from disttest_cli.views.status_lines import ProgressLines
 from tests.support.builders import bodies
 from tests.support.fakes.canned import NAMESPACE, Broken, CannedWatch, FakeTime, Server, Signal
 
@@ -273,7 +274,7 @@ class TestWaiting:
         self, api: Cluster, server: Server, time: FakeTime
     ) -> None:
         server.answers = [(200, body()), CannedWatch([]), *([(403, {"message": "may not get"})] * 100)]
-        with pytest.raises(RefusedError, match="may not get"):
+        with pytest.raises(RequestRefusedError, match="may not get"):
             wait(api, time)
         assert 120 <= time.seconds < 130
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from disttest_cli.formats import advice
 from disttest_cli.formats.advice import ENDINGS
 from disttest_cli.main import main
-from disttest_cli.views import description, run_table, run_tables
+from disttest_cli.views import description, description_tables, run_list
 from disttest_cli.views.description import DescribedRun
 from disttest_contract.outcomes import Outcome, Reason
 from disttest_contract.results.report import CaseResult
@@ -56,7 +57,7 @@ RUNS = {
 
 
 def screen(seen: DescribedRun) -> str:
-    return "".join(f"{line.plain}\n" for line in (*description.summary(seen), *run_tables.all_of(seen)))
+    return "".join(f"{line.plain}\n" for line in (*description.summary(seen), *description_tables.all_of(seen)))
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -69,21 +70,21 @@ def test_a_screen_says_what_why_where_and_what_to_do(name: str, *, updates_golde
 
 @pytest.mark.parametrize("reason", Reason)
 def test_every_reason_has_advice_in_a_sentence(reason: Reason) -> None:
-    [first, *_] = description.advice_for_run({"verdict": "Errored", "reason": reason.value})
+    [first, *_] = advice.for_status({"verdict": "Errored", "reason": reason.value})
     assert first == ENDINGS[reason]
     assert first[0].isupper()
     assert first[-1] in ".?"
 
 
-@pytest.mark.parametrize("reason", [*description.WAITS, Reason.NODE_LOST.value, "NewerThanWe"])
+@pytest.mark.parametrize("reason", [*advice.WAITS, Reason.NODE_LOST.value, "NewerThanWe"])
 def test_every_reason_to_wait_has_advice(reason: str) -> None:
     gang = {"type": "GangReady", "status": "False", "reason": reason}
-    said = description.advice_for_run({"phase": "Queued", "conditions": [gang]})
+    said = advice.for_status({"phase": "Queued", "conditions": [gang]})
     assert said == ([] if reason == "GangRunning" else [said[0]])
 
 
 def test_a_reason_of_a_newer_operator_has_advice_too() -> None:
-    assert description.advice_for_run({"verdict": "Passed", "reason": "Brighter"}) == [description.UNKNOWN]
+    assert advice.for_status({"verdict": "Passed", "reason": "Brighter"}) == [advice.UNKNOWN]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -113,7 +114,7 @@ def test_an_odd_status_is_shown_as_far_as_it_goes(name: str) -> None:
         body = with_other(seen.body, path, other)
         text = screen(DescribedRun(body=body, now=NOW, pods=[*seen.pods, body], events=[*seen.events, body]))
         assert text, (path, other)
-        assert len(run_table.table([body], now=NOW, wide=True, namespaces=True)) == 2, (path, other)
+        assert len(run_list.table([body], now=NOW, wide=True, namespaces=True)) == 2, (path, other)
 
 
 def answers(report: bytes = b"") -> list[Any]:

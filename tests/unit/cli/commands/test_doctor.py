@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_cli.doctor import check, installation, place
+from disttest_cli.doctor import capacity, check, installation
 from disttest_cli.doctor.check import Check, CheckState
 from disttest_cli.kube.client import Cluster
 from disttest_cli.main import main
@@ -178,7 +178,7 @@ class TestNodes:
         ids=["all", "cordoned", "not ready", "no GPUs", "other GPUs", "no nodes"],
     )
     def test_gpus_count_where_pods_may_go(self, nodes: list[Any], state: CheckState, words: str) -> None:
-        found = said(place.judge_nodes(nodes, "nvidia.com/gpu"))
+        found = said(capacity.judge_nodes(nodes, "nvidia.com/gpu"))
         assert found[0] is state
         assert words in found[1]
 
@@ -194,7 +194,7 @@ class TestNodes:
         self, hard: dict[str, str], used: dict[str, str], state: CheckState
     ) -> None:
         body = {"metadata": {"name": "q"}, "status": {"hard": hard, "used": used}}
-        assert said(place.judge_quota([body]))[0] is state
+        assert said(capacity.judge_quota([body]))[0] is state
 
 
 ANSWERS: dict[str, Answer] = {
@@ -204,7 +204,7 @@ ANSWERS: dict[str, Answer] = {
     **{f"review {number}": (201, {"status": {"allowed": True}}) for number in range(len(installation.WANTED))},
     "lease": (200, {"spec": {"holderIdentity": "x", "renewTime": "2999-01-01T00:00:00.000000Z"}}),
     "deployment": (200, a_deployment()),
-    "namespace": (200, {"metadata": {"name": NAMESPACE, "labels": {place.ENFORCE: "restricted"}}}),
+    "namespace": (200, {"metadata": {"name": NAMESPACE, "labels": {capacity.ENFORCE: "restricted"}}}),
     "quota": (200, {"items": []}),
     "ranges": (200, {"items": []}),
     "nodes": (200, {"items": [a_node("a")]}),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from disttest_cli.kube import nights
+from disttest_cli.kube import series as ledgers
 from disttest_cli.main import main
 from disttest_cli.views import series_text
 from disttest_contract.outcomes import Outcome, Verdict
@@ -54,7 +54,7 @@ def on(server: Server, folder: Path, *arguments: str) -> int:
 
 
 def page(body: dict[str, Any], *, limit: int = 30, wide: bool = False) -> str:
-    return "".join(f"{one.plain}\n" for one in series_text.page(nights.read(body), limit=limit, wide=wide))
+    return "".join(f"{one.plain}\n" for one in series_text.page(ledgers.read_ledger(body), limit=limit, wide=wide))
 
 
 @pytest.mark.parametrize(("name", "wide"), [("history.txt", False), ("history-wide.txt", True)])
@@ -76,7 +76,7 @@ def test_limit_keeps_the_newest_rows(server: Server, tmp_path: Path, capsys: pyt
 def test_letters_of_outcomes_have_their_colours() -> None:
     [told] = [
         one
-        for one in series_text.page(nights.read(a_ledger()), limit=30, wide=False)
+        for one in series_text.page(ledgers.read_ledger(a_ledger()), limit=30, wide=False)
         if one.plain.startswith("verdicts")
     ]
     styles = {told.plain[span.start : span.end]: span.style for span in told.spans}
@@ -123,7 +123,7 @@ def test_for_programs_it_is_what_the_ledger_says(
 def test_reports_to_learn_from_are_kept_ones_before_the_later_of_two_runs(
     uids: Sequence[str], most: int, found: str
 ) -> None:
-    assert " ".join(night.uid for night in nights.earlier(nights.read(a_ledger()), uids, most)) == found
+    assert " ".join(night.uid for night in ledgers.earlier_nights(ledgers.read_ledger(a_ledger()), uids, most)) == found
 
 
 def another(name: str, namespace: str = NAMESPACE) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from disttest_cli.main import main
-from disttest_cli.views import run_table
+from disttest_cli.views import run_list
 from disttest_contract.text import formatting
 from tests.support import golden
 from tests.support.builders import bodies
@@ -32,7 +32,7 @@ def run(server: Server, folder: Path, *arguments: str) -> int:
 
 
 def made(*, wide: bool = False, namespaces: bool = False) -> str:
-    lines = run_table.table(run_table.newest_first(RUNS), now=NOW, wide=wide, namespaces=namespaces)
+    lines = run_list.table(run_list.newest_first(RUNS), now=NOW, wide=wide, namespaces=namespaces)
     return "".join(f"{line.plain}\n" for line in lines)
 
 
@@ -47,7 +47,7 @@ def test_the_wide_table_says_why_and_what_is_in_flight_without_what_steers_a_ter
 
 
 def test_a_verdict_and_a_failure_have_their_colours() -> None:
-    lines = run_table.table([bodies.failed(), bodies.passed()], now=NOW, wide=False, namespaces=False)
+    lines = run_list.table([bodies.failed(), bodies.passed()], now=NOW, wide=False, namespaces=False)
     styles = [[(line.plain[span.start : span.end].strip(), span.style) for span in line.spans] for line in lines]
     assert styles == [[], [("TestsFailed", "bold red"), ("2", "bold red")], [("Passed", "green")]]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import log_lines, pod_logs
+from disttest_cli.kube import pod_logs
 from disttest_cli.kube.client import Cluster
-from disttest_cli.kube.log_lines import LogOutput, keeping
+from disttest_cli.kube.pod_logs import LogOutput, line_filter
 from disttest_cli.main import main
 from disttest_cli.views import log_choice
 from disttest_cli.views.log_choice import LogPart
@@ -121,8 +121,8 @@ def test_failed_shows_what_a_rank_wrote_in_its_failed_cases_one_after_the_other(
         b"[rank 8] of a, tried again",
     ]
     headings = ("==> mine: test_c <==", "==> mine: test_a <==")
-    assert log_lines.of_cases(lines, 8, headings) == [lines[5], lines[6], lines[1], lines[2], lines[8]]
-    assert log_lines.of_cases(lines, 8, ["==> mine: test_d <=="]) == lines, "a case in which it wrote nothing"
+    assert pod_logs.of_cases(lines, 8, headings) == [lines[5], lines[6], lines[1], lines[2], lines[8]]
+    assert pod_logs.of_cases(lines, 8, ["==> mine: test_d <=="]) == lines, "a case in which it wrote nothing"
 
 
 def test_failed_of_a_run_that_passed_has_nothing_to_show_and_is_no_error(
@@ -204,9 +204,9 @@ class TestPodsThatAreGone:
         head = "==> hung in collectives: t.py::test_hang <=="
         mine = ["[rank 1] rank 1 never came", "[rank 1] in sleep"]
         others = ["[rank 0] waited", "[rank 0] in all_reduce"]
-        assert list(log_lines.of_report(a_report_of(case), ())) == [head, *mine, *others]
-        assert list(log_lines.of_report(a_report_of(case), (0,))) == [head, *others]
-        assert list(log_lines.of_report(a_report_of(case), (5,))) == []
+        assert list(pod_logs.of_report(a_report_of(case), ())) == [head, *mine, *others]
+        assert list(pod_logs.of_report(a_report_of(case), (0,))) == [head, *others]
+        assert list(pod_logs.of_report(a_report_of(case), (5,))) == []
 
     def test_it_is_said_and_the_report_is_offered(
         self, server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -267,7 +267,7 @@ class TestFollowing:
     @pytest.fixture
     def follow(self, api: Cluster, time: FakeTime) -> Callable[..., None]:
         def call(*, tail: int | None = None) -> None:
-            pod_logs.follow(api, PODS[0], keeping(None, raw=False), tail, time.clock, LogOutput())
+            pod_logs.follow(api, PODS[0], line_filter(None, raw=False), tail, time.clock, LogOutput())
 
         return call
 

@@ -168,7 +168,7 @@ def test_gangs_of_another_size_are_not_compared_by_the_clock() -> None:
     a = a_night(0, {"mine": [a_case(f"{number}", seconds=1.0) for number in range(30)]})
     b = a_night(1, {"mine": [a_case(f"{number}", seconds=90.0) for number in range(30)]})
     assert compare(a, b).worse == ("1 suite slower as a whole",)
-    assert compare(a, dataclasses.replace(b, nodes=4)).paces.compared == 0
+    assert compare(a, dataclasses.replace(b, nodes=4)).durations.compared == 0
 
 
 FACTS = NodeFacts(gpus=("H100",) * 8, driver="550.54", kernel="6.8.0", cpus=192, memory_bytes=(2048 << 30) + 5)

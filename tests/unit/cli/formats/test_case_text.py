@@ -4,30 +4,31 @@ import math
 
 import pytest
 
-from disttest_cli.formats import case_names, case_text, plain
-from disttest_cli.formats.case_names import CaseName
+from disttest_cli.formats import case_text, values
+from disttest_cli.formats.case_text import CaseName
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.case_result import CaseResult
+from disttest_contract.text import escaping
 from tests.support.reports import report_samples as samples
 from tests.support.reports.report_cases import CRASHED, FAILED
 
 
 def test_one_line_is_one_line_and_not_too_long() -> None:
-    assert plain.one_line(" a\n b\r\tc ") == "a b c"
-    assert plain.one_line("x" * 10_000, 100) == "x" * 97 + "…"
-    assert plain.block("x" * 10_000, 100) == "x" * 97 + "…"
-    assert plain.block("x" * 100, 100) == "x" * 100
+    assert escaping.short_line(" a\n b\r\tc ", 100) == "a b c"
+    assert escaping.short_line("x" * 10_000, 100) == "x" * 97 + "…"
+    assert escaping.short_block("x" * 10_000, 100) == "x" * 97 + "…"
+    assert escaping.short_block("x" * 100, 100) == "x" * 100
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, None])
 def test_what_is_no_duration_is_none(value: float | None) -> None:
-    assert plain.seconds(value) == 0
-    assert plain.milliseconds(value) == 0
-    assert plain.moment(value) is None
+    assert values.seconds(value) == 0
+    assert values.milliseconds(value) == 0
+    assert values.moment(value) is None
 
 
 def test_a_time_that_no_calendar_has_is_the_last_one_that_it_has() -> None:
-    assert plain.moment(1e300) == plain.moment(plain.MOST_SECONDS)
+    assert values.moment(1e300) == values.moment(values.MOST_SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_a_time_that_no_calendar_has_is_the_last_one_that_it_has() -> None:
     ],
 )
 def test_a_case_id_has_a_file_classes_and_a_name(case_id: str, expected: CaseName) -> None:
-    assert case_names.split(case_id) == expected
+    assert case_text.split_id(case_id) == expected
 
 
 def test_a_title_says_who_and_what() -> None:
@@ -74,6 +75,6 @@ def test_the_more_cases_the_less_each_may_say(count: int, limit: int) -> None:
 @pytest.mark.parametrize("text", samples.NASTY)
 def test_any_text_is_a_title_and_a_name(text: str) -> None:
     assert case_text.title(text, "otherwise").isprintable()
-    found = case_names.split(text)
-    assert case_names.class_name(text, found)
+    found = case_text.split_id(text)
+    assert case_text.class_name(text, found)
     assert found.name.isprintable()

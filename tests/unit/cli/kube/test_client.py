@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from disttest_cli.kube import client, resources
-from disttest_cli.kube.client import BusyError, Cluster, ExistsError, LostError, RefusedError
+from disttest_cli.kube.api_errors import AlreadyExistsError, RequestRefusedError, ResponseLostError, ServerBusyError
+from disttest_cli.kube.client import Cluster
 from tests.support.fakes.canned import NAMESPACE, Broken, CannedWatch, Server
 
 MANIFEST = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": {"name": "a"}, "spec": {}}
@@ -25,20 +26,20 @@ def test_it_is_created_strictly_and_with_the_token(api: Cluster, server: Server)
 @pytest.mark.parametrize(
     ("status", "answer", "error"),
     [
-        (429, {"message": "later"}, BusyError),
-        (503, {"message": "later"}, BusyError),
-        (500, {"message": "later"}, LostError),
-        (504, b"gateway", LostError),
-        (409, {"message": "later", "reason": "AlreadyExists"}, ExistsError),
-        (409, {"message": "later", "reason": "Conflict"}, RefusedError),
-        (400, {"message": "later"}, RefusedError),
-        (401, {"message": "later"}, RefusedError),
-        (403, {"message": "later"}, RefusedError),
-        (404, {"message": "later"}, RefusedError),
-        (422, {"message": "spec.nodes:\n  write less"}, RefusedError),
-        (201, b"not JSON", LostError),
-        (201, [], LostError),
-        (201, {}, LostError),
+        (429, {"message": "later"}, ServerBusyError),
+        (503, {"message": "later"}, ServerBusyError),
+        (500, {"message": "later"}, ResponseLostError),
+        (504, b"gateway", ResponseLostError),
+        (409, {"message": "later", "reason": "AlreadyExists"}, AlreadyExistsError),
+        (409, {"message": "later", "reason": "Conflict"}, RequestRefusedError),
+        (400, {"message": "later"}, RequestRefusedError),
+        (401, {"message": "later"}, RequestRefusedError),
+        (403, {"message": "later"}, RequestRefusedError),
+        (404, {"message": "later"}, RequestRefusedError),
+        (422, {"message": "spec.nodes:\n  write less"}, RequestRefusedError),
+        (201, b"not JSON", ResponseLostError),
+        (201, [], ResponseLostError),
+        (201, {}, ResponseLostError),
     ],
 )
 def test_an_answer_says_whether_it_was_done(
@@ -54,7 +55,7 @@ def test_an_answer_says_whether_it_was_done(
 
 def test_a_connection_that_breaks_off_may_have_done_it(api: Cluster, server: Server) -> None:
     server.answers = [Broken()]
-    with pytest.raises(LostError, match="answer was lost"):
+    with pytest.raises(ResponseLostError, match="answer was lost"):
         api.create(resources.RUNS, NAMESPACE, MANIFEST)
     assert len(server.requests) == 1
 
@@ -62,7 +63,7 @@ def test_a_connection_that_breaks_off_may_have_done_it(api: Cluster, server: Ser
 def test_an_api_server_that_is_not_there_is_named(server: Server, tmp_path: Path) -> None:
     server.url = "http://127.0.0.1:9"
     api = client.connect({}, kubeconfig=server.kubeconfig(tmp_path))
-    with pytest.raises(BusyError, match=r"^cannot reach the API server at http://127\.0\.0\.1:9: "):
+    with pytest.raises(ServerBusyError, match=r"^cannot reach the API server at http://127\.0\.0\.1:9: "):
         api.create(resources.RUNS, NAMESPACE, MANIFEST)
 
 
@@ -70,7 +71,7 @@ def test_a_run_that_is_gone_is_none_and_a_kind_that_is_not_served_is_an_error(ap
     server.answers = [(404, {"message": "not found", "details": {"name": "a", "kind": "disttests"}})]
     assert api.get(resources.RUNS, NAMESPACE, "a") is None
     server.answers = [(404, b"404 page not found\n")]
-    with pytest.raises(RefusedError, match="answered 404"):
+    with pytest.raises(RequestRefusedError, match="answered 404"):
         api.get(resources.RUNS, NAMESPACE, "a")
 
 
@@ -88,7 +89,7 @@ def test_a_watch_that_breaks_off_gives_what_it_told_before(api: Cluster, server:
     server.answers = [CannedWatch([{"type": "MODIFIED", "object": BODY}], breaks_off=True)]
     events = api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60)
     assert next(events).body == BODY
-    with pytest.raises(LostError, match="the watch broke off"):
+    with pytest.raises(ResponseLostError, match="the watch broke off"):
         next(events)
 
 
@@ -104,11 +105,11 @@ def test_a_kubeconfig_that_cannot_be_used_is_refused_in_one_line(text: str | Non
     file = tmp_path / "kubeconfig"
     if text is not None:
         file.write_text(text)
-    with pytest.raises(RefusedError, match="name a file with --kubeconfig") as caught:
+    with pytest.raises(RequestRefusedError, match="name a file with --kubeconfig") as caught:
         client.connect({}, kubeconfig=str(file))
     assert "\n" not in str(caught.value)
 
 
 def test_a_context_that_is_not_there_is_refused(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="nowhere"):
+    with pytest.raises(RequestRefusedError, match="nowhere"):
         client.connect({}, kubeconfig=server.kubeconfig(tmp_path), context="nowhere")

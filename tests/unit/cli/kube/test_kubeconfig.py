@@ -15,7 +15,8 @@ import pytest
 
 from devcluster.controlplane import lifecycle
 from disttest_cli.kube import client, credentials, kubeconfig, resources
-from disttest_cli.kube.client import Cluster, RefusedError, UnreachableError
+from disttest_cli.kube.api_errors import RequestRefusedError, ServerUnreachableError
+from disttest_cli.kube.client import Cluster
 from tests.support.fakes.canned import NAMESPACE, Server, serving
 
 BODY = {"metadata": {"name": "a"}}
@@ -136,7 +137,7 @@ def test_an_exec_plugin_that_gives_nothing_is_named(
 ) -> None:
     program = {"apiVersion": "client.authentication.k8s.io/v1", **program}
     file = written(tmp_path / "config", user={"exec": program}, cluster={"server": server.url})
-    with pytest.raises(RefusedError, match=words) as caught:
+    with pytest.raises(RequestRefusedError, match=words) as caught:
         client.connect({}, kubeconfig=file)
     assert "\n" not in str(caught.value)
 
@@ -152,7 +153,7 @@ def test_an_exec_plugin_without_an_answer_has_a_deadline(
         "args": ["-c", "import time; time.sleep(600)"],
     }
     file = written(tmp_path / "config", user={"exec": program}, cluster={"server": server.url})
-    with pytest.raises(RefusedError, match=r"gave no answer within 0\.2 s"):
+    with pytest.raises(RequestRefusedError, match=r"gave no answer within 0\.2 s"):
         client.connect({}, kubeconfig=file)
 
 
@@ -221,7 +222,7 @@ def test_a_server_is_trusted_by_its_authority_and_name_unless_told_otherwise(
         return client.connect({}, kubeconfig=file)
 
     for unknown in ({}, {**authority, "tls-server-name": "elsewhere"}):
-        with pytest.raises(UnreachableError, match="cannot trust the API server"):
+        with pytest.raises(ServerUnreachableError, match="cannot trust the API server"):
             get(connected(**unknown), secure)
     get(connected(**authority, **{"tls-server-name": "kubernetes.default"}), secure)
     get(connected(**{"insecure-skip-tls-verify": True}), secure)
@@ -270,7 +271,7 @@ def test_in_a_pod_its_service_account_is_used(
     assert (target.server, target.namespace) == (secure.url, "mine")
     assert target.credential().authorization == "Bearer of-the-pod"
     assert target.authority == (keys / "ca.crt").read_text()
-    with pytest.raises(RefusedError, match="KUBERNETES_SERVICE_HOST"):
+    with pytest.raises(RequestRefusedError, match="KUBERNETES_SERVICE_HOST"):
         client.connect({})
 
 
@@ -279,19 +280,19 @@ def test_without_a_kubeconfig_the_places_that_were_tried_are_named(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(kubeconfig, "ACCOUNT", tmp_path / "account")
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RequestRefusedError) as caught:
         client.connect({})
     assert str(caught.value) == (
         f"no kubeconfig found: $KUBECONFIG is not set, {tmp_path}/.kube/config does not exist, and this is no pod "
         f"({tmp_path}/account/token does not exist); name a file with --kubeconfig"
     )
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RequestRefusedError) as caught:
         client.connect({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
     assert str(caught.value) == (
         f"no kubeconfig found: $KUBECONFIG names {tmp_path}/a and {tmp_path}/b, which do not exist; "
         "name a file with --kubeconfig"
     )
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(RequestRefusedError) as caught:
         client.connect({}, kubeconfig=f"{tmp_path}/a")
     assert str(caught.value) == (
         f"no kubeconfig found: --kubeconfig names {tmp_path}/a, which does not exist; name a file with --kubeconfig"
@@ -316,7 +317,7 @@ def test_without_a_kubeconfig_the_places_that_were_tried_are_named(
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_what_is_wrong_in_a_kubeconfig_is_named(fields: dict[str, Any], words: str, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match=words) as caught:
+    with pytest.raises(RequestRefusedError, match=words) as caught:
         client.connect({}, kubeconfig=written(tmp_path / "config", **fields))
     assert "\n" not in str(caught.value)
 

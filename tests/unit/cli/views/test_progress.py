@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from disttest_cli.views.live import GangShape, LiveView
-from disttest_cli.views.progress import PROGRESS_SECONDS, Live, ProgressLines, progress_of
+from disttest_cli.views.status_lines import PROGRESS_SECONDS, LiveProgress, ProgressLines, progress_of
 from disttest_contract.outcomes import Outcome
 from tests.support.builders import bodies
 from tests.support.fakes.canned import FakeTime
@@ -81,7 +81,7 @@ class TestLive:
         """What was written; the foot is drawn by hand, where a thread would do it."""
         console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
         view = LiveView(console, GangShape(nodes=2, ranks_per_node=8, suites=2), clock=itertools.count().__next__)
-        told = Live(view=view)
+        told = LiveProgress(view=view)
         for status in statuses:
             told.see(status)
             console.print(view)

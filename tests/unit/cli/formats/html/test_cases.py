@@ -1,6 +1,6 @@
 import dataclasses
 
-from disttest_cli.formats.html.cases import COLUMNS, MEANINGS, ROWS, SIGNS, UNTOLD, WORST_FIRST, grid
+from disttest_cli.formats.html.cases import COLUMNS, NOT_REPORTED, RESULTS, ROWS, WORST_FIRST, grid
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.case_result import CaseResult, RankEnding, RankGroup
 from disttest_contract.results.report import Report
@@ -87,5 +87,5 @@ def test_ranks_that_the_gang_does_not_have_are_left_out() -> None:
 
 
 def test_every_ending_has_a_sign_and_a_meaning() -> None:
-    endings = {*RankEnding, UNTOLD}
-    assert set(SIGNS) == set(MEANINGS) == set(WORST_FIRST) == endings
+    endings = {*RankEnding, NOT_REPORTED}
+    assert set(RESULTS) == set(WORST_FIRST) == endings

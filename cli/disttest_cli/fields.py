@@ -1,4 +1,4 @@
-"""What an object of a cluster holds, whoever wrote it: a field that is missing, or is of another kind, is empty."""
+"""Read fields of JSON objects that others wrote: a field that is missing or has another type is empty."""
 
 import math
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def texts(value: Any) -> list[str]:
 
 
 def text(value: Any) -> str:
-    """A number, a word; nothing of what has parts."""
+    """A scalar as text; empty for lists and mappings."""
     return "" if value is None or isinstance(value, list | tuple | Mapping) else str(value)
 
 
@@ -35,7 +35,7 @@ def count(value: Any) -> int:
 
 
 def moment(value: Any) -> datetime | None:
-    """A time as Kubernetes writes it."""
+    """A timestamp of Kubernetes (RFC 3339), with a time zone."""
     try:
         read = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -60,7 +60,7 @@ def name(body: Any) -> str:
 
 
 def rank_words(value: Any) -> str:
-    """Ranks of a failure in few words: a list of the status, or the words that the runner made of it."""
+    """Ranks of a failure as text like `0-3,7`, from a list or from such a text."""
     if isinstance(value, str):
         return value
     numbers = [one for one in value if isinstance(one, int)] if isinstance(value, list | tuple) else []

@@ -1,11 +1,13 @@
-"""Where runs would go: the namespace, its limits, the nodes, queues."""
+"""Checks of where runs are placed: the namespace, its quota and limits, nodes, queues and monitoring."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from disttest_cli import fields
 from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, warning
-from disttest_cli.kube import fields, resources
-from disttest_cli.kube.client import Body, MissingError
+from disttest_cli.kube import resources
+from disttest_cli.kube.api_errors import NotFoundError
+from disttest_cli.kube.client import Body
 from disttest_cli.kube.resources import Resource
 from disttest_operator.core.api import scheduler
 
@@ -23,22 +25,22 @@ PROMETHEUS_GROUP = "monitoring.coreos.com"
 SHOWN = 8
 
 
-def namespace(place: CheckedNamespace) -> list[Check]:
-    body = place.server.get(resources.NAMESPACES, "", place.namespace)
+def namespace(checked: CheckedNamespace) -> list[Check]:
+    body = checked.server.get(resources.NAMESPACES, "", checked.namespace)
     if body is None:
-        return problem(NAMESPACE, f"there is no {place.namespace}", f"kubectl create namespace {place.namespace}")
+        return problem(NAMESPACE, f"there is no {checked.namespace}", f"kubectl create namespace {checked.namespace}")
     if fields.status(body).get("phase") == "Terminating":
-        return problem(NAMESPACE, f"{place.namespace} is being deleted", "choose another one with -n")
+        return problem(NAMESPACE, f"{checked.namespace} is being deleted", "choose another one with -n")
     level = fields.text(fields.mapping(fields.metadata(body).get("labels")).get(ENFORCE))
-    return ok(NAMESPACE, f"{place.namespace}; PodSecurity {level or 'privileged'}, runs fit `restricted`")
+    return ok(NAMESPACE, f"{checked.namespace}; PodSecurity {level or 'privileged'}, runs fit `restricted`")
 
 
-def quota(place: CheckedNamespace) -> list[Check]:
-    return judge_quota(place.server.list(resources.QUOTAS, place.namespace))
+def quota(checked: CheckedNamespace) -> list[Check]:
+    return judge_quota(checked.server.list(resources.QUOTAS, checked.namespace))
 
 
 def judge_quota(bodies: Sequence[Body]) -> list[Check]:
-    """Used up is what has the same words as its limit: amounts are not calculated with here."""
+    """A resource is used up if its amount is written like its limit; quantities are not parsed."""
     full, limits = [], []
     for body in bodies:
         status = fields.status(body)
@@ -52,13 +54,13 @@ def judge_quota(bodies: Sequence[Body]) -> list[Check]:
     return ok(QUOTA, ", ".join(limits[:SHOWN]) or "none")
 
 
-def limit_ranges(place: CheckedNamespace) -> list[Check]:
-    names = [fields.name(body) for body in place.server.list(resources.LIMIT_RANGES, place.namespace)]
+def limit_ranges(checked: CheckedNamespace) -> list[Check]:
+    names = [fields.name(body) for body in checked.server.list(resources.LIMIT_RANGES, checked.namespace)]
     return ok(RANGES, f"{', '.join(names)}: they may set limits of pods that name none" if names else "none")
 
 
-def nodes(place: CheckedNamespace) -> list[Check]:
-    return judge_nodes(place.server.list(resources.NODES), place.gpu_resource)
+def nodes(checked: CheckedNamespace) -> list[Check]:
+    return judge_nodes(checked.server.list(resources.NODES), checked.gpu_resource)
 
 
 def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
@@ -84,29 +86,28 @@ def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
     return ok(NODES, words)
 
 
-def kueue(place: CheckedNamespace) -> list[Check]:
-    version = _version(place, scheduler.KUEUE.api_group)
+def kueue(checked: CheckedNamespace) -> list[Check]:
+    version = _version(checked, scheduler.KUEUE.api_group)
     if not version:
         return ok(KUEUE, "not installed: leave queueName out of runs, with it they would wait for ever")
     queues = Resource(scheduler.KUEUE.api_group, version, scheduler.KUEUE.queue_resource)
-    found = place.server.list(queues, place.namespace)
+    found = checked.server.list(queues, checked.namespace)
     if not found:
         advice = "create one, or leave queueName out of runs"
-        return warning(KUEUE, f"installed, but namespace {place.namespace} has no LocalQueue", advice)
+        return warning(KUEUE, f"installed, but namespace {checked.namespace} has no LocalQueue", advice)
     return ok(KUEUE, f"LocalQueues: {', '.join(fields.name(body) for body in found[:SHOWN])}")
 
 
-def prometheus(place: CheckedNamespace) -> list[Check]:
-    if _version(place, PROMETHEUS_GROUP):
+def prometheus(checked: CheckedNamespace) -> list[Check]:
+    if _version(checked, PROMETHEUS_GROUP):
         return ok(PROMETHEUS, "its operator is installed: manifests/overlays/monitoring")
     return ok(PROMETHEUS, "its operator is not installed: rules and scrapes are configured by file, docs/monitoring.md")
 
 
-def _version(place: CheckedNamespace, group: str) -> str:
-    """The one that the API server prefers; nothing if it does not have the group."""
+def _version(checked: CheckedNamespace, group: str) -> str:
     try:
-        preferred = place.server.ask(f"/apis/{group}").get("preferredVersion")
-    except MissingError:
+        preferred = checked.server.ask(f"/apis/{group}").get("preferredVersion")
+    except NotFoundError:
         return ""
     return fields.text(fields.mapping(preferred).get("version"))
 

@@ -1,9 +1,10 @@
-"""The lower part of what is said about a run: tables of its parts. No I/O."""
+"""The lower part of `describe`: tables of attempts, pods, suites, failures, bandwidths and events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from disttest_cli.kube import fields, runs
+from disttest_cli import fields
+from disttest_cli.kube import runs
 from disttest_cli.kube.client import Body
 from disttest_cli.views import status_lines, terminal
 from disttest_cli.views.description import DescribedRun, heading
@@ -19,7 +20,7 @@ SHOWN_PODS = 16
 SHOWN_BANDWIDTHS = 10
 MESSAGE_LINES = 4
 LINE_CHARACTERS = 300
-SLOW_SECONDS = 0.1  # a case that took less is not worth a line
+SLOW_SECONDS = 0.1  # shorter cases are not listed
 LEGEND = (
     "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, expected to fail, or in quarantine."
 )
@@ -40,20 +41,19 @@ def all_of(seen: DescribedRun) -> list[Line]:
 
 
 def _attempts(status: Mapping[str, Any]) -> list[Line]:
-    """Only where there was more than one, or the only one says more than the run."""
+    """Attempts, if there are several or the only one has a first failure."""
     records = fields.rows(status.get("attempts"))
     if not records or (len(records) == 1 and not fields.mapping(records[0].get("firstFailure"))):
         return []
     rows: list[list[str | Line]] = [["ATTEMPT", "VERDICT", "REASON", "NODES", "ENDED FIRST"]]
     for record in records:
         nodes = fields.texts(record.get("nodes"))
-        more = f" and {len(nodes) - 4} more" if len(nodes) > 4 else ""
         rows.append(
             [
                 fields.text(record.get("number")),
                 terminal.styled(fields.text(record.get("verdict"))),
                 fields.text(record.get("reason")),
-                ", ".join(nodes[:4]) + more,
+                formatting.listed(nodes, 4),
                 _first_failure(fields.mapping(record.get("firstFailure"))),
             ]
         )
@@ -64,7 +64,7 @@ def _first_failure(first: Mapping[str, Any]) -> str:
     signal, code = fields.text(first.get("signal")), fields.text(first.get("exitCode"))
     how = f"signal {signal}" if signal else f"exit code {code}" if code else ""
     where = f"{fields.text(first.get('pod'))} on {fields.text(first.get('node'))}" if first.get("pod") else ""
-    rank = f"to blame: rank {fields.text(first.get('rank'))}" if "rank" in first else ""  # it may be another pod's
+    rank = f"to blame: rank {fields.text(first.get('rank'))}" if "rank" in first else ""  # may be in another pod
     case = f"in {fields.text(first.get('case'))}" if first.get("case") else ""
     return status_lines.one_line(", ".join(part for part in (where, how, case, rank) if part))
 
@@ -83,7 +83,6 @@ def _pods(pods: Sequence[Body]) -> list[Line]:
 
 
 def _pod_state(pod: Body) -> str:
-    """The phase, or what its container says beyond that."""
     status = fields.status(pod)
     phase = fields.text(status.get("phase"))
     for container in fields.rows(status.get("containerStatuses")):
@@ -111,12 +110,11 @@ def _suites(status: Mapping[str, Any]) -> list[Line]:
         rows.append([fields.text(suite.get("name")), verdict, *map(str, numbers), took])
     lines = [terminal.empty(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
     broken = [suite for suite in suites if suite.get("verdict") == Verdict.ERRORED.value]
-    told = [f"{fields.text(suite.get('name'))}: {status_lines.one_line(suite.get('message'))}" for suite in broken]
-    return [*lines, terminal.line((LEGEND, terminal.QUIET)), *map(terminal.line, told)]
+    messages = [f"{fields.text(suite.get('name'))}: {status_lines.one_line(suite.get('message'))}" for suite in broken]
+    return [*lines, terminal.line((LEGEND, terminal.QUIET)), *map(terminal.line, messages)]
 
 
 def _failures(status: Mapping[str, Any]) -> list[Line]:
-    """Of a run that goes on: the newest so far."""
     is_over = bool(status.get("verdict"))
     failures = fields.rows(status.get("failures") or fields.mapping(status.get("progress")).get("failures"))
     if not failures:
@@ -141,8 +139,8 @@ def _failure(failure: Mapping[str, Any]) -> list[Line]:
     case = status_lines.one_line(f"{fields.text(failure.get('suite'))}: {fields.text(failure.get('case'))}")
     style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
     head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
-    said = status_lines.gist_of(fields.text(failure.get("message")))[:MESSAGE_LINES]
-    return [head, *(terminal.line(f"      {escaping.exact_line(one[:LINE_CHARACTERS])}") for one in said)]
+    message = status_lines.gist_of(fields.text(failure.get("message")))[:MESSAGE_LINES]
+    return [head, *(terminal.line(f"      {escaping.exact_line(one[:LINE_CHARACTERS])}") for one in message)]
 
 
 def _bandwidth(status: Mapping[str, Any]) -> list[Line]:
@@ -201,7 +199,6 @@ def _event_time(event: Mapping[str, Any]) -> Any:
 
 
 def _further(seen: DescribedRun) -> list[Line]:
-    """Where to go on."""
     status, where = seen.status, f"{seen.name} -n {seen.namespace}"
     lines = []
     stored = fields.text(fields.mapping(status.get("report")).get("configMap"))

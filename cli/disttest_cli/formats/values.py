@@ -1,27 +1,36 @@
-"""Texts and numbers of a report for a page. Pure. Reports can be forged: what cannot be seen is made visible."""
+"""Numbers, times, ranks and names of a report as text. Reports can be forged, so no value is taken as valid."""
 
 import math
 from datetime import UTC, datetime
 
-from markupsafe import Markup
-
 from disttest_contract import limits
-from disttest_contract.text import escaping, formatting
+from disttest_contract.text import formatting
+
+MOST_SECONDS = 1e11  # limit of times and durations: the year 5138
+
+
+def seconds(value: float | None) -> float:
+    """0 for an invalid duration."""
+    return min(value, MOST_SECONDS) if value is not None and math.isfinite(value) and value > 0 else 0.0
+
+
+def milliseconds(value: float | None) -> int:
+    return round(seconds(value) * 1000)
+
+
+def moment(value: float | None) -> datetime | None:
+    """None for an invalid time."""
+    known = seconds(value)
+    return datetime.fromtimestamp(known, UTC) if known else None
+
 
 UNKNOWN = "unknown"
 RANKS_BYTES = 60
 MINUTE, HOUR = 60, 3600
 
 
-def clean(value: object) -> object:
-    """Of everything that goes into a page; what has been made here is left alone."""
-    if isinstance(value, str) and not isinstance(value, Markup):
-        return escaping.block(value)
-    return value
-
-
 def known(number: object) -> float | None:
-    """A number that can be drawn, of what may be none."""
+    """The number if it is finite and in a sensible range, else None."""
     if not isinstance(number, (int, float)) or not math.isfinite(number) or not 0 <= number < 1e12:
         return None
     return float(number)
@@ -39,8 +48,7 @@ def duration(seconds: float | None) -> str:
     return f"{int(seconds) // HOUR} h {int(seconds) % HOUR // MINUTE:02d} min"
 
 
-def moment(timestamp: float | None) -> str:
-    """In UTC: who reads it may be anywhere."""
+def show_moment(timestamp: float | None) -> str:
     seconds = known(timestamp)
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if seconds else UNKNOWN
@@ -49,23 +57,16 @@ def moment(timestamp: float | None) -> str:
 
 
 def rank_list(some: tuple[int, ...]) -> str:
-    """Rank 9, or ranks 0-8,10 … where they are many."""
     if not some:
         return ""
     return f"rank{'s' if len(some) > 1 else ''} {limits.cut(formatting.show_ranks(some), RANKS_BYTES)}"
 
 
 def where(some: tuple[int, ...], nodes: tuple[str, ...]) -> str:
-    """Rank 9 on gpu-node-23."""
+    """`rank 9 on gpu-node-23`, with at most four nodes."""
     shown = f"on {', '.join(nodes[:4])}{' …' if len(nodes) > 4 else ''}" if nodes else ""
     return " ".join(part for part in (rank_list(some), shown) if part)
 
 
-def first_line(text: str) -> str:
-    """Who, and what was wrong."""
-    return formatting.who_and_what(text)
-
-
 def count(number: int, noun: str) -> str:
-    """1 case, 1,234 cases."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

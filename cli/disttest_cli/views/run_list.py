@@ -1,10 +1,10 @@
-"""A table of runs: the columns of `kubectl get dt`, and how far those are that go on. No I/O."""
+"""The table of `list`: the columns of `kubectl get dt`, and progress."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from disttest_cli.kube import fields
+from disttest_cli import fields
 from disttest_cli.kube.client import Body
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line
@@ -34,23 +34,21 @@ def table(bodies: Sequence[Body], *, now: datetime, wide: bool, namespaces: bool
 
 
 def counts(status: Mapping[str, Any]) -> Counts:
-    """Of a run that goes on: so far."""
-    said = status.get("cases") or fields.mapping(status.get("progress")).get("cases")
-    return Counts.from_json(fields.mapping(said))
+    found = status.get("cases") or fields.mapping(status.get("progress")).get("cases")
+    return Counts.from_json(fields.mapping(found))
 
 
 def progress(status: Mapping[str, Any]) -> str:
-    """Cases that had their turn, of those that are known of."""
     if status.get("verdict"):
-        told = counts(status)
-        return f"{told.total - told[Outcome.NOT_RUN]}/{told.total}" if told.total else ""
-    going = fields.mapping(status.get("progress"))
-    total = fields.count(going.get("casesTotal"))
-    return f"{fields.count(going.get('casesDone'))}/{total}" if total else ""
+        final = counts(status)
+        return f"{final.total - final[Outcome.NOT_RUN]}/{final.total}" if final.total else ""
+    current = fields.mapping(status.get("progress"))
+    total = fields.count(current.get("casesTotal"))
+    return f"{fields.count(current.get('casesDone'))}/{total}" if total else ""
 
 
 def duration_seconds(status: Mapping[str, Any], now: datetime) -> float | None:
-    """From start to verdict; of a run that goes on: until now."""
+    """Seconds from start to verdict, or until now."""
     if status.get("verdict"):
         return fields.number(status.get("durationSeconds"))
     started = fields.moment(status.get("startTime"))
@@ -59,7 +57,8 @@ def duration_seconds(status: Mapping[str, Any], now: datetime) -> float | None:
 
 def _row(body: Body, *, now: datetime, wide: bool, namespaces: bool) -> list[str | Line]:
     metadata, spec, status = fields.metadata(body), fields.spec(body), fields.status(body)
-    told = counts(status)
+    found = counts(status)
+    red = found.bad - found.quarantined
     row: list[str | Line] = [fields.text(metadata.get("namespace"))] if namespaces else []
     row += [
         fields.name(body),
@@ -69,18 +68,12 @@ def _row(body: Body, *, now: datetime, wide: bool, namespaces: bool) -> list[str
         progress(status),
         fields.text(spec.get("nodes")),
         fields.text(status.get("gpus")),
-        str(told[Outcome.PASSED]) if told.total else "",
-        _failed(told),
+        str(found[Outcome.PASSED]) if found.total else "",
+        terminal.line((str(red), terminal.BROKEN if red else "")) if found.total else "",
         formatting.span(duration_seconds(status, now)),
         formatting.since(fields.moment(metadata.get("creationTimestamp")), now),
     ]
     return row + (_wide(status) if wide else [])
-
-
-def _failed(told: Counts) -> str | Line:
-    """Whatever ended badly, but for what is known to do so."""
-    red = told.bad - told.quarantined
-    return terminal.line((str(red), terminal.BROKEN if red else "")) if told.total else ""
 
 
 def _wide(status: Mapping[str, Any]) -> list[str | Line]:

@@ -3,16 +3,17 @@ import math
 import pytest
 from markupsafe import Markup
 
-from disttest_cli.formats.html import texts
+from disttest_cli.formats import values
+from disttest_cli.formats.html import page
 
 
 def test_foreign_text_is_made_harmless_and_its_lines_stay() -> None:
-    assert texts.clean("tab\tand\nline\x1b[31m") == "tab\tand\nline\\x1b[31m"
+    assert page.clean("tab\tand\nline\x1b[31m") == "tab\tand\nline\\x1b[31m"
 
 
 @pytest.mark.parametrize("value", [7, 1.5, None, Markup("<b>\x07</b>")])
 def test_only_foreign_text_is_touched(value: object) -> None:
-    assert texts.clean(value) is value
+    assert page.clean(value) is value
 
 
 @pytest.mark.parametrize(
@@ -32,12 +33,12 @@ def test_only_foreign_text_is_touched(value: object) -> None:
     ],
 )
 def test_durations_are_short_and_never_nonsense(seconds: float | None, shown: str) -> None:
-    assert texts.duration(seconds) == shown
+    assert values.duration(seconds) == shown
 
 
 def test_moments_are_in_utc_or_unknown() -> None:
-    assert texts.moment(1_772_157_723.4) == "2026-02-27 02:02:03 UTC"
-    assert [texts.moment(wrong) for wrong in (math.nan, -5.0, 1e300, 9e11, None)] == ["unknown"] * 5
+    assert values.show_moment(1_772_157_723.4) == "2026-02-27 02:02:03 UTC"
+    assert [values.show_moment(wrong) for wrong in (math.nan, -5.0, 1e300, 9e11, None)] == ["unknown"] * 5
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,6 @@ def test_moments_are_in_utc_or_unknown() -> None:
     ],
 )
 def test_where_it_happened_is_said_in_few_words(ranks: tuple[int, ...], nodes: tuple[str, ...], shown: str) -> None:
-    said = texts.where(ranks, nodes)
-    assert len(said.encode()) <= texts.RANKS_BYTES + len("ranks ")
+    said = values.where(ranks, nodes)
+    assert len(said.encode()) <= values.RANKS_BYTES + len("ranks ")
     assert said == shown or (len(ranks) > 100 and said.startswith("ranks 0,2,4,") and said.endswith("…"))
