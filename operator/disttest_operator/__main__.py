@@ -16,14 +16,10 @@ def main() -> int:
     chosen = options.read(sys.argv[1:], os.environ)
     log_format.set_up(chosen.log_level, chosen.log_format)
     try:
-        return asyncio.run(_run(chosen))
+        return asyncio.run(Operator(chosen).run())
     except ClusterError as error:
         log.error("%s", error)  # noqa: TRY400  # the traceback says nothing
         return 2
-
-
-async def _run(chosen: options.Options) -> int:
-    return await Operator(chosen).run()
 
 
 if __name__ == "__main__":

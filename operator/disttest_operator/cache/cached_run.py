@@ -1,4 +1,4 @@
-"""What caches hold: runs, series, and whose business each object is."""
+"""The objects that the cache holds, and the key by which each is reconciled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,21 +14,28 @@ from disttest_operator.kubernetes.ports import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What is reconciled: a run or a series."""
+    """The run or series that is reconciled when an object changes."""
 
     kind: Kind
     namespace: str
     name: str
 
+    @classmethod
+    def of_run(cls, test: DistTest) -> "Key":
+        return cls(kind=Kind.RUN, namespace=test.namespace, name=test.name)
+
+    @classmethod
+    def of_series(cls, namespace: str, name: str) -> "Key":
+        return cls(kind=Kind.SERIES, namespace=namespace, name=name)
+
     @property
     def words(self) -> str:
-        """For logs."""
         return f"{self.namespace}/{self.name}" if self.kind is Kind.RUN else f"series {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedRun:
-    """A DistTest; with problems its spec is only a stand-in."""
+    """A DistTest. If it has problems, its spec is empty."""
 
     test: DistTest
     problems: tuple[str, ...] = ()
@@ -43,11 +50,11 @@ class CachedSeries:
     status: Mapping[str, Any]
 
 
-Item = CachedRun | CachedSeries | JobView | PodView | CronJobView
+CachedItem = CachedRun | CachedSeries | JobView | PodView | CronJobView
 
 
 def read_run(body: Body, defaults: Defaults) -> CachedRun:
-    """A DistTest that slipped past admission is kept too: it must get its verdict."""
+    """An invalid DistTest that passed admission is cached too: it must get its verdict."""
     try:
         return CachedRun(test=parse(body, defaults))
     except InvalidSpecError as error:
@@ -81,13 +88,13 @@ def read_series(body: Body) -> CachedSeries:
     )
 
 
-def key(item: Item) -> Key:
+def key_of(item: CachedItem) -> Key:
     match item:
         case CachedRun():
-            return Key(kind=Kind.RUN, namespace=item.test.namespace, name=item.test.name)
+            return Key.of_run(item.test)
         case CachedSeries():
-            return Key(kind=Kind.SERIES, namespace=item.namespace, name=item.name)
+            return Key.of_series(item.namespace, item.name)
         case JobView() | PodView():
             return Key(kind=Kind.RUN, namespace=item.namespace, name=item.run)
         case CronJobView():
-            return Key(kind=Kind.SERIES, namespace=item.namespace, name=item.series)
+            return Key.of_series(item.namespace, item.series)

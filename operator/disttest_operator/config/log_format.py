@@ -1,4 +1,4 @@
-"""How the operator's log looks: kopf's, aiohttp's and our own lines alike, all on standard error."""
+"""The format of the operator's log, those of kopf and aiohttp included, on standard error."""
 
 import json
 import logging
@@ -10,36 +10,36 @@ from typing import TextIO
 from disttest_contract.text import escaping
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-CHATTY = ("kopf", "aiohttp", "kubernetes")  # what they tell at info is about themselves
+CHATTY = ("kopf", "aiohttp", "kubernetes")  # at info they log only about themselves
 
 log = logging.getLogger(__name__)
 
 
 class TextFormatter(logging.Formatter):
-    """A line each; what goes on below it is indented, so that nobody's name or message can begin a line of its own."""
+    """One record a line; further lines are indented, so that no name or message can forge a record."""
 
     def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override came with 3.12
         return escaping.block(super().format(record)).replace("\n", "\n    ")
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, and exception where there is one."""
+    """One object a line: time, level, logger, message, and the exception if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override came with 3.12
-        said = {
+        entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": escaping.block(record.getMessage()),
         }
         exception = self.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
-        if words := "\n".join(filter(None, (exception, record.stack_info))):
-            said["exception"] = escaping.block(words)
-        return json.dumps(said, ensure_ascii=False)
+        if text := "\n".join(filter(None, (exception, record.stack_info))):
+            entry["exception"] = escaping.block(text)
+        return json.dumps(entry, ensure_ascii=False)
 
 
 def set_up(level: str, log_format: str, stream: TextIO | None = None) -> None:
-    """For the whole process, warnings and what ends it included."""
+    """Set up logging of the process, including warnings and uncaught exceptions."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter(TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

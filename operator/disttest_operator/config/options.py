@@ -1,4 +1,4 @@
-"""What the operator is told: flags, or environment variables DISTTEST_OPERATOR_* of the same names.
+"""The operator's options: flags, or environment variables DISTTEST_OPERATOR_* of the same names.
 
 `python -m disttest_operator.config.options` prints the table of docs/configuration.md.
 """
@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from disttest_operator.config import flag_values
-from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag
+from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag, is_loopback
 from disttest_operator.core.api.allowances import Allowance
 from disttest_operator.core.api.model import Timeouts
 from disttest_operator.core.hardware.user_rules import UserRule
@@ -54,14 +53,14 @@ class Options:
 
 
 def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
-    """A flag wins over its variable; ends the program with a sentence when one is wrong."""
+    """Read options; a flag overrides its variable. An invalid value ends the program with a message."""
     parser = _parser()
     given = vars(parser.parse_args(arguments))
     values: dict[str, Any] = {}
-    sources = {}  # of what is not a default
+    sources = {}  # of values that are not defaults
     for flag in FLAGS:
-        text, source, is_said = _said(flag, given[flag.field], environ)
-        if is_said:
+        text, source, is_given = _find(flag, given[flag.field], environ)
+        if is_given:
             sources[flag.field] = source
         try:
             values[flag.field] = flag.read(text, source)
@@ -69,13 +68,13 @@ def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
             parser.error(str(error))
     values["lease_namespace"] = values["lease_namespace"] or environ.get("POD_NAMESPACE") or DEFAULT_LEASE_NAMESPACE
     try:
-        return _agreed(Options(**values), sources)
+        return _resolve(Options(**values), sources)
     except ValueError as error:
         parser.error(str(error))
 
 
 def table() -> str:
-    """All flags, in Markdown."""
+    """All flags as a Markdown table."""
     rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
     rows += [f"| `--{flag.name}` | `{flag.variable}` | {_default(flag)} | {flag.meaning} |" for flag in FLAGS]
     return "\n".join(rows) + "\n"
@@ -86,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="disttest_operator",
         description="Runs DistTests of a cluster.",
         epilog=f"Each flag has a variable: --runner-image is {PREFIX}RUNNER_IMAGE.",
-        allow_abbrev=False,  # what is short for one flag today may be short for two tomorrow
+        allow_abbrev=False,  # an abbreviation may become ambiguous with a new flag
     )
     for flag in FLAGS:
         words = f"{flag.meaning.replace('`', '')} (default: {_default(flag).replace('`', '')})"
@@ -95,12 +94,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _said(flag: Flag, argument: str | None, environ: Mapping[str, str]) -> tuple[str, str, bool]:
-    """The text, whose it is, and whether anybody said it. An empty variable is none: so manifests leave one out."""
+def _find(flag: Flag, argument: str | None, environ: Mapping[str, str]) -> tuple[str, str, bool]:
+    """The text, its flag or variable, and whether it is given. An empty variable counts as unset, for manifests."""
     if argument is not None:
         return argument, f"--{flag.name}", True
-    if said := environ.get(flag.variable):
-        return said, flag.variable, True
+    if text := environ.get(flag.variable):
+        return text, flag.variable, True
     return flag.default, f"--{flag.name}", False
 
 
@@ -108,8 +107,8 @@ def _default(flag: Flag) -> str:
     return flag.default_words or (f"`{flag.default}`" if flag.default else "none")
 
 
-def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
-    """Where two contradict each other a default gives way; raises ValueError where both were said."""
+def _resolve(chosen: Options, sources: Mapping[str, str]) -> Options:
+    """Resolve contradictions by changing a default. Raises ValueError if both values are given."""
     if chosen.metrics_address == chosen.health_address:
         source = sources.get("health_address") or sources["metrics_address"]
         raise ValueError(f"{source}: {chosen.health_address} serves metrics and health, write another port for one")
@@ -127,7 +126,7 @@ def _agreed(chosen: Options, sources: Mapping[str, str]) -> Options:
 
 def _check_insecure(chosen: Options, sources: Mapping[str, str]) -> None:
     source = sources["metrics_insecure"]
-    if not flag_values.is_loopback(chosen.metrics_address):
+    if not is_loopback(chosen.metrics_address):
         raise ValueError(
             f"{source}: nobody would be asked who scrapes; write a loopback address like 127.0.0.1:8080 "
             f"for --metrics-address, not {chosen.metrics_address!r}"

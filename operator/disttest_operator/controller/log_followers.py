@@ -1,6 +1,6 @@
-"""The logs of leaders, followed while their runs go on: what each said last is kept for the next look at its run.
+"""Follows the logs of leaders and keeps the last progress of each for the next reconcile of its run.
 
-An extra: nothing waits for it, and nothing that happens here ends or delays a run.
+Nothing waits for it, and no failure here ends or delays a run.
 """
 
 import asyncio
@@ -17,36 +17,36 @@ from disttest_operator.core.status import progress
 from disttest_operator.core.status.progress import FollowTarget
 from disttest_operator.kubernetes.ports import Cluster, ClusterError, RefusedError
 
-STREAMS = 128  # at once: each takes 0.3 MiB here, a connection at the API server and one at a kubelet
-TAIL_LINES = 1000  # a line says all; the last one may be minutes old, and ranks may write much
-LOG_BYTES = 16 << 20  # of one connection; an agent keeps its log below a quarter of it
-LAST_STEP = "finished"  # what comes after it is the report, which is read when the leader has ended
+MAX_STREAMS = 128  # each takes 0.3 MiB here, a connection at the API server and one at a kubelet
+TAIL_LINES = 1000  # the last progress may be minutes old, and ranks may write much after it
+LOG_BYTES = 16 << 20  # per connection; an agent limits its log to a quarter of it
+LAST_STEP = "finished"  # followed only by the report, which is read when the leader has ended
 JITTER = 0.2
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowPace:
-    look_seconds: float = 1.0  # from a line to the look at its run: several lines may come together
-    opening_seconds: float = 0.2  # between two connections: after a change of operators there are many to be made
-    first_pause_seconds: float = 1.0  # before a log is opened again, doubled each time
+class FollowTiming:
+    reconcile_seconds: float = 1.0  # from a line to the reconcile of its run: several lines may come together
+    opening_seconds: float = 0.2  # between two connections: a new active operator opens many
+    first_pause_seconds: float = 1.0  # before a log is reopened; doubled each time
     longest_pause_seconds: float = 60.0
-    well_seconds: float = 60.0  # a connection that lasted so long makes the next pause a first one
+    stable_seconds: float = 60.0  # a connection that lasts this long resets the pause
 
 
 @dataclass(slots=True, eq=False)
-class _Follow:
+class _FollowedLog:
     key: Key
     target: FollowTarget
-    task: asyncio.Task[None] | None = None  # None: it waits for room
-    look: asyncio.TimerHandle | None = None
-    told: Progress | None = None
+    task: asyncio.Task[None] | None = None  # None: as many logs as allowed are followed already
+    timer: asyncio.TimerHandle | None = None
+    last: Progress | None = None
     is_muted: bool = False
 
 
 class LogFollowers:
-    """Asked by reconciles only, hence idle where this operator does not act. `note` is told how many are followed."""
+    """Used by reconciles only, so a standby follows no logs. `note` receives the number of followed logs."""
 
     def __init__(
         self,
@@ -54,47 +54,47 @@ class LogFollowers:
         plan_later: Callable[[Key, float], None],
         *,
         note: Callable[[int], None],
-        most: int = STREAMS,
-        pace: FollowPace | None = None,
+        limit: int = MAX_STREAMS,
+        timing: FollowTiming | None = None,
     ) -> None:
         self._cluster = cluster
         self._plan_later = plan_later
         self._note_followed = note
-        self._most = most
-        self._pace = pace or FollowPace()
-        self._follows: dict[Key, _Follow] = {}
-        self._tasks: set[asyncio.Task[None]] = set()  # those too that are being cancelled
-        self._door = asyncio.Lock()  # one connection is made after the other
-        self._is_refusal_said = self._is_lack_said = self._is_closed = False
+        self._limit = limit
+        self._timing = timing or FollowTiming()
+        self._follows: dict[Key, _FollowedLog] = {}
+        self._tasks: set[asyncio.Task[None]] = set()  # includes tasks that are being cancelled
+        self._opening = asyncio.Lock()  # logs are opened one after another
+        self._is_refusal_logged = self._is_limit_logged = self._is_closed = False
 
     @property
     def followed(self) -> int:
         return sum(follow.task is not None for follow in self._follows.values())
 
     def follow(self, key: Key, target: FollowTarget | None) -> None:
-        """From now on this one's log, or none."""
+        """Follow this log of the run instead of the one before; None: follow no log of it."""
         before = self._follows.get(key)
         if self._is_closed or (before.target if before else None) == target:
             return
         if before:
             self._forget(before)
         if target:
-            self._follows[key] = _Follow(key=key, target=target)
-        self._use_room()
+            self._follows[key] = _FollowedLog(key=key, target=target)
+        self._start_tasks()
 
     def newest(self, key: Key) -> ProgressSeen | None:
         follow = self._follows.get(key)
-        if follow is None or follow.told is None:
+        if follow is None or follow.last is None:
             return None
         spacing_seconds = progress.spacing_seconds(self.followed)
-        return ProgressSeen(told=follow.told, nonce=follow.target.nonce, spacing_seconds=spacing_seconds)
+        return ProgressSeen(told=follow.last, nonce=follow.target.nonce, spacing_seconds=spacing_seconds)
 
     def mute(self, key: Key) -> None:
-        """Nobody can use what this attempt says."""
+        """Follow no log of this attempt: its progress cannot be stored."""
         if follow := self._follows.get(key):
             self._forget(follow)
-            self._follows[key] = _Follow(key=key, target=follow.target, is_muted=True)
-            self._use_room()
+            self._follows[key] = _FollowedLog(key=key, target=follow.target, is_muted=True)
+            self._start_tasks()
 
     async def close(self) -> None:
         self._is_closed = True
@@ -102,21 +102,21 @@ class LogFollowers:
             self._forget(follow)
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _forget(self, follow: _Follow) -> None:
+    def _forget(self, follow: _FollowedLog) -> None:
         del self._follows[follow.key]
         if follow.task:
             follow.task.cancel()
-        if follow.look:
-            follow.look.cancel()
+        if follow.timer:
+            follow.timer.cancel()
 
-    def _use_room(self) -> None:
-        """Who came first is followed first."""
+    def _start_tasks(self) -> None:
+        """Start following in the order of `follow` calls, up to the limit."""
         followed = self.followed
         for follow in self._follows.values():
             if follow.task or follow.is_muted:
                 continue
-            if followed >= self._most:
-                self._say_lack()
+            if followed >= self._limit:
+                self._log_limit()
                 break
             followed += 1
             follow.task = asyncio.create_task(self._run(follow), name=f"log of {follow.key.words}")
@@ -124,36 +124,36 @@ class LogFollowers:
             follow.task.add_done_callback(self._tasks.discard)
         self._note_followed(followed)
 
-    async def _run(self, follow: _Follow) -> None:
+    async def _run(self, follow: _FollowedLog) -> None:
         try:
-            await self._read_again_and_again(follow)
+            await self._read_until_finished(follow)
         except Exception:
-            # A fault of ours here costs a run its progress, no more.
+            # A fault in the operator costs the run only its progress.
             log.exception("%s: its log is followed no more", follow.key.words)
 
-    async def _read_again_and_again(self, follow: _Follow) -> None:
-        """A log that ends while its run goes on has been cut off, or a pod's event has yet to come."""
-        pace, loop = self._pace, asyncio.get_running_loop()
-        pause_seconds = pace.first_pause_seconds
+    async def _read_until_finished(self, follow: _FollowedLog) -> None:
+        """Reopen a log that ends early: it was cut off, or the event of its pod has yet to arrive."""
+        timing, loop = self._timing, asyncio.get_running_loop()
+        pause_seconds = timing.first_pause_seconds
         while True:
-            async with self._door:
-                await asyncio.sleep(pace.opening_seconds)
-            begun = loop.time()
+            async with self._opening:
+                await asyncio.sleep(timing.opening_seconds)
+            started = loop.time()
             try:
-                if await self._has_read_all(follow):
+                if await self._is_finished(follow):
                     return
             except RefusedError as error:
-                self._say_refusal(follow, error)
-                pause_seconds = pace.longest_pause_seconds
+                self._log_refusal(follow, error)
+                pause_seconds = timing.longest_pause_seconds
             except ClusterError as error:
                 log.debug("%s: %s; its log is opened again in %.0f s", follow.key.words, error, pause_seconds)
-            if loop.time() - begun >= pace.well_seconds:
-                pause_seconds = pace.first_pause_seconds
+            if loop.time() - started >= timing.stable_seconds:
+                pause_seconds = timing.first_pause_seconds
             await asyncio.sleep(pause_seconds * (1 + random.uniform(-JITTER, JITTER)))  # noqa: S311  # spreads load only
-            pause_seconds = min(2 * pause_seconds, pace.longest_pause_seconds)
+            pause_seconds = min(2 * pause_seconds, timing.longest_pause_seconds)
 
-    async def _has_read_all(self, follow: _Follow) -> bool:
-        """Whether the leader has said that there is no more to come."""
+    async def _is_finished(self, follow: _FollowedLog) -> bool:
+        """Read the log; True when the leader has reported its last step."""
         target = follow.target
         lines = self._cluster.follow_log(
             target.namespace,
@@ -164,35 +164,34 @@ class LogFollowers:
         )
         async with aclosing(lines):
             async for line in lines:
-                if told := Progress.read(line, target.nonce):
-                    self._note(follow, told)
-                    if told.step == LAST_STEP:
+                if found := Progress.read(line, target.nonce):
+                    self._note(follow, found)
+                    if found.step == LAST_STEP:
                         return True
         return False
 
-    def _note(self, follow: _Follow, told: Progress) -> None:
-        if told == follow.told:
+    def _note(self, follow: _FollowedLog, found: Progress) -> None:
+        if found == follow.last:
             return
-        follow.told = told
-        if follow.look is None:
+        follow.last = found
+        if follow.timer is None:
             loop = asyncio.get_running_loop()
-            follow.look = loop.call_later(self._pace.look_seconds, self._look, follow)
+            follow.timer = loop.call_later(self._timing.reconcile_seconds, self._reconcile, follow)
 
-    def _look(self, follow: _Follow) -> None:
-        """It says whether the status is to be written now, or when."""
-        follow.look = None
+    def _reconcile(self, follow: _FollowedLog) -> None:
+        follow.timer = None
         self._plan_later(follow.key, 0)
 
-    def _say_refusal(self, follow: _Follow, error: RefusedError) -> None:
-        if not self._is_refusal_said:
-            self._is_refusal_said = True
+    def _log_refusal(self, follow: _FollowedLog, error: RefusedError) -> None:
+        if not self._is_refusal_logged:
+            self._is_refusal_logged = True
             log.warning(
                 "%s: its progress is not shown, nor that of others with the same trouble: %s", follow.key.words, error
             )
 
-    def _say_lack(self) -> None:
-        if not self._is_lack_said:
-            self._is_lack_said = True
+    def _log_limit(self) -> None:
+        if not self._is_limit_logged:
+            self._is_limit_logged = True
             log.warning(
-                "%d logs are followed, which is the most: other runs show no progress until one ends", self._most
+                "%d logs are followed, which is the most: other runs show no progress until one ends", self._limit
             )

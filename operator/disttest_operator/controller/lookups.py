@@ -1,4 +1,4 @@
-"""What is asked of the API server when the caches do not say enough. Answers are good for a moment."""
+"""Requests to the API server for what the cache does not hold. Answers are shared for a few seconds."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from disttest_operator.core.observed.evidence import Observed, QuarantineRead, R
 from disttest_operator.core.observed.objects import Body, EventView, NodeView, PodView
 from disttest_operator.kubernetes.ports import Cluster, ClusterError, Kind, RefusedError
 
-# What a spec may name.
+# Objects that a spec can reference.
 NAMED = {
     "ConfigMap": Kind.CONFIG_MAP,
     "PersistentVolumeClaim": Kind.CLAIM,
@@ -26,37 +26,37 @@ JOB_UID_LABEL = "batch.kubernetes.io/controller-uid"
 NODES_FRESH_SECONDS = 30.0
 NODES_NOW_SECONDS = 2.0  # hundreds of runs that end with a node share one list
 EVENTS_FRESH_SECONDS = 2.0
-PODS_FRESH = timedelta(seconds=4)  # less than the time between two looks at pods of which no watch tells
+PODS_FRESH = timedelta(seconds=4)  # less than the time between two reconciles of a run with unwatched pods
 
 log = logging.getLogger(__name__)
 
 
 class Lookups:
-    """A gang of hundreds of pods that starts makes hundreds of looks: they share the answers."""
+    """Shares answers: a gang of hundreds of pods causes hundreds of reconciles when it starts."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._asked: dict[str, datetime] = {}  # for the pods of which Job
+        self._listed: dict[str, datetime] = {}  # when the pods of a Job were listed, by its uid
         self._nodes: tuple[float, tuple[NodeView, ...]] | None = None
         self._may_list_nodes = True
         self._events: dict[tuple[str, ...], tuple[float, tuple[EventView, ...]]] = {}
 
     async def missing(self, namespace: str, references: tuple[Reference, ...]) -> tuple[Reference, ...]:
-        """Which of the objects that a spec names are not there."""
+        """Those of the referenced objects that do not exist."""
         found = [await self._cluster.get(NAMED[reference.kind], namespace, reference.name) for reference in references]
         return tuple(reference for reference, body in zip(references, found, strict=True) if body is None)
 
     async def pods_of(self, namespace: str, job_uid: str, now: datetime) -> list[Body] | None:
-        """By the label of the Job controller, which loses a pod too that has it no more. None: asked just now."""
-        self._asked = {uid: at for uid, at in self._asked.items() if abs(now - at) < PODS_FRESH}
-        if job_uid in self._asked:
+        """The pods with the Job controller's label, without which it drops them. None: they were listed just now."""
+        self._listed = {uid: at for uid, at in self._listed.items() if abs(now - at) < PODS_FRESH}
+        if job_uid in self._listed:
             return None
-        self._asked[job_uid] = now
+        self._listed[job_uid] = now
         listed, _ = await self._cluster.list(Kind.POD, namespace, label_selector=f"{JOB_UID_LABEL}={job_uid}")
         return [body for body in listed if decoding.owner_uid(body) == job_uid]
 
     async def quarantine(self, test: DistTest) -> QuarantineRead:
-        """Of this attempt: the next one may find another list."""
+        """The quarantine lists for this attempt; the ConfigMap may change before the next one."""
         body = await self._cluster.get(Kind.CONFIG_MAP, test.namespace, test.spec.quarantine.config_map)
         try:
             suites = [suite.name for suite in test.spec.suites]
@@ -65,11 +65,11 @@ class Lookups:
             return QuarantineRead(problem=str(error))
 
     async def nodes(self, *, now: bool = False) -> tuple[NodeView, ...]:
-        """As they were a while ago, or `now`. None where the operator has only Roles: nodes belong to no namespace."""
-        asked = time.monotonic()
+        """The nodes, up to 30 s old, with `now` 2 s. Empty if the operator has only Roles: nodes have no namespace."""
+        current = time.monotonic()
         fresh_seconds = NODES_NOW_SECONDS if now else NODES_FRESH_SECONDS
-        if self._nodes is None or asked - self._nodes[0] > fresh_seconds:
-            self._nodes = (asked, await self._list_nodes())
+        if self._nodes is None or current - self._nodes[0] > fresh_seconds:
+            self._nodes = (current, await self._list_nodes())
         return self._nodes[1]
 
     async def _list_nodes(self) -> tuple[NodeView, ...]:
@@ -84,7 +84,7 @@ class Lookups:
         return tuple(decoding.node(body) for body in listed)
 
     async def events(self, namespace: str, uids: tuple[str, ...]) -> tuple[EventView, ...]:
-        """Of each object in the order given, oldest first."""
+        """The events of each object in the order of `uids`, oldest first."""
         now = time.monotonic()
         self._events = {key: kept for key, kept in self._events.items() if now - kept[0] <= EVENTS_FRESH_SECONDS}
         if uids not in self._events:
@@ -101,36 +101,36 @@ def _time(body: Body) -> str:
     return str(body.get("lastTimestamp") or body.get("eventTime") or "")
 
 
-PODS = 16  # whose logs are read: of a larger gang the leader's and the first to end are
-LOG_BYTES = 4 << 20  # an agent writes no more
-SEARCH_SECONDS = 5.0  # of all rules over all lines of one log
+SEARCHED_PODS = 16  # of a larger gang the leader, and those that ended first
+LOG_BYTES = 4 << 20  # an agent limits its log to this
+SEARCH_SECONDS = 5.0  # for all rules in one log
 
 
 class HardwareSearch:
-    """By the rules of the operator's configuration, in their order."""
+    """Searches logs and nodes for signs of broken hardware, by the configured rules in their order."""
 
-    def __init__(self, cluster: Cluster, inquiries: Lookups, rules: tuple[UserRule, ...]) -> None:
+    def __init__(self, cluster: Cluster, lookups: Lookups, rules: tuple[UserRule, ...]) -> None:
         self._cluster = cluster
-        self._inquiries = inquiries
+        self._lookups = lookups
         self._rules = rules
 
-    async def over(self, test: DistTest, pods: tuple[PodView, ...], seen: Observed) -> Search:
-        """What cannot be read is not searched: the attempt is judged by all else then."""
+    async def search(self, test: DistTest, pods: tuple[PodView, ...], seen: Observed) -> Search:
+        """Skips what cannot be read: then the attempt is judged without it."""
         lines = (
-            await self._telling(matcher.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
+            await self._matching(matcher.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
         )
-        for pod in sorted(pods, key=_most_telling)[:PODS]:
+        for pod in sorted(pods, key=_search_order)[:SEARCHED_PODS]:
             lines += await self._lines(test, pod)
         try:
-            nodes = await self._inquiries.nodes(now=True)
+            nodes = await self._lookups.nodes(now=True)
         except ClusterError as error:
             log.warning("%s/%s: conditions of nodes are not looked at: %s", test.namespace, test.name, error)
             nodes = ()
         found = matcher.collect(pods, nodes, lines)
         return Search(match=await asyncio.to_thread(matcher.first_match, self._rules, found, _lateness()))
 
-    async def _telling(self, lines: Iterable[LogLine]) -> list[LogLine]:
-        """Those in which a rule finds something; the others are not kept."""
+    async def _matching(self, lines: Iterable[LogLine]) -> list[LogLine]:
+        """Only the lines that a rule matches, to save memory."""
         return await asyncio.to_thread(lambda: list(matcher.matching_lines(self._rules, lines, _lateness())))
 
     async def _lines(self, test: DistTest, pod: PodView) -> list[LogLine]:
@@ -141,15 +141,14 @@ class HardwareSearch:
         except ClusterError as error:
             log.warning("%s/%s: the log of %s is not searched: %s", test.namespace, test.name, pod.name, error)
             return []
-        return await self._telling(matcher.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
+        return await self._matching(matcher.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
 
 
 def _lateness() -> matcher.IsLate:
-    """Beside the loop: it may take seconds."""
     deadline = time.monotonic() + SEARCH_SECONDS
     return lambda: time.monotonic() > deadline
 
 
-def _most_telling(pod: PodView) -> tuple[bool, float]:
+def _search_order(pod: PodView) -> tuple[bool, float]:
     ended = pod.exit.at.timestamp() if pod.exit and pod.exit.at else float("inf")
     return pod.index != 0, ended

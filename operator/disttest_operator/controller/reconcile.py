@@ -1,4 +1,4 @@
-"""One run, one look: read the caches, ask the plan for the next step, carry it out, until nothing is left to do."""
+"""Reconciles one run: take a snapshot, plan the next step, carry it out, until nothing is left to do."""
 
 import asyncio
 import contextlib
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from disttest_operator.cache.cache import Cache, Key
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller import reports
 from disttest_operator.controller.log_followers import LogFollowers
 from disttest_operator.controller.lookups import HardwareSearch, Lookups
-from disttest_operator.controller.snapshot import Snapshots
+from disttest_operator.controller.snapshot import SnapshotBuilder
 from disttest_operator.controller.status_writer import StatusWriter, SuspectLabels
 from disttest_operator.core import actions
 from disttest_operator.core.actions import Step
@@ -30,8 +31,8 @@ from disttest_operator.kubernetes.ports import (
     ConflictError,
     ExistsError,
     Kind,
+    OperationCounter,
     RefusedError,
-    RequestCounter,
 )
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import LedgerExpiry, ReportRetention
@@ -45,17 +46,17 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileSettings:
     policy: Policy
-    rules: tuple[UserRule, ...] = ()  # tried in this order on attempts that went wrong
+    rules: tuple[UserRule, ...] = ()  # tried in this order on failed attempts
     label_suspect_nodes: bool = False
-    series_idle_days: int = 0  # 0: ledgers stay for ever
-    kept_reports: int = 0  # of a series; 0: they go with their runs
-    instance: str  # of this operator, named in events
+    series_idle_days: int = 0  # 0: ledgers are never deleted
+    kept_reports: int = 0  # per series; 0: reports are deleted with their runs
+    instance: str  # identity of this operator in events
 
 
 class Reconciler:
-    """Knows the Cluster Protocol, not who stands behind it. `plan_later` adds another key to the queue."""
+    """`plan_later` adds another key to the queue after some seconds."""
 
-    def __init__(  # what it works with, given once
+    def __init__(
         self,
         cluster: Cluster,
         caches: Cache,
@@ -63,42 +64,46 @@ class Reconciler:
         settings: ReconcileSettings,
         clock: Callable[[], datetime],
         plan_later: Callable[[Key, float], None],
-        counts: RequestCounter,
+        counts: OperationCounter,
     ) -> None:
         self._cluster = cluster
         self._caches = caches
         self._settings = settings
         self._clock = clock
-        self._statuses = StatusWriter(cluster, caches, clock=clock, instance=settings.instance, plan_later=plan_later)
+        self._statuses = StatusWriter(
+            cluster=cluster, caches=caches, clock=clock, instance=settings.instance, plan_later=plan_later
+        )
         self._counts = counts
-        self._keeping = ReportRetention(cluster, caches, most=settings.kept_reports)
-        self._ledgers = LedgerStore(cluster, caches, clock, counts=counts, keeping=self._keeping)
+        self._retention = ReportRetention(cluster, caches, most=settings.kept_reports)
+        self._ledgers = LedgerStore(cluster, caches, clock, counts=counts, retention=self._retention)
         self._expiry = LedgerExpiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
-        self._inquiries = Lookups(cluster)
+        self._lookups = Lookups(cluster)
         self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
         self._followers = LogFollowers(cluster, plan_later, note=counts.note_followed)
-        self._looks = Snapshots(caches, settings.policy, clock=clock, newest=self._followers.newest)
-        self._search = HardwareSearch(cluster, self._inquiries, settings.rules)
-        self._large = asyncio.Lock()  # who holds it may have a large report
+        self._snapshots = SnapshotBuilder(
+            caches=caches, policy=settings.policy, clock=clock, newest=self._followers.newest
+        )
+        self._search = HardwareSearch(cluster, self._lookups, settings.rules)
+        self._large_report = asyncio.Lock()
 
     async def reconcile(self, key: Key) -> float | None:
-        """Seconds until the key should be looked at even if nothing happens; None: never."""
+        """Seconds until the key must be reconciled even without an event; None: never."""
         if key.kind is Kind.SERIES:
             await self._ledgers.settle(key.namespace, key.name)
-            await self._expiry.look(key.namespace, key.name)
+            await self._expiry.check(key.namespace, key.name)
             if self._suspect_labels:
                 await self._suspect_labels.refresh()
             return None
-        room = reports.Room(self._large)
+        permit = reports.MemoryPermit(self._large_report)
         try:
-            return await self._step_by_step(key, room)
+            return await self._reconcile_run(key, permit)
         finally:
-            room.leave()
+            permit.release()
 
-    async def _step_by_step(self, key: Key, room: reports.Room) -> float | None:
+    async def _reconcile_run(self, key: Key, permit: reports.MemoryPermit) -> float | None:
         seen = Observed()
         for _ in range(STEPS):
-            evidence = self._looks.at(key, seen)
+            evidence = self._snapshots.build(key, seen)
             if evidence is None:
                 self._followers.follow(key, None)
                 return None
@@ -106,37 +111,37 @@ class Reconciler:
             if isinstance(step, actions.Done):
                 self._followers.follow(key, progress.target(evidence))
                 return step.requeue_seconds
-            seen = await self._carry_out(step, evidence, room)
+            seen = await self._carry_out(step, evidence, permit)
         raise ClusterError(f"{key.words}: not done after {STEPS} steps, the last of them {type(step).__name__}")
 
     async def close(self) -> None:
         await self._followers.close()
 
-    async def _carry_out(self, step: Step, evidence: Evidence, room: reports.Room) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
-        """Do it, and add what was learned."""
+    async def _carry_out(self, step: Step, evidence: Evidence, permit: reports.MemoryPermit) -> Observed:  # noqa: C901, PLR0911, PLR0912  # one case a step
+        """Carry out the step and add its result to the observations."""
         test, seen = evidence.test, evidence.seen
         match step:
             case actions.ReadReferences(references=references):
-                return replace(seen, missing=await self._inquiries.missing(test.namespace, references))
+                return replace(seen, missing=await self._lookups.missing(test.namespace, references))
             case actions.ReadQuarantine():
-                return replace(seen, quarantine=await self._inquiries.quarantine(test))
+                return replace(seen, quarantine=await self._lookups.quarantine(test))
             case actions.ReadNodes():
-                return replace(seen, nodes=await self._inquiries.nodes())
+                return replace(seen, nodes=await self._lookups.nodes())
             case actions.ReadEvents(uids=uids):
-                return replace(seen, events=await self._inquiries.events(test.namespace, uids))
+                return replace(seen, events=await self._lookups.events(test.namespace, uids))
             case actions.ReadJob(name=name):
                 return await self._read_job(test, name, seen)
             case actions.ReadPods(job_uid=job_uid):
                 now = self._clock()
-                listed = await self._inquiries.pods_of(test.namespace, job_uid, now)
+                listed = await self._lookups.pods_of(test.namespace, job_uid, now)
                 if listed is not None:
                     self._caches.adopt(test, listed, now)
                 return replace(seen, has_listed_pods=True)
             case actions.ReadReport():
-                found = await reports.read(self._cluster, test, step, self._counts, room=room)
+                found = await reports.read(self._cluster, test, step, self._counts, permit=permit)
                 return replace(seen, report=found)
             case actions.SearchHardware(pods=pods):
-                return replace(seen, search=await self._search.over(test, pods, seen))
+                return replace(seen, search=await self._search.search(test, pods, seen))
             case actions.WriteReport(name=name):
                 return await self._write_report(test, name, seen)
             case actions.CreateService(manifest=manifest):
@@ -146,15 +151,15 @@ class Reconciler:
             case actions.Fold():
                 return replace(seen, entry=await self._ledgers.fold(test, step))
             case actions.KeepReport():
-                await self._keeping.keep(test)
+                await self._retention.keep(test)
                 return replace(seen, is_report_kept=True)
             case actions.WriteStatus(status=status):
                 await self._statuses.write(test, dict(status))
                 return seen
-            case actions.WriteProgress(progress=how_far):
+            case actions.WriteProgress(progress=steps):
                 self._counts.count_progress()
-                if not await self._statuses.write_progress(test, how_far):
-                    self._followers.mute(Key(kind=Kind.RUN, namespace=test.namespace, name=test.name))
+                if not await self._statuses.write_progress(test, steps):
+                    self._followers.mute(Key.of_run(test))
                 return seen
             case actions.EndAttempt(status=status):
                 await self._statuses.write(test, dict(status))
@@ -175,7 +180,7 @@ class Reconciler:
         return replace(seen, job=decoding.job(body))
 
     async def _create(self, kind: Kind, test: DistTest, manifest: Manifest, seen: Observed) -> Observed:
-        """Once. What is there already must be ours, by owner: a crash may have come between creating and knowing."""
+        """Create the object once. An existing one must have the run as owner: it may be left from before a crash."""
         name = manifest["metadata"]["name"]
         try:
             body = await self._cluster.create(kind, manifest)
@@ -200,7 +205,7 @@ class Reconciler:
         await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
         if name == naming.job(test, test.attempt):
             return replace(seen, is_job_gone=True)
-        # Of an attempt that was followed by another: the Service would stay as long as the run.
+        # The Service of an earlier attempt would stay until the run is deleted.
         self._caches.remove(Kind.JOB, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
         service = await self._cluster.get(Kind.SERVICE, test.namespace, name)
         if service and decoding.owner_uid(service) == test.uid:
@@ -214,7 +219,7 @@ class Reconciler:
 
     async def _delete_run(self, test: DistTest) -> None:
         log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)
-        with contextlib.suppress(ConflictError):  # it may have been given more time: look again
+        with contextlib.suppress(ConflictError):  # its time to live may have been extended: read it again
             await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid, version=test.resource_version)
         live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
         if live and live["metadata"]["uid"] == test.uid:
@@ -233,7 +238,7 @@ def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:
 
 
 async def _next_step(evidence: Evidence) -> Step:
-    """A hundred thousand cases take seconds to judge: not in the loop, which has other runs to serve."""
+    """Plan in a thread for a large report: a hundred thousand cases take seconds."""
     report = evidence.seen.report
     if isinstance(report, ReportFound) and len(report.raw) > reports.LARGE_BYTES:
         return await asyncio.to_thread(next_step, evidence)

@@ -1,4 +1,4 @@
-"""The way of a report: from the leader's log, through a check, into a ConfigMap."""
+"""Reads a report from the leader's log, checks it, and stores it in a ConfigMap."""
 
 import asyncio
 import base64
@@ -26,17 +26,17 @@ from disttest_operator.kubernetes.ports import (
     ClusterError,
     ExistsError,
     Kind,
+    OperationCounter,
     RefusedError,
-    RequestCounter,
     Transport,
 )
 
-WORDS_BYTES = 1024  # of what was left out: a report may claim anything
+TRIMMED_TEXT_BYTES = 1024  # a report may contain any text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedReport:
-    """`sha256` is of the JSON inside. `trimmed` says what was left out, here or before; empty for a whole report."""
+    """`sha256` is of the uncompressed JSON. `trimmed` lists what was removed; empty for a whole report."""
 
     gz_bytes: bytes
     sha256: str
@@ -44,60 +44,62 @@ class PackedReport:
 
 
 def pack(found: ReportFound, limit_bytes: int = limits.CONFIG_MAP_REPORT_BYTES) -> PackedReport:
-    """As it came if that fits."""
+    """Compress the report, and trim it only if it does not fit."""
     whole = squeeze(found.raw, limit_bytes, form=GZIP)
     if whole is not None:
-        return PackedReport(gz_bytes=whole, sha256=found.sha256, trimmed=limits.cut(found.report.trimmed, WORDS_BYTES))
+        return PackedReport(
+            gz_bytes=whole, sha256=found.sha256, trimmed=limits.cut(found.report.trimmed, TRIMMED_TEXT_BYTES)
+        )
     raw, packed, trimmed = trimming.fit(found.report.to_json(), lambda raw: squeeze(raw, limit_bytes, form=GZIP))
     return PackedReport(
-        gz_bytes=packed, sha256=hashlib.sha256(raw).hexdigest(), trimmed=limits.cut(trimmed, WORDS_BYTES)
+        gz_bytes=packed, sha256=hashlib.sha256(raw).hexdigest(), trimmed=limits.cut(trimmed, TRIMMED_TEXT_BYTES)
     )
 
 
-AT_ONCE_BYTES = 1 << 16  # what is smaller is done with sooner than a thread is told of it
+THREAD_BYTES = 1 << 16  # less than this is processed faster than a thread starts
 LARGE_BYTES = 1 << 20  # of a report, unpacked
-LOG_LIMIT_BYTES = 6 << 20  # an agent keeps its log below 4 MiB; the rest is for what an image writes before it starts
+LOG_LIMIT_BYTES = 6 << 20  # an agent limits its log to 4 MiB; an image may write before it starts
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Room:
-    """For one large report at a time: each may take a third of the memory that the operator has."""
+class MemoryPermit:
+    """Allows one large report at a time: each may take a third of the operator's memory."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self._lock = lock
-        self._is_taken = False
+        self._is_held = False
 
-    async def take(self) -> None:
-        if not self._is_taken:
+    async def acquire(self) -> None:
+        if not self._is_held:
             await self._lock.acquire()
-            self._is_taken = True
+            self._is_held = True
 
-    def leave(self) -> None:
-        if self._is_taken:
+    def release(self) -> None:
+        if self._is_held:
             self._lock.release()
-            self._is_taken = False
+            self._is_held = False
 
 
 async def read(
-    cluster: Cluster, test: DistTest, step: ReadReport, counts: RequestCounter, *, room: Room
+    cluster: Cluster, test: DistTest, step: ReadReport, counts: OperationCounter, *, permit: MemoryPermit
 ) -> ReportFound | ReportLost | LogUnreadable:
-    """From the log; from the ConfigMap if an operator before us had stored it and the log is gone.
+    """Read the report from the log, or from the ConfigMap if it was stored before and the log is gone.
 
-    What is large is unpacked when there is room, which is the caller's to leave when the report is no longer needed.
+    Acquires the permit before a large report is unpacked. The caller releases it when the report is no longer needed.
     """
-    found = await _from_log(cluster, test, step, room)
-    counts.count_report(Transport.LOG, _word(found))
+    found = await _from_log(cluster, test, step, permit)
+    counts.count_report(Transport.LOG, _outcome(found))
     if isinstance(found, ReportLost) and not found.is_invalid:
-        stored = await _from_config_map(cluster, test, room)
+        stored = await _from_config_map(cluster, test, permit)
         counts.count_report(Transport.CONFIG_MAP, "found" if stored else "missing")
         return stored or found
     return found
 
 
-def _word(found: ReportFound | ReportLost | LogUnreadable) -> str:
+def _outcome(found: ReportFound | ReportLost | LogUnreadable) -> str:
     match found:
         case ReportFound():
             return "found"
@@ -110,8 +112,8 @@ def _word(found: ReportFound | ReportLost | LogUnreadable) -> str:
 
 
 async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound) -> Stored:
-    """Failing to store it must not keep the run from its verdict, but it is said."""
-    packed = await _aside(len(found.raw), pack, found)
+    """Store the report. A failure is a problem in the result: it must not keep the run from its verdict."""
+    packed = await _in_thread(len(found.raw), pack, found)
     problem = f"left out for its size: {packed.trimmed}" if packed.trimmed else ""
     try:
         for free in (name, naming.spare_report_config_map(test, name)):
@@ -124,7 +126,7 @@ async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound)
 
 
 async def _create(cluster: Cluster, test: DistTest, manifest: Manifest, sha256: str) -> bool:
-    """Whether it is there now; an operator before us may have made it."""
+    """Whether the ConfigMap exists now; it may be left from before a restart."""
     try:
         await cluster.create(Kind.CONFIG_MAP, manifest)
     except ExistsError:
@@ -134,8 +136,8 @@ async def _create(cluster: Cluster, test: DistTest, manifest: Manifest, sha256: 
     return True
 
 
-async def _from_log(  # noqa: PLR0911  # every way to have no report has its own words
-    cluster: Cluster, test: DistTest, step: ReadReport, room: Room
+async def _from_log(  # noqa: PLR0911  # each way to have no report has its message
+    cluster: Cluster, test: DistTest, step: ReadReport, permit: MemoryPermit
 ) -> ReportFound | ReportLost | LogUnreadable:
     leader, nonce = step.leader, step.nonce
     if not nonce:
@@ -150,31 +152,31 @@ async def _from_log(  # noqa: PLR0911  # every way to have no report has its own
         return ReportLost(problem="the leader's log went with its pod")
     summary = leader.exit.summary if leader.exit else None
     try:
-        packed = await _aside(len(log), _find, log, nonce)
-        del log  # others may be before us
+        packed = await _in_thread(len(log), _find, log, nonce)
+        del log  # other runs may hold the permit for long
         if packed.is_larger_than(LARGE_BYTES):
-            await room.take()
-        raw = await _aside(len(packed.stream), packed.unpack)
-        return await _aside(len(raw), read_report, raw, test, leader.exit, step.quarantine)
+            await permit.acquire()
+        raw = await _in_thread(len(packed.stream), packed.unpack)
+        return await _in_thread(len(raw), read_report, raw, test, leader.exit, step.quarantine)
     except frames.FrameError as error:
         if summary and summary.report_sha256:
-            return LogUnreadable(problem=str(error))  # the leader wrote it, the log is behind
+            return LogUnreadable(problem=str(error))  # the leader has written it, the log is behind
         return ReportLost(problem=str(error), is_invalid=not isinstance(error, frames.NoFrameError))
     except InvalidReportError as error:
         return ReportLost(problem=str(error), is_invalid=True)
 
 
 def _find(log: bytes, nonce: str) -> frames.FramedReport:
-    """Frames are ASCII, and so read the log takes no more room as a text than it did."""
+    """Decoded as latin-1 the log takes no more memory as text. Frames are ASCII."""
     return frames.find(log.decode("latin-1"), nonce)
 
 
-async def _from_config_map(cluster: Cluster, test: DistTest, room: Room) -> ReportFound | None:
+async def _from_config_map(cluster: Cluster, test: DistTest, permit: MemoryPermit) -> ReportFound | None:
     name = naming.report_config_map(test)
-    for taken in (name, naming.spare_report_config_map(test, name)):
-        body = await cluster.get(Kind.CONFIG_MAP, test.namespace, taken)
+    for candidate in (name, naming.spare_report_config_map(test, name)):
+        body = await cluster.get(Kind.CONFIG_MAP, test.namespace, candidate)
         if body and decoding.owner_uid(body) == test.uid:
-            await room.take()
+            await permit.acquire()
             return await _unpack(body, test)
     return None
 
@@ -184,13 +186,13 @@ async def _unpack(body: Body, test: DistTest) -> ReportFound | None:
         packed = base64.b64decode((body.get("binaryData") or {}).get(naming.REPORT_KEY, ""), validate=True)
         raw = await asyncio.to_thread(zlib.decompressobj(wbits=31).decompress, packed, limits.REPORT_BYTES)
         return await asyncio.to_thread(read_stored_report, raw, test)
-    except (ValueError, zlib.error):  # InvalidReportError and what base64 raises are among them
+    except (ValueError, zlib.error):  # InvalidReportError and binascii.Error are ValueErrors
         return None
 
 
-async def _aside(size_bytes: int, function: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-    """In a thread if it takes so long that others would wait for it."""
-    if size_bytes < AT_ONCE_BYTES:
+async def _in_thread(size_bytes: int, function: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
+    """Run it in a thread if it would delay the event loop."""
+    if size_bytes < THREAD_BYTES:
         return function(*args, **more)
     return await asyncio.to_thread(function, *args, **more)
 

@@ -1,70 +1,71 @@
-"""One look at a run: what caches hold of it now, together with what was asked for."""
+"""A snapshot of one run: what the cache holds now, with what this reconcile has read."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from disttest_operator.cache.cache import Cache, Key
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import Key
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Concurrency, DistTest
 from disttest_operator.core.observed import attempts
 from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ProgressSeen
+from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.series import ledger
 
 
-class Snapshots:
-    """`newest` gives what the log of a run that goes on said last."""
+@dataclass(slots=True, kw_only=True)
+class SnapshotBuilder:
+    """`newest` returns the last progress of a running run."""
 
-    def __init__(
-        self,
-        caches: Cache,
-        policy: Policy,
-        *,
-        clock: Callable[[], datetime],
-        newest: Callable[[Key], ProgressSeen | None],
-    ) -> None:
-        self._caches = caches
-        self._policy = policy
-        self._clock = clock
-        self._newest = newest
+    caches: Cache
+    policy: Policy
+    clock: Callable[[], datetime]
+    newest: Callable[[Key], ProgressSeen | None]
 
-    def at(self, key: Key, seen: Observed) -> Evidence | None:
-        """None: there is no such run."""
-        run = self._caches.run(key.namespace, key.name)
+    def build(self, key: Key, seen: Observed) -> Evidence | None:
+        """None: the run does not exist."""
+        run = self.caches.run(key.namespace, key.name)
         if run is None:
             return None
         test = run.test
-        series = self._caches.find_series(test.namespace, naming.series(test))
+        series = self.caches.find_series(test.namespace, naming.series(test))
         known = ledger.find_entry(series.status, test.uid) if series else None
-        jobs = self._caches.jobs(test)
+        jobs = self.caches.jobs(test)
         test = attempts.with_lost_records(test, jobs.values())
-        mine = jobs.pop(naming.job(test, test.attempt), None)
+        current = jobs.pop(naming.job(test, test.attempt), None)
         seen = replace(
             seen,
             problems=run.problems,
-            job=mine or seen.job,
+            job=current or seen.job,
             leftovers=tuple(jobs.values()),
             older_run=self._older_run(test),
-            pods=self._caches.pods(test),
+            pods=self.caches.pods(test),
             entry=seen.entry or known,
-            progress=self._newest(key),
+            progress=self.newest(key),
         )
-        evidence = Evidence(test=test, seen=seen, policy=self._policy, now=self._clock())
+        evidence = Evidence(test=test, seen=seen, policy=self.policy, now=self.clock())
         return replace(evidence, seen=replace(seen, has_older_rival=self._has_older_rival(evidence)))
 
     def _older_run(self, test: DistTest) -> str:
-        """The first of its series, if the run is to wait for that, and may."""
+        """The name of the oldest open run of the series, if the run has to wait for it."""
         if test.spec.concurrency_policy is not Concurrency.WAIT or test.is_finished or test.has_begun:
             return ""
-        first = self._caches.open_runs(test.namespace, naming.series(test))[0].test
+        first = self.caches.open.of_series(test.namespace, naming.series(test))[0].test
         return "" if first.uid == test.uid else first.name
 
     def _has_older_rival(self, evidence: Evidence) -> bool:
-        """Whether one of our runs that came first waits with half a gang as well."""
+        """Whether an older run waits with half a gang too."""
         if evidence.half_since is None:
             return False
-        mine = (evidence.test.created, evidence.test.uid)
+        created = (evidence.test.created, evidence.test.uid)
         return any(
-            (other.created, other.uid) < mine and self._caches.has_half_a_gang(other)
-            for other in self._caches.all_open()
+            (other.created, other.uid) < created and _has_half_a_gang(other, self.caches.pods(other))
+            for other in self.caches.open.tests()
         )
+
+
+def _has_half_a_gang(test: DistTest, pods: Iterable[PodView]) -> bool:
+    """Whether some pods of the run's attempt have nodes while the scheduler finds none for others."""
+    waiting = [pod for pod in pods if pod.attempt == test.attempt and not pod.has_ended]
+    return any(pod.is_scheduled for pod in waiting) and any(pod.is_unschedulable for pod in waiting)

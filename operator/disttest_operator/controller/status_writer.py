@@ -1,11 +1,13 @@
-"""Writing the status of a run: guarded, once, with the events that follow from it."""
+"""Writes the status of runs and the events that follow from it, and labels suspect nodes."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from disttest_operator.cache.cache import Cache, CachedSeries, Key
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import CachedSeries, Key
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Concurrency, DistTest
 from disttest_operator.core.observed.objects import Body
@@ -13,45 +15,36 @@ from disttest_operator.core.status import events
 from disttest_operator.core.status.status import without_details
 from disttest_operator.core.workload import job
 from disttest_operator.kubernetes.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
-from disttest_operator.series.ledger_store import series_key
 
-SETTLE_SECONDS = 2.0  # after a verdict, so that the entries of several runs go in one write
+SETTLE_SECONDS = 2.0  # after a verdict, so that one write removes the entries of several runs
 
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatusWriter:
     """The only writer of the status of DistTests. `plan_later` adds another key to the queue."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        caches: Cache,
-        *,
-        clock: Callable[[], datetime],
-        instance: str,
-        plan_later: Callable[[Key, float], None],
-    ) -> None:
-        self._cluster = cluster
-        self._caches = caches
-        self._clock = clock
-        self._instance = instance
-        self._plan_later = plan_later
+    cluster: Cluster
+    caches: Cache
+    clock: Callable[[], datetime]
+    instance: str
+    plan_later: Callable[[Key, float], None]
 
     async def write(self, test: DistTest, status: dict[str, Any]) -> None:
-        """Events follow only if the write succeeded. After a conflict the newest state is in the cache."""
+        """Create events only if the write succeeded. After a conflict the newest state is in the cache."""
         body = await self._write(test, status)
         if body is None:
             return
         if status.get("verdict"):
             words = (status["verdict"], status["reason"], status["message"])
             log.info("%s/%s: %s (%s): %s", test.namespace, test.name, *words)
-            self._plan_later(series_key(test.namespace, naming.series(test)), SETTLE_SECONDS)
-            self._wake_those_who_wait(test)
+            self.plan_later(Key.of_series(test.namespace, naming.series(test)), SETTLE_SECONDS)
+            self._add_waiting_runs(test)
         await self._announce(test, body)
 
     async def write_progress(self, test: DistTest, progress: Mapping[str, Any]) -> bool:
-        """False: this cluster does not take it, and will not take the next one either."""
+        """False: this cluster does not store progress, now and later."""
         where = f"{test.namespace}/{test.name}"
         try:
             body = await self._write(test, {"progress": dict(progress)})
@@ -64,7 +57,7 @@ class StatusWriter:
         return is_kept
 
     async def _write(self, test: DistTest, status: dict[str, Any]) -> Body | None:
-        """None: somebody was faster."""
+        """None: the object was changed by another client."""
         meta = {
             "namespace": test.namespace,
             "name": test.name,
@@ -74,31 +67,31 @@ class StatusWriter:
         try:
             body = await self._patch_status(meta, status)
         except ConflictError:
-            live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
+            live = await self.cluster.get(Kind.RUN, test.namespace, test.name)
             if live:
-                self._caches.put(Kind.RUN, live, self._clock())
+                self.caches.put(Kind.RUN, live, self.clock())
             if live is None or live["metadata"]["resourceVersion"] == test.resource_version:
                 raise
             return None
         if body is None:
             raise ConflictError(f"{test.namespace}/{test.name} is gone")
-        self._caches.put(Kind.RUN, body, self._clock())
+        self.caches.put(Kind.RUN, body, self.clock())
         return body
 
-    def _wake_those_who_wait(self, test: DistTest) -> None:
-        for run in self._caches.open_runs(test.namespace, naming.series(test)):
+    def _add_waiting_runs(self, test: DistTest) -> None:
+        for run in self.caches.open.of_series(test.namespace, naming.series(test)):
             if run.test.spec.concurrency_policy is Concurrency.WAIT:
-                self._plan_later(Key(kind=Kind.RUN, namespace=run.test.namespace, name=run.test.name), 0)
+                self.plan_later(Key.of_run(run.test), 0)
 
     async def _patch_status(self, meta: dict[str, str], status: dict[str, Any]) -> Body | None:
-        """A verdict gets through, whatever else is refused."""
+        """A verdict is written even if the details of the status are refused."""
         try:
-            return await self._cluster.patch_status(Kind.RUN, meta, status)
+            return await self.cluster.patch_status(Kind.RUN, meta, status)
         except RefusedError as error:
             if not status.get("verdict"):
                 raise
             log.error("%s/%s: the whole status is refused: %s", meta["namespace"], meta["name"], error)  # noqa: TRY400  # the traceback says nothing
-            return await self._cluster.patch_status(Kind.RUN, meta, without_details(status))
+            return await self.cluster.patch_status(Kind.RUN, meta, without_details(status))
 
     async def _announce(self, test: DistTest, body: Body) -> None:
         for transition in events.between(test.status, body.get("status") or {}):
@@ -107,11 +100,11 @@ class StatusWriter:
                 reason=transition.reason,
                 note=transition.note,
                 warning=transition.is_warning,
-                now=self._clock(),
-                instance=self._instance,
+                now=self.clock(),
+                instance=self.instance,
             )
             try:
-                await self._cluster.create(Kind.EVENT, event)
+                await self.cluster.create(Kind.EVENT, event)
             except ExistsError:
                 continue
             except ClusterError as error:
@@ -119,14 +112,14 @@ class StatusWriter:
 
 
 class SuspectLabels:
-    """Nodes have it as long as a series blames them. Works from what is there: nothing need be remembered."""
+    """Labels nodes while a series blames them. It compares with the existing labels, so it needs no state."""
 
     def __init__(self, cluster: Cluster, caches: Cache) -> None:
         self._cluster = cluster
         self._caches = caches
 
     async def refresh(self) -> None:
-        """A node that cannot be labelled keeps no run from its verdict."""
+        """Errors are only logged: a node that cannot be labelled must not keep a run from its verdict."""
         wanted = suspect_nodes(self._caches.series())
         try:
             listed, _ = await self._cluster.list(Kind.NODE, label_selector=naming.LABEL_SUSPECT)
@@ -140,6 +133,6 @@ class SuspectLabels:
 
 
 def suspect_nodes(series: Iterable[CachedSeries]) -> dict[str, str]:
-    """Name of the node to the reason, of all that are blamed and not cleared; of several reasons the newest."""
+    """The reason of the latest blame by node, without nodes that were cleared."""
     rows = [row for one in series for row in one.status.get("blamedNodes") or () if "clearedTime" not in row]
     return {row["name"]: row["reason"] for row in sorted(rows, key=lambda row: row["lastTime"])}

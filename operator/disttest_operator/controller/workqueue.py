@@ -1,4 +1,4 @@
-"""A queue of keys: each waits once, runs once at a time, again if it was added while it ran, and backs off alone."""
+"""A queue of keys: each is queued once, runs once at a time, runs again if added meanwhile, and has its own backoff."""
 
 import asyncio
 import random
@@ -8,35 +8,35 @@ from typing import Generic, TypeVar
 
 BACKOFF_FIRST_SECONDS = 0.05
 BACKOFF_MAX_SECONDS = 300.0
-BACKOFF_DOUBLINGS = 13  # beyond which the maximum is reached anyway
+BACKOFF_DOUBLINGS = 13  # by which the maximum is reached
 JITTER = 0.2
 
 K = TypeVar("K", bound=Hashable)
 
 
 class WorkQueue(Generic[K]):
-    """Not for threads; keys are added from the loop that workers run in."""
+    """Not thread-safe: keys are added from the event loop of the workers."""
 
     def __init__(self, note_wait: Callable[[float], None] = lambda _: None) -> None:
-        """`note_wait` is told for each key how many seconds it waited to be taken."""
+        """`note_wait` receives for each key the seconds that it was queued."""
         self._note_wait = note_wait
         self._since: dict[K, float] = {}
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: set[K] = set()
         self._running: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
-        self._meanwhile: set[K] = set()  # keys that run, for which somebody has planned another run since they began
+        self._replanned: set[K] = set()  # running keys for which another run was planned since they started
         self._failures: dict[K, int] = {}
         self._open = asyncio.Event()
         self._open.set()
-        self.idle = asyncio.Event()  # nothing runs
+        self.idle = asyncio.Event()
         self.idle.set()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def add(self, key: K) -> None:
-        """Soon. A key that runs now runs again."""
+        """Queue the key. A running key runs again."""
         if key in self._waiting:
             return
         self._waiting.add(key)
@@ -45,14 +45,14 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Later; replaces what was planned for the key before."""
+        """Queue the key later, instead of when it was planned before."""
         if key in self._running:
-            self._meanwhile.add(key)
+            self._replanned.add(key)
         self._cancel_timer(key)
         self._timers[key] = asyncio.get_running_loop().call_later(max(0.0, seconds), self._fire, key)
 
     def add_failed(self, key: K) -> float:
-        """Again, later each time; tells in how many seconds."""
+        """Queue the key later after each failure; returns the pause in seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         pause: float = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2 ** min(failures, BACKOFF_DOUBLINGS))
@@ -61,9 +61,9 @@ class WorkQueue(Generic[K]):
         return pause
 
     def succeeded(self, key: K, again_seconds: float | None) -> None:
-        """The key's next failure is its first, and only this plan for it holds, or a newer one than what it saw."""
+        """Reset the backoff, and plan the next run, unless a plan made meanwhile is earlier."""
         self._failures.pop(key, None)
-        if key in self._meanwhile and (timer := self._timers.get(key)):
+        if key in self._replanned and (timer := self._timers.get(key)):
             planned_seconds = timer.when() - asyncio.get_running_loop().time()
             if again_seconds is not None and again_seconds < planned_seconds:
                 self.add_after(key, again_seconds)
@@ -73,7 +73,7 @@ class WorkQueue(Generic[K]):
             self.add_after(key, again_seconds)
 
     async def take(self) -> K:
-        """The next key; it counts as running until `done`."""
+        """The next key, which is running until `done`."""
         await self._open.wait()
         key = await self._ready.get()
         await self._open.wait()
@@ -85,14 +85,14 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         self._running.discard(key)
-        self._meanwhile.discard(key)
+        self._replanned.discard(key)
         if not self._running:
             self.idle.set()
         if key in self._waiting:
             self._ready.put_nowait(key)
 
     def close(self) -> None:
-        """Give out no more keys, and forget all plans."""
+        """Return no other key, and cancel all plans."""
         self._open.clear()
         for key in list(self._timers):
             self._cancel_timer(key)

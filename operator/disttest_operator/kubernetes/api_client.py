@@ -1,4 +1,4 @@
-"""The only home of the Kubernetes client: plain dicts in and out, one session, every request counted."""
+"""The Kubernetes client: sends and returns plain dicts over one session, and counts every request."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ _decoder = msgspec.json.Decoder(_List)
 
 
 def read_page(raw: bytes) -> tuple[Page, str]:
-    """Of whole objects. Raises ClusterError for what is no list."""
+    """A page of whole objects and its continue token. Raises ClusterError if it is no list."""
     try:
         page = json.loads(raw)
         meta = page["metadata"]
@@ -56,10 +56,9 @@ def read_page(raw: bytes) -> tuple[Page, str]:
 
 
 def read_metadata_page(raw: bytes) -> tuple[Page, str]:
-    """Of each object what a comparison of versions needs. Raises ClusterError for what is no such list.
+    """A page with only the metadata to compare versions, and its continue token. Raises ClusterError if it is no list.
 
-    Most of what comes are managed fields. They are skipped where they stand: made into dicts, those of 5,000 Jobs cost
-    a second of processor time.
+    Managed fields are most of it. The decoder skips them: as dicts those of 5,000 Jobs take a second of processor time.
     """
     try:
         page = _decoder.decode(raw)
@@ -71,29 +70,29 @@ def read_metadata_page(raw: bytes) -> tuple[Page, str]:
 
 TIMEOUT_SECONDS = 15
 LOG_TIMEOUT_SECONDS = 60
-OTHER_CONNECTIONS = 16  # of those that are no workers: Lease, resync
-PAGE = 500  # objects of one list request
-NO_END: Final = aiohttp.ClientTimeout(total=None)  # every request has a deadline of ours around it
+OTHER_CONNECTIONS = 16  # besides those of workers: Lease, informer
+PAGE = 500  # objects per list request
+NO_END: Final = aiohttp.ClientTimeout(total=None)  # every request has its own deadline
 JSON: Final = "application/json"
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 MERGE_PATCH: Final = "application/merge-patch+json"
 
-# Of these nobody reads what the API server answers to a creation.
+# Kinds of which the answer to a creation is not needed.
 WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
 WRITER: Final = urlencode({"fieldManager": naming.FIELD_MANAGER})
 NOTHING = "metadata.name=.."  # no object has this name
 
 
 class KubernetesCluster:
-    """A cluster by its API server. Made by `connect`."""
+    """A cluster by its API server. Created by `connect`."""
 
     def __init__(self, configuration: Any, observe: Observer, *, connections: int) -> None:
         self._configuration = configuration
         self._observe = observe
         self._may_write: Callable[[], bool] = lambda: True
         self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
-        # Plain requests: the client's own models, retries and look-ups of proxies cost as much again as the request.
+        # Plain requests: the models, retries and proxy look-ups of the client would double their cost.
         self._session = self._new_session(limit=connections)
         self._streams = LogStreams(self._new_session(), self._auth_headers)
         self._date = ""
@@ -115,17 +114,17 @@ class KubernetesCluster:
         await self._streams.close()
 
     def fence(self, may_write: Callable[[], bool]) -> None:
-        """From now on nothing but Leases and reviews is sent unless this says so at the last moment."""
+        """Send only Leases and reviews from now on, unless `may_write` returns true right before a request."""
         self._may_write = may_write
 
     def _may_send(self) -> bool:
         return self._may_write()
 
     def watch_session(self) -> aiohttp.ClientSession:
-        """For kopf, which closes it. The token is asked for anew with each request, since it expires.
+        """A session for kopf, which closes it. Each request gets the current token, since tokens expire.
 
-        kopf lists before it watches. Its lists are answered with nothing but their resourceVersion: what is there is
-        told by a list of ours after that, which costs a tenth for each object and forgets what is gone.
+        kopf lists before it watches. Its lists are made empty, with a resourceVersion only: the informer lists the
+        objects afterwards, which costs a tenth per object and also finds deleted ones.
         """
 
         async def authorize(
@@ -160,22 +159,22 @@ class KubernetesCluster:
     ) -> tuple[list[Body], int]:
         items: list[Body] = []
         version = 0
-        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        async for page, version in self._pages(kind, namespace, selectors):  # noqa: B007  # the last one is returned
+        pages = self.pages(kind, namespace, label_selector=label_selector, field_selector=field_selector)
+        async for page, version in pages:  # noqa: B007  # the last one is returned
             items += page
         return items, version
 
     async def pages(
-        self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
-    ) -> AsyncIterator[Page]:
-        selectors = {"labelSelector": label_selector}
-        async for page in self._pages(kind, namespace, selectors, only_metadata=only_metadata):
-            yield page
-
-    async def _pages(
-        self, kind: Kind, namespace: str, selectors: Mapping[str, str], *, only_metadata: bool = False
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        only_metadata: bool = False,
     ) -> AsyncIterator[Page]:
         accept, read = (METADATA_LIST, read_metadata_page) if only_metadata else (JSON, read_page)
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         query = {"limit": str(PAGE), **selectors, "continue": ""}
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
@@ -221,7 +220,7 @@ class KubernetesCluster:
         except ConflictError:
             if version:
                 raise
-            return  # another object has the name by now: ours is gone
+            return  # another object has the name: the one to delete is gone
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> bytes | None:
         query = urlencode({"container": naming.CONTAINER, "limitBytes": limit_bytes})
@@ -280,7 +279,7 @@ class KubernetesCluster:
 
 
 async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16) -> KubernetesCluster:
-    """By a kubeconfig if one is named, else as the ServiceAccount of the pod that we are in."""
+    """Connect by a kubeconfig if given, else as the ServiceAccount of this pod."""
     configuration = kube_client.Configuration()
     try:
         if kubeconfig:

@@ -1,4 +1,4 @@
-"""Which of several operators acts: the one that holds the Lease. Outside of kopf, whose peering writes and guesses."""
+"""Leader election by a Lease: only the operator that holds it writes. kopf's peering does not guarantee that."""
 
 import asyncio
 import logging
@@ -13,23 +13,23 @@ from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.ports import Cluster, ClusterError, ExistsError, Kind
 
 NAME = "disttest-operator"
-RELEASED_SECONDS = 1  # the duration of a Lease that nobody holds
+RELEASED_SECONDS = 1  # the duration of a Lease without a holder
 
 log = logging.getLogger(__name__)
 
 
 def since_boot() -> float:
-    """Seconds, of which none is left out: a machine that was suspended must not think that it still holds the Lease."""
+    """Seconds since boot, suspended time included: a resumed machine must not assume that it holds the Lease."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    """The Lease is lost to us earlier than it is free for others."""
+class LeaseTiming:
+    """The holder loses the Lease before others may take it."""
 
     duration_seconds: float = 15
     renew_seconds: float = 5
-    retry_seconds: float = 1  # a standby sees a renewal so much late, and waits for the Lease to expire since then
+    retry_seconds: float = 1  # a standby notices a renewal later by this, and waits for the expiry from then on
 
     @property
     def lost_seconds(self) -> float:
@@ -40,8 +40,8 @@ class Timing:
         return self.lost_seconds / 2
 
 
-class Elector:
-    """Others' expiry is judged by our own clock, since the last change that we saw: clocks of machines differ."""
+class LeaderElector:
+    """Acquires and renews the Lease. Expiry counts from the last observed change, since clocks of machines differ."""
 
     def __init__(
         self,
@@ -49,24 +49,24 @@ class Elector:
         *,
         namespace: str,
         identity: str,
-        timing: Timing | None = None,
+        timing: LeaseTiming | None = None,
         monotonic: Callable[[], float] = since_boot,
     ) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._identity = identity
-        self._timing = timing or Timing()
+        self._timing = timing or LeaseTiming()
         self._monotonic = monotonic
-        self._held: Body | None = None  # as we wrote it last
+        self._held: Body | None = None  # as last written
         self._seen_version = ""
         self._seen_at = 0.0
         self._renewed_at = 0.0
-        self._is_leaving = False
-        self._one_at_a_time = asyncio.Lock()  # renewing and releasing
+        self._is_releasing = False
+        self._lock = asyncio.Lock()  # of renewals and the release
         self.is_active = asyncio.Event()
 
     def may_write(self) -> bool:
-        """To be asked right before each write: who was frozen goes on where it was, and another may act by now."""
+        """Call it right before each write: a process that was suspended may have lost the Lease meanwhile."""
         return self.is_active.is_set() and not self._is_overdue
 
     @property
@@ -74,12 +74,9 @@ class Elector:
         return self._monotonic() - self._renewed_at > self._timing.lost_seconds
 
     async def run(self) -> None:
-        """Acquire, renew; returns when the Lease is lost: the process must end, since another may act by now.
-
-        And once it is released: nobody who leaves takes it again.
-        """
-        while not self._is_leaving:
-            begun = self._monotonic()
+        """Acquire and renew the Lease. Returns when it is lost, so that the process ends, and when it is released."""
+        while not self._is_releasing:
+            started = self._monotonic()
             try:
                 holds = await asyncio.wait_for(self._try(), self._timing.answer_seconds)
             except ClusterError as error:
@@ -88,10 +85,10 @@ class Elector:
             except TimeoutError:
                 log.warning("lease %s/%s: no answer within %g s", self._namespace, NAME, self._timing.answer_seconds)
                 holds = False
-            if self._is_leaving:
+            if self._is_releasing:
                 return
             if holds:
-                self._renewed_at = begun
+                self._renewed_at = started
                 if not self.is_active.is_set():
                     log.info("lease %s/%s: %s is active", self._namespace, NAME, self._identity)
                     self.is_active.set()
@@ -108,28 +105,26 @@ class Elector:
         return f"not renewed for more than {self._timing.lost_seconds:g} s"
 
     async def release(self) -> None:
-        """So that the next operator need not wait for the Lease to expire."""
-        self._is_leaving = True
-        async with self._one_at_a_time:
-            if self._held:
-                await self._hand_back(self._held)
-
-    async def _hand_back(self, held: Body) -> None:
-        self.is_active.clear()
-        manifest = self._manifest(held)
-        manifest["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
-        try:
-            await self._cluster.replace(Kind.LEASE, manifest)
-        except ClusterError as error:
-            log.warning("lease %s/%s: not released: %s", self._namespace, NAME, error)
-        self._held = None
+        """Release the Lease, so that the next operator need not wait for its expiry."""
+        self._is_releasing = True
+        async with self._lock:
+            if self._held is None:
+                return
+            self.is_active.clear()
+            manifest = self._manifest(self._held)
+            manifest["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
+            try:
+                await self._cluster.replace(Kind.LEASE, manifest)
+            except ClusterError as error:
+                log.warning("lease %s/%s: not released: %s", self._namespace, NAME, error)
+            self._held = None
 
     async def _try(self) -> bool:
-        async with self._one_at_a_time:
-            return not self._is_leaving and await self._renew_or_take()
+        async with self._lock:
+            return not self._is_releasing and await self._renew_or_take()
 
     async def _renew_or_take(self) -> bool:
-        """What we hold, or what is free."""
+        """Whether this operator holds the Lease afterwards."""
         if self._held is not None:
             try:
                 self._held = await self._cluster.replace(Kind.LEASE, self._manifest(self._held))
@@ -163,7 +158,7 @@ class Elector:
     def _manifest(self, body: Body | None) -> Manifest:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before: dict[str, Any] = dict((body or {}).get("spec") or {})
-        is_mine = before.get("holderIdentity") == self._identity
+        is_own = before.get("holderIdentity") == self._identity
         meta: Manifest = {"name": NAME, "namespace": self._namespace}
         if body:
             meta["resourceVersion"] = body["metadata"]["resourceVersion"]
@@ -174,8 +169,8 @@ class Elector:
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": int(self._timing.duration_seconds),
-                "acquireTime": before.get("acquireTime") if is_mine else now,
+                "acquireTime": before.get("acquireTime") if is_own else now,
                 "renewTime": now,
-                "leaseTransitions": before.get("leaseTransitions", 0) + (0 if is_mine or not body else 1),
+                "leaseTransitions": before.get("leaseTransitions", 0) + (0 if is_own or not body else 1),
             },
         }

@@ -1,9 +1,9 @@
-"""What the operator asks of a cluster, whoever answers. Objects are plain dicts, as Kubernetes writes them.
+"""The operator's interface to a cluster. Objects are plain dicts, as Kubernetes writes them.
 
-ClusterError                 the API server could not be asked, or would not answer now: try again
-├── ConflictError            somebody was faster: look again
-├── ExistsError              an object of the name is there
-└── RefusedError             the request itself is refused: the same request will be refused again
+ClusterError                 the request failed: try again
+├── ConflictError            the object was changed by another client: read it again
+├── ExistsError              an object of this name exists
+└── RefusedError             the request is refused, and will be refused again
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Protocol
 
+from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import API_VERSION, Manifest
 from disttest_operator.core.observed.objects import Body
 
@@ -47,50 +48,43 @@ class Kind(Enum):
         return self.value[1]
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Of all objects, of those of a namespace, or of one."""
+        """The path of all objects, of those in a namespace, or of one."""
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
         place = f"/namespaces/{namespace}" if namespace else ""
         return f"{root}{place}/{self.resource}" + (f"/{name}" if name else "")
 
 
+WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD, Kind.CRON_JOB)
+# Label selectors of watches and lists. All objects of the other kinds are ours.
+SELECTORS = {Kind.JOB: naming.SELECTOR, Kind.POD: naming.SELECTOR, Kind.CRON_JOB: naming.LABEL_SERIES}
+
+
 class LedgerWrite(Enum):
-    """What a write of a ledger came to."""
+    """The result of a write of a ledger."""
 
     SUCCESS = "success"
-    CONFLICT = "conflict"  # somebody was faster: tried again at once
-    REFUSED = "refused"  # it will be refused again: runs of the series stay without a verdict
+    CONFLICT = "conflict"  # another client was faster: tried again at once
+    REFUSED = "refused"  # runs of the series stay without a verdict
     ERROR = "error"
 
 
 class Transport(Enum):
-    """The ways of a report to the operator."""
+    """How a report gets to the operator."""
 
     LOG = "log"
     CONFIG_MAP = "configmap"
 
 
-class RequestCounter(Protocol):
-    """Who is told of what happens, for /metrics."""
+class OperationCounter(Protocol):
+    """Receives what is counted for /metrics."""
 
     def count_ledger_write(self, result: LedgerWrite) -> None: ...
 
     def count_report(self, transport: Transport, outcome: str) -> None:
-        """A report was asked for: found, missing, invalid or unreadable."""
+        """A report was read: found, missing, invalid or unreadable."""
 
     def count_progress(self) -> None:
-        """Of a run, written into its status."""
-
-    def note_followed(self, logs: int) -> None: ...
-
-
-class Uncounted:
-    """Tells nobody."""
-
-    def count_ledger_write(self, result: LedgerWrite) -> None: ...
-
-    def count_report(self, transport: Transport, outcome: str) -> None: ...
-
-    def count_progress(self) -> None: ...
+        """Progress was written into the status of a run."""
 
     def note_followed(self, logs: int) -> None: ...
 
@@ -100,77 +94,77 @@ class ClusterError(Exception):
 
 
 class ConflictError(ClusterError):
-    """The object is not as it was when it was read."""
+    """The object has changed since it was read."""
 
 
 class ExistsError(ClusterError):
-    """There is an object of this name."""
+    """An object of this name exists."""
 
 
 class RefusedError(ClusterError):
-    """By admission, quota, validation or RBAC."""
+    """Refused by admission, quota, validation or RBAC."""
 
 
 class Cluster(Protocol):
     """Every call has a deadline and raises ClusterError.
 
-    `gap` is set when a watch had to begin anew: what happened before that it does not tell, a list does.
+    `gap` is set when a watch was restarted: it does not report earlier changes, so they must be read from a list.
     """
 
     gap: asyncio.Event
 
     @property
     def server_time(self) -> datetime | None:
-        """What the API server's clock said when it last answered a request of ours."""
+        """The API server's clock at its last answer."""
 
     async def get(self, kind: Kind, namespace: str, name: str, *, only_metadata: bool = False) -> Body | None:
-        """None: there is none."""
+        """None: the object does not exist."""
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> tuple[list[Body], int]:
-        """The objects, and the resourceVersion at which they were read."""
+        """The objects, and the resourceVersion of the list."""
 
     def pages(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
     ) -> AsyncIterator[Page]:
-        """The same list in parts that can be forgotten one after the other; all are of one resourceVersion."""
+        """The same list in pages, to save memory; all have the same resourceVersion."""
 
     async def create(self, kind: Kind, manifest: Manifest) -> Body:
-        """The answer has metadata at least."""
+        """Returns the metadata at least."""
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
-        """Guarded by the manifest's own resourceVersion."""
+        """Guarded by the manifest's resourceVersion."""
 
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
         """Guarded by uid and resourceVersion of `body_meta`. None: the object is gone."""
 
     async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
-        """Guarded in the same way; the object may be gone."""
+        """Guarded in the same way. An object that is gone is no error."""
 
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
-        """Of an object without a namespace, which may be gone. None takes a label off."""
+        """Change labels of an object without a namespace, which may be gone. None removes a label."""
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
-        """Only this very object, and as it was then; its dependants follow in the background. It may be gone already.
+        """Delete the object with this uid and `version`, and its dependants in the background. It may be gone already.
 
-        ConflictError: there is an object of the name, but not this one in this version.
+        Raises ConflictError if the object of this name has another uid or version.
         """
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> bytes | None:
-        """The log of the gang's container, from its beginning. None: there is no such pod any more."""
+        """The log of the gang's container from its beginning. None: the pod is gone."""
 
     def follow_log(
         self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int
     ) -> AsyncGenerator[str, None]:
-        """Lines of that log that begin so, as they come; first those among its last ones. Longer ones are left out.
+        """Follow that log from its last `tail_lines` and yield lines that begin with `prefix`, without too long ones.
 
-        It ends with the container, after `limit_bytes`, and when nothing has come for long.
+        It ends with the container, after `limit_bytes`, and after a long silence.
         """
 
 
 def error_of_answer(status: int, request: str, raw: bytes) -> ClusterError:
-    """403 and 422 come from admission, quota, RBAC and validation."""
+    """The exception for an error of the API server."""
     try:
         answer = json.loads(raw)
         words, reason = str(answer.get("message", "")), str(answer.get("reason", ""))

@@ -1,4 +1,4 @@
-"""What a request to the API server is, for counting: verb and resource, as RBAC names them."""
+"""Counts requests to the API server by verb and resource, as in RBAC, and stops writes without the Lease."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class ApiRequest:
 
 
 def describe(method: str, path: str, query: Mapping[str, str]) -> ApiRequest:
-    """`GET /api/v1/namespaces/n/pods/p/log` is get pods/log."""
+    """For example: `GET /api/v1/namespaces/n/pods/p/log` is get pods/log."""
     parts = [part for part in path.split("/") if part]
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:]
     namespace = ""
@@ -37,23 +37,23 @@ def describe(method: str, path: str, query: Mapping[str, str]) -> ApiRequest:
     return ApiRequest(verb="get" if len(rest) > 1 else "list", resource=resource, namespace=namespace)
 
 
-# Who may write is said by Leases, and of a review nothing is kept: these are sent by a standby too.
-BY_ALL = frozenset({kind.resource for kind in (Kind.LEASE, Kind.TOKEN_REVIEW, Kind.ACCESS_REVIEW)})
-READING = frozenset({"GET", "HEAD"})
+# A standby sends these too: Leases elect the active operator, and reviews are not stored.
+UNFENCED = frozenset({kind.resource for kind in (Kind.LEASE, Kind.TOKEN_REVIEW, Kind.ACCESS_REVIEW)})
+READ_METHODS = frozenset({"GET", "HEAD"})
 
-# Told of every request when it is answered: request, code, seconds.
+# Called for every request when it is answered, with its code and duration in seconds.
 Observer = Callable[[ApiRequest, str, float], None]
 
 
 def trace_requests(observe: Observer, may_write: Callable[[], bool]) -> aiohttp.TraceConfig:
-    """`may_write` is asked at the last moment; what is not sent then ends with a ClusterError."""
+    """`may_write` is called right before a write is sent; without permission the write raises a ClusterError."""
     trace = aiohttp.TraceConfig()
 
     def count(context: SimpleNamespace, method: str, url: Any, code: str) -> None:
-        observe(describe(method, url.path, url.query), code, time.monotonic() - context.begun)
+        observe(describe(method, url.path, url.query), code, time.monotonic() - context.started)
 
-    async def begun(_: object, context: SimpleNamespace, __: aiohttp.TraceRequestStartParams) -> None:
-        context.begun = time.monotonic()
+    async def started(_: object, context: SimpleNamespace, __: aiohttp.TraceRequestStartParams) -> None:
+        context.started = time.monotonic()
 
     async def ended(_: object, context: SimpleNamespace, params: aiohttp.TraceRequestEndParams) -> None:
         count(context, params.method, params.url, str(params.response.status))
@@ -64,8 +64,8 @@ def trace_requests(observe: Observer, may_write: Callable[[], bool]) -> aiohttp.
     async def about_to_send(_: object, __: SimpleNamespace, params: aiohttp.TraceRequestHeadersSentParams) -> None:
         _check_fence(params.method, params.url, may_write)
 
-    trace.on_request_start.append(begun)
-    # Called before the first byte is written, when the connection is there: making one may take its time.
+    trace.on_request_start.append(started)
+    # Called when the connection is open, which may take long, before the first byte is written.
     trace.on_request_headers_sent.append(about_to_send)
     trace.on_request_end.append(ended)
     trace.on_request_exception.append(failed)
@@ -73,7 +73,7 @@ def trace_requests(observe: Observer, may_write: Callable[[], bool]) -> aiohttp.
 
 
 def _check_fence(method: str, url: Any, may_write: Callable[[], bool]) -> None:
-    if method in READING or describe(method, url.path, url.query).resource in BY_ALL:
+    if method in READ_METHODS or describe(method, url.path, url.query).resource in UNFENCED:
         return
     if not may_write():
         raise ClusterError(f"{method} {url.path}: not sent, the Lease was not renewed in time: another may act")

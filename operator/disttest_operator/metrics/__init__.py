@@ -1,7 +1,7 @@
-"""What /metrics says; the only home of the Prometheus client.
+"""The metrics of the operator. The only home of the Prometheus client.
 
-Runs are told from the ledgers and caches at each scrape, so that numbers survive the operator; what the operator does
-itself is counted here.
+Metrics of runs are made from ledgers and the cache at each scrape, so that they survive a restart of the operator.
+What the operator itself does is counted here.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,13 +19,13 @@ from prometheus_client import Gauge as GaugeMetric
 from prometheus_client import Histogram as HistogramMetric
 from prometheus_client.exposition import choose_encoder
 
-from disttest_operator.cache.cache import WATCHED, Cache
-from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
+from disttest_operator.cache.cache import Cache
+from disttest_operator.kubernetes.ports import WATCHED, Kind, LedgerWrite, Transport
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import families
 from disttest_operator.metrics.exposition import END, Encode, Exposition
-from disttest_operator.metrics.families import Family
-from disttest_operator.metrics.run_collectors import Runs
+from disttest_operator.metrics.families import INGESTED, LEDGER_WRITES, Family, FamilyType, Group
+from disttest_operator.metrics.run_collectors import RunCollector
 
 OUTCOMES = {
     Transport.LOG: ("found", "missing", "invalid", "unreadable"),
@@ -33,64 +33,11 @@ OUTCOMES = {
 }
 ANSWERS = (200, 401, 403, 429, 503)  # to scrapes
 BUCKETS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # seconds
-
-
-class Own:
-    """One registry; nothing is shared between two operators of one process, as in tests."""
-
-    def __init__(self, *, version: str) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # library without types; no second series for each counter
-        self.registry = CollectorRegistry()
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self.registry)
-        self._gauge(families.BUILD_INFO).labels(version).set(1)
-        self.leader = self._gauge(families.LEADER)
-        self.queue_depth = self._gauge(families.QUEUE_DEPTH)
-        self.queue_wait = self._histogram(families.QUEUE_WAIT)
-        self.requests = self._counter(families.API_REQUESTS)
-        self.request_seconds = self._histogram(families.API_DURATION)
-        self.reconciles = self._counter(families.RECONCILES)
-        self.reconcile_seconds = self._histogram(families.RECONCILE_DURATION)
-        self.last_event = self._gauge(families.LAST_EVENT)
-        self.watch_begun = self._gauge(families.WATCH_BEGUN)
-        self.healed = self._counter(families.HEALED)
-        self.ledger_writes = self._counter(families.LEDGER_WRITES)
-        self.ingested = self._counter(families.INGESTED)
-        self.progress_writes = self._counter(families.PROGRESS_WRITES)
-        self.followed_logs = self._gauge(families.FOLLOWED_LOGS)
-        self.scrapes = self._counter(families.SCRAPES)
-        self.certificate_end = self._gauge(families.CERTIFICATE_END)
-        self.certificate_refusals = self._counter(families.CERTIFICATE_REFUSALS)
-        self._be_born()
-
-    def _be_born(self) -> None:
-        """At 0: increase() cannot see a counter that is born at 1."""
-        for resource in (Kind.RUN.resource, Kind.SERIES.resource):
-            self.reconcile_seconds.labels(resource)
-            for result in ("success", "conflict", "error"):
-                self.reconciles.labels(resource, result)
-        for code in ANSWERS:
-            self.scrapes.labels(str(code))
-        for kind in WATCHED:
-            self.healed.labels(kind.resource)
-        for write in LedgerWrite:
-            self.ledger_writes.labels(write.value)
-        for transport, outcomes in OUTCOMES.items():
-            for outcome in outcomes:
-                self.ingested.labels(transport.value, outcome)
-
-    def _counter(self, family: Family) -> CounterMetric:
-        return CounterMetric(family.full_name, family.meaning, family.labels, registry=self.registry)
-
-    def _gauge(self, family: Family) -> GaugeMetric:
-        return GaugeMetric(family.full_name, family.meaning, family.labels, registry=self.registry)
-
-    def _histogram(self, family: Family) -> HistogramMetric:
-        return HistogramMetric(family.full_name, family.meaning, family.labels, buckets=BUCKETS, registry=self.registry)
+OPERATOR_FAMILIES = (*families.in_group(Group.OPERATOR), LEDGER_WRITES, INGESTED)
 
 
 class Metrics:
-    """The operator's own counts, and what is told of runs where `speaks` says that this operator is to."""
+    """All metrics. Those of runs are exposed only while `speaks` returns true, which is so in the active operator."""
 
     def __init__(
         self,
@@ -100,74 +47,109 @@ class Metrics:
         speaks: Callable[[], bool],
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._own = Own(version=version)
-        self._runs = Runs(caches, clock)
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # library without types; no second series for each counter
+        self._registry = CollectorRegistry()  # not the library's global one, which tests would share
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
+        self._counters: dict[Family, CounterMetric] = {}
+        self._gauges: dict[Family, GaugeMetric] = {}
+        self._histograms: dict[Family, HistogramMetric] = {}
+        for family in OPERATOR_FAMILIES:
+            self._register(family)
+        self._gauges[families.BUILD_INFO].labels(version).set(1)
+        self._initialize()
+        self._runs = RunCollector(caches, clock)
         self._speaks = speaks
         self._exposition = Exposition()
 
+    def _register(self, family: Family) -> None:
+        arguments = (family.full_name, family.meaning, family.labels)
+        match family.type:
+            case FamilyType.COUNTER:
+                self._counters[family] = CounterMetric(*arguments, registry=self._registry)
+            case FamilyType.GAUGE:
+                self._gauges[family] = GaugeMetric(*arguments, registry=self._registry)
+            case FamilyType.HISTOGRAM:
+                self._histograms[family] = HistogramMetric(*arguments, buckets=BUCKETS, registry=self._registry)
+
+    def _initialize(self) -> None:
+        """Create counters at 0: increase() does not count a first sample of 1."""
+        for resource in (Kind.RUN.resource, Kind.SERIES.resource):
+            self._histograms[families.RECONCILE_DURATION].labels(resource)
+            for result in ("success", "conflict", "error"):
+                self._counters[families.RECONCILES].labels(resource, result)
+        for code in ANSWERS:
+            self._counters[families.SCRAPES].labels(str(code))
+        for kind in WATCHED:
+            self._counters[families.HEALED].labels(kind.resource)
+        for write in LedgerWrite:
+            self._counters[families.LEDGER_WRITES].labels(write.value)
+        for transport, outcomes in OUTCOMES.items():
+            for outcome in outcomes:
+                self._counters[families.INGESTED].labels(transport.value, outcome)
+
     def count_request(self, request: ApiRequest, code: str, seconds: float) -> None:
-        self._own.requests.labels(request.verb, request.resource, code).inc()
+        self._counters[families.API_REQUESTS].labels(request.verb, request.resource, code).inc()
         if request.verb != "watch":
-            self._own.request_seconds.labels(request.verb).observe(seconds)
+            self._histograms[families.API_DURATION].labels(request.verb).observe(seconds)
 
     def count_reconcile(self, kind: Kind, *, result: str, seconds: float) -> None:
-        self._own.reconciles.labels(kind.resource, result).inc()
-        self._own.reconcile_seconds.labels(kind.resource).observe(seconds)
+        self._counters[families.RECONCILES].labels(kind.resource, result).inc()
+        self._histograms[families.RECONCILE_DURATION].labels(kind.resource).observe(seconds)
 
     def count_healed(self, kind: Kind, number: int) -> None:
-        self._own.healed.labels(kind.resource).inc(number)
+        self._counters[families.HEALED].labels(kind.resource).inc(number)
 
     def count_scrape(self, code: int) -> None:
-        """An answer to a request for /metrics, by its HTTP status."""
-        self._own.scrapes.labels(str(code)).inc()
+        """Count an answer to a request for /metrics by its HTTP status."""
+        self._counters[families.SCRAPES].labels(str(code)).inc()
 
     def note_certificate(self, source: str, ends_at: datetime) -> None:
-        """The one that scrapers are shown from now on."""
-        self._own.certificate_end.clear()
-        self._own.certificate_end.labels(source).set(ends_at.timestamp())
+        """The certificate that the server presents from now on."""
+        self._gauges[families.CERTIFICATE_END].clear()
+        self._gauges[families.CERTIFICATE_END].labels(source).set(ends_at.timestamp())
 
     def count_refused_certificate(self) -> None:
-        self._own.certificate_refusals.inc()
+        self._counters[families.CERTIFICATE_REFUSALS].inc()
 
     def count_ledger_write(self, result: LedgerWrite) -> None:
-        self._own.ledger_writes.labels(result.value).inc()
+        self._counters[families.LEDGER_WRITES].labels(result.value).inc()
 
     def count_report(self, transport: Transport, outcome: str) -> None:
-        self._own.ingested.labels(transport.value, outcome).inc()
+        self._counters[families.INGESTED].labels(transport.value, outcome).inc()
 
     def count_progress(self) -> None:
-        self._own.progress_writes.inc()
+        self._counters[families.PROGRESS_WRITES].inc()
 
     def note_followed(self, logs: int) -> None:
-        self._own.followed_logs.set(logs)
+        self._gauges[families.FOLLOWED_LOGS].set(logs)
 
     def note_event(self, kind: Kind) -> None:
-        self._own.last_event.labels(kind.resource).set_to_current_time()
+        self._gauges[families.LAST_EVENT].labels(kind.resource).set_to_current_time()
 
     def note_wait(self, seconds: float) -> None:
-        """How long a key waited for a worker."""
-        self._own.queue_wait.observe(seconds)
+        self._histograms[families.QUEUE_WAIT].observe(seconds)
 
     def note_state(self, *, is_active: bool, queue_depth: int, watches_begun: Mapping[str, float]) -> None:
-        """Before a scrape. `watches_begun`: seconds since the epoch, by resource."""
-        self._own.leader.set(is_active)
-        self._own.queue_depth.set(queue_depth)
+        """Call it before a scrape. `watches_begun` are seconds since the epoch by resource."""
+        self._gauges[families.LEADER].set(is_active)
+        self._gauges[families.QUEUE_DEPTH].set(queue_depth)
         for resource, at in watches_begun.items():
-            self._own.watch_begun.labels(resource).set(at)
+            self._gauges[families.WATCH_BEGUN].labels(resource).set(at)
 
     def render(self, accept: str) -> tuple[bytes, str]:
-        """Body and content type, in the format that the scraper understands."""
+        """Body and content type for an Accept header."""
         encode, content_type = _encoder(accept)
-        own = encode(self._own.registry).decode()
+        own = encode(self._registry).decode()
         if not self._speaks():
             return own.encode(), content_type
-        told = self._exposition.render(encode, content_type, list(self._runs.parts()))
+        runs = self._exposition.render(encode, content_type, list(self._runs.parts()))
         end = END if own.endswith(END) else ""
-        return f"{own.removesuffix(END)}{told}{end}".encode(), content_type
+        return f"{own.removesuffix(END)}{runs}{end}".encode(), content_type
 
 
 def _encoder(accept: str) -> tuple[Encode, str]:
-    """Plain text for who asks for a version that is none: the library raises then."""
+    """Plain text for an invalid version, for which the library raises an error."""
     try:
         return choose_encoder(accept)
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""The text of a scrape, put together from parts that are made anew only when what they tell has changed.
+"""The text of a scrape, from parts that are encoded again only when their state has changed.
 
-Thousands of lines say the same as a minute ago, and the client library takes 15 µs for each. So each part, a ledger
-say, is encoded by the library once for each state of it, and kept by family.
+Most of thousands of lines do not change between scrapes, and the client library takes 15 µs for each. So each part,
+such as a ledger, is encoded once for each of its states, and cached by family.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,13 @@ Encode = Callable[[Collector], bytes]
 Lines = dict[str, tuple[str, str]]  # family's name -> its header, its samples
 
 END = "# EOF\n"  # of OpenMetrics
-FORMATS = 4  # that are kept: a scraper may ask for any version
+FORMATS = 4  # that are cached: a scraper may request any version
 HEADER = ("# HELP ", "# TYPE ", "# UNIT ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpositionPart:
-    """`make` gives the same families again as long as `state` is the same."""
+    """`make` must return the same families for the same `state`."""
 
     key: Hashable
     state: Hashable
@@ -40,13 +40,13 @@ class ExpositionPart:
 
 
 class Exposition:
-    """Keeps what was encoded, for each format that scrapers ask for."""
+    """Caches encoded parts for each format."""
 
     def __init__(self) -> None:
         self._kept: dict[str, dict[Hashable, tuple[Hashable, Lines]]] = {}
 
     def render(self, encode: Encode, content_type: str, parts: Sequence[ExpositionPart]) -> str:
-        """Families one after the other, each with its header once, and without an end mark."""
+        """All families, each with one header, without an end mark."""
         before = self._kept.pop(content_type, {})
         kept = {part.key: _encoded(encode, part, before.get(part.key)) for part in parts}
         self._kept[content_type] = kept
@@ -60,11 +60,11 @@ class Exposition:
 def _encoded(encode: Encode, part: ExpositionPart, before: tuple[Hashable, Lines] | None) -> tuple[Hashable, Lines]:
     if before and before[0] == part.state:
         return before
-    return part.state, _split(encode(_Given(list(part.make()))).decode())
+    return part.state, _split(encode(_FixedCollector(list(part.make()))).decode())
 
 
-class _Given(Collector):
-    """As if a registry had collected them."""
+class _FixedCollector(Collector):
+    """Passes finished metrics to an encoder, which takes a registry."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -74,7 +74,7 @@ class _Given(Collector):
 
 
 def _split(text: str) -> Lines:
-    """By family; families without samples too, so that their header is seen."""
+    """Split by family, including families without samples, which have a header."""
     lines: Lines = {}
     name, header, samples = "", "", ""
     for line in text.removesuffix(END).removesuffix("\n").split("\n"):
@@ -95,7 +95,7 @@ def _family(name: str, pieces: Sequence[Lines]) -> str:
     return found[0][0] + "".join(samples for _, samples in found)
 
 
-Row = tuple[tuple[str, ...], float]  # values of the labels that follow the common ones, and the number
+Row = tuple[tuple[str, ...], float]  # values of the labels after the common ones, and the number
 
 
 def rows(family: Family, common: tuple[str, ...], samples: Iterable[Row]) -> Metric:
@@ -110,17 +110,17 @@ def rows(family: Family, common: tuple[str, ...], samples: Iterable[Row]) -> Met
 def histogram(
     family: Family,
     common: tuple[str, ...],
-    told: Sequence[Mapping[str, Any]] | None,
-    born: Iterable[str] = (),
+    histograms: Sequence[Mapping[str, Any]] | None,
+    expected: Iterable[str] = (),
     *,
     runs: Sequence[Mapping[str, Any]] = (),
 ) -> Metric:
-    """From the histograms of a ledger; those of `born` are there at 0. Of `runs` each bucket names the newest."""
+    """A family from a ledger's histograms. `expected` values start at 0; `runs` are exemplars of buckets."""
     metric = HistogramMetricFamily(family.full_name, family.meaning, labels=family.labels)
     key = family.labels[-1]
     empty = [{"le": bound, "count": 0} for bound in BUCKETS]
-    known: dict[str, Mapping[str, Any]] = {str(value): {"buckets": empty, "sum": 0, "count": 0} for value in born}
-    known |= {row[key]: row for row in told or ()}
+    known: dict[str, Mapping[str, Any]] = {str(value): {"buckets": empty, "sum": 0, "count": 0} for value in expected}
+    known |= {row[key]: row for row in histograms or ()}
     for value, row in known.items():
         bounds = [one["le"] for one in row.get("buckets") or ()]
         exemplars = _exemplars([*bounds, float("inf")], [run for run in runs if run["verdict"] == value])
@@ -135,7 +135,7 @@ def histogram(
 
 
 def _exemplars(bounds: Sequence[float], runs: Iterable[Mapping[str, Any]]) -> dict[int, Exemplar]:
-    """The number of a bucket to the newest run that fell into it, and not into one before."""
+    """The newest run of each bucket, by the bucket's index."""
     found = {}
     for run in runs:
         seconds, at = run.get("seconds"), decoding.time(run.get("time"))

@@ -1,7 +1,4 @@
-"""The table of metric families: the contract of /metrics. docs/metrics.md is printed from it.
-
-Whoever exposes a family makes it from its row, so that name, type and labels stand here only.
-"""
+"""The table of metric families, with their names, types and labels. docs/metrics.md is generated from it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +16,7 @@ class FamilyType(StrEnum):
 
 
 class Group(StrEnum):
-    """A table of the document; the words stand above it."""
+    """A table of the document; the value is its heading."""
 
     RUNS = "Runs: counters and histograms"
     LAST = "Runs: the last one, and what the ledger remembers"
@@ -33,7 +30,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """`name` is without prefix and without a counter's `_total`. `bound`: how many series there are at most."""
+    """`name` has no prefix and no `_total`. `bound` is the maximum number of series."""
 
     group: Group
     name: str
@@ -48,32 +45,31 @@ class Family:
 
     @property
     def shown_name(self) -> str:
-        """As it stands in queries."""
+        """The name in queries."""
         return self.full_name + ("_total" if self.type is FamilyType.COUNTER else "")
 
 
-class _Rows:
-    """Makes the rows of one group, with the labels that all of them have."""
+class _FamilyBuilder:
+    """Builds the families of one group, with their common labels."""
 
     def __init__(self, group: Group, common: tuple[str, ...]) -> None:
         self._group, self._common = group, common
 
     def counter(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._row(FamilyType.COUNTER, name, labels, bound, meaning)
+        return self._build(FamilyType.COUNTER, name, labels, bound, meaning)
 
     def gauge(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._row(FamilyType.GAUGE, name, labels, bound, meaning)
+        return self._build(FamilyType.GAUGE, name, labels, bound, meaning)
 
     def histogram(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._row(FamilyType.HISTOGRAM, name, labels, bound, meaning)
+        return self._build(FamilyType.HISTOGRAM, name, labels, bound, meaning)
 
-    def _row(self, kind: FamilyType, name: str, labels: tuple[str, ...], bound: str, meaning: str) -> Family:
-        return Family(
-            group=self._group, name=name, type=kind, labels=(*self._common, *labels), bound=bound, meaning=meaning
-        )
+    def _build(self, kind: FamilyType, name: str, labels: tuple[str, ...], bound: str, meaning: str) -> Family:
+        labels = (*self._common, *labels)
+        return Family(group=self._group, name=name, type=kind, labels=labels, bound=bound, meaning=meaning)
 
 
-_runs = _Rows(Group.RUNS, SERIES)
+_runs = _FamilyBuilder(Group.RUNS, SERIES)
 RUNS = _runs.counter("runs", "verdict", "reason", bound="13 to 40", meaning="finished runs, exact")
 RETRIES = _runs.counter(
     "retries", "reason", bound="20", meaning="attempts that were followed by another, by why the first one ended"
@@ -102,7 +98,7 @@ GANG_WAIT = _runs.histogram(
     meaning="from the creation of a run until its last pod had a node, by `spec.queueName` (empty: none)",
 )
 
-_last = _Rows(Group.LAST, SERIES)
+_last = _FamilyBuilder(Group.LAST, SERIES)
 LAST_VERDICT = _last.gauge(
     "last_run_verdict", "verdict", bound="7", meaning="1 for the verdict of the last finished run, 0 for the others"
 )
@@ -172,7 +168,7 @@ INFO = _last.gauge(
     meaning="1; with what the last run that had results was made",
 )
 
-_active = _Rows(Group.ACTIVE, SERIES)
+_active = _FamilyBuilder(Group.ACTIVE, SERIES)
 ACTIVE_RUNS = _active.gauge(
     "active_runs", "phase", bound="4", meaning="runs without a verdict: Queued, Starting, Running, Collecting"
 )
@@ -188,7 +184,7 @@ ACTIVE_DEADLINE = _active.gauge(
     "Those that are suspended or wait for an older run have none",
 )
 
-_fabric = _Rows(Group.FABRIC, POINT)
+_fabric = _FamilyBuilder(Group.FABRIC, POINT)
 BUSBW = _fabric.gauge("collective_busbw_bytes_per_second", bound="64", meaning="bus bandwidth, median of the ranks")
 BUSBW_REFERENCE = _fabric.gauge(
     "collective_reference_busbw_bytes_per_second",
@@ -205,7 +201,7 @@ WRONG_ELEMENTS = _fabric.gauge(
     "collective_wrong_elements", bound="64", meaning="elements of the result that were wrong, over all ranks"
 )
 
-_nodes = _Rows(Group.NODES, ())
+_nodes = _FamilyBuilder(Group.NODES, ())
 NODE_SUSPECT = _nodes.gauge(
     "node_suspect",
     "node",
@@ -230,7 +226,7 @@ NODE_TESTED = _nodes.gauge(
     meaning="when a run with results was last made there",
 )
 
-_schedule = _Rows(Group.SCHEDULE, SERIES)
+_schedule = _FamilyBuilder(Group.SCHEDULE, SERIES)
 SCHEDULE_DUE = _schedule.gauge(
     "schedule_due_timestamp_seconds",
     bound="1",
@@ -250,10 +246,10 @@ SCHEDULE_READABLE = _schedule.gauge(
     "schedule_readable", bound="1", meaning="0 if schedule or time zone is not understood: then nothing is expected"
 )
 
-LEDGER_PENDING = _Rows(Group.HISTORY, SERIES).gauge(
+LEDGER_PENDING = _FamilyBuilder(Group.HISTORY, SERIES).gauge(
     "ledger_pending_runs", bound="1", meaning="runs that are counted and whose own status may not say so yet, up to 16"
 )
-_history = _Rows(Group.HISTORY, ())
+_history = _FamilyBuilder(Group.HISTORY, ())
 DROPPED = _history.gauge(
     "dropped_series",
     "family",
@@ -272,7 +268,7 @@ INGESTED = _history.counter(
     "unreadable (asked for again)",
 )
 
-_own = _Rows(Group.OPERATOR, ())
+_own = _FamilyBuilder(Group.OPERATOR, ())
 BUILD_INFO = _own.gauge("build_info", "version", bound="1", meaning="1")
 LEADER = _own.gauge("leader", bound="1", meaning="1 where this replica acts")
 QUEUE_DEPTH = _own.gauge("queue_depth", bound="1", meaning="keys that wait for a worker")

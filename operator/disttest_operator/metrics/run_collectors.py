@@ -1,4 +1,4 @@
-"""What is told of runs, series, nodes and schedules: by one operator only, and not before its caches are filled."""
+"""Metrics of runs, series, nodes and schedules. Only the active operator exposes them, with a filled cache."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ GRACE_SECONDS = Policy().grace_seconds
 
 
 def run_state(tests: Sequence[DistTest], now: datetime) -> tuple[float, ...]:
-    """All that is told of the runs of one series: how many are in each phase, the oldest start, the next deadline."""
+    """The open runs of one series: the number in each phase, the oldest start, the next deadline."""
     counted = Counter(test.status.get("phase") or Phase.QUEUED.value for test in tests)
     numbers = [float(counted[phase]) for phase in PHASES]
     oldest = min(tests, key=lambda test: (test.created, test.uid), default=None)
@@ -40,9 +40,9 @@ def _waits_for_older(test: DistTest) -> bool:
     return test.spec.concurrency_policy is Concurrency.WAIT and not test.has_begun
 
 
-def active_runs(common: tuple[str, ...], told: tuple[float, ...]) -> Iterator[Metric]:
-    """From such a state."""
-    counts, times = told[: len(PHASES)], told[len(PHASES) :]
+def active_runs(common: tuple[str, ...], state: tuple[float, ...]) -> Iterator[Metric]:
+    """The families for a `run_state`."""
+    counts, times = state[: len(PHASES)], state[len(PHASES) :]
     phases = (((phase,), count) for phase, count in zip(PHASES, counts, strict=True))
     yield exposition.rows(families.ACTIVE_RUNS, common, phases)
     yield exposition.rows(families.ACTIVE_START, common, [((), at) for at in times[:1]])
@@ -50,14 +50,14 @@ def active_runs(common: tuple[str, ...], told: tuple[float, ...]) -> Iterator[Me
 
 
 def schedules(expected: Sequence[Expectation]) -> Iterator[Metric]:
-    """All families of the group; what is not known has no sample."""
+    """All families of the group; an unknown value has no sample."""
     for family, value in VALUES.items():
         known = (((one.namespace, one.series), value(one)) for one in expected)
         yield exposition.rows(family, (), ((labels, number) for labels, number in known if number is not None))
 
 
 def cut(outlook: Outlook) -> dict[str, int]:
-    """By the names of families: so many series are missing, at least."""
+    """The number of missing series by the name of their family, at least."""
     return {family.shown_name: outlook.cut for family in VALUES} if outlook.cut else {}
 
 
@@ -79,7 +79,7 @@ LISTED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspects:
-    """(node, reason, confirmed) and (node, reason, runs that were sure); `cut` suspects are missing."""
+    """`rows` are (node, reason, confirmed), `failures` (node, reason, number of runs); `cut` suspects are missing."""
 
     rows: tuple[tuple[str, str, str], ...] = ()
     failures: tuple[tuple[str, str, int], ...] = ()
@@ -87,7 +87,7 @@ class Suspects:
 
 
 def suspects_by_node(ledgers: Iterable[CachedSeries]) -> Suspects:
-    """Blamed by several series a node has the reason of the latest blame, and is confirmed if one was sure."""
+    """A node that several series blame has the reason of the latest, and is confirmed if one of them confirmed it."""
     latest: dict[str, Mapping[str, Any]] = {}
     confirmed: set[str] = set()
     failures: Counter[tuple[str, str]] = Counter()
@@ -102,11 +102,11 @@ def suspects_by_node(ledgers: Iterable[CachedSeries]) -> Suspects:
             if row["name"] not in latest or row["lastTime"] > latest[row["name"]]["lastTime"]:
                 latest[row["name"]] = row
     names = sorted(latest, key=lambda name: (name not in confirmed, name))
-    told = tuple(
+    rows = tuple(
         (name, latest[name].get("reason", ""), "true" if name in confirmed else "false") for name in names[:LISTED]
     )
     counts = tuple((node, reason, count) for (node, reason), count in sorted(failures.items()))
-    return Suspects(rows=told, failures=counts, cut=max(0, len(names) - LISTED))
+    return Suspects(rows=rows, failures=counts, cut=max(0, len(names) - LISTED))
 
 
 def suspect_nodes(found: Suspects) -> Iterator[Metric]:
@@ -115,8 +115,8 @@ def suspect_nodes(found: Suspects) -> Iterator[Metric]:
     yield exposition.rows(families.NODE_FAILURES, (), failures)
 
 
-class Runs:
-    """From ledgers and caches at the moment of the scrape."""
+class RunCollector:
+    """Collects from ledgers and the cache at each scrape."""
 
     def __init__(self, caches: Cache, clock: Callable[[], datetime]) -> None:
         self._caches = caches
@@ -129,7 +129,7 @@ class Runs:
         versions = tuple((series.uid, series.resource_version) for series in known)
         for series, version in zip(known, versions, strict=True):
             yield ExpositionPart(key=("ledger", series.uid), state=version, make=partial(series_collectors.of, series))
-        open_runs = self._caches.open_by_series()
+        open_runs = self._caches.open.by_series()
         for common in sorted({(series.namespace, series.name) for series in known} | open_runs.keys()):
             state = run_state([run.test for run in open_runs.get(common, ())], now)
             yield ExpositionPart(key=("active", common), state=state, make=partial(active_runs, common, state))
@@ -141,7 +141,7 @@ class Runs:
 
 
 def _across(known: list[CachedSeries], cut: Mapping[str, int]) -> Iterator[Metric]:
-    """What has no series of its own; `cut` are samples that are missing elsewhere, by family."""
+    """Families without the label series. `cut` has the numbers of missing samples of other families."""
     suspects = suspects_by_node(known)
     yield from suspect_nodes(suspects)
     missing = {**series_collectors.cut(known), **cut}

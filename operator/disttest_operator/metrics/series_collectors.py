@@ -1,7 +1,7 @@
-"""What one ledger says of its series: pure, from its status to metric families."""
+"""Metrics of one series, from the status of its ledger."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.series.history import is_flaky
 from disttest_operator.metrics import exposition, families
+from disttest_operator.metrics.exposition import Row
 
 STATS = {"median": "seconds", "slowest": "slowestSeconds"}
 
@@ -36,7 +37,7 @@ def _place(point: Mapping[str, Any]) -> tuple[str, ...]:
     return point["collective"], point["dtype"], str(point["sizeBytes"]), str(point["nodes"])
 
 
-# Every run ends with one of these sooner or later: born at 0, so that increase() sees the first.
+# Frequent results start at 0, so that increase() counts the first one.
 COMMON = (
     (Verdict.PASSED, Reason.ALL_CASES_PASSED),
     (Verdict.TESTS_FAILED, Reason.CASES_FAILED),
@@ -52,7 +53,7 @@ COMMON = (
     (Verdict.ERRORED, Reason.IMAGE_UNAVAILABLE),
     (Verdict.ERRORED, Reason.COLLECTION_FAILED),
 )
-COMMON_RETRIES = (Reason.DISRUPTED, Reason.NODE_LOST, Reason.GANG_LOST)
+COMMON_RETRIES = ((Reason.DISRUPTED,), (Reason.NODE_LOST,), (Reason.GANG_LOST,))
 COMMON_DURATIONS = (Verdict.PASSED, Verdict.TESTS_FAILED)
 STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 OUTCOMES = frozenset(outcome.value for outcome in Outcome)
@@ -62,11 +63,11 @@ Status = Mapping[str, Any]
 
 
 def of(series: CachedSeries) -> Iterator[Metric]:
-    """Every family that has the labels namespace and series, but for runs that go on."""
+    """All families with the labels namespace and series, except those of open runs."""
     status, common = series.status, (series.namespace, series.name)
     totals = status.get("totals") or {}
-    yield exposition.rows(families.RUNS, common, _runs(totals))
-    yield exposition.rows(families.RETRIES, common, _retries(totals))
+    yield exposition.rows(families.RUNS, common, _counts(totals.get("runs"), ("verdict", "reason"), COMMON))
+    yield exposition.rows(families.RETRIES, common, _counts(totals.get("retries"), ("reason",), COMMON_RETRIES))
     yield exposition.rows(families.CASES, common, _cases(totals))
     yield exposition.rows(
         families.HANGS, common, (((row["suite"],), row["count"]) for row in totals.get("hangs") or ())
@@ -84,7 +85,7 @@ def of(series: CachedSeries) -> Iterator[Metric]:
 
 
 def cut(ledgers: Iterable[CachedSeries]) -> Mapping[str, int]:
-    """Series that are missing because of a bound, by the name of their family; families that are whole have none."""
+    """The number of series that are missing because of a bound, by the name of their family."""
     missing: Counter[str] = Counter()
     for series in ledgers:
         status = series.status
@@ -97,30 +98,24 @@ def cut(ledgers: Iterable[CachedSeries]) -> Mapping[str, int]:
     return missing
 
 
-def _runs(totals: Status) -> Iterator[exposition.Row]:
-    counts: dict[tuple[str, ...], int] = {(verdict.value, reason.value): 0 for verdict, reason in COMMON}
-    counts |= {(row["verdict"], row["reason"]): row["count"] for row in totals.get("runs") or ()}
-    return iter(sorted(counts.items()))
+def _counts(rows: Iterable[Status] | None, labels: Sequence[str], common: Iterable[tuple[str, ...]]) -> list[Row]:
+    """Counts by labels, with 0 for missing rows of `common`."""
+    found = {tuple(row[label] for label in labels): row["count"] for row in rows or ()}
+    return sorted({**dict.fromkeys(common, 0), **found}.items())
 
 
-def _retries(totals: Status) -> Iterator[exposition.Row]:
-    counts: dict[tuple[str, ...], int] = {(reason.value,): 0 for reason in COMMON_RETRIES}
-    counts |= {(row["reason"],): row["count"] for row in totals.get("retries") or ()}
-    return iter(sorted(counts.items()))
-
-
-def _cases(totals: Status) -> Iterator[exposition.Row]:
+def _cases(totals: Status) -> Iterator[Row]:
     for row in totals.get("cases") or ():
         if row["outcome"] in OUTCOMES:
             yield (row["suite"], row["outcome"]), row["count"]
 
 
 def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
-    """Of the last run; and of the last with results, where that is another."""
+    """The last run, and the last one with results."""
     runs: list[Status] = list(status.get("runs") or ())
     last, verdict = (runs[-1] if runs else {}), status.get("lastVerdict")
-    told = [((one.value,), one == verdict) for one in Verdict] if verdict else []
-    yield exposition.rows(families.LAST_VERDICT, common, told)
+    verdicts = [((one.value,), one == verdict) for one in Verdict] if verdict else []
+    yield exposition.rows(families.LAST_VERDICT, common, verdicts)
     for family, field in ((families.LAST_COMPLETION, "lastCompletionTime"), (families.LAST_SUCCESS, "lastSuccessTime")):
         at = _epoch(status.get(field))
         yield exposition.rows(family, common, [((), at)] if at else [])
@@ -146,15 +141,15 @@ def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     yield exposition.rows(families.INFO, common, [(labels, 1)] if made else [])
 
 
-def _cases_of(suites: Iterable[Status]) -> Iterator[exposition.Row]:
-    """A ledger leaves zeros out."""
+def _cases_of(suites: Iterable[Status]) -> Iterator[Row]:
+    """With zeros, which a ledger omits."""
     for suite in suites:
         for outcome in Outcome:
             yield (suite["name"], outcome.value), (suite.get("cases") or {}).get(outcome.value, 0)
 
 
 def _cases_by_name(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
-    """Suites without such cases have zeros, as long as they are counted at all."""
+    """Suites without such cases have zeros if the ledger counts their cases."""
     suites = {row["suite"] for row in (status.get("totals") or {}).get("cases") or ()}
     failing, flipping = status.get("failing") or (), status.get("flipping") or ()
     counts = {
@@ -167,7 +162,7 @@ def _cases_by_name(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
         yield exposition.rows(
             family, common, (((suite,), by_suite[suite]) for suite in sorted(suites | by_suite.keys()))
         )
-    streaks: dict[tuple[str, ...], int] = {}  # two names may be forged so that they look alike as labels
+    streaks: dict[tuple[str, ...], int] = {}  # escaped names may be equal
     for row in failing:
         streaks.setdefault((row["suite"], escaping.label(row["case"])), row["streak"])
     yield exposition.rows(families.FAILING_STREAK, common, streaks.items())

@@ -1,4 +1,4 @@
-"""Counting runs in their ledgers, each once: compare-and-swap, one at a time for a series."""
+"""Counts each run once in the ledger of its series, by compare-and-swap writes, one at a time for a series."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from disttest_operator.cache.cache import Cache, Key
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api.model import DistTest
 from disttest_operator.core.observed.objects import Body
@@ -20,32 +20,32 @@ from disttest_operator.kubernetes.ports import (
     ExistsError,
     Kind,
     LedgerWrite,
+    OperationCounter,
     RefusedError,
-    RequestCounter,
 )
 from disttest_operator.series.retention import ReportRetention
 
-ATTEMPTS = 8  # of a compare-and-swap: others write a ledger when an operator takes over, not otherwise
+ATTEMPTS = 8  # of a compare-and-swap: there is a second writer only while another operator takes over
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
-class _Wish:
-    """One run that is to be counted, and what came of it."""
+class _FoldRequest:
+    """One run to count, and the result."""
 
     test: DistTest
     step: actions.Fold
     is_done: bool = False
-    holds: ledger.Entry | None = None
+    entry: ledger.Entry | None = None
 
 
 @dataclass(slots=True)
-class _Book:
-    """One ledger. Who has the lock writes for all that wait."""
+class _FoldQueue:
+    """The requests for one ledger. The holder of the lock writes for all of them."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    wishes: list[_Wish] = field(default_factory=list)
+    requests: list[_FoldRequest] = field(default_factory=list)
 
 
 class LedgerStore:
@@ -57,31 +57,31 @@ class LedgerStore:
         caches: Cache,
         clock: Callable[[], datetime],
         *,
-        counts: RequestCounter,
-        keeping: ReportRetention,
+        counts: OperationCounter,
+        retention: ReportRetention,
     ) -> None:
         self._counts = counts
-        self._keeping = keeping
+        self._retention = retention
         self._cluster = cluster
         self._caches = caches
         self._clock = clock
-        self._books: dict[tuple[str, str], _Book] = {}
+        self._queues: dict[tuple[str, str], _FoldQueue] = {}
 
     async def fold(self, test: DistTest, step: actions.Fold) -> ledger.Entry | None:
-        """Count the run and give the entry that holds. None: it needs no counting, it is finished or gone."""
-        book, wish = self._book(test.namespace, step.series), _Wish(test, step)
-        book.wishes.append(wish)
+        """Count the run and return its entry. None: the run is finished or gone, and is not counted."""
+        queue, request = self._queue(test.namespace, step.series), _FoldRequest(test, step)
+        queue.requests.append(request)
         try:
-            async with book.lock:
-                if not wish.is_done:
-                    await self._fold(book, test.namespace, step.series, first=wish)
+            async with queue.lock:
+                if not request.is_done:
+                    await self._fold(queue, test.namespace, step.series, first=request)
         finally:
-            book.wishes.remove(wish)
-        return wish.holds
+            queue.requests.remove(request)
+        return request.entry
 
     async def settle(self, namespace: str, series: str) -> None:
-        """Forget entries whose runs know their verdict, or are gone."""
-        async with self._book(namespace, series).lock:
+        """Remove the entries of runs that have their verdict, or are gone."""
+        async with self._queue(namespace, series).lock:
             body = self._cached(namespace, series) or await self._cluster.get(Kind.SERIES, namespace, series)
             if body is None:
                 return
@@ -94,62 +94,62 @@ class LedgerStore:
                     return
                 await self._settle(live)
 
-    def _book(self, namespace: str, series: str) -> _Book:
-        return self._books.setdefault((namespace, series), _Book())
+    def _queue(self, namespace: str, series: str) -> _FoldQueue:
+        return self._queues.setdefault((namespace, series), _FoldQueue())
 
-    async def _fold(self, book: _Book, namespace: str, series: str, *, first: _Wish) -> None:
-        """Until the first wish is fulfilled; as many of the others as there is room for go with it."""
+    async def _fold(self, queue: _FoldQueue, namespace: str, series: str, *, first: _FoldRequest) -> None:
+        """Write until the first request is done, together with as many others as fit."""
         body = self._cached(namespace, series) or await self._open(namespace, series)
         for _ in range(ATTEMPTS):
             status = body.get("status") or {}
-            # In this order: who counted a run after this state of the ledger makes our write fail, and who had counted
-            # and settled it before shows in the run itself.
-            wanted = [first, *(wish for wish in book.wishes if wish is not first and not wish.is_done)]
+            # After the ledger is read: a run that another operator counts later makes our write fail, and one that it
+            # counted and settled before has its verdict.
+            wanted = [first, *(request for request in queue.requests if request is not first and not request.is_done)]
             counted = await self._choose(status, wanted[: ledger.PENDING])
             if first.is_done:
                 return
             try:
                 status = ledger.settle(status, self._finished(namespace, status))
-                taken = counted[: max(1, ledger.PENDING - len(status["pending"]))]
-                status = self._count(status, taken)
-                # None as a rule: they were given back when they were no longer among the newest.
-                await self._keeping.give_back(body, fallen(body.get("status") or {}, status))
+                folded = counted[: max(1, ledger.PENDING - len(status["pending"]))]
+                status = self._count(status, folded)
+                # Usually none: they were released when they were no longer among the newest.
+                await self._retention.release(body, fallen(body.get("status") or {}, status))
                 await self._write(body, status)
             except ConflictError:
                 body = await self._open(namespace, series)
             except ledger.LedgerFullError:
                 body = await self._settle(body)
             else:
-                for wish in taken:
-                    wish.is_done, wish.holds = True, wish.step.entry
+                for request in folded:
+                    request.is_done, request.entry = True, request.step.entry
                 return
         raise ClusterError(f"ledger {namespace}/{series}: {ATTEMPTS} writes in a row met another's; again later")
 
-    def _count(self, status: ledger.Status, wishes: list[_Wish]) -> ledger.Status:
-        for wish in wishes:
+    def _count(self, status: ledger.Status, requests: list[_FoldRequest]) -> ledger.Status:
+        for request in requests:
             status = ledger.fold(
                 status,
-                wish.step.entry,
-                wish.step.results,
-                nodes=wish.test.spec.nodes,
-                keeps_reports=self._keeping.most > 0,
+                request.step.entry,
+                request.step.results,
+                nodes=request.test.spec.nodes,
+                keeps_reports=self._retention.most > 0,
             )
         return status
 
-    async def _choose(self, status: ledger.Status, wishes: list[_Wish]) -> list[_Wish]:
-        """Those that must be counted; the others are done."""
-        for wish in wishes:
-            if existing := ledger.find_entry(status, wish.test.uid):
-                wish.is_done, wish.holds = True, existing
-        left = [wish for wish in wishes if not wish.is_done]
-        tests = [wish.test for wish in left]
+    async def _choose(self, status: ledger.Status, requests: list[_FoldRequest]) -> list[_FoldRequest]:
+        """Mark requests that need no counting as done, and return the others."""
+        for request in requests:
+            if existing := ledger.find_entry(status, request.test.uid):
+                request.is_done, request.entry = True, existing
+        left = [request for request in requests if not request.is_done]
+        tests = [request.test for request in left]
         are_open = await asyncio.gather(*(self._is_open(test.namespace, test.name, test.uid) for test in tests))
-        for wish, is_open in zip(left, are_open, strict=True):
-            wish.is_done = not is_open
-        return [wish for wish in left if not wish.is_done]
+        for request, is_open in zip(left, are_open, strict=True):
+            request.is_done = not is_open
+        return [request for request in left if not request.is_done]
 
     def _finished(self, namespace: str, status: ledger.Status) -> set[str]:
-        """Of the entries, those whose runs are known to have their verdict."""
+        """The uids of entries whose runs have their verdict in the cache."""
         uids = set()
         for entry in status.get("pending") or ():
             known = self._caches.run(namespace, entry["name"])
@@ -158,26 +158,26 @@ class LedgerStore:
         return uids
 
     async def _settle(self, body: Body) -> Body:
-        """What is not known to be finished is looked at: a run that is gone needs its entry no more.
+        """Remove the entries of finished runs, and of runs that a live read finds to be gone.
 
-        In the same write the reports that were given back are forgotten.
+        The same write removes the reports that were released.
         """
         before, meta = body.get("status") or {}, body["metadata"]
         status = ledger.settle(before, self._finished(meta["namespace"], before))
-        back = await self._give_back(body, status)
+        released = await self._release_surplus(body, status)
         gone = set()
         for entry in status["pending"]:
             if not await self._is_open(meta["namespace"], entry["name"], entry["uid"]):
                 gone.add(entry["uid"])
-        status = forget(ledger.settle(status, gone), back)
-        is_news = back or len(status["pending"]) < len(before.get("pending") or ())
-        return await self._write(body, status) if is_news else body
+        status = forget(ledger.settle(status, gone), released)
+        is_changed = released or len(status["pending"]) < len(before.get("pending") or ())
+        return await self._write(body, status) if is_changed else body
 
-    async def _give_back(self, body: Body, status: ledger.Status) -> set[str]:
-        """Those that are no longer among the newest. Reports that cannot be had now keep no run from being settled."""
+    async def _release_surplus(self, body: Body, status: ledger.Status) -> set[str]:
+        """Release reports that are no longer among the newest. A failure must not keep runs from being settled."""
         meta = body["metadata"]
         try:
-            return await self._keeping.give_back(body, surplus(status, self._keeping.most))
+            return await self._retention.release(body, surplus(status, self._retention.most))
         except ConflictError:
             raise
         except ClusterError as error:
@@ -185,7 +185,7 @@ class LedgerStore:
             return set()
 
     def _cached(self, namespace: str, series: str) -> Body | None:
-        """As the last write left it, or the watch told it: a write from an older state fails."""
+        """The ledger of the last write or watch event; writing from an older state fails."""
         known = self._caches.find_series(namespace, series)
         if known is None:
             return None
@@ -207,7 +207,7 @@ class LedgerStore:
         return body
 
     async def _is_open(self, namespace: str, name: str, uid: str) -> bool:
-        """By a live read: whether the run is there, wanted, and without a verdict."""
+        """Read the run: whether it exists, is not being deleted, and has no verdict."""
         body = await self._cluster.get(Kind.RUN, namespace, name)
         if body is None or body["metadata"]["uid"] != uid:
             self._caches.remove(Kind.RUN, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
@@ -240,7 +240,3 @@ def _kind_of(error: ClusterError) -> LedgerWrite:
             return LedgerWrite.REFUSED
         case _:
             return LedgerWrite.ERROR
-
-
-def series_key(namespace: str, series: str) -> Key:
-    return Key(kind=Kind.SERIES, namespace=namespace, name=series)

@@ -1,4 +1,4 @@
-"""Who may scrape, without asking the API server each time, and without letting anybody make us ask it much."""
+"""Access to /metrics, by reviews of the API server that are cached and limited in rate."""
 
 import asyncio
 import hashlib
@@ -18,12 +18,10 @@ from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
 
 PATH = "/metrics"
 READER_ROLE = "disttest-metrics-reader"
-DEADLINE_SECONDS = 5.0  # for both questions: scrapers give up after ten
+DEADLINE_SECONDS = 5.0  # for both reviews: scrapers give up after ten
 
 
 class ScrapeStatus(IntEnum):
-    """What a scraper is answered."""
-
     ALLOWED = 200
     UNKNOWN = 401
     FORBIDDEN = 403
@@ -33,19 +31,11 @@ class ScrapeStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessDecision:
-    """`sentence` is for whoever scrapes, `cause` for the operator's log."""
+    """`sentence` is sent to the scraper, `cause` is logged."""
 
     status: ScrapeStatus
     sentence: str = ""
     cause: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
-    name: str
-    uid: str
-    groups: tuple[str, ...]
-    extra: Mapping[str, tuple[str, ...]]
 
 
 ALLOWED = AccessDecision(status=ScrapeStatus.ALLOWED)
@@ -56,25 +46,25 @@ NO_RIGHT = "the operator may not ask the API server who scrapes: an administrato
 NO_ANSWER = "the API server cannot be asked now who scrapes: try again"
 
 
-class Reviewing(Protocol):
-    """The one thing that is asked of a cluster here."""
+class ReviewCreator(Protocol):
+    """The part of a Cluster that is used here."""
 
     async def create(self, kind: Kind, manifest: Manifest) -> Body: ...
 
 
-class Reviews:
-    def __init__(self, cluster: Reviewing, *, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+class TokenReviewer:
+    def __init__(self, cluster: ReviewCreator, *, deadline_seconds: float = DEADLINE_SECONDS) -> None:
         self._cluster = cluster
         self._deadline_seconds = deadline_seconds
 
-    async def judge(self, token: str) -> AccessDecision:
-        """Never raises for what the API server does; the token is in no message."""
+    async def review(self, token: str) -> AccessDecision:
+        """Never raises for an error of the API server; the token is in no message."""
         try:
             async with asyncio.timeout(self._deadline_seconds):
-                user = user_of(await self._cluster.create(Kind.TOKEN_REVIEW, token_review(token)))
+                user = read_user(await self._cluster.create(Kind.TOKEN_REVIEW, token_review(token)))
                 if user is None:
                     return UNKNOWN
-                return verdict_on(user, await self._cluster.create(Kind.ACCESS_REVIEW, access_review(user)))
+                return decide(user, await self._cluster.create(Kind.ACCESS_REVIEW, access_review(user)))
         except TimeoutError:
             cause = f"no answer within {self._deadline_seconds:g} s"
             return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=cause)
@@ -88,36 +78,29 @@ def token_review(token: str) -> Manifest:
     return _manifest(Kind.TOKEN_REVIEW, "TokenReview", {"token": token})
 
 
-def access_review(user: User) -> Manifest:
+def access_review(user: Body) -> Manifest:
     spec = {
-        "user": user.name,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in user.extra.items()},
+        "user": str(user["username"]),
+        "uid": str(user.get("uid") or ""),
+        "groups": list(user.get("groups") or ()),
+        "extra": {key: list(values) for key, values in (user.get("extra") or {}).items()},
         "nonResourceAttributes": {"path": PATH, "verb": "get"},
     }
     return _manifest(Kind.ACCESS_REVIEW, "SubjectAccessReview", spec)
 
 
-def user_of(body: Body) -> User | None:
-    """None unless the API server says that it knows the token, and whose it is."""
-    status = body.get("status") or {}
-    user = status.get("user") or {}
-    if status.get("authenticated") is not True or not user.get("username"):
-        return None
-    return User(
-        name=str(user["username"]),
-        uid=str(user.get("uid") or ""),
-        groups=tuple(user.get("groups") or ()),
-        extra={key: tuple(values) for key, values in (user.get("extra") or {}).items()},
-    )
+def read_user(review: Body) -> Body | None:
+    """The user of a TokenReview; None unless the API server has authenticated the token and names the user."""
+    status = review.get("status") or {}
+    user: Body = status.get("user") or {}
+    return user if status.get("authenticated") is True and user.get("username") else None
 
 
-def verdict_on(user: User, body: Body) -> AccessDecision:
-    status = body.get("status") or {}
+def decide(user: Body, review: Body) -> AccessDecision:
+    status = review.get("status") or {}
     if status.get("allowed") is True and status.get("denied") is not True:
         return ALLOWED
-    sentence = f"{user.name} may not get {PATH}: bind it to the ClusterRole {READER_ROLE}"
+    sentence = f"{user['username']} may not get {PATH}: bind it to the ClusterRole {READER_ROLE}"
     return AccessDecision(status=ScrapeStatus.FORBIDDEN, sentence=sentence)
 
 
@@ -135,125 +118,128 @@ TOO_MANY = AccessDecision(
 )
 KEPT_SECONDS: Mapping[ScrapeStatus, float] = MappingProxyType(
     {
-        ScrapeStatus.ALLOWED: 60,  # so long may one read on whose right was taken away
+        ScrapeStatus.ALLOWED: 60,  # a scraper keeps access for this time after its permission was removed
         ScrapeStatus.UNKNOWN: 10,
-        ScrapeStatus.FORBIDDEN: 10,  # so long waits one who was given the right
+        ScrapeStatus.FORBIDDEN: 10,  # a scraper waits for this time after its permission was added
         ScrapeStatus.UNASKED: 2,
     }
 )
 
 log = logging.getLogger(__name__)
-Judge = Callable[[str], Awaitable[AccessDecision]]
+Review = Callable[[str], Awaitable[AccessDecision]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Unknown is a token that was not allowed lately. Who scrapes again and again is not held up by those."""
+class AccessLimits:
+    """A token that was not allowed recently is unknown. Reviews of unknown tokens do not delay those of others."""
 
     allowed_tokens: int = 64
     other_tokens: int = 256
     unknown_at_once: int = 4
     unknown_burst: int = 20
     unknown_per_second: float = 5
-    told_sentences: int = 64
+    logged_sentences: int = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    answer: AccessDecision
+class _CachedDecision:
+    decision: AccessDecision
     until: float
 
 
-class Access:
-    """Answers by the hash of the token; the token itself is not kept."""
+class AccessCache:
+    """Decisions by the hash of the token; the token itself is not kept."""
 
     def __init__(
-        self, judge: Judge, *, limits: Limits | None = None, monotonic: Callable[[], float] = time.monotonic
+        self, review: Review, *, limits: AccessLimits | None = None, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._judge = judge
-        self._limits = limits or Limits()
+        self._review = review
+        self._limits = limits or AccessLimits()
         self._monotonic = monotonic
-        self._allowed: OrderedDict[bytes, _Kept] = OrderedDict()  # beyond their time too: these are not unknown
-        self._others: OrderedDict[bytes, _Kept] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Task[AccessDecision]] = {}
-        self._asking_unknown: set[bytes] = set()
+        # Expired ones too: these tokens are not unknown.
+        self._allowed: OrderedDict[bytes, _CachedDecision] = OrderedDict()
+        self._others: OrderedDict[bytes, _CachedDecision] = OrderedDict()
+        self._pending: dict[bytes, asyncio.Task[AccessDecision]] = {}
+        self._pending_unknown: set[bytes] = set()
         self._budget = float(self._limits.unknown_burst)
         self._budget_at = monotonic()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._failure = ""
 
-    async def answer(self, header: str) -> AccessDecision:
-        """`header` is that of Authorization. A token is asked about once at a time: who comes later waits for it."""
+    async def decide(self, header: str) -> AccessDecision:
+        """`header` is Authorization. Concurrent requests with the same token share one review."""
         found = BEARER.fullmatch(header)
         if not found:
             return NO_TOKEN
         key = hashlib.sha256(found[1].encode()).digest()
-        if kept := self._kept(key):
-            return kept
-        asking = self._asking.get(key) or self._begin(key, found[1])
-        # Shielded: one scraper that goes away takes the answer from no other.
-        return await asyncio.shield(asking) if asking else TOO_MANY
+        if cached := self._find(key):
+            return cached
+        review = self._pending.get(key) or self._start_review(key, found[1])
+        # Shielded: a scraper that disconnects must not cancel the review of others.
+        return await asyncio.shield(review) if review else TOO_MANY
 
-    def _kept(self, key: bytes) -> AccessDecision | None:
+    def _find(self, key: bytes) -> AccessDecision | None:
         now = self._monotonic()
         both = (self._allowed.get(key), self._others.get(key))
-        return next((kept.answer for kept in both if kept and now < kept.until), None)
+        return next((cached.decision for cached in both if cached and now < cached.until), None)
 
-    def _begin(self, key: bytes, token: str) -> asyncio.Task[AccessDecision] | None:
-        """None: there are too many unknown ones."""
+    def _start_review(self, key: bytes, token: str) -> asyncio.Task[AccessDecision] | None:
+        """None: there are too many reviews of unknown tokens."""
         if key not in self._allowed:
-            if not self._may_ask_about_unknown():
+            if not self._may_review_unknown():
                 return None
-            self._asking_unknown.add(key)
-        asking = self._asking[key] = asyncio.create_task(self._ask(key, token), name="review")
-        asking.add_done_callback(lambda _: self._end(key))
-        return asking
+            self._pending_unknown.add(key)
+        review = self._pending[key] = asyncio.create_task(self._review_token(key, token), name="review")
+        review.add_done_callback(lambda _: self._end(key))
+        return review
 
     def _end(self, key: bytes) -> None:
-        del self._asking[key]
-        self._asking_unknown.discard(key)
+        del self._pending[key]
+        self._pending_unknown.discard(key)
 
-    def _may_ask_about_unknown(self) -> bool:
-        """By a bucket of questions that is filled evenly."""
+    def _may_review_unknown(self) -> bool:
+        """By a token bucket."""
         now, limits = self._monotonic(), self._limits
         gained = (now - self._budget_at) * limits.unknown_per_second
         self._budget, self._budget_at = min(self._budget + gained, limits.unknown_burst), now
-        if self._budget < 1 or len(self._asking_unknown) >= limits.unknown_at_once:
+        if self._budget < 1 or len(self._pending_unknown) >= limits.unknown_at_once:
             return False
         self._budget -= 1
         return True
 
-    async def _ask(self, key: bytes, token: str) -> AccessDecision:
-        answer = await self._judge(token)
-        self._keep(key, answer)
-        self._tell(answer)
-        return answer
+    async def _review_token(self, key: bytes, token: str) -> AccessDecision:
+        decision = await self._review(token)
+        self._store(key, decision)
+        self._log(decision)
+        return decision
 
-    def _keep(self, key: bytes, answer: AccessDecision) -> None:
-        kept = _Kept(answer, self._monotonic() + KEPT_SECONDS[answer.status])
-        if answer.status is ScrapeStatus.ALLOWED:
-            _remember(self._allowed, key, kept, at_most=self._limits.allowed_tokens)
+    def _store(self, key: bytes, decision: AccessDecision) -> None:
+        cached = _CachedDecision(decision, self._monotonic() + KEPT_SECONDS[decision.status])
+        if decision.status is ScrapeStatus.ALLOWED:
+            _remember(self._allowed, key, cached, at_most=self._limits.allowed_tokens)
             return
-        if answer.status is not ScrapeStatus.UNASKED:  # that says nothing of the token
+        if decision.status is not ScrapeStatus.UNASKED:  # which is no decision about the token
             self._allowed.pop(key, None)
-        _remember(self._others, key, kept, at_most=self._limits.other_tokens)
+        _remember(self._others, key, cached, at_most=self._limits.other_tokens)
 
-    def _tell(self, answer: AccessDecision) -> None:
-        """Once: a scraper shows its user the number only, and people look here."""
-        if answer.status is not ScrapeStatus.UNASKED:
+    def _log(self, decision: AccessDecision) -> None:
+        """Log each refusal once: a scraper shows only the number to its user."""
+        if decision.status is not ScrapeStatus.UNASKED:
             self._failure = ""
-        elif answer.sentence != self._failure:
-            self._failure = answer.sentence
-            log.warning("scrapes are answered with 503: %s (%s)", answer.sentence, answer.cause)
-        is_new = answer.sentence not in self._told and len(self._told) < self._limits.told_sentences
-        if answer.status is ScrapeStatus.FORBIDDEN and is_new:
-            self._told.add(answer.sentence)
-            log.warning("a scrape was answered with 403: %s", answer.sentence)
+        elif decision.sentence != self._failure:
+            self._failure = decision.sentence
+            log.warning("scrapes are answered with 503: %s (%s)", decision.sentence, decision.cause)
+        is_new = decision.sentence not in self._logged and len(self._logged) < self._limits.logged_sentences
+        if decision.status is ScrapeStatus.FORBIDDEN and is_new:
+            self._logged.add(decision.sentence)
+            log.warning("a scrape was answered with 403: %s", decision.sentence)
 
 
-def _remember(entries: OrderedDict[bytes, _Kept], key: bytes, kept: _Kept, *, at_most: int) -> None:
-    """The ones that were asked about longest ago give way."""
-    entries[key] = kept
+def _remember(
+    entries: OrderedDict[bytes, _CachedDecision], key: bytes, cached: _CachedDecision, *, at_most: int
+) -> None:
+    """Drop those that were reviewed longest ago."""
+    entries[key] = cached
     entries.move_to_end(key)
     while len(entries) > at_most:
         entries.popitem(last=False)

@@ -1,4 +1,4 @@
-"""The certificate that scrapers are shown: a person's from files, else one of our own; changed while we listen."""
+"""The certificate of /metrics: from files, or self-signed. It is replaced while the server listens."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from typing import Protocol
 from disttest_operator.serving import tls_pair
 from disttest_operator.serving.tls_pair import InvalidPairError, TlsPair
 
-LOOK_SECONDS = 10.0  # a kubelet takes up to a minute and a half to renew a Secret's files
+POLL_SECONDS = 10.0  # a kubelet takes up to a minute and a half to renew a Secret's files
 VALID = timedelta(days=90)
 RENEWED_BEFORE = timedelta(days=30)
 
@@ -25,83 +25,86 @@ class Source(StrEnum):
 
 
 class CertificateCounter(Protocol):
-    """Where it is counted."""
-
     def note_certificate(self, source: str, ends_at: datetime) -> None: ...
 
     def count_refused_certificate(self) -> None: ...
 
 
 class Certificate:
-    """`tls` is the context to listen with, always the same one; each handshake is given the certificate of now.
+    """`tls` is the context to listen with, always the same one; each handshake gets the current certificate.
 
-    A context that is given a second certificate of another kind of key shows either of them, so each gets its own.
+    A context with two certificates of different key types presents either of them, so each has its own context.
     """
 
     def __init__(
-        self, directory: Path | None, *, names: Sequence[str], clock: Callable[[], datetime], notes: CertificateCounter
+        self,
+        directory: Path | None,
+        *,
+        names: Sequence[str],
+        clock: Callable[[], datetime],
+        counter: CertificateCounter,
     ) -> None:
         self._directory = directory
         self._names = tuple(names)
         self._clock = clock
-        self._notes = notes
-        self._taken: TlsPair | None = None  # from the directory
+        self._counter = counter
+        self._loaded: TlsPair | None = None  # from the directory
         self._own_ends_at: datetime | None = None
         self._refusal = ""
-        self._shown = _context()
+        self._current = _context()
         self.tls = _context()
         self.tls.sni_callback = self._choose
-        self.look()
+        self.reload()
 
-    async def keep(self, *, look_seconds: float = LOOK_SECONDS) -> None:
+    async def run(self, *, poll_seconds: float = POLL_SECONDS) -> None:
         while True:
-            await asyncio.sleep(look_seconds)
+            await asyncio.sleep(poll_seconds)
             try:
-                self.look()
+                self.reload()
             except Exception:
-                # A fault of ours here must not end the looks: the certificate would expire.
+                # A fault in the operator must not end the task: the certificate would expire.
                 log.exception("fault in the operator; the certificate stays as it is")
 
-    def look(self) -> None:
-        """Take what is new in the directory. What cannot be used is told, and what was shown stays."""
+    def reload(self) -> None:
+        """Load new files of the directory. If they cannot be used, log that and keep the current certificate."""
         try:
-            found = self._found()
-            if found and found != self._taken:
-                self._show(found, Source.FILES)
-                self._taken, self._own_ends_at = found, None
+            found = self._read()
+            if found and found != self._loaded:
+                self._use(found, Source.FILES)
+                self._loaded, self._own_ends_at = found, None
         except InvalidPairError as error:
-            self._notes.count_refused_certificate()
+            self._counter.count_refused_certificate()
             if str(error) != self._refusal:
-                log.error("%s: %s; what was shown before stays", self._directory, error)  # noqa: TRY400  # no fault of ours
+                log.error("%s: %s; what was shown before stays", self._directory, error)  # noqa: TRY400  # a traceback says nothing
             self._refusal = str(error)
         else:
             self._refusal = ""
-        if self._taken is None:
-            self._renew_own()
+        if self._loaded is None:
+            self._renew_self_signed()
 
-    def _found(self) -> TlsPair | None:
+    def _read(self) -> TlsPair | None:
         found = tls_pair.read(self._directory) if self._directory else None
-        if found is None and self._taken:
+        if found is None and self._loaded:
             raise InvalidPairError(f"{tls_pair.CERTIFICATE} and {tls_pair.KEY} are gone")
         return found
 
-    def _renew_own(self) -> None:
+    def _renew_self_signed(self) -> None:
         now = self._clock()
         if self._own_ends_at is None or now > self._own_ends_at - RENEWED_BEFORE:
-            self._own_ends_at = self._show(tls_pair.self_signed(self._names, now, valid=VALID), Source.OWN)
+            self._own_ends_at = self._use(tls_pair.self_signed(self._names, now, valid=VALID), Source.OWN)
 
-    def _show(self, pair: TlsPair, source: Source) -> datetime:
+    def _use(self, pair: TlsPair, source: Source) -> datetime:
         ends_at = tls_pair.ends_at(pair)
         context = _context()
         tls_pair.load(pair, context)
-        self._shown = context
-        self._notes.note_certificate(source, ends_at)
+        self._current = context
+        self._counter.note_certificate(source, ends_at)
         log.info("scrapers are shown a certificate (%s) that is valid until %s", source, ends_at)
         return ends_at
 
     def _choose(self, handshake: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext) -> None:
-        """Called in every handshake, also where the scraper names no server."""
-        handshake.context = self._shown
+        """Called in every handshake, also if the client sends no server name."""
+        handshake.context = self._current
 
 
 def _context() -> ssl.SSLContext:

@@ -1,4 +1,4 @@
-"""Web servers that anybody on the network can reach: how many connections there are is ours to say, not theirs."""
+"""The web servers for metrics and health. Any client on the network can reach them, so connections are bounded."""
 
 import asyncio
 import contextlib
@@ -11,14 +11,14 @@ from disttest_operator.serving import access
 from disttest_operator.serving.access import AccessDecision
 from disttest_operator.serving.certificates import Certificate
 
-MOST = 64  # connections of one server; a TLS connection takes 0.3 MiB
-MOST_SHAKING_HANDS = 32
+MAX_CONNECTIONS = 64  # of one server; a TLS connection takes 0.3 MiB
+MAX_HANDSHAKES = 32
 HANDSHAKE_SECONDS = 5.0
-BACKLOG = 32  # so many are taken at once, before it is seen how many there are
+BACKLOG = 32  # connections that are accepted at once, before their number is checked
 
 
 async def serve(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> web.AppRunner:
-    """`address` is host:port or :port. Clean it up at the end."""
+    """Listen on `address`, host:port or :port. The caller cleans the runner up."""
     host, _, port = address.rpartition(":")
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5)
     await runner.setup()
@@ -27,12 +27,12 @@ async def serve(app: web.Application, address: str, tls: ssl.SSLContext | None =
 
 
 class BoundedSite(web.BaseSite):
-    """Who connects when it is full takes the place of the oldest: who says nothing, or slowly, keeps nobody out."""
+    """Closes the oldest connection for a new one when it is full: slow or silent clients keep no other out."""
 
     def __init__(self, runner: web.AppRunner, host: str | None, port: int, tls: ssl.SSLContext | None) -> None:
         super().__init__(runner, backlog=BACKLOG)
         self._host, self._port, self._tls = host, port, tls
-        self._shaking: dict[_Handshake, None] = {}  # the oldest first
+        self._handshakes: dict[_Handshake, None] = {}  # oldest first
 
     @property
     def name(self) -> str:  # type: ignore[explicit-override]  # typing.override came with 3.12
@@ -41,37 +41,37 @@ class BoundedSite(web.BaseSite):
     async def start(self) -> None:  # type: ignore[explicit-override]  # likewise
         await super().start()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._take, self._host, self._port, backlog=BACKLOG)
+        self._server = await loop.create_server(self._accept, self._host, self._port, backlog=BACKLOG)
 
     async def stop(self) -> None:  # type: ignore[explicit-override]  # likewise
-        for handshake in [*self._shaking]:
-            handshake.give_up()
+        for handshake in [*self._handshakes]:
+            handshake.cancel()
         await super().stop()
 
-    def _take(self) -> asyncio.Protocol:
+    def _accept(self) -> asyncio.Protocol:
         if self._tls is None:
             return self.handler()
-        for oldest in [*self._shaking][: len(self._shaking) + 1 - MOST_SHAKING_HANDS]:
-            oldest.give_up()
+        for oldest in [*self._handshakes][: len(self._handshakes) + 1 - MAX_HANDSHAKES]:
+            oldest.cancel()
         new = _Handshake(self, self._tls)
-        self._shaking[new] = None
+        self._handshakes[new] = None
         return new
 
     def handler(self) -> asyncio.Protocol:
-        """Of a connection that is about to be made."""
+        """The HTTP protocol of a new connection."""
         server = self._runner.server
         assert server is not None  # noqa: S101  # the runner is set up
         open_now = server.connections
-        for oldest in open_now[: max(0, len(open_now) + 1 - MOST)]:
+        for oldest in open_now[: max(0, len(open_now) + 1 - MAX_CONNECTIONS)]:
             oldest.force_close()
         return server()
 
     def forget(self, handshake: "_Handshake") -> None:
-        self._shaking.pop(handshake, None)
+        self._handshakes.pop(handshake, None)
 
 
 class _Handshake(asyncio.Protocol):
-    """A connection up to the point where HTTP begins."""
+    """A connection until its TLS handshake is done."""
 
     def __init__(self, site: BoundedSite, tls: ssl.SSLContext) -> None:
         self._site, self._tls = site, tls
@@ -80,7 +80,7 @@ class _Handshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:  # type: ignore[explicit-override]  # likewise
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  # asyncio gives stream protocols these
-        transport.pause_reading()  # what comes belongs to TLS
+        transport.pause_reading()  # the first bytes belong to TLS
         self._transport = transport
         self._task = asyncio.get_running_loop().create_task(self._shake(transport), name="TLS handshake")
 
@@ -98,45 +98,58 @@ class _Handshake(asyncio.Protocol):
         finally:
             self._site.forget(self)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         self._site.forget(self)
         if self._task:
             self._task.cancel()
 
 
-Render = Callable[[str], tuple[bytes, str]]  # for an Accept header: body and content type
-Ask = Callable[[str], Awaitable[AccessDecision]]  # about an Authorization header
+def health_app(problems: Callable[[], list[str]], is_ready: Callable[[], bool]) -> web.Application:
+    """`/healthz` fails while there are problems, `/readyz` until the operator is ready."""
+
+    async def live(_: web.Request) -> web.Response:
+        found = problems()
+        return web.Response(status=503 if found else 200, text="; ".join(found) or "ok")
+
+    async def ready(_: web.Request) -> web.Response:
+        return web.Response(text="ok") if is_ready() else web.Response(status=503, text="syncing")
+
+    app = web.Application()
+    app.add_routes([web.get("/healthz", live), web.get("/readyz", ready)])
+    return app
 
 
-async def nobody_is_asked(_: str) -> AccessDecision:
+Render = Callable[[str], tuple[bytes, str]]  # from an Accept header to body and content type
+Authorize = Callable[[str], Awaitable[AccessDecision]]  # from an Authorization header
+
+
+async def allow_all(_: str) -> AccessDecision:
     return access.ALLOWED
 
 
-def metrics_app(render: Render, *, ask: Ask, count: Callable[[int], None]) -> web.Application:
+def metrics_app(render: Render, *, authorize: Authorize, count: Callable[[int], None]) -> web.Application:
     async def metrics(request: web.Request) -> web.Response:
-        answer = await ask(request.headers.get("Authorization", ""))
+        answer = await authorize(request.headers.get("Authorization", ""))
         count(answer.status)
         if answer.status is not access.ScrapeStatus.ALLOWED:
             return _refusal(answer)
         body, content_type = render(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    server = web.Application()
-    server.add_routes([web.get(access.PATH, metrics)])
-    return server
+    app = web.Application()
+    app.add_routes([web.get(access.PATH, metrics)])
+    return app
 
 
-def keep(certificate: Certificate, server: web.Application) -> None:
-    """As long as it serves."""
-
-    async def keeping(_: web.Application) -> AsyncIterator[None]:
-        task = asyncio.create_task(certificate.keep(), name="certificate")
+def reload_while_serving(certificate: Certificate, server: web.Application) -> None:
+    async def run(_: web.Application) -> AsyncIterator[None]:
+        task = asyncio.create_task(certificate.run(), name="certificate")
         yield
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    server.cleanup_ctx.append(keeping)
+    server.cleanup_ctx.append(run)
 
 
 def _refusal(answer: AccessDecision) -> web.Response:

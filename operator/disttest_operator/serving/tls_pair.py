@@ -1,4 +1,4 @@
-"""Certificates with their keys: read from files, made, and looked into. The only home of cryptography."""
+"""Certificates with their keys: read from files, created, and decoded. The only home of cryptography."""
 
 import os
 import ssl
@@ -14,24 +14,24 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CERTIFICATE, KEY = "tls.crt", "tls.key"  # as in a Secret of type kubernetes.io/tls
 LIMIT_BYTES = 1 << 20  # what a Secret can hold
-CLOCKS_DIFFER = timedelta(minutes=5)  # between us and who scrapes
+CLOCKS_DIFFER = timedelta(minutes=5)  # between the operator and scrapers
 READS = 3
 
 
 class InvalidPairError(Exception):
-    """The message says what is wrong with which file."""
+    """The message names the file and the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsPair:
-    """Both in PEM; the certificate may have its chain after it."""
+    """Both in PEM; the certificate may be followed by its chain."""
 
     certificate: bytes
     key: bytes
 
 
 def read(directory: Path) -> TlsPair | None:
-    """None where neither file is. A Secret's files are replaced together, but that may be between our reads."""
+    """None without both files. A Secret's files are replaced together, but perhaps between two reads."""
     for _ in range(READS):
         before, key, after = (_content(directory / name) for name in (CERTIFICATE, KEY, CERTIFICATE))
         if before != after:
@@ -45,8 +45,8 @@ def read(directory: Path) -> TlsPair | None:
 
 
 def load(pair: TlsPair, into: ssl.SSLContext) -> None:
-    """Handshakes that begin from now on show it. A context in which this fails is of no use any more."""
-    with _Unnamed(pair.certificate) as certificate, _Unnamed(pair.key) as key:
+    """Load the pair for the next handshakes. A context in which this fails must not be used."""
+    with _MemoryFile(pair.certificate) as certificate, _MemoryFile(pair.key) as key:
         try:
             into.load_cert_chain(certificate, key, password=_refuse_passphrase)
         except ssl.SSLError as error:
@@ -54,7 +54,7 @@ def load(pair: TlsPair, into: ssl.SSLContext) -> None:
 
 
 def ends_at(pair: TlsPair) -> datetime:
-    """Of the certificate itself, not of those that signed it."""
+    """When the certificate expires; its chain is not considered."""
     try:
         return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc
     except ValueError as error:
@@ -62,7 +62,7 @@ def ends_at(pair: TlsPair) -> datetime:
 
 
 def self_signed(names: Sequence[str], now: datetime, *, valid: timedelta) -> TlsPair:
-    """Good for encryption; who it is can only be believed."""
+    """A certificate that encrypts, but proves no identity."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
     usage = x509.KeyUsage(
@@ -103,12 +103,12 @@ def _content(file: Path) -> bytes | None:
 
 
 def _refuse_passphrase() -> str:
-    """OpenSSL would ask on a terminal."""
+    """Without this OpenSSL asks on a terminal."""
     raise InvalidPairError(f"{KEY} is encrypted, write one without a passphrase")
 
 
-class _Unnamed:
-    """A file without a place on a disk: ssl reads certificates from files only, and the root is read-only."""
+class _MemoryFile:
+    """A file in memory: ssl reads certificates from files only, and the root file system is read-only."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content

@@ -8,16 +8,18 @@ from typing import Any
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.transport import frames
 from disttest_contract.transport.termination_message import Summary
-from disttest_operator.cache.cache import WATCHED, Cache, Key
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller.reconcile import Reconciler, ReconcileSettings
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.hardware import known_signs
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import Policy
-from disttest_operator.kubernetes.ports import Kind, Uncounted
+from disttest_operator.kubernetes.ports import WATCHED, Kind
 from tests.support.builders.runs import UID, a_report, a_summary, at, found
 from tests.support.fakes.fake_cluster import FakeCluster
+from tests.support.fakes.uncounted import Uncounted
 
 KEY = Key(kind=Kind.RUN, namespace="gpu-ci", name="nightly")
 SERIES = Key(kind=Kind.SERIES, namespace="gpu-ci", name="adhoc")

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.cache.cache import Cache, Key
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import Key
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.cron_jobs import cron_job_body, written

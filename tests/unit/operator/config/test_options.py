@@ -201,12 +201,12 @@ def test_help_tells_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         options.read(["--help"], {})
     assert caught.value.code == 0
-    told = capsys.readouterr().out
-    assert all(f"--{flag.name} " in told for flag in FLAGS)
+    output = capsys.readouterr().out
+    assert all(f"--{flag.name} " in output for flag in FLAGS)
 
 
 def test_the_documented_table_is_the_codes(*, updates_golden: bool) -> None:
-    """With --update-golden it is written anew."""
+    """--update-golden rewrites it."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     table, end, after = rest.partition(END)
     assert end, f"{PAGE.name} has no lines {BEGIN!r} and {END!r}"

@@ -29,7 +29,7 @@ def test_a_red_run_on_a_broken_gpu_is_the_gpus_and_its_node_is_to_blame() -> Non
     assert (status["verdict"], status["reason"]) == ("InfraFailed", "GpuBroken")
     assert "uncorrectable ECC error" in status["message"]
     assert [one["name"] for one in status["suspectNodes"]] == ["node0"]
-    assert status["cases"]["failed"] == 1, "what the cases came to is told all the same"
+    assert status["cases"]["failed"] == 1, "the results of the cases are reported all the same"
 
 
 def test_a_red_run_without_such_a_sign_is_the_tests() -> None:

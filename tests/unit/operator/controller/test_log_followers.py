@@ -1,4 +1,4 @@
-"""Following logs against a cluster that is told how they go: nothing that happens there reaches a reconcile."""
+"""Following logs of a fake cluster: no failure there reaches a reconcile."""
 
 import asyncio
 import itertools
@@ -9,12 +9,14 @@ import pytest
 
 from disttest_contract.transport.progress import MARK, Progress, seal
 from disttest_operator.cache.cached_run import Key
-from disttest_operator.controller.log_followers import LOG_BYTES, STREAMS, TAIL_LINES, FollowPace, LogFollowers
+from disttest_operator.controller.log_followers import LOG_BYTES, MAX_STREAMS, TAIL_LINES, FollowTiming, LogFollowers
 from disttest_operator.core.status.progress import FollowTarget
 from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
 from tests.support.fakes.fake_cluster import FakeCluster
 
-AT_ONCE = FollowPace(look_seconds=0, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0, well_seconds=60)
+AT_ONCE = FollowTiming(
+    reconcile_seconds=0, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0, stable_seconds=60
+)
 NONCE = "00ff"
 Log = Sequence[str | Exception]  # what a connection tells, and how it breaks; after the last one nothing comes any more
 TURNS = 2000  # of the loop, in which what is to happen must have happened
@@ -68,18 +70,18 @@ def play(
     logs: FakeLogs,
     scene: Callable[[LogFollowers, list[Key]], Awaitable[None]],
     *,
-    most: int = STREAMS,
-    pace: FollowPace = AT_ONCE,
+    limit: int = MAX_STREAMS,
+    timing: FollowTiming = AT_ONCE,
 ) -> list[Key]:
     """The keys that were planned for a look."""
     looks: list[Key] = []
     counts: list[int] = []
 
     async def scenario() -> None:
-        followers = LogFollowers(logs, lambda key, _: looks.append(key), note=counts.append, most=most, pace=pace)
+        followers = LogFollowers(logs, lambda key, _: looks.append(key), note=counts.append, limit=limit, timing=timing)
         await scene(followers, looks)
         await followers.close()
-        assert max(counts, default=0) <= most
+        assert max(counts, default=0) <= limit
         assert logs.open == 0, "every connection is closed"
 
     asyncio.run(scenario())
@@ -139,17 +141,17 @@ def test_a_flood_of_lines_plans_one_look_at_a_time() -> None:
         followers.follow(a_key(), a_target())
         await until(lambda: done(followers) == 499)
 
-    slow = FollowPace(look_seconds=3600, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0)
-    assert play(logs, scene, pace=slow) == []
+    slow = FollowTiming(reconcile_seconds=3600, opening_seconds=0, first_pause_seconds=0, longest_pause_seconds=0)
+    assert play(logs, scene, timing=slow) == []
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "interruption",
     [[], [ClusterError("GET log: 502")], [RefusedError("GET log: 403")], [a_line(1), ClusterError("cut off")]],
     ids=["ended", "no answer", "no right to", "cut off"],
 )
-def test_a_log_that_ends_while_its_run_goes_on_is_opened_again(trouble: Log) -> None:
-    logs = FakeLogs(leader_0=[trouble, trouble, [a_line(5)]])
+def test_a_log_that_ends_while_its_run_is_running_is_opened_again(interruption: Log) -> None:
+    logs = FakeLogs(leader_0=[interruption, interruption, [a_line(5)]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
@@ -175,17 +177,17 @@ def test_a_missing_right_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_pauses_grow_while_nothing_lasts() -> None:
-    pace = FollowPace(look_seconds=0, opening_seconds=0, first_pause_seconds=0.002, longest_pause_seconds=3600)
+    timing = FollowTiming(reconcile_seconds=0, opening_seconds=0, first_pause_seconds=0.002, longest_pause_seconds=3600)
     logs = FakeLogs(leader_0=[[]] * 50)
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
         followers.follow(a_key(), a_target())
         await after(lambda: len(logs.opened) >= 4)
-        begun = len(logs.opened)
+        started = len(logs.opened)
         await asyncio.sleep(0.01)
-        assert len(logs.opened) <= begun + 1
+        assert len(logs.opened) <= started + 1
 
-    play(logs, scene, pace=pace)
+    play(logs, scene, timing=timing)
 
 
 async def after(probe: Callable[[], object]) -> None:
@@ -258,7 +260,7 @@ def test_of_too_many_the_first_are_followed_and_the_others_when_there_is_room(ca
         assert logs.open == 4
         assert done(followers, 5) == -1
 
-    play(logs, scene, most=4)
+    play(logs, scene, limit=4)
     assert logs.most_open <= 5, "one of them on its way out"
     assert [message for message in caplog.messages if "which is the most" in message] == caplog.messages
     assert len(caplog.messages) == 1
@@ -327,7 +329,7 @@ def test_a_fault_of_ours_costs_a_run_its_progress_and_no_more(caplog: pytest.Log
 
 def test_connections_are_made_one_after_the_other() -> None:
     """After a change of operators there are hundreds to be made."""
-    pace = FollowPace(look_seconds=0, opening_seconds=0.01)
+    timing = FollowTiming(reconcile_seconds=0, opening_seconds=0.01)
     logs = FakeLogs()
     times: list[float] = []
 
@@ -339,6 +341,6 @@ def test_connections_are_made_one_after_the_other() -> None:
             await after(lambda: len(logs.opened) >= count)  # noqa: B023  # awaited at once
             times.append(loop.time())
 
-    play(logs, scene, pace=pace)
+    play(logs, scene, timing=timing)
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert sum(gaps) >= 0.035

@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from disttest_operator.cache.cache import Cache, CachedSeries
+from disttest_operator.cache.cache import Cache
+from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.controller.status_writer import SuspectLabels, suspect_nodes
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.kubernetes.ports import Kind

@@ -102,7 +102,7 @@ def test_the_verdict_is_the_ledgers_even_if_the_evidence_has_changed_since() -> 
     world.look()
     first = dict(world.status)
     world = restarted_before_status(world)
-    world.cluster.logs.clear()  # the pods are gone: judged anew it would be a missing report
+    world.cluster.logs.clear()  # the pods are gone: judged again it would be a missing report
     world.look()
     assert world.status["verdict"] == first["verdict"]
     assert world.ledger["runCount"] == 1

@@ -18,9 +18,10 @@ from disttest_operator.controller.reports import LARGE_BYTES
 from disttest_operator.core.actions import ReadReport, WriteReport
 from disttest_operator.core.api import naming
 from disttest_operator.core.observed.evidence import ReportFound, ReportLost
-from disttest_operator.kubernetes.ports import Kind, Uncounted
+from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import NONCE, UID, a_report, a_report_of, a_test, an_ended_pod, at, evidence, found
 from tests.support.fakes.fake_cluster import FakeCluster, PowerCut
+from tests.support.fakes.uncounted import Uncounted
 from tests.support.fakes.world import REPORT, RUNNING, OperatorWorld, live
 
 REFUSED: dict[str, Callable[[OperatorWorld], list[str]]] = {
@@ -154,26 +155,26 @@ def a_large_log() -> str:
     return "\n".join(frames.encode(report.dumps(), NONCE))
 
 
-async def read(cluster: FakeCluster, leader: str, room: reports.Room) -> object:
+async def read(cluster: FakeCluster, leader: str, room: reports.MemoryPermit) -> object:
     step = ReadReport(leader=an_ended_pod(0, 10, name=leader), nonce=NONCE, quarantine={})
-    return await reports.read(cluster, a_test(), step, Uncounted(), room=room)
+    return await reports.read(cluster, a_test(), step, Uncounted(), permit=room)
 
 
 def test_large_reports_are_read_one_after_the_other_and_small_ones_do_not_wait_for_them() -> None:
     async def main() -> None:
         cluster, lock = FakeCluster(), asyncio.Lock()
         cluster.logs |= {"large": a_large_log(), "small": "\n".join(frames.encode(REPORT.raw, NONCE))}
-        rooms = [reports.Room(lock) for _ in range(3)]
-        assert isinstance(await read(cluster, "large", rooms[0]), ReportFound)
-        waiting = asyncio.create_task(read(cluster, "large", rooms[1]))
-        assert isinstance(await read(cluster, "small", rooms[2]), ReportLost), "it passed, and nobody says how it ended"
-        while not waiting.done() and not lock._waiters:  # noqa: ASYNC110  # an asyncio.Lock tells nobody who waits
+        permits = [reports.MemoryPermit(lock) for _ in range(3)]
+        assert isinstance(await read(cluster, "large", permits[0]), ReportFound)
+        waiting = asyncio.create_task(read(cluster, "large", permits[1]))
+        assert isinstance(await read(cluster, "small", permits[2]), ReportLost), "it passed, without a report"
+        while not waiting.done() and not lock._waiters:  # noqa: ASYNC110  # an asyncio.Lock has no public list of waiters
             await asyncio.sleep(0)
         assert not waiting.done()
-        rooms[0].leave()
+        permits[0].release()
         assert isinstance(await waiting, ReportFound)
         assert lock.locked()
-        rooms[1].leave()
+        permits[1].release()
         assert not lock.locked()
 
     asyncio.run(main())
@@ -189,4 +190,4 @@ def test_a_reconcile_leaves_the_room_that_it_took() -> None:
     world.finish()
     world.look()
     assert world.status["cases"]["failed"] == 20_000
-    assert not world.reconciler._large.locked()
+    assert not world.reconciler._large_report.locked()

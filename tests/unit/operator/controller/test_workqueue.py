@@ -58,7 +58,7 @@ def test_a_plan_replaces_the_plan_before_it() -> None:
 
 
 def test_what_others_plan_for_a_key_while_it_runs_holds() -> None:
-    """The run that goes on may have looked before there was anything to see."""
+    """The current run may have read its data before the change."""
 
     async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()

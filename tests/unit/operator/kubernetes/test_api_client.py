@@ -16,7 +16,7 @@ from disttest_operator.serving import access
 
 SERVICE: Manifest = {"metadata": {"name": "nightly-a1", "namespace": "gpu-ci"}}
 LEASE: Manifest = {"metadata": {"name": "disttest-operator", "namespace": "gpu-ci"}}
-SCRAPER = access.User(name="scraper", uid="", groups=(), extra={})
+SCRAPER = {"username": "scraper"}
 META = {"name": "nightly", "namespace": "gpu-ci", "uid": "u", "resourceVersion": "1"}
 Call = Callable[[Cluster], Awaitable[object]]
 WRITES: dict[str, Call] = {
@@ -82,7 +82,7 @@ def test_a_standby_reads_asks_for_the_lease_and_asks_who_scrapes(call: Call) -> 
 
 @pytest.mark.parametrize("call", [*ALLOWED.values(), lambda cluster: cluster.list(Kind.NODE)], ids=[*ALLOWED, "list"])
 def test_an_answer_that_is_no_json_is_an_error_of_the_cluster(call: Call) -> None:
-    """As of a proxy that is asked to log in: whoever asked tries again, and no fault of ours ends the process."""
+    """As from a proxy that sends a login page: the caller tries again, and the process does not end."""
     with pytest.raises(ClusterError, match=r"JSON|cannot be read"):
         do(call, [], lambda: True, text="<html>")
 

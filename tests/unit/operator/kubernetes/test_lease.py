@@ -6,14 +6,14 @@ import pytest
 
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.lease import NAME, Elector, Timing, since_boot
+from disttest_operator.kubernetes.lease import NAME, LeaderElector, LeaseTiming, since_boot
 from disttest_operator.kubernetes.ports import Kind
 from disttest_runner.compat import override
 from tests.support import patience
 from tests.support.fakes.fake_cluster import FakeCluster
 
 SLOWER = patience.slowdown()
-FAST = Timing(duration_seconds=0.6 * SLOWER, renew_seconds=0.1 * SLOWER, retry_seconds=0.05 * SLOWER)
+FAST = LeaseTiming(duration_seconds=0.6 * SLOWER, renew_seconds=0.1 * SLOWER, retry_seconds=0.05 * SLOWER)
 DEADLINE_SECONDS = 5 * SLOWER
 
 
@@ -32,15 +32,15 @@ class SlowToAnswer(FakeCluster):
         return body
 
 
-def elector(cluster: FakeCluster, identity: str) -> Elector:
-    return Elector(cluster, namespace="sys", identity=identity, timing=FAST)
+def elector(cluster: FakeCluster, identity: str) -> LeaderElector:
+    return LeaderElector(cluster, namespace="sys", identity=identity, timing=FAST)
 
 
-async def running(*electors: Elector) -> list[asyncio.Task[None]]:
+async def running(*electors: LeaderElector) -> list[asyncio.Task[None]]:
     return [asyncio.create_task(one.run()) for one in electors]
 
 
-async def one_that_is_active() -> tuple[FakeCluster, Elector, asyncio.Task[None]]:
+async def one_that_is_active() -> tuple[FakeCluster, LeaderElector, asyncio.Task[None]]:
     cluster = FakeCluster()
     mine = elector(cluster, "mine")
     (task,) = await running(mine)
@@ -183,8 +183,8 @@ def test_a_lease_that_somebody_else_took_ends_us(caplog: pytest.LogCaptureFixtur
 def test_who_was_frozen_may_not_write_until_it_has_renewed() -> None:
     async def scenario() -> None:
         cluster, now = FakeCluster(), [100.0]
-        mine = Elector(cluster, namespace="sys", identity="mine", timing=FAST, monotonic=lambda: now[0])
-        assert not mine.may_write(), "nobody is active by being there"
+        mine = LeaderElector(cluster, namespace="sys", identity="mine", timing=FAST, monotonic=lambda: now[0])
+        assert not mine.may_write(), "being the only operator is not enough"
         (task,) = await running(mine)
         await mine.is_active.wait()
         assert mine.may_write()
@@ -204,7 +204,7 @@ def test_the_clock_of_the_lease_goes_on_while_the_machine_sleeps() -> None:
 
 
 def test_the_lease_is_lost_to_us_before_it_is_free_for_others() -> None:
-    usual = Timing()
+    usual = LeaseTiming()
     assert (usual.duration_seconds, usual.renew_seconds) == (15, 5)
     assert usual.lost_seconds + usual.renew_seconds <= usual.duration_seconds
     assert pytest.approx(10) == usual.lost_seconds

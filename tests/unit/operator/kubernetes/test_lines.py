@@ -37,10 +37,10 @@ def test_a_line_without_end_takes_no_memory(begin: bytes) -> None:
 @pytest.mark.parametrize("noise", [b"\n", b"a\n", b"MAR\n", b"MARK x\n"], ids=ascii)
 def test_a_flood_of_lines_takes_little_time(noise: bytes) -> None:
     lines, piece = LineReader("MARK ", limit_bytes=4096), noise * (65536 // len(noise))
-    begun = time.process_time()
+    started = time.process_time()
     for _ in range(256):
         assert len(lines.feed(piece)) <= NEWEST
-    assert time.process_time() - begun < 1.5, "of 16 MiB"
+    assert time.process_time() - started < 1.5, "of 16 MiB"
     assert lines.feed(b"MARK here\n") == ["MARK here"]
 
 

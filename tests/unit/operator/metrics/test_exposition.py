@@ -1,4 +1,4 @@
-"""The text of a scrape is made of parts that are encoded anew only when what they tell has changed."""
+"""The text of a scrape is made of parts that are encoded again only when their state has changed."""
 
 from collections.abc import Iterable
 
@@ -28,9 +28,9 @@ class CountedPart:
         return [counter, gauge]
 
 
-def render(exposition: Exposition, *told: CountedPart, accept: str = TEXT) -> str:
+def render(exposition: Exposition, *parts: CountedPart, accept: str = TEXT) -> str:
     encode, content_type = choose_encoder(accept)
-    return exposition.render(encode, content_type, [one.part() for one in told])
+    return exposition.render(encode, content_type, [one.part() for one in parts])
 
 
 def test_families_stand_together_with_one_header_each() -> None:

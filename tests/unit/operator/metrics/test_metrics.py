@@ -146,8 +146,8 @@ def test_series_beyond_the_bound_of_schedules_are_counted_as_dropped(caches: Cac
     for number in range(expected_runs.SERIES):
         caches.put(Kind.CRON_JOB, cron_job_body(f"c{number}", series=f"a{number:03}"), at(0))
     seen = samples(metrics_of(caches))
-    told = [labels for name, labels in seen if name == "disttest_schedule_suspended"]
-    assert len(told) == expected_runs.SERIES
+    shown = [labels for name, labels in seen if name == "disttest_schedule_suspended"]
+    assert len(shown) == expected_runs.SERIES
     value = reader(seen)
     assert value("disttest_dropped_series", family="disttest_schedule_suspended") == 1
 
@@ -275,13 +275,13 @@ def test_buckets_name_the_newest_of_their_runs_in_open_metrics_only() -> None:
     metrics = metrics_of(with_ledgers(series))
     text, content_type = metrics.render(OPEN_METRICS)
     assert content_type.startswith("application/openmetrics-text")
-    told = {
+    exemplars = {
         sample.labels["le"]: (sample.exemplar.labels["run"], sample.exemplar.value)
         for family in read_open_metrics(text.decode())  # type: ignore[no-untyped-call]  # library without types
         for sample in family.samples
         if sample.exemplar
     }
-    assert told == {"30.0": ("night-1", 25.0), "600.0": ("night-2", 400.0)}
+    assert exemplars == {"30.0": ("night-1", 25.0), "600.0": ("night-2", 400.0)}
     assert "night-" not in metrics.render("")[0].decode()
 
 
@@ -319,10 +319,10 @@ def test_text_and_open_metrics_tell_the_same(caches: Cache) -> None:
     metrics = exercised(caches)
     text = read_text(metrics.render("")[0].decode())
     other = read_open_metrics(metrics.render(OPEN_METRICS)[0].decode())  # type: ignore[no-untyped-call]  # same
-    assert told(text) == told(other)
+    assert all_values(text) == all_values(other)
 
 
-def told(read: Iterable[Metric]) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+def all_values(read: Iterable[Metric]) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in read
@@ -365,7 +365,7 @@ def test_names_follow_the_conventions() -> None:
 
 
 def test_the_documented_tables_are_the_codes(*, updates_golden: bool) -> None:
-    """With --update-golden they are written anew."""
+    """With --update-golden they are rewritten."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     tables, end, after = rest.partition(END)
     assert end, f"{PAGE.name} has no lines {BEGIN!r} and {END!r}"

@@ -1,4 +1,4 @@
-"""Ledgers that nobody needs any more go, and no clock that is wrong takes them."""
+"""Idle ledgers are deleted, and a wrong clock alone deletes none."""
 
 import asyncio
 import logging
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.cache.cache import WATCHED, Cache
+from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.model import Defaults
-from disttest_operator.kubernetes.ports import ConflictError, Kind
+from disttest_operator.kubernetes.ports import WATCHED, ConflictError, Kind
 from disttest_operator.series.retention import PAUSE_SECONDS, LedgerExpiry
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.builders.runs import at
@@ -25,7 +25,7 @@ OVER = LAST + timedelta(days=DAYS) + SECOND
 
 
 class Setting:
-    """A series whose last run finished long ago. Watches tell of everything before each look."""
+    """A series whose last run finished long ago. Watches report everything before each check."""
 
     def __init__(self, *names: str, idle_days: int = DAYS, **status: Any) -> None:
         self.cluster = FakeCluster()
@@ -53,7 +53,7 @@ class Setting:
     def look(self) -> None:
         """At each series."""
         for name in self.names:
-            asyncio.run(self.expiry.look("gpu-ci", name))
+            asyncio.run(self.expiry.check("gpu-ci", name))
 
     @property
     def left(self) -> list[str]:
@@ -119,12 +119,12 @@ def test_a_run_of_the_same_series_in_another_namespace_keeps_nothing() -> None:
     assert setting.left == []
 
 
-@pytest.mark.parametrize("is_told", [True, False], ids=["watched", "not yet told"])
-def test_a_series_with_a_cronjob_stays_even_if_that_is_suspended(*, is_told: bool) -> None:
+@pytest.mark.parametrize("is_watched", [True, False], ids=["watched", "not yet watched"])
+def test_a_series_with_a_cronjob_stays_even_if_that_is_suspended(*, is_watched: bool) -> None:
     setting = Setting()
     setting.watch()
     setting.cluster.put(Kind.CRON_JOB, cron_job_body(suspend=True))
-    if is_told:
+    if is_watched:
         setting.watch()
     setting.look()
     assert setting.cluster.done == []
@@ -174,7 +174,7 @@ def test_several_that_are_looked_at_together_do_not_go_together() -> None:
     setting.watch()
 
     async def together() -> None:
-        await asyncio.gather(*(setting.expiry.look("gpu-ci", name) for name in setting.names))
+        await asyncio.gather(*(setting.expiry.check("gpu-ci", name) for name in setting.names))
 
     asyncio.run(together())
     assert setting.cluster.done == ["delete disttestseries a"]

@@ -1,4 +1,4 @@
-"""Reports that outlive their runs: the newest of each series, and none that nobody finds again."""
+"""Reports that outlive their runs: the newest of each series, and none without an entry in its ledger."""
 
 import asyncio
 import logging
@@ -12,12 +12,13 @@ from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.series import ledger, report_retention, run_results
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind, Uncounted
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import ReportRetention
 from disttest_runner.compat import override
 from tests.support.builders.runs import UID, a_test, at
 from tests.support.fakes.fake_cluster import FakeCluster, PowerCut
+from tests.support.fakes.uncounted import Uncounted
 from tests.support.fakes.world import OperatorWorld, live, run_body
 
 SHA256 = "ab" * 32
@@ -34,8 +35,10 @@ class KeptSeries:
 
     def start(self, most: int) -> None:
         """An operator."""
-        self.keeping = ReportRetention(self.cluster, self.caches, most=most)
-        self.ledgers = LedgerStore(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=self.keeping)
+        self.retention = ReportRetention(self.cluster, self.caches, most=most)
+        self.ledgers = LedgerStore(
+            self.cluster, self.caches, lambda: at(20), counts=Uncounted(), retention=self.retention
+        )
 
     def run(self, *, has_report: bool = True, is_gone: bool = True) -> DistTest:
         test = self.begin()
@@ -55,7 +58,7 @@ class KeptSeries:
     def end(self, test: DistTest, *, has_report: bool = True) -> None:
         """Report, ledger, status, and a moment later the ledger again."""
         status = self.count_in(test, has_report=has_report)
-        asyncio.run(self.keeping.keep(test))
+        asyncio.run(self.retention.keep(test))
         self.finish(test, status)
         self.settle()
 
@@ -91,7 +94,7 @@ class KeptSeries:
 
     @property
     def listed(self) -> list[str]:
-        """Those that the ledger tells of."""
+        """The reports that the ledger lists."""
         return [run["report"].removesuffix("-report") for run in self.status["runs"] if "report" in run]
 
     @property
@@ -195,7 +198,7 @@ def test_many_runs_that_end_together_leave_only_what_the_ledger_lists() -> None:
     series.settle()
     assert series.listed == ["run-0", "run-1", "run-2", "run-3", "run-4"], "none of them has its verdict yet"
     for test, status in zip(tests, statuses, strict=True):
-        asyncio.run(series.keeping.keep(test))
+        asyncio.run(series.retention.keep(test))
         series.finish(test, status)
     series.settle()
     assert series.listed == ["run-3", "run-4"]
@@ -209,19 +212,19 @@ def test_a_run_that_is_deleted_before_it_is_counted_leaves_no_report() -> None:
     test = series.begin()
     body = series.cluster.objects.pop((Kind.RUN, "gpu-ci", test.name))
     series.count_in(test)
-    asyncio.run(series.keeping.keep(test))
+    asyncio.run(series.retention.keep(test))
     series.cluster.collect_garbage()
     assert body["metadata"]["uid"] == test.uid
     assert series.reports == []
 
 
 def test_what_the_ledger_does_not_list_is_not_kept() -> None:
-    """As of a run that an older operator has counted: nobody would ever let it go."""
+    """As of a run that an older operator has counted: it would never be released."""
     series = KeptSeries(most=0)
     test = series.begin()
     series.count_in(test)
     series.start(most=10)
-    asyncio.run(series.keeping.keep(test))
+    asyncio.run(series.retention.keep(test))
     assert series.writes("own") == 0
 
 
@@ -253,7 +256,7 @@ def test_a_report_that_was_deleted_by_hand_is_not_mistaken_for_that_of_a_later_r
 def test_a_report_that_is_kept_or_was_never_kept_is_not_written_again() -> None:
     series = KeptSeries(most=1)
     first = series.run(is_gone=False)
-    asyncio.run(series.keeping.keep(first))
+    asyncio.run(series.retention.keep(first))
     assert series.writes("own") == 1
     series.cluster.refuses_patches = {Kind.CONFIG_MAP}
     second = series.run(is_gone=False)
@@ -296,7 +299,7 @@ def test_a_right_that_was_taken_away_leaves_reports_until_it_is_back() -> None:
 
 
 class Broken(FakeCluster):
-    """ConfigMaps cannot be had, as behind a webhook that does not answer."""
+    """ConfigMaps cannot be changed, as behind a webhook that does not answer."""
 
     error: Exception | None = None
 
@@ -314,7 +317,7 @@ def test_reports_that_cannot_be_given_back_now_keep_no_run_from_being_settled() 
     series.run()
     test = series.begin()
     status = series.count_in(test)
-    asyncio.run(series.keeping.keep(test))
+    asyncio.run(series.retention.keep(test))
     series.finish(test, status)
     series.cluster.error = ClusterError("no answer")
     series.settle()

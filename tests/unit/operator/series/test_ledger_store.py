@@ -9,11 +9,12 @@ from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.series import ledger, run_results
-from disttest_operator.kubernetes.ports import Kind, Uncounted
+from disttest_operator.kubernetes.ports import Kind
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import ReportRetention
 from tests.support.builders.runs import a_test, at
 from tests.support.fakes.fake_cluster import FakeCluster
+from tests.support.fakes.uncounted import Uncounted
 from tests.support.fakes.world import run_body
 
 LAST = {"completionTime": "2026-11-21T02:00:20Z", "verdict": "Passed", "reason": "AllCasesPassed", "message": "good"}
@@ -25,8 +26,8 @@ class Setting:
     def __init__(self, runs: int) -> None:
         self.cluster = FakeCluster()
         self.caches = Cache(Defaults(image="runner:1"))
-        keeping = ReportRetention(self.cluster, self.caches, most=10)
-        self.ledgers = LedgerStore(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), keeping=keeping)
+        retention = ReportRetention(self.cluster, self.caches, most=10)
+        self.ledgers = LedgerStore(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), retention=retention)
         self.tests = [self._run(number) for number in range(runs)]
 
     def _run(self, number: int) -> DistTest:
@@ -38,8 +39,8 @@ class Setting:
 
     async def fold_together(self) -> list[ledger.Entry | None]:
         """All of them come while the ledger is being written."""
-        self.ledgers._books.clear()  # its locks belong to another loop
-        async with self.ledgers._book("gpu-ci", "adhoc").lock:
+        self.ledgers._queues.clear()  # its locks belong to another loop
+        async with self.ledgers._queue("gpu-ci", "adhoc").lock:
             entries = [ledger.make_entry(uid=test.uid, name=test.name, status=LAST) for test in self.tests]
             steps = [actions.Fold(series="adhoc", entry=entry, results=run_results.NOTHING) for entry in entries]
             pairs = zip(self.tests, steps, strict=True)

@@ -1,4 +1,4 @@
-"""How often the API server is asked who scrapes: seldom, whatever scrapers do."""
+"""The rate of reviews at the API server is bounded, whatever scrapers do."""
 
 import asyncio
 import logging
@@ -11,9 +11,9 @@ from disttest_operator.serving.access import (
     NO_TOKEN,
     TOO_MANY,
     UNKNOWN,
-    Access,
+    AccessCache,
     AccessDecision,
-    Limits,
+    AccessLimits,
     ScrapeStatus,
 )
 
@@ -25,7 +25,7 @@ MOMENT = 0.001
 class Scene:
     """Tokens and their answers, a clock, and whether the API server answers at all; counts what it is asked."""
 
-    def __init__(self, limits: Limits | None = None, **answers: AccessDecision) -> None:
+    def __init__(self, limits: AccessLimits | None = None, **answers: AccessDecision) -> None:
         self.answers = answers
         self.asked: list[str] = []
         self.at_once = self.most_at_once = 0
@@ -33,7 +33,7 @@ class Scene:
         self.answering = asyncio.Event()
         self.answering.set()
         self.is_broken = False
-        self.access = Access(self.judge, limits=limits, monotonic=lambda: self.now)
+        self.access = AccessCache(self.judge, limits=limits, monotonic=lambda: self.now)
 
     async def judge(self, token: str) -> AccessDecision:
         self.asked.append(token)
@@ -49,7 +49,7 @@ class Scene:
         return self.answers.get(token, UNKNOWN)
 
     async def scrape(self, token: str) -> ScrapeStatus:
-        return (await self.access.answer(f"Bearer {token}")).status
+        return (await self.access.decide(f"Bearer {token}")).status
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ class Scene:
 def test_what_is_no_bearer_token_is_answered_without_asking(header: str) -> None:
     async def scenario() -> None:
         scene = Scene()
-        assert await scene.access.answer(header) is NO_TOKEN
+        assert await scene.access.decide(header) is NO_TOKEN
         assert scene.asked == []
 
     asyncio.run(scenario())
@@ -78,7 +78,7 @@ def test_what_is_no_bearer_token_is_answered_without_asking(header: str) -> None
 @pytest.mark.parametrize("header", ["Bearer good", "bearer good", "BEARER   good", "Bearer good "])
 def test_the_scheme_is_read_as_http_says(header: str) -> None:
     async def scenario() -> None:
-        assert await Scene(good=ALLOWED).access.answer(header) is ALLOWED
+        assert await Scene(good=ALLOWED).access.decide(header) is ALLOWED
 
     asyncio.run(scenario())
 
@@ -146,7 +146,7 @@ def test_a_scraper_that_goes_away_takes_the_answer_from_no_other() -> None:
 
 def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> None:
     async def scenario() -> None:
-        limits = Limits(unknown_at_once=4, unknown_burst=20, unknown_per_second=5)
+        limits = AccessLimits(unknown_at_once=4, unknown_burst=20, unknown_per_second=5)
         scene = Scene(limits)
         answered: list[ScrapeStatus] = []
         for second in range(10):
@@ -164,7 +164,7 @@ def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> No
 
 def test_who_was_allowed_is_asked_about_again_in_the_middle_of_a_flood() -> None:
     async def scenario() -> None:
-        scene = Scene(Limits(unknown_burst=5, unknown_per_second=0), good=ALLOWED)
+        scene = Scene(AccessLimits(unknown_burst=5, unknown_per_second=0), good=ALLOWED)
         assert await scene.scrape("good") is ScrapeStatus.ALLOWED
         scene.now += KEPT_SECONDS[ScrapeStatus.ALLOWED]
         for number in range(5):
@@ -178,7 +178,7 @@ def test_who_was_allowed_is_asked_about_again_in_the_middle_of_a_flood() -> None
 
 def test_an_api_server_that_does_not_answer_holds_up_no_more_than_a_few() -> None:
     async def scenario() -> None:
-        scene = Scene(Limits(unknown_at_once=2))
+        scene = Scene(AccessLimits(unknown_at_once=2))
         scene.answering.clear()
         waiting = [asyncio.create_task(scene.scrape(f"bad-{number}")) for number in range(2)]
         await turns()
@@ -210,7 +210,7 @@ def test_a_failure_leaves_nobody_locked_out() -> None:
 
 def test_while_the_api_server_is_away_who_was_allowed_stays_known() -> None:
     async def scenario() -> None:
-        scene = Scene(Limits(unknown_burst=1, unknown_per_second=0), good=ALLOWED)
+        scene = Scene(AccessLimits(unknown_burst=1, unknown_per_second=0), good=ALLOWED)
         await scene.scrape("good")
         scene.answers["good"] = UNASKED
         scene.now += KEPT_SECONDS[ScrapeStatus.ALLOWED]
@@ -224,13 +224,13 @@ def test_while_the_api_server_is_away_who_was_allowed_stays_known() -> None:
 
 def test_no_more_is_remembered_than_allowed() -> None:
     async def scenario() -> None:
-        limits = Limits(allowed_tokens=3, other_tokens=5, unknown_burst=100)
+        limits = AccessLimits(allowed_tokens=3, other_tokens=5, unknown_burst=100)
         scene = Scene(limits, **{f"good-{number}": ALLOWED for number in range(10)})
         for number in range(10):
             await scene.scrape(f"good-{number}")
             await scene.scrape(f"bad-{number}")
         assert (len(scene.access._allowed), len(scene.access._others)) == (3, 5)
-        assert scene.access._asking == {}
+        assert scene.access._pending == {}
         asked = len(scene.asked)
         assert await scene.scrape("good-9") is ScrapeStatus.ALLOWED
         assert len(scene.asked) == asked, "the newest are the ones that are kept"
@@ -260,6 +260,6 @@ def test_too_many_says_what_to_do() -> None:
 
 
 async def turns() -> None:
-    """Let all who can go on do so."""
+    """Let all other tasks run."""
     for _ in range(5):
         await asyncio.sleep(0)

@@ -45,7 +45,7 @@ class RecordedCounter:
 @dataclass
 class Scene:
     certificate: Certificate
-    notes: RecordedCounter
+    counter: RecordedCounter
     directory: Path
     port: int = 0
 
@@ -76,7 +76,7 @@ def pair(*names: str, valid: timedelta = MONTH) -> TlsPair:
 
 
 def rsa_pair(passphrase: bytes = b"") -> TlsPair:
-    """Of another kind of key than our own, as cert-manager makes it unless told otherwise."""
+    """With another key type than the self-signed one, as by default from cert-manager."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "rsa")])
     builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), NOW, NOW + MONTH)
@@ -111,12 +111,12 @@ def play(directory: Path | None, scenario: Callable[[Scene], Awaitable[None]]) -
     """With a server that listens."""
 
     async def whole() -> None:
-        notes = RecordedCounter()
-        certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=notes)
-        app = servers.metrics_app(lambda _: (b"", "text/plain"), ask=servers.nobody_is_asked, count=lambda _: None)
+        counter = RecordedCounter()
+        certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, counter=counter)
+        app = servers.metrics_app(lambda _: (b"", "text/plain"), authorize=servers.allow_all, count=lambda _: None)
         runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
         try:
-            await scenario(Scene(certificate, notes, directory or Path(), runner.addresses[0][1]))
+            await scenario(Scene(certificate, counter, directory or Path(), runner.addresses[0][1]))
         finally:
             await runner.cleanup()
 
@@ -129,7 +129,7 @@ def test_without_files_a_certificate_of_our_own_is_shown(place: bool, directory:
         shown = await scene.shown()
         names = x509.load_pem_x509_certificate(shown).extensions.get_extension_for_class(x509.SubjectAlternativeName)
         assert names.value.get_values_for_type(x509.DNSName) == list(NAMES)
-        [(source, ends_at)] = scene.notes.shown
+        [(source, ends_at)] = scene.counter.shown
         assert (source, ends_at) == ("own", (NOW + VALID).replace(microsecond=0))
         for name in NAMES:
             assert await scene.scrape(shown, name) == "TLSv1.3"
@@ -150,11 +150,11 @@ def test_files_that_appear_and_change_are_shown_from_the_next_handshake_on(
             given = make()
             put(directory, given)
             assert await scene.shown(name) == before
-            scene.certificate.look()
+            scene.certificate.reload()
             assert await scene.shown(name) == given.certificate
             before = given.certificate
-        assert [source for source, _ in scene.notes.shown] == ["own", "files", "files"]
-        assert scene.notes.refused == 0
+        assert [source for source, _ in scene.counter.shown] == ["own", "files", "files"]
+        assert scene.counter.refused == 0
 
     play(directory, scenario)
 
@@ -167,7 +167,7 @@ def test_what_lies_there_already_is_shown_from_the_beginning(directory: Path) ->
         assert await scene.scrape(given.certificate, "scraped.example.com")
         with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
             await scene.scrape(given.certificate, NAMES[0])
-        assert scene.notes.shown == [("files", (NOW + MONTH).replace(microsecond=0))]
+        assert scene.counter.shown == [("files", (NOW + MONTH).replace(microsecond=0))]
 
     play(directory, scenario)
 
@@ -181,7 +181,7 @@ def test_a_connection_that_is_open_stays_open(directory: Path) -> None:
             writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
             put(directory, pair())
-            scene.certificate.look()
+            scene.certificate.reload()
         writer.close()
 
     play(directory, scenario)
@@ -243,15 +243,15 @@ def test_a_broken_pair_is_told_and_what_was_shown_stays_until_a_good_one_comes(
     async def scenario(scene: Scene) -> None:
         breaks(directory)
         for _ in range(3):
-            scene.certificate.look()
+            scene.certificate.reload()
         assert await scene.shown() == given.certificate
         assert await scene.scrape(given.certificate, NAMES[0])
-        assert scene.notes.refused == 3
+        assert scene.counter.refused == 3
         better = pair()
         put_in_place_of_all(directory, better)
-        scene.certificate.look()
+        scene.certificate.reload()
         assert await scene.shown() == better.certificate
-        assert scene.notes.refused == 3
+        assert scene.counter.refused == 3
 
     with caplog.at_level(logging.ERROR):
         play(directory, scenario)
@@ -265,15 +265,15 @@ def test_a_pair_that_is_broken_from_the_beginning_leaves_our_own(directory: Path
     foreign_key(directory)
 
     async def scenario(scene: Scene) -> None:
-        assert [source for source, _ in scene.notes.shown] == ["own"]
-        assert scene.notes.refused == 1
+        assert [source for source, _ in scene.counter.shown] == ["own"]
+        assert scene.counter.refused == 1
         assert await scene.scrape(await scene.shown(), NAMES[0])
 
     play(directory, scenario)
 
 
 def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None:
-    """It writes new files beside the old ones and turns one link."""
+    """It writes new files next to the old ones and changes one link."""
 
     def mount(version: str, given: TlsPair) -> None:
         (directory / version).mkdir()
@@ -290,7 +290,7 @@ def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None
     async def scenario(scene: Scene) -> None:
         assert await scene.shown() == first.certificate
         mount("..2", second)
-        scene.certificate.look()
+        scene.certificate.reload()
         assert await scene.shown() == second.certificate
 
     play(directory, scenario)
@@ -298,20 +298,20 @@ def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None
 
 def test_our_own_is_made_anew_in_time_and_a_persons_is_left_alone(directory: Path) -> None:
     now = NOW
-    notes = RecordedCounter()
-    certificate = Certificate(directory, names=NAMES, clock=lambda: now, notes=notes)
+    counter = RecordedCounter()
+    certificate = Certificate(directory, names=NAMES, clock=lambda: now, counter=counter)
     now = NOW + VALID - RENEWED_BEFORE - timedelta(hours=1)
-    certificate.look()
-    assert len(notes.shown) == 1
+    certificate.reload()
+    assert len(counter.shown) == 1
     now = NOW + VALID - RENEWED_BEFORE + timedelta(hours=1)
-    certificate.look()
-    certificate.look()
-    assert notes.shown[1:] == [("own", (now + VALID).replace(microsecond=0))]
+    certificate.reload()
+    certificate.reload()
+    assert counter.shown[1:] == [("own", (now + VALID).replace(microsecond=0))]
     put(directory, pair(valid=timedelta(days=1)))
-    certificate.look()
+    certificate.reload()
     now += timedelta(days=400)
-    certificate.look()
-    assert [source for source, _ in notes.shown] == ["own", "own", "files"]
+    certificate.reload()
+    assert [source for source, _ in counter.shown] == ["own", "own", "files"]
 
 
 def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(directory: Path) -> None:
@@ -325,25 +325,25 @@ def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(
                 raise ZeroDivisionError
             return answer
 
-        notes = RecordedCounter()
-        certificate = Certificate(directory, names=NAMES, clock=clock, notes=notes)
-        keeping = asyncio.create_task(certificate.keep(look_seconds=0.001))
+        counter = RecordedCounter()
+        certificate = Certificate(directory, names=NAMES, clock=clock, counter=counter)
+        keeping = asyncio.create_task(certificate.run(poll_seconds=0.001))
         async with asyncio.timeout(patience.stretched(DEADLINE_SECONDS)):
             await failed.wait()
-            notes.is_shown.clear()
+            counter.is_shown.clear()
             put(directory, pair())
-            await notes.is_shown.wait()
+            await counter.is_shown.wait()
         keeping.cancel()
-        assert [source for source, _ in notes.shown] == ["own", "files"]
+        assert [source for source, _ in counter.shown] == ["own", "files"]
 
     asyncio.run(scenario())
 
 
 def test_the_looks_end_with_the_server(directory: Path) -> None:
     async def scenario() -> None:
-        certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, notes=RecordedCounter())
+        certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, counter=RecordedCounter())
         app = web.Application()
-        servers.keep(certificate, app)
+        servers.reload_while_serving(certificate, app)
         runner = await servers.serve(app, "127.0.0.1:0", certificate.tls)
         assert looks() == 1
         await runner.cleanup()

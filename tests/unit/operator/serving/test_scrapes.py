@@ -7,7 +7,6 @@ import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from disttest_operator.controller.health import Health, health_app
 from disttest_operator.serving import servers
 from disttest_operator.serving.access import AccessDecision, ScrapeStatus
 
@@ -37,7 +36,7 @@ def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(
     counted: Counter[int] = Counter()
     rendered: list[str] = []
 
-    async def ask(header: str) -> AccessDecision:
+    async def authorize(header: str) -> AccessDecision:
         assert header == "Bearer t"
         return AccessDecision(
             status=status, sentence="" if status is ScrapeStatus.ALLOWED else "what to do", cause="for the log"
@@ -47,7 +46,7 @@ def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(
         rendered.append(accept)
         return b"disttest_leader 1\n", "text/plain; version=0.0.4; charset=utf-8"
 
-    app = servers.metrics_app(render, ask=ask, count=lambda code: counted.update([code]))
+    app = servers.metrics_app(render, authorize=authorize, count=lambda code: counted.update([code]))
     response, text = asyncio.run(get(app, "/metrics", Authorization="Bearer t", Accept="text/plain"))
     assert response.status == status
     assert {name: response.headers[name] for name in expected} == expected
@@ -60,17 +59,17 @@ def test_a_scraper_gets_its_status_with_a_sentence_and_is_counted(
 def test_without_a_header_the_question_is_about_none() -> None:
     asked = []
 
-    async def ask(header: str) -> AccessDecision:
+    async def authorize(header: str) -> AccessDecision:
         asked.append(header)
         return AccessDecision(status=ScrapeStatus.UNKNOWN, sentence="no")
 
-    asyncio.run(get(servers.metrics_app(lambda _: (b"", ""), ask=ask, count=lambda _: None), "/metrics"))
+    asyncio.run(get(servers.metrics_app(lambda _: (b"", ""), authorize=authorize, count=lambda _: None), "/metrics"))
     assert asked == [""]
 
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 503)])
-def test_health_is_told_to_anybody(path: str, status: int) -> None:
+def test_health_is_served_without_authentication(path: str, status: int) -> None:
     async def scenario() -> int:
-        return (await get(health_app(Health()), path))[0].status
+        return (await get(servers.health_app(list, lambda: False), path))[0].status
 
     assert asyncio.run(scenario()) == status

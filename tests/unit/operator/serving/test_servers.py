@@ -11,7 +11,7 @@ from aiohttp import web
 
 from disttest_operator.serving import servers
 from disttest_operator.serving.certificates import Certificate
-from disttest_operator.serving.servers import BACKLOG, MOST, MOST_SHAKING_HANDS
+from disttest_operator.serving.servers import BACKLOG, MAX_CONNECTIONS, MAX_HANDSHAKES
 from tests.support import patience
 from tests.unit.operator.serving.test_certificates import NAMES, NOW, RecordedCounter
 
@@ -23,7 +23,7 @@ async def hello(_: web.Request) -> web.Response:
 
 
 def a_context() -> ssl.SSLContext:
-    return Certificate(None, names=NAMES, clock=lambda: NOW, notes=RecordedCounter()).tls
+    return Certificate(None, names=NAMES, clock=lambda: NOW, counter=RecordedCounter()).tls
 
 
 TLS: dict[str, Callable[[], ssl.SSLContext | None]] = {"http": lambda: None, "https": a_context}
@@ -70,12 +70,12 @@ def test_connections_that_say_nothing_or_little_keep_nobody_out(scheme: str) -> 
         async with a_place(scheme) as place:
             assert await place.get() == 200
             idle = []
-            for number in range(MOST + 10):
+            for number in range(MAX_CONNECTIONS + 10):
                 reader, writer = await place.connect()
                 writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: " if number % 2 else b"")
                 idle.append((reader, writer))
             assert await place.get() == 200
-            assert place.open <= MOST
+            assert place.open <= MAX_CONNECTIONS
             with contextlib.suppress(ConnectionError):
                 assert await idle[0][0].read() == b"", "the oldest has gone"
             for _, writer in idle:
@@ -87,9 +87,9 @@ def test_connections_that_say_nothing_or_little_keep_nobody_out(scheme: str) -> 
 def test_connections_that_never_shake_hands_keep_nobody_out() -> None:
     async def main() -> None:
         async with a_place("https") as place:
-            silent = [await place.connect(shakes_hands=False) for _ in range(2 * MOST_SHAKING_HANDS + BACKLOG)]
+            silent = [await place.connect(shakes_hands=False) for _ in range(2 * MAX_HANDSHAKES + BACKLOG)]
             assert await place.get() == 200
-            assert len(asyncio.all_tasks()) < MOST_SHAKING_HANDS + BACKLOG
+            assert len(asyncio.all_tasks()) < MAX_HANDSHAKES + BACKLOG
             with contextlib.suppress(ConnectionError):
                 assert await silent[0][0].read() == b""
             for _, writer in silent:

@@ -9,7 +9,7 @@ import pytest
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
-from disttest_operator.serving.access import AccessDecision, Reviews, ScrapeStatus
+from disttest_operator.serving.access import AccessDecision, ScrapeStatus, TokenReviewer
 
 TOKEN = "s3cret"
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
@@ -40,7 +40,7 @@ class ApiServer:
 
 
 def judge(server: ApiServer) -> AccessDecision:
-    return asyncio.run(Reviews(server, deadline_seconds=0.05).judge(TOKEN))
+    return asyncio.run(TokenReviewer(server, deadline_seconds=0.05).review(TOKEN))
 
 
 ROWS: dict[str, tuple[Said | None, Said | None, ScrapeStatus, str]] = {
@@ -56,7 +56,7 @@ ROWS: dict[str, tuple[Said | None, Said | None, ScrapeStatus, str]] = {
         f"{PROMETHEUS} may not get /metrics: bind it to",
     ),
     "denied": (KNOWN, {"allowed": True, "denied": True}, ScrapeStatus.FORBIDDEN, "ClusterRole disttest-metrics-reader"),
-    "nothing said of rights": (KNOWN, {}, ScrapeStatus.FORBIDDEN, "may not get /metrics"),
+    "no decision": (KNOWN, {}, ScrapeStatus.FORBIDDEN, "may not get /metrics"),
     "no right to ask": (NO_RIGHT, ALLOWED, ScrapeStatus.UNASKED, "an administrator applies manifests/rbac/metrics"),
     "no right to ask the second": (KNOWN, NO_RIGHT, ScrapeStatus.UNASKED, "applies manifests/rbac/metrics"),
     "away": (AWAY, ALLOWED, ScrapeStatus.UNASKED, "cannot be asked now"),

@@ -170,7 +170,7 @@ def a_world() -> tuple[OperatorWorld, StubFollowers]:
 def reconciler_of(world: OperatorWorld, followers: StubFollowers) -> Any:
     reconciler: Any = world.reconciler
     reconciler._followers = followers
-    reconciler._looks._newest = followers.newest
+    reconciler._snapshots.newest = followers.newest
     return reconciler
 
 

@@ -2,10 +2,9 @@ import asyncio
 
 import pytest
 
-from disttest_operator.cache.cache import WATCHED, Key
-from disttest_operator.controller import resync
-from disttest_operator.controller.health import STALLED_SECONDS, Health
-from disttest_operator.kubernetes.ports import ClusterError, Kind
+from disttest_operator.cache.cached_run import Key
+from disttest_operator.controller.informer import STALLED_SECONDS, Informer, WatchHealth
+from disttest_operator.kubernetes.ports import WATCHED, ClusterError, Kind
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
 from tests.support.fakes.world import OperatorWorld
@@ -20,10 +19,10 @@ class Setting:
         self.world = OperatorWorld()
         self.added: list[Key] = []
         self.clock_seconds = 0.0
-        self.health = Health(namespaces, monotonic=lambda: self.clock_seconds)
-        self.resync = resync.Resync(
-            self.world.cluster,
-            self.world.caches,
+        self.health = WatchHealth(namespaces, monotonic=lambda: self.clock_seconds)
+        self.informer = Informer(
+            cluster=self.world.cluster,
+            caches=self.world.caches,
             namespaces=namespaces,
             add=self.added.append,
             clock=self.world.clock,
@@ -34,7 +33,7 @@ class Setting:
         )
 
     def once(self) -> None:
-        asyncio.run(self.resync._once())
+        asyncio.run(self.informer._resync())
 
 
 @pytest.fixture
@@ -123,7 +122,7 @@ def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pyte
 def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
     for kind in WATCHED:
         setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
-    assert setting.health.all_begun.is_set()
+    assert setting.health.all_started.is_set()
     setting.clock_seconds = STALLED_SECONDS + 1
     for kind in set(WATCHED) - {Kind.RUN}:
         setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
@@ -147,21 +146,21 @@ def test_of_several_namespaces_each_is_listed_and_no_other() -> None:
 def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> None:
     setting = Setting("a", "b")
 
-    def begin(*namespaces: str) -> None:
+    def start(*namespaces: str) -> None:
         for kind in WATCHED:
             for namespace in namespaces:
                 request = ApiRequest(verb="watch", resource=kind.resource, namespace=namespace)
                 setting.health.note_request(request, "200")
 
-    begin("a")
-    assert not setting.health.all_begun.is_set()
-    begin("b")
-    assert setting.health.all_begun.is_set()
+    start("a")
+    assert not setting.health.all_started.is_set()
+    start("b")
+    assert setting.health.all_started.is_set()
     setting.clock_seconds = STALLED_SECONDS + 1
-    begin("a")
+    start("a")
     assert setting.health.problems()[0] == f"watch of disttests in b was begun {STALLED_SECONDS + 1:.0f} s ago"
-    begin("b")
-    setting.health.note_behind(Kind.RUN, "a")
+    start("b")
+    setting.health.note_lagging(Kind.RUN, "a")
     setting.health.note_event(Kind.RUN, "b")
     assert setting.health.problems() == ["watch of disttests in a does not tell what lists show"]
 
@@ -169,10 +168,10 @@ def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> No
 def test_a_kind_that_may_not_be_read_is_neither_listed_nor_waited_for() -> None:
     setting = Setting(kinds=tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB))
     setting.world.cluster.refuses_lists = {Kind.CRON_JOB}
-    setting.health.leave_out(Kind.CRON_JOB)
+    setting.health.exclude(Kind.CRON_JOB)
     for kind in set(WATCHED) - {Kind.CRON_JOB}:
         setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
-    assert setting.health.all_begun.is_set()
+    assert setting.health.all_started.is_set()
     setting.once()
     setting.once()
     assert setting.health.synced.is_set()

@@ -1,0 +1,13 @@
+from disttest_operator.kubernetes.ports import LedgerWrite, Transport
+
+
+class Uncounted:
+    """A OperationCounter that counts nothing."""
+
+    def count_ledger_write(self, result: LedgerWrite) -> None: ...
+
+    def count_report(self, transport: Transport, outcome: str) -> None: ...
+
+    def count_progress(self) -> None: ...
+
+    def note_followed(self, logs: int) -> None: ...
