@@ -174,7 +174,7 @@ def _tests(request: RunRequest, root: Path, artifacts: str) -> tuple[tuple[DistT
             folders=_folders(request.files), config_maps=documents.config_maps, root=root, artifacts=artifacts
         )
         return local_plans.of_file(documents, request), places
-    shape = run_request.shape(request, len(accelerator.look().products))
+    shape = run_request.shape(request, len(accelerator.detect_devices().products))
     made = run_request.make_test(request, shape)
     print(f"{made.test.name}: {shape.described()}", flush=True)
     return (made.test,), LocalPlaces(folders=made.folders, root=root, artifacts=artifacts)

@@ -77,7 +77,7 @@ def warning(text: str) -> str:
 
 
 def message(one: model.CaseChange) -> str:
-    return escaping.short_line(formatting.short(one.message[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
+    return escaping.short_line(formatting.short_message(one.message[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
 
 
 def drift(one: model.Drift) -> Row:

@@ -158,7 +158,7 @@ def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]
     if not holder:
         return problem(LEASE, "no operator acts: the last one has given the Lease back", start)
     renewed = fields.moment(spec.get("renewTime"))
-    age = formatting.since(renewed, now) or "an unknown time"
+    age = formatting.show_age(renewed, now) or "an unknown time"
     if renewed is None or (now - renewed).total_seconds() > FRESH_SECONDS:
         return problem(LEASE, f"no operator acts: {holder} has renewed the Lease last {age} ago", start)
     return ok(LEASE, f"held by {holder}, renewed {age} ago")

@@ -65,7 +65,7 @@ def ending(case: CaseResult) -> str:
 
 def title(message: str, otherwise: str) -> str:
     """The first line of a message, followed by the exception if that line names only the rank."""
-    first = formatting.who_and_what(message)
+    first = formatting.summary_line(message)
     return escaping.short_line(first, TITLE_BYTES) if first else otherwise
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from disttest_cli.errors import UsageError
 from disttest_operator.core.api import parse, schema
 from disttest_operator.core.api.model import API_VERSION, GROUP, Manifest, Retries, Timeouts
-from disttest_operator.core.observed.attempts import LEAST_RUN_SECONDS
+from disttest_operator.core.observed.attempts import MIN_RUN_SECONDS
 
 # Digest of the spec in the file: the API server adds defaults, and users may change mutable fields.
 ANNOTATION_SHA256 = f"{GROUP}/applied-sha256"
@@ -85,4 +85,4 @@ def budget_seconds(spec: Mapping[str, Any]) -> int:
     run_seconds = written.get("runSeconds", defaults.run_seconds)
     retries = (spec.get("retries") or {}).get("infrastructure", Retries().infrastructure)
     per_attempt = int(queue_seconds + join_seconds + AROUND_SECONDS)
-    return (1 + int(retries)) * per_attempt + int(run_seconds) + int(retries) * LEAST_RUN_SECONDS
+    return (1 + int(retries)) * per_attempt + int(run_seconds) + int(retries) * MIN_RUN_SECONDS

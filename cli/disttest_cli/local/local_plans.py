@@ -113,7 +113,7 @@ def _with_paths(test: DistTest, suite: Suite, planned: SuitePlan, places: LocalP
 
 
 def _check_gpus(test: DistTest) -> None:
-    spec, here = test.spec, len(accelerator.look().products)
+    spec, here = test.spec, len(accelerator.detect_devices().products)
     if spec.nodes > 1:
         raise UsageError(
             f"{test.name}: {spec.nodes} nodes over NCCL would share the GPUs of this machine: "

@@ -83,7 +83,7 @@ def _sizes(test: DistTest) -> Iterator[str]:
         f"over {spec.backend.value}{gpus}"
     )
     more = f", in up to {1 + retries.infrastructure} attempts" if retries.infrastructure else ""
-    yield f"a verdict within {formatting.span(seconds)} by its timeouts{more}"
+    yield f"a verdict within {formatting.show_duration(seconds)} by its timeouts{more}"
 
 
 def _needs(test: DistTest, config_maps: ConfigMaps) -> Iterator[str]:

@@ -97,7 +97,7 @@ def _progress(seen: DescribedRun) -> list[Line]:
     suite, case = fields.text(progress.get("suite")), fields.text(progress.get("currentCase"))
     suites = len(fields.rows(fields.spec(seen.body).get("suites")))
     where = f", suite {min(fields.count(progress.get('suitesDone')) + 1, suites)} of {suites}: {suite}" if suite else ""
-    age = formatting.since(fields.moment(progress.get("time")), seen.now)
+    age = formatting.show_age(fields.moment(progress.get("time")), seen.now)
     lines = [field("Progress", bar(done, total), f" {done}/{total} cases{where}")] if total else []
     lines += [field("In flight", escaping.line(case))] if case else []
     joined = f"{fields.count(progress.get('nodesJoined'))} of {runs.nodes(seen.body)} nodes"
@@ -145,10 +145,12 @@ def _when(seen: DescribedRun) -> list[Line]:
     status = seen.status
     steps = fields.mapping(status.get("stepSeconds"))
     parts = [(step, fields.number(steps.get(step))) for step in STEPS]
-    timeline = ", ".join(f"{step} {formatting.span(seconds)}" for step, seconds in parts if seconds is not None)
-    created = formatting.since(fields.moment(fields.metadata(seen.body).get("creationTimestamp")), seen.now)
-    ended = formatting.since(fields.moment(status.get("completionTime")), seen.now)
-    took = formatting.span(run_list.duration_seconds(status, seen.now))
+    timeline = ", ".join(
+        f"{step} {formatting.show_duration(seconds)}" for step, seconds in parts if seconds is not None
+    )
+    created = formatting.show_age(fields.moment(fields.metadata(seen.body).get("creationTimestamp")), seen.now)
+    ended = formatting.show_age(fields.moment(status.get("completionTime")), seen.now)
+    took = formatting.show_duration(run_list.duration_seconds(status, seen.now))
     words = [
         f"created {created} ago" if created else "",
         f"{'took' if status.get('verdict') else 'runs for'} {took}" if took else "",

@@ -105,7 +105,7 @@ def _suites(status: Mapping[str, Any]) -> list[Line]:
         counts = Counts.from_json(fields.mapping(suite.get("cases")))
         passed, not_run, red = counts[Outcome.PASSED], counts[Outcome.NOT_RUN], counts.bad - counts.quarantined
         numbers = (counts.total, passed, red, not_run, counts.total - passed - red - not_run)
-        took = formatting.span(fields.number(suite.get("seconds")))
+        took = formatting.show_duration(fields.number(suite.get("seconds")))
         verdict = terminal.styled(fields.text(suite.get("verdict")))
         rows.append([fields.text(suite.get("name")), verdict, *map(str, numbers), took])
     lines = [terminal.empty(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
@@ -135,7 +135,7 @@ def _failure(failure: Mapping[str, Any]) -> list[Line]:
     where = (f", {'rank' if ranks.isdecimal() else 'ranks'} {ranks}" if ranks else "") + (
         f" on {nodes}" if nodes else ""
     )
-    took = formatting.span(fields.number(failure.get("seconds")))
+    took = formatting.show_duration(fields.number(failure.get("seconds")))
     case = status_lines.one_line(f"{fields.text(failure.get('suite'))}: {fields.text(failure.get('case'))}")
     style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
     head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
@@ -172,7 +172,12 @@ def _slowest(report: Report) -> list[Line]:
     rows: list[list[str | Line]] = [["SLOWEST", "OUTCOME", "SUITE", "CASE"]]
     for seconds, suite, case in slow:
         rows.append(
-            [formatting.span(seconds), terminal.styled(case.outcome.value), suite, status_lines.one_line(case.id)]
+            [
+                formatting.show_duration(seconds),
+                terminal.styled(case.outcome.value),
+                suite,
+                status_lines.one_line(case.id),
+            ]
         )
     return [terminal.empty(), *terminal.table(rows, numbers=frozenset({0}))]
 
@@ -187,7 +192,7 @@ def _events(seen: DescribedRun) -> list[Line]:
         kind = fields.text(event.get("type"))
         style = terminal.WARNING if kind == "Warning" else ""
         reason, message = fields.text(event.get("reason")), status_lines.one_line(event.get("message"))
-        rows.append([formatting.since(at, seen.now), terminal.line((kind, style)), reason, message])
+        rows.append([formatting.show_age(at, seen.now), terminal.line((kind, style)), reason, message])
     return [terminal.empty(), *terminal.table(rows)]
 
 

@@ -70,8 +70,8 @@ def _row(body: Body, *, now: datetime, wide: bool, namespaces: bool) -> list[str
         fields.text(status.get("gpus")),
         str(found[Outcome.PASSED]) if found.total else "",
         terminal.line((str(red), terminal.BROKEN if red else "")) if found.total else "",
-        formatting.span(duration_seconds(status, now)),
-        formatting.since(fields.moment(metadata.get("creationTimestamp")), now),
+        formatting.show_duration(duration_seconds(status, now)),
+        formatting.show_age(fields.moment(metadata.get("creationTimestamp")), now),
     ]
     return row + (_wide(status) if wide else [])
 

@@ -82,7 +82,7 @@ def _night(night: NightRun, *, wide: bool) -> list[str | Line]:
         str(counts[Outcome.PASSED]) if has_cases else "",
         line((str(red), terminal.BROKEN if red else "")) if has_cases else "",
         line((str(counts.flaky), terminal.WARNING if counts.flaky else "")) if has_cases else "",
-        formatting.span(night.seconds),
+        formatting.show_duration(night.seconds),
         "kept" if night.report else "",
     ]
     return row + (_wide(night) if wide else [])
@@ -95,8 +95,8 @@ def _wide(night: NightRun) -> list[str | Line]:
         str(counts.total) if counts.total else "",
         str(counts[Outcome.NOT_RUN]) if counts.total else "",
         str(counts.quarantined) if counts.total else "",
-        formatting.span(night.steps.get("queued")),
-        formatting.span(night.steps.get("ran")),
+        formatting.show_duration(night.steps.get("queued")),
+        formatting.show_duration(night.steps.get("ran")),
         _short(", ".join(bad)),
     ]
 
@@ -215,9 +215,9 @@ def _series(body: Body, *, now: datetime, namespaces: bool) -> list[str | Line]:
         *row,
         fields.name(body),
         str(fields.count(status.get("runCount"))),
-        formatting.since(fields.moment(status.get("lastCompletionTime")), now),
+        formatting.show_age(fields.moment(status.get("lastCompletionTime")), now),
         terminal.styled(fields.text(status.get("lastVerdict"))),
-        formatting.since(fields.moment(status.get("lastSuccessTime")), now),
+        formatting.show_age(fields.moment(status.get("lastSuccessTime")), now),
         f"{rate:.0f} %" if rate is not None else "",
         str(fields.count(status.get("streak"))),
         str(fields.count(status.get("flakyCases"))),

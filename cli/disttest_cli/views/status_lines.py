@@ -63,7 +63,7 @@ def ending(status: Mapping[str, Any]) -> list[str]:
 def gist_of(message: str) -> list[str]:
     """The lines of a message that pytest marks as errors; all lines if there are none."""
     lines = [line.rstrip() for line in message.expandtabs(4).splitlines() if line.strip()]
-    return formatting.marked(message) or lines
+    return formatting.marked_lines(message) or lines
 
 
 def one_line(text: Any) -> str:

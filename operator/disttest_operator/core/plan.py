@@ -142,7 +142,7 @@ def _judge(evidence: Evidence) -> Step:
         return actions.SearchHardware(pods=evidence.pods)
     if ending:
         return _end(evidence, attempt_record.reconsider(evidence, ending))
-    wanted = status.going_on(evidence)
+    wanted = status.unfinished(evidence)
     if any(evidence.test.status.get(key) != value for key, value in wanted.items()):
         return actions.WriteStatus(status=wanted)
     if new_progress := progress.due(evidence):

@@ -51,7 +51,7 @@ class NodeFacts:
             cpus=numbers.whole(data.get("cpus", 0)),
             memory_bytes=numbers.whole(data.get("memoryBytes", 0)),
             kernel=str(data.get("kernel", "")),
-            clock_offset_seconds=numbers.maybe(data.get("clockOffsetSeconds")),
-            round_trip_seconds=numbers.maybe(data.get("roundTripSeconds")),
+            clock_offset_seconds=numbers.optional_real(data.get("clockOffsetSeconds")),
+            round_trip_seconds=numbers.optional_real(data.get("roundTripSeconds")),
             versions={str(key): str(value) for key, value in data.get("versions", {}).items()},
         )

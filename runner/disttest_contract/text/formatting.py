@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 PYTEST_MARK = "E  "  # pytest starts the lines that explain a failure with it
-MOST = 1 << 16  # ranks: a gang of 512 nodes with 128 ranks each
-DIGITS = len(str(MOST))
+MAX_RANKS = 1 << 16  # ranks: a gang of 512 nodes with 128 ranks each
+DIGITS = len(str(MAX_RANKS))
 MINUTE, HOUR, DAY = 60, 3600, 86400
 NEVER = ""
 BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -17,23 +17,23 @@ BYTES_PER_SECOND = ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"))
 DECIMALS = (1, 3, 6)
 
 
-def marked(message: str) -> list[str]:
+def marked_lines(message: str) -> list[str]:
     """Return the lines that pytest has marked, without the mark; empty if there are none."""
     lines = message.splitlines()
     found = [line.removeprefix(PYTEST_MARK).strip() for line in lines if line.startswith(PYTEST_MARK)]
     return [line for line in found if line]
 
 
-def who_and_what(message: str) -> str:
+def summary_line(message: str) -> str:
     """Return one line: `rank 3 on node-b: AssertionError: 1 != 2`; without marks the last line explains most."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or [""]
-    first, rest = lines[0], [*marked(message)[:1], *lines[1:][-1:]]
+    first, rest = lines[0], [*marked_lines(message)[:1], *lines[1:][-1:]]
     return f"{first} {rest[0]}" if first.endswith(":") and rest else first
 
 
-def short(message: str) -> str:
+def short_message(message: str) -> str:
     """Return the first line, which names the ranks, and the marked ones; the whole message if nothing is marked."""
-    lines, found = message.strip().splitlines(), marked(message)
+    lines, found = message.strip().splitlines(), marked_lines(message)
     return "\n".join([*lines[:1], *found]) if found and not lines[0].startswith(PYTEST_MARK) else message
 
 
@@ -80,8 +80,8 @@ def _spans(text: str) -> Iterator[range]:
         first, dash, last = part.partition("-")
         if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
             raise ValueError(f"{part!r:.40} is neither a rank nor two with a dash between them")
-        begin, end = (int(word) if len(word) <= DIGITS else MOST for word in (first, last or first))
-        if not begin <= end < MOST:
+        begin, end = (int(word) if len(word) <= DIGITS else MAX_RANKS for word in (first, last or first))
+        if not begin <= end < MAX_RANKS:
             raise ValueError(f"{part!r:.40} has ranks that no gang has")
         if begin < lowest:
             raise ValueError(f"{part!r:.40} has ranks that were named before, or in no order")
@@ -92,15 +92,15 @@ def _spans(text: str) -> Iterator[range]:
 @functools.cache
 def _every() -> tuple[int, ...]:
     """Share the int objects: thousands of cases name all ranks, and an int takes 28 bytes."""
-    return tuple(range(MOST))
+    return tuple(range(MAX_RANKS))
 
 
-def since(moment: datetime | None, now: datetime) -> str:
+def show_age(moment: datetime | None, now: datetime) -> str:
     """Return the age in kubectl's format; empty if there is no time."""
-    return NEVER if moment is None else span(max(0, int((now - moment).total_seconds())))
+    return NEVER if moment is None else show_duration(max(0, int((now - moment).total_seconds())))
 
 
-def span(seconds: float | None) -> str:
+def show_duration(seconds: float | None) -> str:
     """`0.4s`, `12s`, `1m18s`, `2h10m`, `4d3h`: two units at most."""
     if seconds is None:
         return NEVER

@@ -27,7 +27,7 @@ def real(value: object) -> float:
     raise ValueError(f"{value!r:.40} is no number")
 
 
-def maybe(value: object) -> float | None:
+def optional_real(value: object) -> float | None:
     """Return None if the value is missing or no number."""
     return real(value) if type(value) in (int, float) else None
 

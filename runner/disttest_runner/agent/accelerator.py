@@ -116,7 +116,7 @@ def of_backend(backend: str) -> Accelerator:
     return BY_BACKEND.get(backend, NO_ACCELERATOR)
 
 
-def look(environ: Mapping[str, str] | None = None) -> Devices:
+def detect_devices(environ: Mapping[str, str] | None = None) -> Devices:
     """Return the accelerators of this machine, of the first vendor that has any; by default os.environ limits them."""
     every = (one.detect(os.environ if environ is None else environ) for one in BY_BACKEND.values())
     return next((devices for devices in every if devices.products), Devices())

@@ -36,7 +36,7 @@ DIGEST_CHARACTERS = 64
 WORDS = frozenset((*Outcome, IDLE))
 
 
-def collected(message: Message) -> Message:
+def checked_collection(message: Message) -> Message:
     """Return a checked message on what a rank collected. Raises KeyError or TypeError."""
     ids = message["ids"]
     if not isinstance(ids, list) or not all(isinstance(case_id, str) for case_id in ids):
@@ -45,7 +45,7 @@ def collected(message: Message) -> Message:
     return {**message, "digest": digest, "error": _end(message["error"]), "note": _end(message["note"])}
 
 
-def done(message: Message) -> Message:
+def checked_result(message: Message) -> Message:
     """Return a rank's checked result. Raises KeyError, TypeError or ValueError."""
     if message["outcome"] not in WORDS:
         raise ValueError(f"{message['outcome']!r:.40} is no outcome")
@@ -286,12 +286,12 @@ class LocalRanks:
         try:
             message = unpack(raw)
             if message["op"] == "collected" and self._case is None:
-                message = collected(message)
+                message = checked_collection(message)
                 self._ids[message["digest"]] = message["ids"]
                 self._received[rank] = message
                 self._collected()
             elif message["op"] == "done" and message["case"] == self._case:
-                message = done(message)
+                message = checked_result(message)
                 self._received[rank] = message
                 self._done(rank, message)
         except (WireError, KeyError, ValueError, TypeError) as error:

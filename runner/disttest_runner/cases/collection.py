@@ -20,7 +20,7 @@ KEPT_CASES = 10_000  # good results kept of a repetition until the first failure
 
 def cause(text: str) -> str:
     """Return the line of pytest's failure text that explains most: the exception, else the last line."""
-    marked = formatting.marked(text)
+    marked = formatting.marked_lines(text)
     lines = marked or [line.strip() for line in text.splitlines() if line.strip()]
     return next(filter(EXCEPTION.match, lines), lines[0 if marked else -1] if lines else "no reason was given")
 

@@ -50,7 +50,7 @@ def main() -> int:
 def copy(directory: Path) -> tuple[int, int]:
     """Return the numbers of files and bytes copied. A second call completes a partial copy."""
     sizes = []
-    for source, place in found():
+    for source, place in files_to_copy():
         target = directory / place
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
@@ -60,7 +60,7 @@ def copy(directory: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def found() -> Iterator[tuple[Path, Path]]:
+def files_to_copy() -> Iterator[tuple[Path, Path]]:
     """Yield every file and its path below the directory."""
     for package in OWN:
         files = sorted(path for path in package.rglob("*") if path.is_file())

@@ -83,7 +83,7 @@ def _failure(suite: str, result: CaseResult) -> Failure:
 
 def gist_of(message: str) -> str:
     """Return the line with most information; ranks and nodes are in separate fields."""
-    lines = formatting.marked(message) or [line.strip() for line in message.splitlines() if line.strip()]
+    lines = formatting.marked_lines(message) or [line.strip() for line in message.splitlines() if line.strip()]
     return next(iter(lines), "")[:MESSAGE_CHARACTERS]
 
 

@@ -58,7 +58,7 @@ def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
         case _:
             first = next(case for case in cases if case.is_red and case.outcome in BAD_FOR[reason])
             red = counts.bad - counts.quarantined
-            what = formatting.who_and_what(first.message)
+            what = formatting.summary_line(first.message)
             return f"{red} of {counts.total} cases ended badly{known}; first {first.id}: {what}"
 
 

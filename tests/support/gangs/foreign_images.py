@@ -42,7 +42,7 @@ def make(directory: Path) -> tuple[Image, ...]:
 
 def venv_like_ours(directory: Path) -> Path:
     """With what is installed here but for the runner and what it brings along; gives its interpreter."""
-    brought = {place.parts[0] for _, place in __main__.found()} | {"pytest.py"}
+    brought = {place.parts[0] for _, place in __main__.files_to_copy()} | {"pytest.py"}
     return venv_without_disttest(directory, but=brought)
 
 

@@ -25,7 +25,7 @@ from tests.support import patience
 
 MARK = "RUNNER_TEST_MARK"  # in the environment of every process of a gang
 # As pods with gpusPerNode 0 have it. Where there is no GPU the runner itself must notice.
-ON_CPU = environment.WITHOUT_GPUS if accelerator.look().products else {}
+ON_CPU = environment.WITHOUT_GPUS if accelerator.detect_devices().products else {}
 END_SECONDS = 240  # a deadline against hanging for ever, not a measure: a busy machine may need most of it
 
 

@@ -118,7 +118,7 @@ def test_what_is_squeezed_is_within_its_limit_or_nothing(payload: bytes, limit_b
     assert packed is None or len(packed) <= limit_bytes
 
 
-@given(st.frozensets(st.integers(0, formatting.MOST - 1), max_size=50))
+@given(st.frozensets(st.integers(0, formatting.MAX_RANKS - 1), max_size=50))
 def test_ranks_come_back(which: frozenset[int]) -> None:
     assert formatting.read_ranks(formatting.show_ranks(which)) == tuple(sorted(which))
 

@@ -97,7 +97,7 @@ NONSENSE = (KeyError, ValueError, TypeError)  # for which an agent drops the lin
 @example({**DONE, "measured": [["all_reduce", "float32", 10**400, 1, 1.0, 0.5, 0]]})
 def test_whatever_a_rank_says_of_a_case_the_report_can_hold_it_or_it_is_dropped(message: dict[str, Any]) -> None:
     try:
-        told = local_ranks.done(message)
+        told = local_ranks.checked_result(message)
     except NONSENSE:
         return
     assert numbers.loads(json.dumps(told["seconds"])) >= 0
@@ -110,7 +110,7 @@ def test_whatever_a_rank_says_of_a_case_the_report_can_hold_it_or_it_is_dropped(
 @example({**COLLECTED, "ids": [["a"]]})
 def test_whatever_a_rank_says_it_collected_is_a_list_of_ids_or_dropped(message: dict[str, Any]) -> None:
     try:
-        told = local_ranks.collected(message)
+        told = local_ranks.checked_collection(message)
     except NONSENSE:
         return
     assert all(isinstance(case_id, str) for case_id in told["ids"])
@@ -132,5 +132,5 @@ def test_a_short_cut_is_taken_only_where_all_nodes_said_the_same_and_nothing_bad
 
 def test_a_rank_that_says_more_than_a_message_is_cut() -> None:
     with pytest.raises(KeyError):
-        local_ranks.done({})
-    assert len(local_ranks.done({**DONE, "message": "x" * 10**6})["message"]) == 4096
+        local_ranks.checked_result({})
+    assert len(local_ranks.checked_result({**DONE, "message": "x" * 10**6})["message"]) == 4096

@@ -164,7 +164,7 @@ def _world(report: Report, rows: Iterable[tuple[str, CaseResult]]) -> int:
     """World size by the report, else by the ranks that cases name; limited, since reports can be forged."""
     reported = max(0, report.nodes) * max(0, report.ranks_per_node)
     named = max((rank for _, case in rows for group in case.by_rank for rank in group.ranks), default=0) + 1
-    return min(reported or named, formatting.MOST)
+    return min(reported or named, formatting.MAX_RANKS)
 
 
 SHOWN = 400  # cases with details

@@ -160,7 +160,7 @@ def _environment() -> Environment:
     made.filters |= {
         "seconds": values.duration,
         "known": values.known,
-        "first_line": formatting.who_and_what,
+        "first_line": formatting.summary_line,
         "count": values.count,
         "rank_list": values.rank_list,
         "outcome": label,

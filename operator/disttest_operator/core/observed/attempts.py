@@ -14,7 +14,7 @@ from disttest_operator.core.observed.decoding import time as parse
 from disttest_operator.core.observed.objects import JobView
 
 RECORDS = 8  # kept in a status
-LEAST_RUN_SECONDS = 60  # of an attempt, however long the earlier ones took
+MIN_RUN_SECONDS = 60  # of an attempt, however long the earlier ones took
 BACKOFF_FIRST_SECONDS = 10
 BACKOFF_MAX_SECONDS = 300
 BACKOFF_DOUBLINGS = 5  # enough to reach the maximum
@@ -66,7 +66,7 @@ def run_seconds_left(test: DistTest) -> int:
         if started and ended:
             used_seconds += max(0.0, (ended - started).total_seconds())
     total = test.spec.timeouts.run_seconds
-    return min(total, max(LEAST_RUN_SECONDS, total - int(used_seconds)))
+    return min(total, max(MIN_RUN_SECONDS, total - int(used_seconds)))
 
 
 def queued_since(test: DistTest, now: datetime) -> datetime:

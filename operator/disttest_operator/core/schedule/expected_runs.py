@@ -71,7 +71,7 @@ def _schedule_changes(meta: Body) -> Iterator[datetime]:
             yield moment
 
 
-SERIES = 100  # each has up to five metrics
+MAX_SERIES = 100  # each has up to five metrics
 RECOMPUTE_AFTER = timedelta(days=1)  # if a schedule has no time within years
 
 
@@ -122,7 +122,7 @@ class Timetable:
         by_series: dict[tuple[str, str], list[CronJobView]] = defaultdict(list)
         for cron_job in cron_jobs:
             by_series[cron_job.namespace, cron_job.series].append(cron_job)
-        kept = sorted(by_series)[:SERIES]
+        kept = sorted(by_series)[:MAX_SERIES]
         self._used = {}
         expected = tuple(self._expect(by_series[pair], now) for pair in kept)
         self._windows = self._used  # drops unused ones

@@ -141,7 +141,7 @@ class BadCase:
     @property
     def message(self) -> str:
         """Escaped, short and in one line; computed only for the cases that are listed."""
-        return escaping.short_line(formatting.short(self.raw_message[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
+        return escaping.short_line(formatting.short_message(self.raw_message[: limits.MESSAGE_BYTES]), MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,7 +60,7 @@ def _failures(report: Report) -> list[Mapping[str, Any]]:
 def _failure(report: Report, suite: str, case: CaseResult) -> Mapping[str, Any]:
     bad_try = next(one for one in case.earlier if one.outcome in BAD) if case.is_flaky else case
     full = bad_try.message[: limits.MESSAGE_BYTES]
-    message = "\n".join(formatting.marked(full)) or full  # ranks and nodes are fields next to it
+    message = "\n".join(formatting.marked_lines(full)) or full  # ranks and nodes are fields next to it
     if case.is_flaky:
         message = f"{bad_try.outcome.value} at first: {message}"
     failure = {
@@ -87,7 +87,7 @@ REDUNDANT = frozenset({"message", "cases", "charged"})  # in the last attempt's 
 REPORTED = frozenset({"cases", "suites", "failures", "bandwidth", "stepSeconds"})
 
 
-def going_on(evidence: Evidence) -> dict[str, Any]:
+def unfinished(evidence: Evidence) -> dict[str, Any]:
     """The status of a run without a verdict. It has no times that always change, since only changes are written."""
     waiting = "" if evidence.has_whole_gang else capacity.why_waiting(evidence)
     return _common(evidence) | {
@@ -140,7 +140,7 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
     }
     if started := _started(evidence):
         seconds = _seconds(started, now)
-        status |= {"durationSeconds": seconds, "duration": formatting.span(seconds)}
+        status |= {"durationSeconds": seconds, "duration": formatting.show_duration(seconds)}
     if evidence.seen.job or test.has_begun:
         last = attempt_record.make(evidence, ending)
         kept = {key: value for key, value in last.items() if key not in REDUNDANT}

@@ -51,8 +51,8 @@ def test_a_night_is_read_as_it_was_written_or_refused(name: str, place: int) -> 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=0, max_value=1e9))
 def test_a_span_is_a_few_words_however_long_it_is(seconds: float) -> None:
-    assert 0 < len(formatting.span(seconds)) <= 12
-    assert formatting.span(seconds).isascii()
+    assert 0 < len(formatting.show_duration(seconds)) <= 12
+    assert formatting.show_duration(seconds).isascii()
 
 
 def test_every_command_that_only_reads_is_tried() -> None:

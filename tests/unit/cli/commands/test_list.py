@@ -181,4 +181,4 @@ def test_an_api_server_that_is_not_there_is_named_with_what_to_look_at(
     ],
 )
 def test_spans_have_two_units_at_most(seconds: float | None, words: str) -> None:
-    assert formatting.span(seconds) == words
+    assert formatting.show_duration(seconds) == words

@@ -32,8 +32,8 @@ SIGNAL = "rank 3 on node-b was killed by SIGSEGV in mid-case\n(rank 0 aborted be
     ids=["pytest", "other", "no first line", "no mark", "nothing was wrong", "blank", "nothing"],
 )
 def test_it_is_who_and_what_was_wrong(message: str, line: str, short: str) -> None:
-    assert formatting.who_and_what(message) == line
-    assert formatting.short(message) == short
+    assert formatting.summary_line(message) == line
+    assert formatting.short_message(message) == short
 
 
 @pytest.mark.parametrize(("names", "text"), [([], ""), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")])

@@ -10,13 +10,15 @@ COLLECTED = {"op": "collected", "digest": "d", "ids": ["a"], "error": "", "note"
 
 
 def test_megabytes_of_a_message_are_cut_to_their_end() -> None:
-    assert local_ranks.done(DONE) == DONE
-    message = local_ranks.done({**DONE, "message": "x" * 10_000_000 + "E assert 1 == 2"})["message"]
+    assert local_ranks.checked_result(DONE) == DONE
+    message = local_ranks.checked_result({**DONE, "message": "x" * 10_000_000 + "E assert 1 == 2"})["message"]
     assert len(message) == limits.MESSAGE_BYTES
     assert message.endswith("E assert 1 == 2")
-    huge = local_ranks.collected({**COLLECTED, "error": "e" * 10**6, "note": "n" * 10**6, "digest": "d" * 10**6})
+    huge = local_ranks.checked_collection(
+        {**COLLECTED, "error": "e" * 10**6, "note": "n" * 10**6, "digest": "d" * 10**6}
+    )
     assert {key: len(huge[key]) for key in ("error", "note", "digest")} == {"error": 4096, "note": 4096, "digest": 64}
-    assert local_ranks.collected(COLLECTED) == COLLECTED
+    assert local_ranks.checked_collection(COLLECTED) == COLLECTED
 
 
 @pytest.mark.parametrize(
@@ -24,4 +26,4 @@ def test_megabytes_of_a_message_are_cut_to_their_end() -> None:
 )
 def test_what_makes_no_sense_is_refused(change: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
-        local_ranks.done({**DONE, **change})
+        local_ranks.checked_result({**DONE, **change})

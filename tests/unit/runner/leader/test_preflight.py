@@ -119,7 +119,7 @@ def test_good_nodes_get_no_warnings() -> None:
 
 @pytest.mark.parametrize(("visible", "count"), [("", 0), ("-1", 0), ("0,2", 2), ("GPU-5b3,GPU-7aa,", 2)])
 def test_only_visible_gpus_count(visible: str, count: int) -> None:
-    assert len(accelerator.look({"CUDA_VISIBLE_DEVICES": visible}).products) == count
+    assert len(accelerator.detect_devices({"CUDA_VISIBLE_DEVICES": visible}).products) == count
 
 
 def test_cuda_that_cannot_be_initialised_says_why() -> None:

@@ -129,10 +129,10 @@ def test_of_two_cronjobs_one_that_is_not_understood_is_told_and_the_other_is_exp
 
 
 def test_more_series_than_the_bound_are_cut_in_the_order_of_their_names() -> None:
-    cron_jobs = [a_cron_job(series=f"s{number:03}") for number in range(expected_runs.SERIES + 7)]
+    cron_jobs = [a_cron_job(series=f"s{number:03}") for number in range(expected_runs.MAX_SERIES + 7)]
     outlook = Timetable().outlook([*reversed(cron_jobs), a_cron_job("twin", series="s000")], NOON)
     assert outlook.cut == 7
-    assert [one.series for one in outlook.expected] == [f"s{number:03}" for number in range(expected_runs.SERIES)]
+    assert [one.series for one in outlook.expected] == [f"s{number:03}" for number in range(expected_runs.MAX_SERIES)]
 
 
 def test_series_of_the_same_name_in_two_namespaces_are_two() -> None:

@@ -169,7 +169,7 @@ def test_a_run_that_goes_on_after_seven_attempts_fits_with_its_progress(characte
     test = a_test(before)
     ending = Ending(verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, message=message, retry=Retry.CHARGED)
     between = {**before, **status.between_attempts(evidence(*pods, test=test), ending)}
-    now = status.going_on(evidence(a_pod(0), a_pod(1), test=a_test(between))) | {
+    now = status.unfinished(evidence(a_pod(0), a_pod(1), test=a_test(between))) | {
         "progress": a_wordy_progress(character)
     }
     merged = {key: value for key, value in {**between, **now}.items() if value is not None}

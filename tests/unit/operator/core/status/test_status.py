@@ -88,12 +88,12 @@ PHASES = {
 
 @pytest.mark.parametrize(("phase", "look"), PHASES.items(), ids=PHASES.keys())
 def test_phases_follow_the_pods(phase: str, look: Evidence) -> None:
-    assert status.going_on(look)["phase"] == phase
+    assert status.unfinished(look)["phase"] == phase
 
 
 def test_a_phase_never_goes_back() -> None:
     test = a_test({"phase": "Running", "attempt": 1})
-    assert status.going_on(evidence(an_unscheduled_pod(0), test=test))["phase"] == "Running"
+    assert status.unfinished(evidence(an_unscheduled_pod(0), test=test))["phase"] == "Running"
 
 
 WAITS = {
@@ -112,15 +112,15 @@ WAITS = {
 def test_a_gang_that_is_too_large_for_the_nodes_says_so_before_its_pods_do(pods: tuple[PodView, ...]) -> None:
     nodes = (NodeView(name="n", labels={}, allocatable={}),)
     look = evidence(*pods, test=a_test(spec=a_spec(gpus_per_node=8)), nodes=nodes)
-    gang = conditions.find(status.going_on(look), ConditionType.GANG_READY)
+    gang = conditions.find(status.unfinished(look), ConditionType.GANG_READY)
     assert gang is not None
     assert gang["message"].startswith("the run needs 2 x 8 nvidia.com/gpu; of 1 nodes, 0 have so many")
-    assert status.going_on(look)["message"] == gang["message"]
+    assert status.unfinished(look)["message"] == gang["message"]
 
 
 @pytest.mark.parametrize(("reason", "look"), WAITS.items(), ids=WAITS.keys())
 def test_the_gang_says_why_it_is_not_ready(reason: str, look: Evidence) -> None:
-    gang = conditions.find(status.going_on(look), ConditionType.GANG_READY)
+    gang = conditions.find(status.unfinished(look), ConditionType.GANG_READY)
     assert gang is not None
     assert (gang["status"], gang["reason"]) == ("False", reason)
     assert gang["message"]
@@ -220,8 +220,8 @@ def test_the_event_of_a_passed_run_tells_of_flaky_cases() -> None:
 
 
 def test_each_transition_has_one_event() -> None:
-    queued = status.going_on(evidence(an_unscheduled_pod(0), a_pod(1)))
-    running = status.going_on(evidence(a_pod(0), a_pod(1), test=a_test(queued)))
+    queued = status.unfinished(evidence(an_unscheduled_pod(0), a_pod(1)))
+    running = status.unfinished(evidence(a_pod(0), a_pod(1), test=a_test(queued)))
     last = status.finished(an_end(test=a_test(running)), PASSED)
     steps = [events.between(*pair) for pair in (({}, queued), (queued, running), (running, last), (last, last))]
     reasons = [[transition.reason for transition in step] for step in steps]
