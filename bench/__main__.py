@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
-from bench import cli_start, compiled, hang, main_job, make_targets, reports
+from bench import cli_start, compiled, main_job, make_targets, reports
 from bench.figure import Figure, record
 from bench.operator import apply_to_job, finished_runs, many_runs, scrape, under_faults
-from bench.runner import cases, leading, memory, restarts, upstream
+from bench.runner import cases, hang, leading, memory, restarts, upstream
 
 
 def runner() -> Iterator[Figure]:

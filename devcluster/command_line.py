@@ -15,8 +15,7 @@ from devcluster.controlplane import kubeconfig
 from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.imaging import build_images
 from devcluster.machine import cache, processes, settings
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import Image
+from devcluster.machine.settings import DevClusterError, Image
 from devcluster.programs import kubernetes
 
 OPT_IN = "DEVCLUSTER_USE_KUBECONFIG"

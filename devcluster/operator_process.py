@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster.kubectl import Kubectl
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import REPOSITORY
+from devcluster.machine.settings import REPOSITORY, DevClusterError
 
 RUNNER_IMAGE = "disttest-runner:dev"
 NAMESPACE = "disttest-system"

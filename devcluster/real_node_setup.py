@@ -11,8 +11,7 @@ from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.imaging import storage
 from devcluster.imaging.storage import Places
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import RealNodes
+from devcluster.machine.settings import DevClusterError, RealNodes
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
 from devcluster.programs.packages import PACKAGES

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from devcluster.programs import estimate
+from devcluster.programs import gobuild
 
 ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
@@ -298,7 +298,7 @@ def unpacked(pid: int, seconds: float) -> str:
     except OSError:
         return f"{seconds:.0f} s"
     written = int(counters.get("wchar", 0)) / 1e9
-    left = estimate.left(written, PINNED_GB, seconds)
+    left = gobuild.time_left(written, PINNED_GB, seconds)
     return f"{seconds:.0f} s, {written:.1f} of at most {PINNED_GB:.1f} GB{left}"
 
 

@@ -18,8 +18,7 @@ from typing import Any
 from devcluster.controlplane import kubeconfig
 from devcluster.controlplane.supervisor import AGAIN, AUDIT_LOG, READY_FILE, READY_SECONDS, SETTINGS_FILE
 from devcluster.machine import processes, settings
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import API_SERVICE, GATEWAY
+from devcluster.machine.settings import API_SERVICE, GATEWAY, DevClusterError
 from devcluster.realnode import cgroups
 
 KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")

@@ -11,7 +11,7 @@ from pathlib import Path
 from devcluster.imaging import namespaced
 from devcluster.imaging.buildah import Buildah, local
 from devcluster.machine import processes
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 from devcluster.programs.kubernetes import Say
 
 PACKAGES = "ca-certificates,python3,python3-pip"

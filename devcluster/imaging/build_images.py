@@ -21,8 +21,7 @@ from devcluster.imaging.buildah import Buildah
 from devcluster.imaging.namespaced import Surroundings
 from devcluster.imaging.storage import FIRST_GIB, Places, free_bytes, locked, shortage
 from devcluster.machine import cache, processes
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import REPOSITORY
+from devcluster.machine.settings import REPOSITORY, DevClusterError
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from devcluster.imaging import image_registry, namespaced
 from devcluster.imaging.namespaced import BuildProgress, Surroundings
 from devcluster.imaging.storage import Places, empty
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 from devcluster.programs.kubernetes import Say
 
 SETTINGS = {

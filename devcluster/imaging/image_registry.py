@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 
 TAG = "dev"
 START_SECONDS = 20

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from devcluster.imaging.storage import Places
 from devcluster.machine import processes
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import REPOSITORY
+from devcluster.machine.settings import REPOSITORY, DevClusterError
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from devcluster.machine.errors import DevClusterError, NoNamespaces
+from devcluster.machine.settings import DevClusterError, NoNamespaces
 
 END_SECONDS = 20
 POLL_SECONDS = 0.01

@@ -1,4 +1,4 @@
-"""Settings of a cluster, which `up` passes to the processes inside, and its network."""
+"""Settings of a cluster, which `up` passes to the processes inside, its network, and the errors its users see."""
 
 import json
 import subprocess
@@ -136,3 +136,11 @@ def join_network(number: int, pid: int) -> None:
         f"route add default via {GATEWAY}",
     ]
     subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, check=True)
+
+
+class DevClusterError(Exception):
+    """The message explains it and names the remedy."""
+
+
+class NoNamespaces(DevClusterError):  # noqa: N818 - names the state of the machine; a suffix would not say more
+    """This machine allows no namespaces, which no code can repair: a test may skip."""

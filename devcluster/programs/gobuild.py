@@ -1,4 +1,7 @@
-"""Programs built once from Go modules into the cache, with the progress of a build."""
+"""Programs built once from Go modules into the cache, with the progress of a build.
+
+Standard library only: tools.bootstrap imports it before anything is installed.
+"""
 
 import contextlib
 import hashlib
@@ -15,8 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
-from devcluster.programs import estimate
+from devcluster.machine.settings import DevClusterError
+
+LEAST_PART = 0.03  # earlier than this the rate says nothing
+
+
+def time_left(done: float, total: float, seconds: float) -> str:
+    """Return the end of a line, such as ", about 3 min left"; empty while there is too little progress."""
+    if total <= 0 or not LEAST_PART * total <= done < total:
+        return ""
+    remaining = seconds * (total - done) / done
+    if remaining < 100:
+        return f", about {max(10, round(remaining, -1)):.0f} s left"
+    return f", about {remaining / 60:.0f} min left"
+
 
 GO_SERIES = "go1.26"
 INSTALLED_GO = Path("/usr/local/go/bin/go")  # of https://go.dev/dl; the PATH of a login shell lacks it
@@ -126,9 +141,9 @@ class _Progress:
         """Estimate the time left from CPU time: early packages are small, so their number grows too fast."""
         fetched = f"{self.fetched} modules fetched, " if self.fetched else ""
         of_all = f" of at most {self.total}" if self.total else ""
-        left = estimate.left(cpu_seconds, all_cpu_seconds, seconds)
+        left = time_left(cpu_seconds, all_cpu_seconds, seconds)
         if cpu_seconds >= all_cpu_seconds:  # a slower machine
-            left = estimate.left(self.compiled, self.total, seconds)
+            left = time_left(self.compiled, self.total, seconds)
         return f"{fetched}{self.compiled}{of_all} packages compiled{left}"
 
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import PACKAGE, PROGRAMS, REAL_NODE_PROGRAMS
+from devcluster.machine.settings import PACKAGE, PROGRAMS, REAL_NODE_PROGRAMS, DevClusterError
 from devcluster.programs import gobuild
 from devcluster.programs.gobuild import Say
 

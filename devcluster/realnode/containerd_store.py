@@ -17,8 +17,7 @@ from devcluster.imaging import image_registry
 from devcluster.imaging.image_registry import TAG
 from devcluster.imaging.namespaced import OWN_NAMESPACES, OWN_NETWORK, BuildProgress, follow
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import REPOSITORY
+from devcluster.machine.settings import REPOSITORY, DevClusterError
 from devcluster.programs import packages
 from devcluster.programs.kubernetes import Say
 from devcluster.realnode import configuration

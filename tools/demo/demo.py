@@ -23,8 +23,7 @@ import yaml
 from devcluster import command_line
 from devcluster.controlplane.lifecycle import DevCluster
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
-from devcluster.machine.settings import ClusterSettings
+from devcluster.machine.settings import ClusterSettings, DevClusterError
 from devcluster.programs import kubernetes
 from disttest_contract.gang.suites import BUILTIN
 from disttest_runner.compat import override

@@ -23,11 +23,10 @@ from urllib.parse import urlencode
 from devcluster.controlplane.lifecycle import DevCluster
 from tools.dashboards.prometheus import Prometheus, Sample
 from tools.dashboards.prometheus_objects import plain_files, state_pattern
-from tools.demo import demo, local_services
+from tools.demo import demo, history, local_services
 from tools.demo.demo import Demo
 from tools.demo.local_services import LocalService, command_of, end, until
 from tools.demo.session import ROOT, DemoError, say, step
-from tools.demo.story import history
 from tools.demo.story.site import NAMESPACE, Site
 
 SMOKE = ROOT / "manifests" / "samples" / "cpu-smoke.yaml"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 from devcluster.programs import gobuild
 from tools.release import installed
 from tools.release.commit import ROOT

@@ -19,8 +19,7 @@ import pytest
 from devcluster import command_line
 from devcluster.controlplane.lifecycle import DevCluster, write_audit_policy
 from devcluster.kubectl import Kubectl, KubectlError
-from devcluster.machine.errors import NoNamespaces
-from devcluster.machine.settings import ClusterSettings, Image
+from devcluster.machine.settings import ClusterSettings, Image, NoNamespaces
 from devcluster.operator_process import RUNNER_IMAGE
 from devcluster.programs import kubernetes
 from disttest_runner.compat import override

@@ -19,7 +19,7 @@ import yaml
 
 from devcluster.controlplane import kubeconfig
 from devcluster.machine import cache, settings
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 from devcluster.programs import gobuild
 from tests.support import patience
 from tests.support.clusters.cluster import Manifest, SessionCluster

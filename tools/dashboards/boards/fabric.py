@@ -1,6 +1,6 @@
 """The dashboard of the fabric: bandwidth against threshold and history, wrong elements, nodes."""
 
-from tools.dashboards.boards import promql, styles, variables
+from tools.dashboards.boards import panels, promql, styles
 from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, bars, curve, lines, ranking, summary
 from tools.dashboards.boards.promql import MANY, PER_POINT, POINTS, count_or_zero, in_night_or_born, of_night
@@ -280,12 +280,12 @@ BOARD = Board(
     since="now-60d",
     refresh="5m",
     variables=(
-        variables.DATASOURCE,
-        variables.NAMESPACES,
-        variables.SERIES,
-        variables.COLLECTIVES,
-        variables.DTYPES,
-        variables.SIZES,
+        panels.DATASOURCE,
+        panels.NAMESPACES,
+        panels.SERIES,
+        panels.COLLECTIVES,
+        panels.DTYPES,
+        panels.SIZES,
     ),
     sections=(_now(), _points(), _history(), nodes(), coverage()),
 )

@@ -1,6 +1,6 @@
 """The dashboard of all series: what failed, since when, and where the time goes."""
 
-from tools.dashboards.boards import promql, series_table, styles, variables
+from tools.dashboards.boards import panels, promql, series_table, styles
 from tools.dashboards.boards.board import Board, DashboardSection
 from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, ranking, summary, words
 from tools.dashboards.boards.promql import MANY, PER_SERIES, count_or_zero, in_night, of_night, sum_or_zero
@@ -137,6 +137,6 @@ BOARD = Board(
     description="Months of nights: verdicts, streaks, failing and flaky cases, schedules, and where the time goes.",
     since="now-60d",
     refresh="5m",
-    variables=(variables.DATASOURCE, variables.NAMESPACES, variables.SERIES),
+    variables=(panels.DATASOURCE, panels.NAMESPACES, panels.SERIES),
     sections=(_now(), _verdicts(), _cases(), _trends(), _time()),
 )

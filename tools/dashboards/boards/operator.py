@@ -1,6 +1,6 @@
 """The dashboard of the operator: active replica, speed, answers of the API server, dropped series."""
 
-from tools.dashboards.boards import styles, variables
+from tools.dashboards.boards import panels, styles
 from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, lines, summary, timeline
 from tools.dashboards.boards.promql import OWN, RATE, count_or_zero, quantile, rate_by, sum_or_zero
@@ -258,6 +258,6 @@ BOARD = Board(
     description="The operator itself: leader, queue, reconciles, API server, watches, ledgers, reports, processes.",
     since="now-24h",
     refresh="1m",
-    variables=(variables.DATASOURCE, variables.INSTANCES),
+    variables=(panels.DATASOURCE, panels.INSTANCES),
     sections=(_now(), _replicas(), work(), api(), watches(), exports()),
 )

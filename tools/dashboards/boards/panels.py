@@ -14,6 +14,7 @@ from grafana_foundation_sdk.builders import (
     timeseries,
     trend,
 )
+from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import common as kinds
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as prometheus_model
@@ -199,3 +200,37 @@ def _legend() -> common.VizLegendOptions:
 
 def _tooltip(mode: kinds.TooltipDisplayMode = kinds.TooltipDisplayMode.MULTI) -> common.VizTooltipOptions:
     return common.VizTooltipOptions().mode(mode).sort(kinds.SortOrder.DESCENDING)
+
+
+ALL = model.VariableOption(selected=True, text=["All"], value=["$__all"])
+
+DATASOURCE = build.DatasourceVariable("datasource").label("Data source").type("prometheus").build()
+
+
+def _asked(name: str, label: str, query: str) -> build.QueryVariable:
+    made = build.QueryVariable(name).label(label).datasource(SOURCE).query(query)
+    return made.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
+
+
+def choose_many(name: str, label: str, query: str) -> model.VariableModel:
+    """Several values, or all: `.*` also matches what appeared after the list was read."""
+    return (
+        _asked(name, label, query).multi(multi=True).include_all(include_all=True).all_value(".*").current(ALL).build()
+    )
+
+
+def choose_one(name: str, label: str, query: str) -> model.VariableModel:
+    return _asked(name, label, query).build()
+
+
+# disttest_runs_total exists, at 0, from the first run of a series.
+NAMESPACES = choose_many("namespace", "Namespace", "label_values(disttest_runs_total, namespace)")
+SERIES = choose_many("series", "Series", 'label_values(disttest_runs_total{namespace=~"$namespace"}, series)')
+ONE_NAMESPACE = choose_one("namespace", "Namespace", "label_values(disttest_runs_total, namespace)")
+ONE_SERIES = choose_one("series", "Series", 'label_values(disttest_runs_total{namespace="$namespace"}, series)')
+
+_MEASURED = 'disttest_collective_busbw_bytes_per_second{namespace=~"$namespace", series=~"$series"}'
+COLLECTIVES = choose_many("collective", "Collective", f"label_values({_MEASURED}, collective)")
+DTYPES = choose_many("dtype", "Type", f"label_values({_MEASURED}, dtype)")
+SIZES = choose_many("size_bytes", "Size in bytes", f"label_values({_MEASURED}, size_bytes)")
+INSTANCES = choose_many("instance", "Replica", "label_values(disttest_build_info, instance)")

@@ -1,6 +1,6 @@
 """The dashboard of one series."""
 
-from tools.dashboards.boards import promql, series_table, styles, variables
+from tools.dashboards.boards import panels, promql, series_table, styles
 from tools.dashboards.boards.board import Board, DashboardSection, Item
 from tools.dashboards.boards.panels import Ask, Head, bars, cells, lines, stat_of, words
 from tools.dashboards.boards.promql import SINGLE, if_ran, in_night, quantile, sum_or_zero
@@ -248,7 +248,7 @@ BOARD = Board(
     description="One series in depth: its nights, suites, cases, durations, reasons and software.",
     since="now-60d",
     refresh="5m",
-    variables=(variables.DATASOURCE, variables.ONE_NAMESPACE, variables.ONE_SERIES),
+    variables=(panels.DATASOURCE, panels.ONE_NAMESPACE, panels.ONE_SERIES),
     sections=(
         DashboardSection(title="Now", items=tuple(_one(*row) for row in NOW)),
         _nights(),

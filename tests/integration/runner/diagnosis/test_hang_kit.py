@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import hang
+from bench.runner import hang
 from disttest_cli.local.agents import free_port
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report

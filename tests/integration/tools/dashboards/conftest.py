@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.monitoring import prometheus
 from tools.dashboards.prometheus import Prometheus
-from tools.demo.story import history
-from tools.demo.story.history import every
+from tools.demo import history
+from tools.demo.history import every
 from tools.demo.story.site import Site
 
 LAST_MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)

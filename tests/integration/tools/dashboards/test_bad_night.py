@@ -11,7 +11,7 @@ import yaml
 from tests.integration.tools.dashboards.conftest import LAST_MIDNIGHT
 from tests.support.monitoring.prometheus import promtool
 from tools.dashboards.prometheus_objects import RULES
-from tools.demo.story.history import every
+from tools.demo.history import every
 from tools.demo.story.site import Site
 
 LENGTH = timedelta(days=9)  # medians are of a week, a day ago

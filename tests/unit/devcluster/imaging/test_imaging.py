@@ -5,7 +5,7 @@ import pytest
 
 from devcluster.imaging import base_image, build_images, buildah, image_registry, storage
 from devcluster.imaging.build_images import Choice
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 
 
 def parsed(*arguments: str) -> Choice:

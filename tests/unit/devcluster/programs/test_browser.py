@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 from devcluster.programs import browser, packages
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.machine.errors import DevClusterError
-from devcluster.programs import estimate, gobuild
+from devcluster.machine.settings import DevClusterError
+from devcluster.programs import gobuild
 from devcluster.programs.gobuild import GoProgram
 
 GO = """#!/bin/sh
@@ -83,7 +83,7 @@ def test_go_is_found_where_its_installer_puts_it(
     ids=str,
 )
 def test_the_time_left_follows_from_what_is_done(done: float, total: float, seconds: float, expected: str) -> None:
-    assert estimate.left(done, total, seconds) == expected
+    assert gobuild.time_left(done, total, seconds) == expected
 
 
 @pytest.mark.parametrize(

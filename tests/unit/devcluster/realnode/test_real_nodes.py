@@ -7,7 +7,7 @@ import pytest
 
 from devcluster import real_node_setup
 from devcluster.machine import cache
-from devcluster.machine.errors import DevClusterError
+from devcluster.machine.settings import DevClusterError
 from devcluster.programs import packages
 from devcluster.realnode import cgroups, configuration, containerd_store
 
