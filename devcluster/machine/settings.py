@@ -143,4 +143,4 @@ class DevClusterError(Exception):
 
 
 class NoNamespaces(DevClusterError):  # noqa: N818 - names the state of the machine; a suffix would not say more
-    """This machine allows no namespaces, which no code can repair: a test may skip."""
+    """No namespaces can be created here, which no code can repair: a test may skip."""
