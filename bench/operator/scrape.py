@@ -28,11 +28,11 @@ from disttest_contract.results.report import CaseResult
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api import parse
 from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.evidence import Evidence, Observed, ReportFound
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import status
 from disttest_operator.core.verdict.rule import Ending
-from disttest_operator.kubernetes.ports import Kind
 from disttest_operator.metrics import Metrics, series_collectors
 
 RUNS, SERIES, ROUNDS = 5000, 10, 15

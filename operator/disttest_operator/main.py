@@ -21,12 +21,13 @@ from disttest_operator.controller.informer import Informer, WatchHealth
 from disttest_operator.controller.reconcile import Reconciler, ReconcileSettings
 from disttest_operator.controller.workqueue import WorkQueue
 from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware import known_signs
 from disttest_operator.core.observed.evidence import Policy
 from disttest_operator.kubernetes import requests, watches
 from disttest_operator.kubernetes.api_client import KubernetesCluster, connect
 from disttest_operator.kubernetes.lease import NAME, LeaderElector
-from disttest_operator.kubernetes.ports import WATCHED, ClusterError, ConflictError, Kind
+from disttest_operator.kubernetes.ports import WATCHED, ClusterError, ConflictError
 from disttest_operator.metrics import Metrics
 from disttest_operator.serving import servers
 from disttest_operator.serving.access import AccessCache, TokenReviewer

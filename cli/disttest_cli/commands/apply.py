@@ -12,7 +12,7 @@ from disttest_cli.commands import options
 from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import CommandError, ExitStatus, UsageError, warn
 from disttest_cli.input import applying, manifests
-from disttest_cli.kube import api_errors, resources, run_wait, runs
+from disttest_cli.kube import api_errors, run_wait, runs, stored
 from disttest_cli.kube.api_errors import (
     AlreadyExistsError,
     ApiServerError,
@@ -25,6 +25,7 @@ from disttest_cli.kube.client import Body, Cluster
 from disttest_cli.kube.run_wait import PATIENCE_SECONDS, PAUSE_SECONDS, SignalReceived, WaitClock, WaitedRun
 from disttest_cli.views import status_lines, terminal
 from disttest_contract.text import escaping
+from disttest_operator.core.api.resources import Kind
 
 if TYPE_CHECKING:
     from disttest_cli.views import live
@@ -138,11 +139,11 @@ def _hint(error: RequestRefusedError) -> str:
 
 def _create_or_join(server: Cluster, order: applying.Order) -> CreatedRun:
     try:
-        return _found(server.create(resources.RUNS, order.namespace, order.manifest), is_new=True)
+        return _found(server.create(Kind.RUN, order.namespace, order.manifest), is_new=True)
     except AlreadyExistsError as error:
         if not order.name:
             raise ServerBusyError(str(error)) from error  # the generated name was taken
-        body = server.get(resources.RUNS, order.namespace, order.name)
+        body = server.get(Kind.RUN, order.namespace, order.name)
         if body is None:
             raise ServerBusyError(f"{order.name} is being deleted") from error
         if not applying.is_of(order, body):
@@ -195,7 +196,7 @@ def _watch(server: Cluster, found: CreatedRun, seconds: int, clock: WaitClock) -
 
 
 def _continues(run: WaitedRun) -> str:
-    return f"{run.name} goes on; follow it with: {resources.follow_with(run.namespace, run.name)}"
+    return f"{run.name} goes on; follow it with: {stored.follow_with(run.namespace, run.name)}"
 
 
 def _say(line: str) -> None:

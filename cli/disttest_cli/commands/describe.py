@@ -10,11 +10,12 @@ from disttest_cli.commands import options
 from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import documents
-from disttest_cli.kube import api_errors, resources, runs, stored
+from disttest_cli.kube import api_errors, runs, stored
 from disttest_cli.kube.client import Body, Cluster
 from disttest_cli.views import description, description_tables, terminal
 from disttest_cli.views.description import DescribedRun
 from disttest_contract.results.report import Report
+from disttest_operator.core.api.resources import Kind
 
 
 @click.command("describe")
@@ -61,4 +62,4 @@ def _report(server: Cluster, body: Body) -> tuple[Report | None, str]:
 def _events(server: Cluster, body: Body) -> list[Body]:
     metadata = fields.metadata(body)
     namespace, uid = fields.text(metadata.get("namespace")), fields.text(metadata.get("uid"))
-    return server.list(resources.EVENTS, namespace, field_selector=f"involvedObject.uid={uid}")
+    return server.list(Kind.CORE_EVENT, namespace, field_selector=f"involvedObject.uid={uid}")

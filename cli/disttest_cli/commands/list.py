@@ -8,10 +8,11 @@ import click
 from disttest_cli.commands import options
 from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.formats import documents
-from disttest_cli.kube import api_errors, resources
+from disttest_cli.kube import api_errors
 from disttest_cli.views import run_list, terminal
 from disttest_contract.outcomes import Verdict
 from disttest_contract.text import escaping
+from disttest_operator.core.api.resources import Kind
 
 WIDE = "wide"
 
@@ -53,7 +54,7 @@ def command(
         fields = {"status.series": series, "status.verdict": verdict or ""}
         found = run_list.newest_first(
             cluster.server.list(
-                resources.RUNS,
+                Kind.RUN,
                 where,
                 label_selector=selector,
                 field_selector=",".join(f"{field}={value}" for field, value in fields.items() if value),

@@ -5,11 +5,10 @@ from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, warning
-from disttest_cli.kube import resources
 from disttest_cli.kube.api_errors import NotFoundError
 from disttest_cli.kube.client import Body
-from disttest_cli.kube.resources import Resource
 from disttest_operator.core.api import scheduler
+from disttest_operator.core.api.resources import Kind, Resource
 
 NAMESPACE, QUOTA, RANGES, NODES, KUEUE, PROMETHEUS = (
     "Namespace",
@@ -26,7 +25,7 @@ SHOWN = 8
 
 
 def namespace(checked: CheckedNamespace) -> list[Check]:
-    body = checked.server.get(resources.NAMESPACES, "", checked.namespace)
+    body = checked.server.get(Kind.NAMESPACE, "", checked.namespace)
     if body is None:
         return problem(NAMESPACE, f"there is no {checked.namespace}", f"kubectl create namespace {checked.namespace}")
     if fields.status(body).get("phase") == "Terminating":
@@ -36,7 +35,7 @@ def namespace(checked: CheckedNamespace) -> list[Check]:
 
 
 def quota(checked: CheckedNamespace) -> list[Check]:
-    return judge_quota(checked.server.list(resources.QUOTAS, checked.namespace))
+    return judge_quota(checked.server.list(Kind.QUOTA, checked.namespace))
 
 
 def judge_quota(bodies: Sequence[Body]) -> list[Check]:
@@ -55,12 +54,12 @@ def judge_quota(bodies: Sequence[Body]) -> list[Check]:
 
 
 def limit_ranges(checked: CheckedNamespace) -> list[Check]:
-    names = [fields.name(body) for body in checked.server.list(resources.LIMIT_RANGES, checked.namespace)]
+    names = [fields.name(body) for body in checked.server.list(Kind.LIMIT_RANGE, checked.namespace)]
     return ok(RANGES, f"{', '.join(names)}: they may set limits of pods that name none" if names else "none")
 
 
 def nodes(checked: CheckedNamespace) -> list[Check]:
-    return judge_nodes(checked.server.list(resources.NODES), checked.gpu_resource)
+    return judge_nodes(checked.server.list(Kind.NODE), checked.gpu_resource)
 
 
 def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
@@ -90,7 +89,7 @@ def kueue(checked: CheckedNamespace) -> list[Check]:
     version = _version(checked, scheduler.KUEUE.api_group)
     if not version:
         return ok(KUEUE, "not installed: leave queueName out of runs, with it they would wait for ever")
-    queues = Resource(scheduler.KUEUE.api_group, version, scheduler.KUEUE.queue_resource)
+    queues = Resource(f"{scheduler.KUEUE.api_group}/{version}", scheduler.KUEUE.queue_resource)
     found = checked.server.list(queues, checked.namespace)
     if not found:
         advice = "create one, or leave queueName out of runs"

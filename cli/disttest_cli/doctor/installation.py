@@ -7,13 +7,13 @@ from typing import Any
 from disttest_cli import fields
 from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, unknown, warning
 from disttest_cli.fields import mapping, rows, text
-from disttest_cli.kube import resources
 from disttest_cli.kube.api_errors import INSTALL, NotFoundError
 from disttest_cli.kube.client import Body
 from disttest_contract.text import formatting
 from disttest_operator.config.flags import FLAGS
 from disttest_operator.core.api import schema, spec_schema
 from disttest_operator.core.api.model import API_VERSION, GROUP
+from disttest_operator.core.api.resources import Kind
 
 API_SERVER, KINDS, RIGHTS = "API server", "DistTests", "Rights"
 PLURALS = ("disttests", "disttestseries")
@@ -106,7 +106,7 @@ def _may(checked: CheckedNamespace, verb: str, group: str, resource: str, subres
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    answer = checked.server.review(resources.ACCESS_REVIEWS, review)
+    answer = checked.server.review(Kind.SELF_ACCESS_REVIEW, review)
     return fields.status(answer).get("allowed") is True
 
 
@@ -143,7 +143,7 @@ FLAG = {flag.name: flag for flag in FLAGS}
 
 
 def lease(checked: CheckedNamespace) -> list[Check]:
-    body = checked.server.get(resources.LEASES, checked.operator_namespace, NAME)
+    body = checked.server.get(Kind.LEASE, checked.operator_namespace, NAME)
     return judge_lease(body, checked.operator_namespace, datetime.now(UTC))
 
 
@@ -165,10 +165,10 @@ def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]
 
 
 def deployment(checked: CheckedNamespace) -> list[Check]:
-    body = checked.server.get(resources.DEPLOYMENTS, checked.operator_namespace, NAME)
+    body = checked.server.get(Kind.DEPLOYMENT, checked.operator_namespace, NAME)
     if body is not None:
         return judge_deployment(body, checked.namespace)
-    held = checked.server.get(resources.LEASES, checked.operator_namespace, NAME)
+    held = checked.server.get(Kind.LEASE, checked.operator_namespace, NAME)
     words = f"no Deployment {NAME} in namespace {checked.operator_namespace}"
     if held and fields.spec(held).get("holderIdentity"):
         return [*warning(OPERATOR, f"{words}; the one that holds the Lease runs outside of it", ELSEWHERE), *_image("")]

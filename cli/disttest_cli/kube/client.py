@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from disttest_cli.kube import connection, resources
+from disttest_cli.kube import connection
 from disttest_cli.kube import kubeconfig as kubeconfigs
 from disttest_cli.kube.api_errors import NotFoundError, RequestRefusedError, ResponseLostError
 from disttest_cli.kube.connection import Connection
 from disttest_cli.kube.credentials import CredentialsError
 from disttest_cli.kube.kubeconfig import InvalidKubeconfigError
-from disttest_cli.kube.resources import Resource
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind, Resource
 
 SILENCE_SECONDS = 15  # read timeout beyond the timeout of a watch
 PART_BYTES = 65536
@@ -39,7 +39,7 @@ class Cluster:
     def server(self) -> str:
         return self._connection.target.server
 
-    def create(self, resource: Resource, namespace: str, manifest: Manifest) -> Body:
+    def create(self, resource: Kind, namespace: str, manifest: Manifest) -> Body:
         """Create an object; unknown and duplicate fields are refused, not dropped."""
         query = urlencode({"fieldValidation": "Strict"})
         made = _json(self._connection.request("POST", f"{resource.path(namespace)}?{query}", manifest))
@@ -47,11 +47,11 @@ class Cluster:
             raise ResponseLostError("the API server's answer holds no object")
         return made
 
-    def review(self, resource: Resource, manifest: Manifest) -> Body:
+    def review(self, resource: Kind, manifest: Manifest) -> Body:
         """Create a review, such as a SelfSubjectAccessReview, which is answered and not stored."""
         return _json(self._connection.request("POST", resource.path(), manifest))
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Body | None:
+    def get(self, resource: Kind, namespace: str, name: str) -> Body | None:
         try:
             return _json(self._connection.request("GET", resource.path(namespace, name)))
         except NotFoundError as error:
@@ -60,7 +60,7 @@ class Cluster:
             raise
 
     def list(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+        self, resource: Resource | Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> list[Body]:
         query = {"limit": str(PAGE), "labelSelector": label_selector, "fieldSelector": field_selector, "continue": ""}
         items: list[Body] = []
@@ -76,7 +76,7 @@ class Cluster:
         """Read a path that is not an object: versions, groups, schemas."""
         return _json(self._connection.request("GET", path))
 
-    def watch(self, resource: Resource, namespace: str, name: str, *, version: str, seconds: int) -> Iterator[Event]:
+    def watch(self, resource: Kind, namespace: str, name: str, *, version: str, seconds: int) -> Iterator[Event]:
         """Events of one object after `version`, for at most `seconds`; ends early if the version is too old."""
         wanted = {
             "watch": "true",
@@ -97,7 +97,7 @@ class Cluster:
         There is no read timeout for a followed log.
         """
         query = urlencode({**options, **({"follow": "true"} if follow else {})})
-        path = f"{resources.PODS.path(namespace, pod)}/log?{query}"
+        path = f"{Kind.POD.path(namespace, pod)}/log?{query}"
         return self._lines(path, read_seconds=None if follow else connection.READ_SECONDS, what="the log")
 
     def _lines(self, path: str, *, read_seconds: float | None, what: str) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import resources, runs
+from disttest_cli.kube import runs
 from disttest_cli.kube.api_errors import RequestRefusedError, ResponseLostError, ServerBusyError
 from disttest_cli.kube.client import Body, Cluster
 from disttest_cli.kube.run_wait import PAUSE_SECONDS, Say, WaitClock
@@ -16,6 +16,7 @@ from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.text import escaping
 from disttest_contract.transport import frames, progress
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.resources import Kind
 
 MACHINE = tuple(f"{mark} ".encode() for mark in (frames.MARK, progress.MARK))  # prefixes of lines for programs
 LineFilter = Callable[[bytes], bool]
@@ -148,7 +149,7 @@ def wait_for(server: Cluster, body: Body, attempt: int | None, clock: WaitClock,
         is_reported = True
         clock.sleep(PAUSE_SECONDS)
         namespace = fields.text(fields.metadata(body).get("namespace"))
-        body = server.get(resources.RUNS, namespace, gang.run) or _deleted(gang.run)
+        body = server.get(Kind.RUN, namespace, gang.run) or _deleted(gang.run)
 
 
 def follow(server: Cluster, pod: Body, keep: LineFilter, tail: int | None, clock: WaitClock, output: LogOutput) -> None:
@@ -204,7 +205,7 @@ def _log(server: Cluster, pod: Body, clock: WaitClock, *, follow: bool = False) 
 
 
 def _is_over(server: Cluster, pod: Body) -> bool:
-    current = server.get(resources.PODS, _namespace(pod), fields.name(pod))
+    current = server.get(Kind.POD, _namespace(pod), fields.name(pod))
     return current is None or fields.status(current).get("phase") in OVER
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from disttest_cli.kube import resources
 from disttest_cli.kube.api_errors import ApiServerError, RequestRefusedError
 from disttest_cli.kube.client import Body, Cluster
+from disttest_operator.core.api.resources import Kind
 
 PATIENCE_SECONDS = 120  # with an API server that is not available before the run exists, or that refuses afterwards
 PAUSE_SECONDS = 3
@@ -112,14 +112,14 @@ def _states(
     """
     while (left := deadline - clock.now()) > 0:
         try:
-            body = cluster.get(resources.RUNS, run.namespace, run.name)
+            body = cluster.get(Kind.RUN, run.namespace, run.name)
             errors.recovered()
             if body is None or body["metadata"]["uid"] != run.uid:
                 raise DeletedError
             yield body
             seconds = max(1, int(min(WATCH_SECONDS, left)))
             version = str(body["metadata"]["resourceVersion"])
-            for event in cluster.watch(resources.RUNS, run.namespace, run.name, version=version, seconds=seconds):
+            for event in cluster.watch(Kind.RUN, run.namespace, run.name, version=version, seconds=seconds):
                 if event.is_gone or event.body["metadata"]["uid"] != run.uid:
                     raise DeletedError
                 yield event.body

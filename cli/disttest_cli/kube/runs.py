@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import resources
 from disttest_cli.kube.api_errors import ApiServerError, RequestRefusedError
 from disttest_cli.kube.client import Body, Cluster
 from disttest_operator.core.api import naming, schema
 from disttest_operator.core.api.model import RANKS_WITHOUT_GPUS
+from disttest_operator.core.api.resources import Kind
 
 KINDS = (
     "disttest.disttest.dev",
@@ -35,11 +35,11 @@ def find(server: Cluster, namespace: str, name: str) -> Body:
     name = bare_name(name)
     if not schema.matches(NAME, name):
         raise UsageError(f"{name!r} is no name of a DistTest: `disttest list -n {namespace}` shows them")
-    body = server.get(resources.RUNS, namespace, name)
+    body = server.get(Kind.RUN, namespace, name)
     if body is not None:
         return body
     with contextlib.suppress(ApiServerError):
-        names = [fields.name(body) for body in server.list(resources.RUNS, namespace)]
+        names = [fields.name(body) for body in server.list(Kind.RUN, namespace)]
         if similar := difflib.get_close_matches(name, names, n=3):
             raise UsageError(
                 f"no DistTest {name!r} in namespace {namespace}; did you mean {', '.join(map(repr, similar))}?"
@@ -53,7 +53,7 @@ def pods(server: Cluster, body: Body, attempt: int | None = None) -> list[Body]:
     selector = f"{naming.LABEL_UID}={metadata.get('uid')}"
     if attempt is not None:
         selector += f",{naming.LABEL_ATTEMPT}={attempt}"
-    found = server.list(resources.PODS, fields.text(metadata.get("namespace")), label_selector=selector)
+    found = server.list(Kind.POD, fields.text(metadata.get("namespace")), label_selector=selector)
     return sorted(found, key=lambda pod: (attempt_of(pod), node_index(pod), fields.name(pod)))
 
 

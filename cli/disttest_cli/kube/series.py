@@ -8,12 +8,13 @@ from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import api_errors, resources, runs, stored
+from disttest_cli.kube import api_errors, runs, stored
 from disttest_cli.kube.client import Body, Cluster
 from disttest_contract.outcomes import Counts, Verdict
 from disttest_contract.results.report import Report
 from disttest_contract.text import escaping, formatting
 from disttest_operator.core.api import schema
+from disttest_operator.core.api.resources import Kind
 
 NEWEST, PASSED = "0", "passed"
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -196,8 +197,8 @@ def find(server: Cluster, namespace: str, name: str) -> SeriesHistory:
             f"{escaping.line(name)!r} is no name of a series: `disttest history -n {namespace}` shows them"
         )
     with api_errors.explaining():
-        body = server.get(resources.SERIES, namespace, bare)
-        known = [] if body else [fields.name(one) for one in server.list(resources.SERIES, namespace)]
+        body = server.get(Kind.SERIES, namespace, bare)
+        known = [] if body else [fields.name(one) for one in server.list(Kind.SERIES, namespace)]
     if body is None:
         raise UsageError(f"no series {bare!r} in namespace {namespace}; {_advice(bare, known)}")
     return read_ledger(body)
@@ -205,7 +206,7 @@ def find(server: Cluster, namespace: str, name: str) -> SeriesHistory:
 
 def every_series(server: Cluster, namespace: str) -> list[Body]:
     with api_errors.explaining():
-        bodies = server.list(resources.SERIES, namespace)
+        bodies = server.list(Kind.SERIES, namespace)
     return sorted(bodies, key=lambda body: (fields.text(fields.metadata(body).get("namespace")), fields.name(body)))
 
 

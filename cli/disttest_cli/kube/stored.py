@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.input import files
-from disttest_cli.kube import api_errors, resources
+from disttest_cli.kube import api_errors
 from disttest_contract import limits
 from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.text import escaping
 from disttest_operator.core.api.naming import ANNOTATION_REPORT_SHA256, REPORT_KEY
+from disttest_operator.core.api.resources import Kind
 
 if TYPE_CHECKING:
     from disttest_cli.kube.client import Body, Cluster
@@ -40,9 +41,9 @@ def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> S
     Raises CommandError if there is none.
     """
     with api_errors.explaining():
-        run = server.get(resources.RUNS, namespace, name)
+        run = server.get(Kind.RUN, namespace, name)
         place = _of_run(run, namespace, name, attempt) if run else _kept(server, namespace, name, attempt)
-        body = server.get(resources.CONFIG_MAPS, namespace, place.config_map)
+        body = server.get(Kind.CONFIG_MAP, namespace, place.config_map)
     if body is None:
         if run is None:
             raise _no_run(namespace, name)
@@ -89,7 +90,7 @@ def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _ReportLoca
         others = _advice(records)
         raise UsageError(
             f"DistTest {name!r} has no report yet: it has not finished ({phase}); "
-            f"wait for it with `{resources.follow_with(namespace, name)}`{others}"
+            f"wait for it with `{follow_with(namespace, name)}`{others}"
         )
     report = status.get("report") or {}
     if not report.get("configMap"):
@@ -123,7 +124,7 @@ def _advice(records: Sequence[Mapping[str, Any]]) -> str:
 
 def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _ReportLocation:
     """Location of a deleted run's report: by the newest entry of a ledger, else by its default name."""
-    ledgers = [ledger.get("status") or {} for ledger in server.list(resources.SERIES, namespace)]
+    ledgers = [ledger.get("status") or {} for ledger in server.list(Kind.SERIES, namespace)]
     entries = [run for ledger in ledgers for run in ledger.get("runs") or () if run.get("name") == name]
     if attempt:
         if not entries:
@@ -178,3 +179,7 @@ def _damaged(place: _ReportLocation, namespace: str, problem: str) -> UsageError
 
 def _sentence(message: object) -> str:
     return escaping.short_line(str(message), SENTENCE_BYTES)
+
+
+def follow_with(namespace: str, name: str) -> str:
+    return f"kubectl wait -n {namespace} --for=condition=Finished --timeout=-1s disttest/{name}"

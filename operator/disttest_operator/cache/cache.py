@@ -9,10 +9,10 @@ from disttest_operator.cache.cached_run import CachedItem, CachedRun, CachedSeri
 from disttest_operator.cache.versioned_store import PodStore, VersionedStore, is_untracked
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.objects import Body, JobView, PodView
 from disttest_operator.core.schedule.expected_runs import CronJobView, cron_job
-from disttest_operator.kubernetes.ports import Kind
 
 # Dropped from the status of finished runs, which no reader needs: thousands of them would fill the memory.
 DETAILS = frozenset({"failures", "suites", "cases", "bandwidth", "stepSeconds", "conditions"})

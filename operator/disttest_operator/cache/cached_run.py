@@ -6,10 +6,10 @@ from typing import Any
 
 from disttest_operator.core.api.model import Defaults, DistTest, Spec
 from disttest_operator.core.api.parse import InvalidSpecError, parse
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.objects import Body, JobView, PodView
 from disttest_operator.core.schedule.expected_runs import CronJobView
-from disttest_operator.kubernetes.ports import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

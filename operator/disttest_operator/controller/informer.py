@@ -11,8 +11,9 @@ from datetime import datetime
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import Key
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, ClusterError, Kind, Page
+from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, ClusterError, Page
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
 

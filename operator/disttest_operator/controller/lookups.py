@@ -8,13 +8,14 @@ from datetime import datetime, timedelta
 
 from disttest_contract.gang import quarantine
 from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware import matcher
 from disttest_operator.core.hardware.matcher import LogLine
 from disttest_operator.core.hardware.user_rules import UserRule
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import Observed, QuarantineRead, Reference, ReportFound, Search
 from disttest_operator.core.observed.objects import Body, EventView, NodeView, PodView
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import Cluster, ClusterError, RefusedError
 
 # Objects that a spec can reference.
 NAMED = {

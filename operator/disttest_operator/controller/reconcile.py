@@ -19,6 +19,7 @@ from disttest_operator.core import actions
 from disttest_operator.core.actions import Step
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import DistTest, Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware.user_rules import UserRule
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ReportFound
@@ -30,7 +31,6 @@ from disttest_operator.kubernetes.ports import (
     ClusterError,
     ConflictError,
     ExistsError,
-    Kind,
     OperationCounter,
     RefusedError,
 )

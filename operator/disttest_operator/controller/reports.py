@@ -16,6 +16,7 @@ from disttest_contract.transport.frames import GZIP, squeeze
 from disttest_operator.core.actions import ReadReport
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import DistTest, Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import LogUnreadable, ReportFound, ReportLost, Stored
 from disttest_operator.core.observed.objects import Body
@@ -25,7 +26,6 @@ from disttest_operator.kubernetes.ports import (
     Cluster,
     ClusterError,
     ExistsError,
-    Kind,
     OperationCounter,
     RefusedError,
     Transport,

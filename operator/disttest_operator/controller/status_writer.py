@@ -10,11 +10,12 @@ from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import CachedSeries, Key
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Concurrency, DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.status import events
 from disttest_operator.core.status.status import without_details
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, ConflictError, ExistsError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import Cluster, ClusterError, ConflictError, ExistsError, RefusedError
 
 SETTLE_SECONDS = 2.0  # after a verdict, so that one write removes the entries of several runs
 

@@ -16,10 +16,11 @@ from kubernetes.aio import config as kube_config
 from disttest_contract import limits
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes import ports, requests
 from disttest_operator.kubernetes.log_streams import LogStreams
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind, Page
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Page
 from disttest_operator.kubernetes.requests import Observer
 
 

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, ExistsError, Kind
+from disttest_operator.kubernetes.ports import Cluster, ClusterError, ExistsError
 
 NAME = "disttest-operator"
 RELEASED_SECONDS = 1  # the duration of a Lease without a holder

@@ -14,44 +14,11 @@ from enum import Enum
 from typing import Any, Protocol
 
 from disttest_operator.core.api import naming
-from disttest_operator.core.api.model import API_VERSION, Manifest
+from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 
 Page = tuple[list[Body], int]  # objects of a list, and the resourceVersion at which the whole list was read
-
-
-class Kind(Enum):
-    """API version and resource."""
-
-    RUN = (API_VERSION, "disttests")
-    SERIES = (API_VERSION, "disttestseries")
-    JOB = ("batch/v1", "jobs")
-    CRON_JOB = ("batch/v1", "cronjobs")
-    POD = ("v1", "pods")
-    SERVICE = ("v1", "services")
-    CONFIG_MAP = ("v1", "configmaps")
-    SERVICE_ACCOUNT = ("v1", "serviceaccounts")
-    CLAIM = ("v1", "persistentvolumeclaims")
-    NODE = ("v1", "nodes")
-    CORE_EVENT = ("v1", "events")
-    EVENT = ("events.k8s.io/v1", "events")
-    LEASE = ("coordination.k8s.io/v1", "leases")
-    TOKEN_REVIEW = ("authentication.k8s.io/v1", "tokenreviews")
-    ACCESS_REVIEW = ("authorization.k8s.io/v1", "subjectaccessreviews")
-
-    @property
-    def api_version(self) -> str:
-        return self.value[0]
-
-    @property
-    def resource(self) -> str:
-        return self.value[1]
-
-    def path(self, namespace: str = "", name: str = "") -> str:
-        """The path of all objects, of those in a namespace, or of one."""
-        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
-        place = f"/namespaces/{namespace}" if namespace else ""
-        return f"{root}{place}/{self.resource}" + (f"/{name}" if name else "")
 
 
 WATCHED = (Kind.RUN, Kind.SERIES, Kind.JOB, Kind.POD, Kind.CRON_JOB)

@@ -8,7 +8,8 @@ from typing import Any
 
 import aiohttp
 
-from disttest_operator.kubernetes.ports import ClusterError, Kind
+from disttest_operator.core.api.resources import Kind
+from disttest_operator.kubernetes.ports import ClusterError
 
 VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 

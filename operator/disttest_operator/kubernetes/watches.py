@@ -10,8 +10,9 @@ from typing import Any
 import aiohttp
 import kopf
 
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, ClusterError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, ClusterError, RefusedError
 
 OWN_DOMAIN = "operator.disttest.dev"
 WATCH_SECONDS = 240  # the server ends a watch and kopf restarts it, so that a stalled one is noticed

@@ -20,7 +20,8 @@ from prometheus_client import Histogram as HistogramMetric
 from prometheus_client.exposition import choose_encoder
 
 from disttest_operator.cache.cache import Cache
-from disttest_operator.kubernetes.ports import WATCHED, Kind, LedgerWrite, Transport
+from disttest_operator.core.api.resources import Kind
+from disttest_operator.kubernetes.ports import WATCHED, LedgerWrite, Transport
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import families
 from disttest_operator.metrics.exposition import END, Encode, Exposition

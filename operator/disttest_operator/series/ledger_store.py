@@ -9,6 +9,7 @@ from datetime import datetime
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.series import ledger
 from disttest_operator.core.series.report_retention import fallen, forget, surplus
@@ -18,7 +19,6 @@ from disttest_operator.kubernetes.ports import (
     ClusterError,
     ConflictError,
     ExistsError,
-    Kind,
     LedgerWrite,
     OperationCounter,
     RefusedError,

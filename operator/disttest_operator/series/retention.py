@@ -14,11 +14,12 @@ from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import DistTest, Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.series import report_retention
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import Cluster, Kind, RefusedError
+from disttest_operator.kubernetes.ports import Cluster, RefusedError
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Protocol
 
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import ClusterError, RefusedError
 
 PATH = "/metrics"
 READER_ROLE = "disttest-metrics-reader"

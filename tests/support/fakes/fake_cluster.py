@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError, ExistsError, Kind, Page, RefusedError
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError, ExistsError, Page, RefusedError
 
 Where = tuple[Kind, str, str]
 

@@ -13,10 +13,11 @@ from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller.reconcile import Reconciler, ReconcileSettings
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware import known_signs
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import Policy
-from disttest_operator.kubernetes.ports import WATCHED, Kind
+from disttest_operator.kubernetes.ports import WATCHED
 from tests.support.builders.runs import UID, a_report, a_summary, at, found
 from tests.support.fakes.fake_cluster import FakeCluster
 from tests.support.fakes.uncounted import Uncounted

@@ -8,11 +8,12 @@ from disttest_contract.outcomes import Counts, judge
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api import conditions, naming
 from disttest_operator.core.api.model import Defaults, DistTest, Spec, Suite
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.evidence import Evidence, Observed, ReportFound
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import status
 from disttest_operator.core.verdict.rule import Ending
-from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
+from disttest_operator.kubernetes.ports import LedgerWrite, Transport
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
 from tools.demo.story.story import NIGHTS, OUTAGE, PLANS, SUITES, SeriesPlan, StoryRun, play, report_of

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import pytest
 
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.api_client import KubernetesCluster, connect
-from disttest_operator.kubernetes.ports import Kind
 from tests.support.clusters.cluster import SessionCluster
 from tests.support.operators.operator import disttest
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from disttest_cli.kube import client, resources
+from disttest_cli.kube import client
 from disttest_cli.kube.api_errors import AlreadyExistsError, RequestRefusedError, ResponseLostError, ServerBusyError
 from disttest_cli.kube.client import Cluster
+from disttest_operator.core.api.resources import Kind
 from tests.support.fakes.canned import NAMESPACE, Broken, CannedWatch, Server
 
 MANIFEST = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": {"name": "a"}, "spec": {}}
@@ -16,7 +17,7 @@ BODY = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}}
 
 def test_it_is_created_strictly_and_with_the_token(api: Cluster, server: Server) -> None:
     server.answers = [(201, BODY)]
-    assert api.create(resources.RUNS, NAMESPACE, MANIFEST) == BODY
+    assert api.create(Kind.RUN, NAMESPACE, MANIFEST) == BODY
     [request] = server.requests
     assert (request.method, request.path) == ("POST", f"{PATH}?fieldValidation=Strict")
     assert request.authorization == "Bearer t0ken"
@@ -47,7 +48,7 @@ def test_an_answer_says_whether_it_was_done(
 ) -> None:
     server.answers = [(status, answer)]
     with pytest.raises(error) as caught:
-        api.create(resources.RUNS, NAMESPACE, MANIFEST)
+        api.create(Kind.RUN, NAMESPACE, MANIFEST)
     assert type(caught.value) in {error, *error.__subclasses__()}
     assert "\n" not in str(caught.value)
     assert len(server.requests) == 1, "whether to try again is not for the client to say"
@@ -56,7 +57,7 @@ def test_an_answer_says_whether_it_was_done(
 def test_a_connection_that_breaks_off_may_have_done_it(api: Cluster, server: Server) -> None:
     server.answers = [Broken()]
     with pytest.raises(ResponseLostError, match="answer was lost"):
-        api.create(resources.RUNS, NAMESPACE, MANIFEST)
+        api.create(Kind.RUN, NAMESPACE, MANIFEST)
     assert len(server.requests) == 1
 
 
@@ -64,21 +65,21 @@ def test_an_api_server_that_is_not_there_is_named(server: Server, tmp_path: Path
     server.url = "http://127.0.0.1:9"
     api = client.connect({}, kubeconfig=server.kubeconfig(tmp_path))
     with pytest.raises(ServerBusyError, match=r"^cannot reach the API server at http://127\.0\.0\.1:9: "):
-        api.create(resources.RUNS, NAMESPACE, MANIFEST)
+        api.create(Kind.RUN, NAMESPACE, MANIFEST)
 
 
 def test_a_run_that_is_gone_is_none_and_a_kind_that_is_not_served_is_an_error(api: Cluster, server: Server) -> None:
     server.answers = [(404, {"message": "not found", "details": {"name": "a", "kind": "disttests"}})]
-    assert api.get(resources.RUNS, NAMESPACE, "a") is None
+    assert api.get(Kind.RUN, NAMESPACE, "a") is None
     server.answers = [(404, b"404 page not found\n")]
     with pytest.raises(RequestRefusedError, match="answered 404"):
-        api.get(resources.RUNS, NAMESPACE, "a")
+        api.get(Kind.RUN, NAMESPACE, "a")
 
 
 def test_a_watch_tells_of_one_object_and_ends_where_its_version_is_too_old(api: Cluster, server: Server) -> None:
     gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410}}
     server.answers = [CannedWatch([{"type": "MODIFIED", "object": BODY}, {"type": "DELETED", "object": BODY}, gone])]
-    events = list(api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60))
+    events = list(api.watch(Kind.RUN, NAMESPACE, "a", version="7", seconds=60))
     assert [event.is_gone for event in events] == [False, True]
     assert server.requests[0].path == (
         f"{PATH}?watch=true&fieldSelector=metadata.name%3Da&resourceVersion=7&timeoutSeconds=60"
@@ -87,7 +88,7 @@ def test_a_watch_tells_of_one_object_and_ends_where_its_version_is_too_old(api: 
 
 def test_a_watch_that_breaks_off_gives_what_it_told_before(api: Cluster, server: Server) -> None:
     server.answers = [CannedWatch([{"type": "MODIFIED", "object": BODY}], breaks_off=True)]
-    events = api.watch(resources.RUNS, NAMESPACE, "a", version="7", seconds=60)
+    events = api.watch(Kind.RUN, NAMESPACE, "a", version="7", seconds=60)
     assert next(events).body == BODY
     with pytest.raises(ResponseLostError, match="the watch broke off"):
         next(events)

@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from devcluster.controlplane import lifecycle
-from disttest_cli.kube import client, credentials, kubeconfig, resources
+from disttest_cli.kube import client, credentials, kubeconfig
 from disttest_cli.kube.api_errors import RequestRefusedError, ServerUnreachableError
 from disttest_cli.kube.client import Cluster
+from disttest_operator.core.api.resources import Kind
 from tests.support.fakes.canned import NAMESPACE, Server, serving
 
 BODY = {"metadata": {"name": "a"}}
@@ -47,7 +48,7 @@ def written(path: Path, **config: Any) -> str:
 def get(api: Cluster, server: Server) -> str:
     """One request, and the authorization that the server saw."""
     server.answers = [(200, BODY)]
-    assert api.get(resources.RUNS, NAMESPACE, "a") == BODY
+    assert api.get(Kind.RUN, NAMESPACE, "a") == BODY
     return server.requests[-1].authorization
 
 

@@ -6,7 +6,7 @@ import pytest
 from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.core.api.model import Defaults, DistTest
-from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.core.api.resources import Kind
 from tests.support.builders.cron_jobs import cron_job_body, written
 from tests.support.builders.runs import UID, at
 from tests.support.fakes.world import RUNNING, pod_body, run_body

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.core.api.resources import Kind
 from tests.support.builders.runs import at
 from tests.support.fakes.fake_cluster import PowerCut
 from tests.support.fakes.world import RUNNING, SERIES, OperatorWorld

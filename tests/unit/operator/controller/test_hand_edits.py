@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from disttest_operator.core.api import naming
-from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.core.api.resources import Kind
 from tests.support.builders.runs import UID, a_summary, at
 from tests.support.fakes.world import RUNNING, SERIES, OperatorWorld, pod_body, terminated
 

@@ -1,7 +1,7 @@
 """Broken hardware in the log of a red attempt is the hardware's fault; what passed stays passed."""
 
 from disttest_contract.outcomes import Outcome
-from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.core.api.resources import Kind
 from tests.support.builders.runs import a_report, found
 from tests.support.fakes.world import RUNNING, OperatorWorld
 

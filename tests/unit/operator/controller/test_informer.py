@@ -4,7 +4,8 @@ import pytest
 
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller.informer import STALLED_SECONDS, Informer, WatchHealth
-from disttest_operator.kubernetes.ports import WATCHED, ClusterError, Kind
+from disttest_operator.core.api.resources import Kind
+from disttest_operator.kubernetes.ports import WATCHED, ClusterError
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
 from tests.support.fakes.world import OperatorWorld

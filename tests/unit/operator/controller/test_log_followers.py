@@ -10,8 +10,9 @@ import pytest
 from disttest_contract.transport.progress import MARK, Progress, seal
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller.log_followers import LOG_BYTES, MAX_STREAMS, TAIL_LINES, FollowTiming, LogFollowers
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.status.progress import FollowTarget
-from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import ClusterError, RefusedError
 from tests.support.fakes.fake_cluster import FakeCluster
 
 AT_ONCE = FollowTiming(

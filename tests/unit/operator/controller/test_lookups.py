@@ -4,8 +4,8 @@ import logging
 import pytest
 
 from disttest_operator.controller.lookups import Lookups
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.verdict import capacity
-from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import a_spec, a_test
 from tests.support.fakes.fake_cluster import FakeCluster
 

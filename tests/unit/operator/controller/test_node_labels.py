@@ -7,7 +7,7 @@ from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.controller.status_writer import SuspectLabels, suspect_nodes
 from disttest_operator.core.api.model import Defaults
-from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.core.api.resources import Kind
 from tests.support.builders.runs import at
 from tests.support.fakes.fake_cluster import FakeCluster
 

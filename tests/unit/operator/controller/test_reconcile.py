@@ -7,7 +7,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult
-from disttest_operator.kubernetes.ports import Kind
+from disttest_operator.core.api.resources import Kind
 from tests.support.builders.runs import UID, a_flaky_case, a_report_of, at, found
 from tests.support.fakes.fake_cluster import PowerCut
 from tests.support.fakes.world import KEY, RUNNING, SERIES, OperatorWorld, live, pod_body, run_body

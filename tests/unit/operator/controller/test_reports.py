@@ -17,8 +17,8 @@ from disttest_operator.controller import reconcile, reports
 from disttest_operator.controller.reports import LARGE_BYTES
 from disttest_operator.core.actions import ReadReport, WriteReport
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.evidence import ReportFound, ReportLost
-from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import NONCE, UID, a_report, a_report_of, a_test, an_ended_pod, at, evidence, found
 from tests.support.fakes.fake_cluster import FakeCluster, PowerCut
 from tests.support.fakes.uncounted import Uncounted

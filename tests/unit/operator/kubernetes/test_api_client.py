@@ -10,8 +10,9 @@ from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.kubernetes.api_client import KubernetesCluster
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, Kind
+from disttest_operator.kubernetes.ports import Cluster, ClusterError
 from disttest_operator.serving import access
 
 SERVICE: Manifest = {"metadata": {"name": "nightly-a1", "namespace": "gpu-ci"}}

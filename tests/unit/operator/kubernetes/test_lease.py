@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes.lease import NAME, LeaderElector, LeaseTiming, since_boot
-from disttest_operator.kubernetes.ports import Kind
 from disttest_runner.compat import override
 from tests.support import patience
 from tests.support.fakes.fake_cluster import FakeCluster

@@ -10,9 +10,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.kubernetes.api_client import KubernetesCluster
 from disttest_operator.kubernetes.log_streams import LogStreams
-from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import ClusterError, RefusedError
 from tests.support import patience
 
 Answer = Callable[[web.Request, web.StreamResponse], Awaitable[None]]

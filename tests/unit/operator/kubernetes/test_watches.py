@@ -6,9 +6,10 @@ import kopf
 import pytest
 
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes import watches
-from disttest_operator.kubernetes.ports import ClusterError, Kind
+from disttest_operator.kubernetes.ports import ClusterError
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.fakes.fake_cluster import FakeCluster
 

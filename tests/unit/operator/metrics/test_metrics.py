@@ -11,8 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.schedule import expected_runs
-from disttest_operator.kubernetes.ports import Kind, LedgerWrite, Transport
+from disttest_operator.kubernetes.ports import LedgerWrite, Transport
 from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics, families
 from disttest_operator.metrics.families import FAMILIES, FamilyType

@@ -9,7 +9,8 @@ import pytest
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.model import Defaults
-from disttest_operator.kubernetes.ports import WATCHED, ConflictError, Kind
+from disttest_operator.core.api.resources import Kind
+from disttest_operator.kubernetes.ports import WATCHED, ConflictError
 from disttest_operator.series.retention import PAUSE_SECONDS, LedgerExpiry
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.builders.runs import at

@@ -10,9 +10,10 @@ from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.series import ledger, report_retention, run_results
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Kind
+from disttest_operator.kubernetes.ports import ClusterError, ConflictError
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import ReportRetention
 from disttest_runner.compat import override

@@ -8,8 +8,8 @@ import pytest
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.series import ledger, run_results
-from disttest_operator.kubernetes.ports import Kind
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import ReportRetention
 from tests.support.builders.runs import a_test, at

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from disttest_operator.core.api.model import Manifest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import ClusterError, Kind, RefusedError
+from disttest_operator.kubernetes.ports import ClusterError, RefusedError
 from disttest_operator.serving.access import AccessDecision, ScrapeStatus, TokenReviewer
 
 TOKEN = "s3cret"

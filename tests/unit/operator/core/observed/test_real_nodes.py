@@ -12,10 +12,10 @@ from disttest_contract.results.report import Report
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Defaults, DistTest
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.evidence import Evidence, Observed, ReportFound, ReportLost
 from disttest_operator.core.verdict import classify
 from disttest_operator.core.verdict.rule import Ending
-from disttest_operator.kubernetes.ports import Kind
 from tests.support.clusters.evidence import DATA
 
 RECORDS = sorted(DATA.glob("*.json"))

@@ -10,11 +10,11 @@ from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.transport.progress import Failure, Progress
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.core import actions
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.evidence import Evidence, ProgressSeen
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.status import progress
 from disttest_operator.core.status.progress import FollowTarget
-from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import NONCE, a_job, a_pod, a_test, an_ended_pod, at, evidence
 from tests.support.fakes.world import KEY, RUNNING, OperatorWorld
 

@@ -10,8 +10,8 @@ from disttest_contract.gang import environment
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult, Report
+from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
-from disttest_operator.kubernetes.ports import Kind
 from tests.support.builders.runs import a_flaky_case, a_report_of, at, found
 from tests.support.fakes.fake_cluster import PowerCut
 from tests.support.fakes.world import RUNNING, SERIES, OperatorWorld, live
