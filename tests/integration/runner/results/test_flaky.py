@@ -7,6 +7,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import Report
+from tests.support import patience
 from tests.support.gangs.gang import AgentGang, case, make_plan, only_suite, suite_of
 
 SUITE = """
@@ -108,15 +109,15 @@ def test_flaky_cases_are_counted_as_passed(report: Report) -> None:
 @pytest.mark.soak
 def test_the_deadline_of_the_run_holds_while_cases_are_tried_again(tmp_path: Path) -> None:
     suite = suite_of(tmp_path / "suite", FOREVER.format(folder=str(tmp_path)))
-    run_seconds = 25  # all but the sleep takes a tenth of it
-    plan = make_plan(suite, nodes=1, ranks=1, flaky_retries=1, case_seconds=100, run_seconds=run_seconds)
+    # all but the sleep takes a tenth of the run
+    plan = make_plan(suite, nodes=1, ranks=1, flaky_retries=1, case_seconds=100, run_seconds=25)
     gang = AgentGang(plan, tmp_path)
     gang.wait_for_line("asleep")
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.TIMED_OUT, Reason.RUN_DEADLINE)
     assert report.joined is not None
-    assert report.finished - report.joined < run_seconds + 5
-    assert time.time() - report.finished < 10
+    assert report.finished - report.joined < plan.run_seconds + patience.stretched(5)
+    assert time.time() - report.finished < patience.stretched(10)
     found = case(report, "test_sleeps_at_its_second_try")
     assert (found.outcome, found.is_flaky) == (Outcome.FAILED, False)
     assert "the first try" in found.message
