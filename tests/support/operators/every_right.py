@@ -150,15 +150,17 @@ def somebody_scrapes(cluster: SessionCluster) -> None:
 
 
 def begin_a_night(cluster: SessionCluster, folder: Path) -> None:
-    """As somebody does who tries a CronJob by hand."""
+    """As somebody does who tries a CronJob by hand. The run is held back, or it could end before it is waited for."""
     cluster.kubectl("apply", "-f", str(MANIFESTS / "overlays/nightly/namespace.yaml"))
-    test = nightly.disttest(NIGHT, template={"spec": told()["spec"]})  # annotations are not for nights
+    test = nightly.disttest(NIGHT, suspend=True, template={"spec": told()["spec"]})  # annotations are not for nights
     overlay = nightly.write_overlay(folder, NIGHTS, {NIGHT: test}, image=OPERATOR_IMAGE)
     cluster.kubectl("apply", "-k", str(overlay))
     cluster.kubectl("create", "job", "try-1", f"--from=cronjob/{NIGHT}", "-n", NIGHTS)
 
 
 def a_night_ends(cluster: SessionCluster) -> None:
+    run = cluster.kubectl("get", "disttests", "-n", NIGHTS, "-o", "name").strip()
+    cluster.kubectl("patch", run, "-n", NIGHTS, "--type=merge", "-p", '{"spec": {"suspend": false}}')
     limit = f"--timeout={patience.whole(SECONDS)}s"
     said = cluster.kubectl("wait", "job/try-1", "-n", NIGHTS, "--for=condition=Complete", limit, check=False)
     assert "condition met" in said, said + cluster.kubectl("logs", "job/try-1", "-n", NIGHTS, check=False)
