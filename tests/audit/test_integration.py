@@ -59,7 +59,7 @@ def is_of_a_test(request: AuditedRequest) -> bool:
 def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
     rows = [row for row in documented_rights.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
     never = audit.unused({(row.role, row.right) for row in rows}, audit.used(asked))
-    assert audit.told(never) == audit.told((row.role, row.right) for row in rows if row.is_asked_by_admission)
+    assert audit.as_text(never) == audit.as_text((row.role, row.right) for row in rows if row.is_asked_by_admission)
 
 
 def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(asked: list[AuditedRequest]) -> None:
@@ -68,15 +68,15 @@ def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(aske
     assert by_policy, "what is expected here has to happen"
     refused = [one for one in refused if one not in by_policy]
     unexpected = [one for one in refused if (one.user, f"{one.right.verb} {one.right.resource}") not in TAKEN_AWAY]
-    assert audit.told(unexpected) == ""
+    assert audit.as_text(unexpected) == ""
     met = {(one.user, f"{one.right.verb} {one.right.resource}") for one in refused}
     assert TAKEN_AWAY.keys() == met, "what is expected here has to happen"
 
 
 def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[AuditedRequest]) -> None:
-    assert audit.told(audit.by_other_roles(asked, {*REASONS, COPIED, *audit.OF_EVERYBODY})) == ""
+    assert audit.as_text(audit.by_other_roles(asked, {*REASONS, COPIED, *audit.OF_EVERYBODY})) == ""
 
 
 def test_nobody_asked_but_operators_and_nightly_pods(asked: list[AuditedRequest]) -> None:
     others = [one for one in asked if one.user.rpartition(":")[2] not in ACCOUNTS]
-    assert audit.told(others) == ""
+    assert audit.as_text(others) == ""

@@ -74,23 +74,23 @@ def granted(installed: SessionCluster, asked: list[AuditedRequest]) -> set[Grant
 
 def test_the_rights_that_are_there_are_those_of_the_documentation(granted: set[Granted]) -> None:
     told = {(row.role, row.right) for row in DOCUMENTED if row.role not in {*OF_PEOPLE, OF_SCRAPERS}}
-    assert audit.told(granted) == audit.told(told)
+    assert audit.as_text(granted) == audit.as_text(told)
 
 
 def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
     ours = [row for row in DOCUMENTED if row.role not in OF_PEOPLE]
     never = audit.unused({(row.role, row.right) for row in ours}, audit.used(asked))
-    assert audit.told(never) == audit.told((row.role, row.right) for row in ours if row.is_asked_by_admission)
+    assert audit.as_text(never) == audit.as_text((row.role, row.right) for row in ours if row.is_asked_by_admission)
 
 
 def test_no_request_was_refused(asked: list[AuditedRequest]) -> None:
-    assert audit.told(audit.refused(asked)) == ""
+    assert audit.as_text(audit.refused(asked)) == ""
 
 
 def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: list[AuditedRequest]) -> None:
-    assert audit.told(audit.by_other_roles(asked, {*REASONS, *audit.OF_EVERYBODY})) == ""
+    assert audit.as_text(audit.by_other_roles(asked, {*REASONS, *audit.OF_EVERYBODY})) == ""
 
 
 def test_nobody_asked_but_the_operator_and_nightly_pods(asked: list[AuditedRequest]) -> None:
-    assert audit.told(audit.strangers(asked, {OPERATOR, NIGHTLY})) == ""
+    assert audit.as_text(audit.strangers(asked, {OPERATOR, NIGHTLY})) == ""
     assert {request.user for request in asked} == {OPERATOR, NIGHTLY}

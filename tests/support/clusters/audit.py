@@ -160,7 +160,7 @@ def strangers(asked: Iterable[AuditedRequest], users: Iterable[str]) -> list[Aud
     return [request for request in asked if request.user not in known]
 
 
-def told(what: Iterable[AuditedRequest | Granted]) -> str:
+def as_text(what: Iterable[AuditedRequest | Granted]) -> str:
     """Each once, a line each, for a failed assertion."""
     return "\n".join(
         sorted({one.words if isinstance(one, AuditedRequest) else f"{one[0]}: {one[1].words}" for one in what})

@@ -21,8 +21,8 @@ ON_STUB_NODES = {
 }
 
 
-def told(**words: Any) -> dict[str, Any]:
-    """The template of a DistTest for stub nodes: `told(end="fail", seconds=2)`."""
+def stub_template(**words: Any) -> dict[str, Any]:
+    """The template of a DistTest for stub nodes: `stub_template(end="fail", seconds=2)`."""
     notes = {f"{behaviour.PREFIX}/{word.replace('_', '-')}": str(value) for word, value in words.items()}
     return {"metadata": {"annotations": notes}, "spec": ON_STUB_NODES}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from devcluster.controlplane.kubeapi import ApiError, Json, KubeApi
-from tests.support.clusters.stub_nodes import ON_STUB_NODES, told
+from tests.support.clusters.stub_nodes import ON_STUB_NODES, stub_template
 from tests.support.operators.operator import disttest
 
 AT_ONCE = 12
@@ -108,11 +108,11 @@ class Deletions:
 
 
 def _suspended(_: random.Random) -> dict[str, Any]:
-    return {"template": told(), "suspend": True}
+    return {"template": stub_template(), "suspend": True}
 
 
 def _queued(_: random.Random) -> dict[str, Any]:
-    return {"template": told(), "queueName": "nobody-admits"}
+    return {"template": stub_template(), "queueName": "nobody-admits"}
 
 
 def _unschedulable(_: random.Random) -> dict[str, Any]:
@@ -124,19 +124,19 @@ def _starting(_: random.Random) -> dict[str, Any]:
 
 
 def _hanging(chance: random.Random) -> dict[str, Any]:
-    return {"template": told(end="hang", stop_seconds=round(chance.uniform(0, 1), 1))}
+    return {"template": stub_template(end="hang", stop_seconds=round(chance.uniform(0, 1), 1))}
 
 
 def _passing(chance: random.Random) -> dict[str, Any]:
-    return {"template": told(seconds=round(chance.uniform(0, 2), 1))}
+    return {"template": stub_template(seconds=round(chance.uniform(0, 2), 1))}
 
 
 def _failing(chance: random.Random) -> dict[str, Any]:
-    return {"template": told(end="fail", seconds=round(chance.uniform(0, 2), 1))}
+    return {"template": stub_template(end="fail", seconds=round(chance.uniform(0, 2), 1))}
 
 
 def _crashing(_: random.Random) -> dict[str, Any]:
-    return {"template": told(end="crash"), "retries": {"infrastructure": 3}}
+    return {"template": stub_template(end="crash"), "retries": {"infrastructure": 3}}
 
 
 KINDS_OF_SPECS = {

@@ -13,7 +13,7 @@ from tests.support import patience
 from tests.support.clusters import real_nodes
 from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.clusters.real_nodes import MANIFESTS, NAMESPACE, PROCESS_NODE, SYSTEM
-from tests.support.clusters.stub_nodes import told
+from tests.support.clusters.stub_nodes import stub_template
 from tests.support.monitoring import scraping
 from tests.support.operators import nightly
 from tests.support.operators.operator import disttest, finished, reaches_phase
@@ -65,15 +65,15 @@ def runs() -> Iterator[Manifest]:
         return disttest(NAMESPACE, name, template=template, **spec)
 
     for number in (1, 2):
-        yield run(f"kept-{number}", told(), series="kept")
-    yield run("brief", told(), ttlSecondsAfterFinished=0)
-    yield run("twice", told(end="crash"), retries={"infrastructure": 1})
-    yield run("paused", told(end="hang"))
-    yield run("robbed", told(end="hang"))
-    yield run("missing-account", {"spec": {**told()["spec"], "serviceAccountName": "nobody"}}, **QUICK)
-    yield run("missing-claim", told(), artifacts={"persistentVolumeClaim": "none"}, **QUICK)
-    yield run("missing-list", told(), quarantine={"configMap": {"name": "none"}}, **QUICK)
-    yield run("too-large", told(), gpusPerNode=16, ranksPerNode=16, **QUICK)
+        yield run(f"kept-{number}", stub_template(), series="kept")
+    yield run("brief", stub_template(), ttlSecondsAfterFinished=0)
+    yield run("twice", stub_template(end="crash"), retries={"infrastructure": 1})
+    yield run("paused", stub_template(end="hang"))
+    yield run("robbed", stub_template(end="hang"))
+    yield run("missing-account", {"spec": {**stub_template()["spec"], "serviceAccountName": "nobody"}}, **QUICK)
+    yield run("missing-claim", stub_template(), artifacts={"persistentVolumeClaim": "none"}, **QUICK)
+    yield run("missing-list", stub_template(), quarantine={"configMap": {"name": "none"}}, **QUICK)
+    yield run("too-large", stub_template(), gpusPerNode=16, ranksPerNode=16, **QUICK)
 
 
 def passes(cluster: SessionCluster, name: str) -> None:
@@ -152,7 +152,9 @@ def somebody_scrapes(cluster: SessionCluster) -> None:
 def begin_a_night(cluster: SessionCluster, folder: Path) -> None:
     """As somebody does who tries a CronJob by hand. The run is held back, or it could end before it is waited for."""
     cluster.kubectl("apply", "-f", str(MANIFESTS / "overlays/nightly/namespace.yaml"))
-    test = nightly.disttest(NIGHT, suspend=True, template={"spec": told()["spec"]})  # annotations are not for nights
+    test = nightly.disttest(
+        NIGHT, suspend=True, template={"spec": stub_template()["spec"]}
+    )  # annotations are not for nights
     overlay = nightly.write_overlay(folder, NIGHTS, {NIGHT: test}, image=OPERATOR_IMAGE)
     cluster.kubectl("apply", "-k", str(overlay))
     cluster.kubectl("create", "job", "try-1", f"--from=cronjob/{NIGHT}", "-n", NIGHTS)

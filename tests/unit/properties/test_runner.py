@@ -17,7 +17,8 @@ from disttest_runner.protocol.join_protocol import JoinRefusedError, check_hello
 from disttest_runner.protocol.wire import LineProtocol, WireError, pack, unpack
 from disttest_runner.results.blame import IDLE, WaitEnd
 from tests.support.builders import strategies as some
-from tests.unit.runner.protocol.test_join_protocol import PLAN, agent
+from tests.support.builders.run_plans import THREE_NODES as PLAN
+from tests.unit.runner.protocol.test_join_protocol import agent
 
 
 @given(st.binary(max_size=200) | some.json_values.map(some.as_bytes))

@@ -74,7 +74,7 @@ def test_what_admission_refused_is_refused_though_a_right_was_used() -> None:
     request = a_request("create", responseStatus=status)
     assert audit.refused([request, a_request()]) == [request]
     assert audit.used([request]) == {(ROLE, Right("pods", "create"))}
-    assert audit.told([request]).endswith(
+    assert audit.as_text([request]).endswith(
         "create /api/v1/namespaces/n/pods?limit=500: 403 by disttest-operator exceeded quota"
     )
 

@@ -10,7 +10,7 @@ import pytest
 from disttest_contract.results.report import Report
 from tests.support import patience
 from tests.support.clusters.cluster import SessionCluster
-from tests.support.clusters.stub_nodes import told
+from tests.support.clusters.stub_nodes import stub_template
 from tests.support.operators.operator import OperatorProcess, StartOperator, disttest, finished, ledger
 
 KEPT, RUNS = 2, 3
@@ -60,7 +60,7 @@ def test_the_newest_reports_of_a_series_stay_when_their_runs_go_until_the_series
 
 
 def a_run(namespace: str, name: str) -> dict[str, Any]:
-    return disttest(namespace, name, series="nights", template=told())
+    return disttest(namespace, name, series="nights", template=stub_template())
 
 
 def two_are_listed(cluster: SessionCluster, namespace: str) -> list[str]:

@@ -301,7 +301,7 @@ def test_no_request_of_an_operator_is_refused(upgraded: Upgraded) -> None:
     assert dev is not None
     asked = [one for one in audit.requests(dev.state) if one.user.endswith(":disttest-operator")]
     assert asked
-    assert audit.told(audit.refused(asked)) == ""
+    assert audit.as_text(audit.refused(asked)) == ""
     assert "Traceback" not in upgraded.site.log()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import patience
 from tests.support.clusters.cluster import SessionCluster
-from tests.support.clusters.stub_nodes import told
+from tests.support.clusters.stub_nodes import stub_template
 from tests.support.operators.operator import (
     OperatorProcess,
     StartOperator,
@@ -62,9 +62,10 @@ def test_an_operator_that_was_away_while_runs_ended_gives_them_their_verdicts(
     ends = {"pass": "Passed", "fail": "TestsFailed", "crash": "InfraFailed", "mute": "InfraFailed"}
     with start_operator(log="leaves.log"):
         manifests = [
-            disttest(namespace, f"they-{end}", series="away", template=told(end=end, seconds=6)) for end in ends
+            disttest(namespace, f"they-{end}", series="away", template=stub_template(end=end, seconds=6))
+            for end in ends
         ]
-        cluster.apply([*manifests, disttest(namespace, "hangs", series="away", template=told(end="hang"))])
+        cluster.apply([*manifests, disttest(namespace, "hangs", series="away", template=stub_template(end="hang"))])
         for manifest in manifests:
             reaches_phase(cluster, namespace, manifest["metadata"]["name"], "Running")
         reaches_phase(cluster, namespace, "hangs", "Running")
@@ -88,7 +89,7 @@ def test_a_gang_that_nobody_watches_is_ended_by_its_jobs_own_deadline(
     """Without an operator its nodes are not held for ever; with the next one the run has its verdict."""
     timeouts = {"queueSeconds": 10, "joinSeconds": 5, "caseSeconds": 5, "runSeconds": 5}
     with start_operator(log="left.log"):
-        cluster.apply(disttest(namespace, "left", series="left", template=told(end="hang"), timeouts=timeouts))
+        cluster.apply(disttest(namespace, "left", series="left", template=stub_template(end="hang"), timeouts=timeouts))
         reaches_phase(cluster, namespace, "left", "Running")
     (job,) = cluster.find("jobs", namespace)
     cluster.wait_until(
@@ -105,7 +106,7 @@ def test_a_gang_that_nobody_watches_is_ended_by_its_jobs_own_deadline(
 def run(namespace: str, name: str, **words: Any) -> dict[str, Any]:
     """A lost one gets a second gang, which is lost as well."""
     retries = {"infrastructure": 1 if words.get("end") == "crash" else 0}
-    return disttest(namespace, name, series="here", template=told(**words), retries=retries)
+    return disttest(namespace, name, series="here", template=stub_template(**words), retries=retries)
 
 
 def leads(operator: OperatorProcess) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import patience
 from tests.support.clusters.cluster import Manifest, SessionCluster
-from tests.support.clusters.stub_nodes import told
+from tests.support.clusters.stub_nodes import stub_template
 from tests.support.operators.deletions import Deletions
 from tests.support.operators.operator import OperatorProcess, disttest, finished, run_counts
 
@@ -24,7 +24,7 @@ def test_nothing_is_left_of_runs_deleted_in_every_phase(
     cluster.wait_until("nothing is left", lambda: left(cluster, namespace) == [], LEFT_SECONDS)
     cluster.wait_until("the ledgers are settled", lambda: not pending(cluster, namespace), 20)
     # Another run shows that the operator is well, and that it has done what it still had to do.
-    cluster.apply(disttest(namespace, "after", template=told()))
+    cluster.apply(disttest(namespace, "after", template=stub_template()))
     assert finished(cluster, namespace, "after")["verdict"] == "Passed"
     assert {name.rpartition("/")[2].partition("-")[0] for name in left(cluster, namespace)} <= {"after"}
     assert kept(cluster, namespace) == listed(cluster, namespace), "a series owns what its ledger lists, and no more"
@@ -49,12 +49,12 @@ def test_nothing_is_left_of_runs_deleted_in_every_phase(
 def test_what_is_deleted_by_hand_of_a_finished_run_is_not_made_anew(
     cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
-    cluster.apply(disttest(namespace, "done", template=told()))
+    cluster.apply(disttest(namespace, "done", template=stub_template()))
     status = finished(cluster, namespace, "done")
     for what in ("job/done-a1", "service/done-a1", f"configmap/{status['report']['configMap']}"):
         cluster.kubectl("delete", what, "-n", namespace, "--cascade=foreground", f"--timeout={patience.whole(60)}s")
     cluster.kubectl("annotate", "disttest", "done", "-n", namespace, "look=again")
-    cluster.apply(disttest(namespace, "after", template=told()))
+    cluster.apply(disttest(namespace, "after", template=stub_template()))
     finished(cluster, namespace, "after")
     assert [name for name in left(cluster, namespace) if "/done" in name] == []
     after = cluster.get("disttest", "done", namespace)

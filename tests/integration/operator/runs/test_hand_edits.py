@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from tests.support.clusters.cluster import SessionCluster
-from tests.support.clusters.stub_nodes import told
+from tests.support.clusters.stub_nodes import stub_template
 from tests.support.operators.operator import OperatorProcess, disttest, finished, ledger, reaches_phase, run_counts
 
 LABELS = tuple(f"disttest.dev/{name}-" for name in ("name", "uid", "attempt", "series"))
@@ -14,7 +14,7 @@ MANAGED_BY = "app.kubernetes.io/managed-by-"
 def gang(cluster: SessionCluster, namespace: str, name: str, seconds: float) -> list[str]:
     """A run whose containers end after so many seconds; gives its pods."""
     retries = {"infrastructure": 2}
-    cluster.apply(disttest(namespace, name, series=name, template=told(seconds=seconds), retries=retries))
+    cluster.apply(disttest(namespace, name, series=name, template=stub_template(seconds=seconds), retries=retries))
     reaches_phase(cluster, namespace, name, "Running")
     pods = cluster.find("pods", namespace, f"disttest.dev/name={name}")
     return [pod["metadata"]["name"] for pod in pods]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.support.clusters.cluster import SessionCluster
-from tests.support.clusters.stub_nodes import silence, told
+from tests.support.clusters.stub_nodes import silence, stub_template
 from tests.support.operators.operator import OperatorProcess, disttest, finished, reaches_phase
 
 
@@ -28,7 +28,7 @@ def test_a_run_on_stub_nodes_ends_as_told(
     verdict: str,
     reason: str,
 ) -> None:
-    cluster.apply(disttest(namespace, "told", template=told(**words)))
+    cluster.apply(disttest(namespace, "told", template=stub_template(**words)))
     status = finished(cluster, namespace, "told")
     assert (status["verdict"], status["reason"]) == (verdict, reason), status
     if verdict == "Passed":
@@ -38,7 +38,7 @@ def test_a_run_on_stub_nodes_ends_as_told(
 def test_a_stub_pod_that_hangs_ends_when_it_is_deleted_as_slowly_as_told(
     cluster: SessionCluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
 ) -> None:
-    cluster.apply(disttest(namespace, "hangs", template=told(end="hang", stop_seconds=3)))
+    cluster.apply(disttest(namespace, "hangs", template=stub_template(end="hang", stop_seconds=3)))
     reaches_phase(cluster, namespace, "hangs", "Running")
     begun = time.monotonic()
     cluster.kubectl("delete", "disttest", "hangs", "--namespace", namespace, "--cascade=foreground")
@@ -49,7 +49,7 @@ def test_a_stub_pod_that_hangs_ends_when_it_is_deleted_as_slowly_as_told(
 def test_a_stub_node_that_is_silent_says_nothing_until_it_finds_its_voice_again(
     cluster: SessionCluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
 ) -> None:
-    template = told(seconds=3)
+    template = stub_template(seconds=3)
     cluster.apply(disttest(namespace, "waits", template=template))
     reaches_phase(cluster, namespace, "waits", "Running")
     for node in stub_nodes:

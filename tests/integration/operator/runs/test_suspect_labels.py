@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.clusters.cluster import SessionCluster
-from tests.support.clusters.stub_nodes import ON_STUB_NODES, told
+from tests.support.clusters.stub_nodes import ON_STUB_NODES, stub_template
 from tests.support.operators.operator import MANIFESTS, StartOperator, disttest, finished, reaches_phase
 
 LABEL = "disttest.dev/suspect"
@@ -32,7 +32,7 @@ def test_a_blamed_node_has_the_label_until_a_newer_run_passes_there(
         return cluster.get("node", name, "") or {}
 
     with start_operator("--label-suspect-nodes", log="labels.log") as operator:
-        cluster.apply(disttest(namespace, "first", template=told(seconds=3), **usual))
+        cluster.apply(disttest(namespace, "first", template=stub_template(seconds=3), **usual))
         reaches_phase(cluster, namespace, "first", "Running")
         (pod,) = cluster.find("pods", namespace, "disttest.dev/name=first")
         blamed = pod["spec"]["nodeName"]

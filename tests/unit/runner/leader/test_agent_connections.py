@@ -9,7 +9,8 @@ from disttest_runner.leader import agent_connections
 from disttest_runner.leader.agent_connections import AgentConnections
 from disttest_runner.protocol import wire
 from tests.support import patience
-from tests.unit.runner.protocol.test_join_protocol import PLAN, agent
+from tests.support.builders.run_plans import THREE_NODES as PLAN
+from tests.unit.runner.protocol.test_join_protocol import agent
 
 MAX_STRANGERS = 16  # few: both ends of each connection are files of this process
 CLOSED_WITHIN_SECONDS = agent_connections.HELLO_SECONDS / 2  # long before strangers are closed for their silence

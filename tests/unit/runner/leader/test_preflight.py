@@ -5,28 +5,12 @@ from typing import Any
 
 import pytest
 
-from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
 from disttest_runner.agent import accelerator
 from disttest_runner.agent.agent import inspect
 from disttest_runner.leader import preflight
-
-PLAN = RunPlan(
-    namespace="n",
-    name="x",
-    uid="u",
-    series="",
-    attempt=1,
-    nodes=3,
-    ranks_per_node=8,
-    backend="nccl",
-    spread=True,
-    suites=(SuitePlan(name="collectives", builtin="collectives"),),
-    join_seconds=30,
-    case_seconds=30,
-    run_seconds=300,
-)
+from tests.support.builders.run_plans import THREE_NODES as PLAN
 
 
 def node(name: str, **changes: Any) -> NodeFacts:
