@@ -1,4 +1,4 @@
-# Images of the operator and of the runner; neither needs root. docs/images.md: arguments, layers, and how to build without Docker.
+# Images of the operator and of the runner; neither needs root. docs/operating/images.md: arguments, layers, and how to build without Docker.
 #   docker build --target operator -t disttest-operator:0.1.0 .
 #   docker build --target runner -t disttest-runner:0.1.0 .                                  on a CUDA PyTorch image
 #   docker build --target runner -t disttest-runner:0.1.0 --build-arg RUNNER_BASE=torch .    on Python with torch from PyPI
@@ -96,14 +96,16 @@ LABEL org.opencontainers.image.title="disttest-torch" \
       org.opencontainers.image.description="Python with PyTorch and a C++ compiler" \
       org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 
-# torch and numpy are the base's and stay as they are; what else the runner needs is in runner.txt.
+# torch and numpy are the base's and stay as they are; what else the runner needs is in runner.txt. Without libibverbs,
+# NCCL uses TCP instead of RDMA, and only its log shows that.
 FROM ${RUNNER_BASE} AS runner-environment
 USER 0:0
 COPY --from=requirements /requirements/runner.txt /opt/requirements/installer.txt /opt/requirements/
 RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca SSL_CERT_FILE=/run/secrets/ca; fi \
- && if ! command -v g++ > /dev/null; then \
-      apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends g++ \
+ && if ! { command -v g++ && python -c "from ctypes import CDLL; CDLL('libibverbs.so.1'), CDLL('librdmacm.so.1')"; } > /dev/null 2>&1; then \
+      apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
+        g++ libibverbs1 ibverbs-providers librdmacm1 \
       && apt-get clean && rm -rf /var/lib/apt/lists/*; \
     fi \
  && python -c "import torch, numpy" \

@@ -1,1 +1,1 @@
-"""Benchmarks: each prints FIGURE lines. `make bench` runs them all and keeps the newest in docs/figures.txt."""
+"""Benchmarks print FIGURE lines. `make bench` runs all and keeps the newest in docs/development/figures.txt."""

@@ -1,4 +1,4 @@
-"""`python -m bench [NAME …]`: run benchmarks, print their figures and keep them in docs/figures.txt."""
+"""`python -m bench [NAME …]`: run benchmarks, print their figures and keep them in docs/development/figures.txt."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from bench import cli_start, compiled, main_job, make_targets, reports
 from bench.figure import Figure, record
 from bench.operator import apply_to_job, finished_runs, many_runs, scrape, under_faults
-from bench.runner import cases, hang, leading, memory, restarts, upstream
+from bench.runner import cases, forking, hang, leading, upstream
+from devcluster.machine.settings import DevClusterError
+from tools.release.commit import ReleaseError
 
 
 def runner() -> Iterator[Figure]:
     """What the runner costs and how it scales; about eight minutes."""
-    for name, group in (("restarts", restarts), ("memory", memory), ("leading", leading), ("upstream", upstream)):
+    for name, group in (("forking", forking), ("leading", leading), ("upstream", upstream)):
         print(f"bench-runner: {name}", flush=True)
         yield from group.measure()
 
@@ -45,10 +47,12 @@ def main() -> int:
         print(f"bench: unknown {', '.join(unknown)}; known: {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
     figures: list[Figure] = []
-    for name in names:
-        for figure in BENCHMARKS[name]():
+    try:
+        for figure in (figure for name in names for figure in BENCHMARKS[name]()):
             print(figure.line, flush=True)
             figures.append(figure)
+    except (DevClusterError, ReleaseError) as error:
+        raise SystemExit(f"bench: {error}") from error
     record(figures)
     return 0 if all(figure.is_met for figure in figures) else 1
 

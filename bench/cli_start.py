@@ -1,7 +1,6 @@
 """How long the command line takes to start, in CPU seconds, since wall time depends on other processes."""
 
 import os
-import subprocess
 import sys
 import tempfile
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from bench import reports
 from bench.figure import Figure, at_most
+from bench.reports import PROGRAM
 from devcluster.controlplane import kubeconfig
 from devcluster.programs import kubernetes
 from disttest_runner.compat import override
@@ -20,7 +20,6 @@ from tools.demo.session import say
 TIMES = 10
 LOCAL_SECONDS, LIST_SECONDS = 0.3, 0.5
 EMPTY_LIST = b'{"items": []}'
-PROGRAM = (sys.executable, "-m", "disttest_cli.main")
 COMPLETION = {"_DISTTEST_COMPLETE": "bash_complete", "COMP_WORDS": "disttest pl", "COMP_CWORD": "1"}
 
 
@@ -88,18 +87,9 @@ def _least(starts: Mapping[str, Start]) -> dict[str, float]:
     seconds = dict.fromkeys(starts, float("inf"))
     for _ in range(TIMES):
         for name, start in starts.items():
-            seconds[name] = min(seconds[name], _cpu_seconds(start))
+            used, _ = reports.used_by(start.command, {**os.environ, **start.environ}, code=start.code)
+            seconds[name] = min(seconds[name], used)
     return seconds
-
-
-def _cpu_seconds(start: Start) -> float:
-    environ = {**os.environ, **start.environ}
-    with subprocess.Popen(start.command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        _, state, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(state)
-    if process.returncode != start.code:
-        raise SystemExit(f"bench: {' '.join(start.command)} ended with exit code {process.returncode}")
-    return used.ru_utime + used.ru_stime
 
 
 def _seconds(name: str, value: float, goal: float) -> Figure:

@@ -1,4 +1,4 @@
-"""One measured number, its goal, the line it is printed as, and docs/figures.txt, which keeps the newest lines."""
+"""A measured number, its goal and its line, and docs/development/figures.txt with the newest lines."""
 
 import operator
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 COMPARE = {"<=": operator.le, ">=": operator.ge, "==": operator.eq}
 LINE = re.compile(r"^FIGURE (\S+) ")
-FILE = Path(__file__).resolve().parents[1] / "docs" / "figures.txt"
+FILE = Path(__file__).resolve().parents[1] / "docs/development/figures.txt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def merge(old: list[str], new: list[str]) -> list[str]:
 
 
 def record(figures: Iterable[Figure]) -> None:
-    """Write the figures to docs/figures.txt, each with the date and the machine; other lines stay."""
+    """Write the figures to docs/development/figures.txt, each with the date and the machine; other lines stay."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
     stamp = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores, {memory:.0f} GiB, {system}"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.figure import Figure, at_most
-from devcluster.machine import cache
+from devcluster.machine import cache, processes
 from tools.demo.demo import NAME
 from tools.demo.session import ROOT, say
 
@@ -47,28 +47,25 @@ def measure_cold_demo() -> list[Figure]:
 def seconds_to_verdict(clone: Path, environment: Mapping[str, str]) -> float:
     """Prints each line with its time, so that a run shows which phase took how long."""
     started = time.monotonic()
-    seconds = 0.0
-    with subprocess.Popen(
-        ["make", "-s", "-C", clone, "demo"],
-        env={**os.environ, "HOLD": "", **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        end = threading.Timer(LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGTERM))
-        end.start()
-        for line in process.stdout or ():
-            elapsed = time.monotonic() - started
-            say(f"{elapsed:6.1f} {line.rstrip()}")
-            if PASSED.match(line):
-                seconds = elapsed
-        code = process.wait()
+    found: list[float] = []
+
+    def read(line: str) -> None:
+        elapsed = time.monotonic() - started
+        say(f"{elapsed:6.1f} {line}")
+        if PASSED.match(line):
+            found.append(elapsed)
+
+    command = ("make", "-s", "-C", str(clone), "demo")
+    process = processes.start_piped(command, env={**os.environ, "HOLD": "", **environment})
+    end = threading.Timer(LIMIT_SECONDS, os.killpg, (process.pid, signal.SIGTERM))
+    end.start()
+    try:
+        processes.follow(process, "make demo", read)
+    finally:
         end.cancel()
-    if code or not seconds:
-        raise SystemExit(f"bench: `make demo` ended with {code} after {time.monotonic() - started:.0f} s, see above")
-    return seconds
+    if not found:
+        raise SystemExit("bench: `make demo` ended without a verdict, see above")
+    return found[-1]
 
 
 def measure_test() -> list[Figure]:

@@ -17,6 +17,7 @@ from devcluster.imaging import build_images
 from devcluster.machine import cache, processes, settings
 from devcluster.machine.settings import DevClusterError, Image
 from devcluster.programs import kubernetes
+from devcluster.programs.gobuild import Say
 
 OPT_IN = "DEVCLUSTER_USE_KUBECONFIG"
 
@@ -27,22 +28,22 @@ def foreign_kubeconfig(given: Path | None = None) -> Path | None:
         chosen = given
     elif os.environ.get(OPT_IN) == "1":
         if not os.environ.get("KUBECONFIG"):
-            raise DevClusterError(f"{OPT_IN}=1 asks for the cluster of KUBECONFIG, which is not set")
+            raise DevClusterError(f"{OPT_IN}=1 requires KUBECONFIG, which is not set")
         chosen = Path(os.environ["KUBECONFIG"])
     else:
         return None
     if not chosen.is_file():
-        raise DevClusterError(f"{chosen} is no kubeconfig file")
+        raise DevClusterError(f"{chosen} is not a kubeconfig file")
     return chosen.resolve()
 
 
 def note_on_ignored_kubeconfig() -> str:
     if "KUBECONFIG" not in os.environ:
         return ""
-    return f"KUBECONFIG is set but not used: a cluster of our own starts (to use that one: {OPT_IN}=1)"
+    return f"KUBECONFIG is set but not used: a local cluster starts. To use KUBECONFIG, set {OPT_IN}=1"
 
 
-def kubectl(say: kubernetes.Say) -> tuple[str, ...]:
+def kubectl(say: Say) -> tuple[str, ...]:
     """Return the command of kubectl; for a cluster that is not ours, one on PATH saves the build."""
     if foreign_kubeconfig() and (found := shutil.which("kubectl")):
         return (found,)
@@ -120,11 +121,9 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     which = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    which.add_argument("--name", help="several clusters run side by side; default: dev")
-    which.add_argument("--state", type=Path, help="state directory; default: by name, in the cache")
-    which.add_argument(
-        "--kubeconfig", type=Path, help="use that cluster, which is not ours, in place of one of our own"
-    )
+    which.add_argument("--name", help="Name of the cluster (default: dev)")
+    which.add_argument("--state", type=Path, help="State directory of the cluster (default: in the cache, by name)")
+    which.add_argument("--kubeconfig", type=Path, help="Use the cluster of this kubeconfig instead of a local one")
     parser = argparse.ArgumentParser(
         prog="python -m devcluster",
         parents=[which],
@@ -132,25 +131,46 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    built = commands.add_parser("build", help="build the Kubernetes programs, if they are not in the cache")
-    built.add_argument("--unless-on-path", action="store_true", help="use those on PATH if all are there")
-    build_images.add_options(commands.add_parser("images", help="build the images of operator and runner; needs root"))
-    up = commands.add_parser("up", parents=[which], help="start a cluster and wait until its nodes are Ready")
-    up.add_argument("--nodes", type=int, default=2)
-    up.add_argument(
-        "--real-nodes", type=int, default=0, help="nodes of containerd and kubelet; root, after make images"
+    built = commands.add_parser("build", help="Build the Kubernetes programs, if they are not in the cache")
+    built.add_argument(
+        "--unless-on-path", action="store_true", help="Use the programs on PATH if all of them are there"
     )
-    up.add_argument("--stub-nodes", type=int, default=0, help="nodes whose pods run nothing and end as told")
-    up.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node: a number for the scheduler")
-    up.add_argument("--image", action="append", default=[], metavar="NAME=DIR", help="DIR/bin is first on PATH")
-    up.add_argument("--image-env", action="append", default=[], metavar="NAME:KEY=VALUE")
-    up.add_argument("--foreground", action="store_true", help="stay; the cluster ends with this process or its parent")
-    up.add_argument("--rootless", action="store_true", help="a user namespace even for root")
-    commands.add_parser("down", parents=[which], help="end a cluster, with everything that runs in it")
-    commands.add_parser("status", parents=[which], help="say whether it runs")
-    commands.add_parser("clean", help="remove what real nodes of killed clusters left: cgroups, files")
-    commands.add_parser("kubectl", help="kubectl with the cluster's administrator; all further arguments are its own")
-    commands.add_parser("exec", help="run a program in the cluster's network")
+    build_images.add_options(
+        commands.add_parser("images", help="Build the images of operator and runner (requires root)")
+    )
+    up = commands.add_parser("up", parents=[which], help="Start a cluster and wait until its nodes are Ready")
+    up.add_argument("--nodes", type=int, default=2, help="Number of process nodes (default: 2)")
+    up.add_argument(
+        "--real-nodes",
+        type=int,
+        default=0,
+        help="Number of nodes with containerd and kubelet (requires root and `make images`)",
+    )
+    up.add_argument(
+        "--stub-nodes", type=int, default=0, help="Number of nodes whose pods run nothing; annotations set their end"
+    )
+    up.add_argument("--gpus", type=int, default=0, help="Number of nvidia.com/gpu per node, for the scheduler only")
+    up.add_argument(
+        "--image",
+        action="append",
+        default=[],
+        metavar="NAME=DIR",
+        help="Directory for an image name; pods have DIR/bin first on PATH",
+    )
+    up.add_argument(
+        "--image-env", action="append", default=[], metavar="NAME:KEY=VALUE", help="Environment variable of an image"
+    )
+    up.add_argument(
+        "--foreground",
+        action="store_true",
+        help="Run in the foreground; the cluster ends with this process or its parent",
+    )
+    up.add_argument("--rootless", action="store_true", help="Use a user namespace even for root")
+    commands.add_parser("down", parents=[which], help="Stop a cluster and everything that runs in it")
+    commands.add_parser("status", parents=[which], help="Print whether the cluster runs")
+    commands.add_parser("clean", help="Remove cgroups and files that real nodes of killed clusters left")
+    commands.add_parser("kubectl", help="Run kubectl as administrator of the cluster, with all further arguments")
+    commands.add_parser("exec", help="Run a program in the network of the cluster")
     return parser
 
 
@@ -163,7 +183,7 @@ def _run(options: argparse.Namespace, passed_on: list[str]) -> int:
         build_images.images(build_images.parse(options), say)
         return 0
     if options.command == "clean":
-        say("\n".join(f"removed: {left}" for left in real_node_setup.clean()) or "nothing was left behind")
+        say("\n".join(f"removed: {left}" for left in real_node_setup.clean()) or "nothing to remove")
         return 0
     if foreign:
         return _run_foreign(options.command, foreign, passed_on)
@@ -191,8 +211,10 @@ def _run_foreign(command: str, foreign: Path, passed_on: list[str]) -> int:
     if command == "kubectl":
         return _become_kubectl(foreign, passed_on)
     if command == "exec":
-        raise DevClusterError(f"the network of {foreign} is not ours to enter; use kubectl port-forward or exec there")
-    say(f"{command}: nothing to do, the cluster of {foreign} is used as it is")
+        raise DevClusterError(
+            f"exec works with local clusters only, not with {foreign}. Use kubectl port-forward or kubectl exec"
+        )
+    say(f"{command}: nothing to do, because the cluster of {foreign} is not a local cluster")
     return 0
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import math
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster.kubectl import Kubectl
+from devcluster.machine import processes
 from devcluster.machine.settings import REPOSITORY, DevClusterError
+from disttest_cli.local.agents import free_port
 
 RUNNER_IMAGE = "disttest-runner:dev"
 NAMESPACE = "disttest-system"
@@ -22,7 +23,6 @@ MANIFESTS = REPOSITORY / "manifests"
 START = (sys.executable, "-m", "disttest_operator", "--runner-image", RUNNER_IMAGE)
 CRD_SECONDS = 30
 STOP_SECONDS = 5
-POLL_SECONDS = 0.05
 LOG_CHARACTERS = 4000  # of the log's end, in an error
 
 
@@ -94,13 +94,13 @@ def install(cluster: Kubectl) -> Path:
     seconds = math.ceil(cluster.timeout(CRD_SECONDS))
     wait = ("wait", "--for=condition=Established", f"--timeout={seconds}s", "crd")
     cluster.kubectl(*wait, "disttests.disttest.dev", "disttestseries.disttest.dev")
-    deadline = time.monotonic() + seconds
-    for plural in ("disttests", "disttestseries"):
-        # For a moment after a CRD is Established lists and watches are still refused with 429.
-        while '"items"' not in cluster.kubectl("get", "--raw", f"/apis/disttest.dev/v1alpha1/{plural}", check=False):
-            if time.monotonic() > deadline:
-                raise DevClusterError(f"{plural} cannot be listed {seconds} s after their CRD was applied")
-            time.sleep(POLL_SECONDS)
+    paths = [f"/apis/disttest.dev/v1alpha1/{plural}" for plural in ("disttests", "disttestseries")]
+    # For a moment after a CRD is Established lists and watches are still refused with 429.
+    processes.wait_until(
+        "objects of both applied CRDs can be listed",
+        lambda: all('"items"' in cluster.kubectl("get", "--raw", path, check=False) for path in paths),
+        seconds,
+    )
     return cluster.kubeconfig_for(NAMESPACE, ACCOUNT)
 
 
@@ -119,10 +119,3 @@ def fetch(url: str) -> tuple[int, str]:
         return error.code, error.read().decode()
     except OSError:
         return 0, ""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

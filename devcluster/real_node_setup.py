@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from devcluster.controlplane.lifecycle import DevCluster
@@ -13,7 +12,7 @@ from devcluster.imaging.storage import Places
 from devcluster.machine import cache
 from devcluster.machine.settings import DevClusterError, RealNodes
 from devcluster.programs import packages
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 from devcluster.programs.packages import PACKAGES
 from devcluster.realnode import cgroups, containerd_store
 
@@ -24,23 +23,21 @@ UNPACK_GIB = 10  # the images as containerd keeps them, 9 with torch 2.13
 
 def reasons_why_not() -> list[str]:
     """List why this machine cannot have real nodes; these problems have to be fixed by hand."""
-    return list(_reasons())
-
-
-def _reasons() -> Iterator[str]:
+    found = []
     if os.geteuid() != 0:
-        yield "real nodes need root: run as root, or with sudo"
+        found.append("real nodes need root: run as root, or with sudo")
     if Path("/proc/self/uid_map").read_text().split() != ["0", "0", str(WHOLE_RANGE)]:
-        yield "real nodes need the machine's own user ids: run outside of a user namespace"
+        found.append("real nodes need the machine's own user ids: run outside of a user namespace")
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        yield f"real nodes need Debian or Ubuntu, for the packages {', '.join(PACKAGES)}"
+        found.append(f"real nodes need Debian or Ubuntu, for the packages {', '.join(PACKAGES)}")
     if "overlay" not in Path("/proc/filesystems").read_text().split():
-        yield "the kernel has no overlay file system: modprobe overlay"
+        found.append("the kernel has no overlay file system: modprobe overlay")
     if missing := cgroups.missing_controllers():
-        yield (
+        found.append(
             f"no cgroup controllers {', '.join(missing)} below {cgroups.ROOT}: mount them (version 1: "
             "mount -t cgroup -o NAME NAME DIR), or run on the machine itself rather than in a container"
         )
+    return found
 
 
 def shortages(*, unpacks: bool = False) -> list[str]:
@@ -50,40 +47,33 @@ def shortages(*, unpacks: bool = False) -> list[str]:
     if free >= needed * storage.GIB:
         return []
     room = f"{free / storage.GIB:.1f} GiB are free in {cache.root()}, {needed} are needed"
-    return [f"{room}: make room, or set DISTTEST_CACHE"]
+    return [f"{room}: free disk space, or set DISTTEST_CACHE"]
 
 
 def leftovers() -> list[str]:
     """List what clusters left that were killed."""
-    running = _cgroups_in_use()
-    return sorted(f"cgroup {name}" for name in cgroups.of_clusters() - running) + sorted(
-        f"files in {state / 'nodes'}" for state in _states() if _is_left(state)
-    )
+    cgroup_names = [f"cgroup {name}" for name in _left_cgroups()]
+    return cgroup_names + [f"files in {folder}" for folder in _left_folders()]
 
 
 def clean() -> list[str]:
     """Remove the leftovers and list them."""
     found = leftovers()
-    for name in cgroups.of_clusters() - _cgroups_in_use():
+    for name in _left_cgroups():
         cgroups.remove(name)
-    for state in _states():
-        if _is_left(state):
-            shutil.rmtree(state / "nodes")
+    for folder in _left_folders():
+        shutil.rmtree(folder)
     return found
 
 
-def _states() -> list[Path]:
-    folder = cache.clusters()
-    return [state for state in folder.iterdir() if state.is_dir()] if folder.is_dir() else []
-
-
-def _is_left(state: Path) -> bool:
-    return any((state / "nodes").glob("real*")) and not DevCluster(state).is_running()
-
-
-def _cgroups_in_use() -> set[str]:
+def _left_cgroups() -> list[str]:
     """A cgroup with processes is that of a running cluster, wherever its state is."""
-    return {name for name in cgroups.of_clusters() if cgroups.has_processes(name)}
+    return sorted(name for name in cgroups.of_clusters() if not cgroups.has_processes(name))
+
+
+def _left_folders() -> list[Path]:
+    folders = (folder for folder in cache.clusters().glob("*/nodes") if any(folder.glob("real*")))
+    return sorted(folder for folder in folders if not DevCluster(folder.parent).is_running())
 
 
 def real_nodes(count: int, state: Path, say: Say) -> RealNodes:
@@ -92,7 +82,7 @@ def real_nodes(count: int, state: Path, say: Say) -> RealNodes:
     if problems := [*reasons_why_not(), *shortages(unpacks=not containerd_store.is_complete(where.unpacked))]:
         raise DevClusterError("; ".join(problems))
     if not where.result.exists():
-        raise DevClusterError("there are no images yet; make them with: make images")
+        raise DevClusterError("there are no images yet; build them with: make images")
     digests = {name: image["digest"] for name, image in json.loads(where.result.read_text()).items()}
     programs = packages.unpacked(say)
     if storage.existing(state).stat().st_dev != storage.existing(where.root).stat().st_dev:

@@ -1,4 +1,4 @@
-"""Fixtures that all layers share; `--update-golden` writes anew what is compared with what code makes."""
+"""Fixtures that all layers share; `--update-golden` updates the golden files."""
 
 import os
 
@@ -11,14 +11,14 @@ from tests.support.clusters.stub_nodes import stub_nodes
 __all__ = ["cluster", "namespace", "stub_nodes"]
 
 # The same inputs every time: a test that fails once in a hundred nights says nothing of the change of that day.
-# HYPOTHESIS_PROFILE=hunt looks for new ones.
+# HYPOTHESIS_PROFILE=hunt searches new ones.
 hypothesis.settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=100)
 hypothesis.settings.register_profile("hunt", database=None, deadline=None, max_examples=5000)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
+    parser.addoption("--update-golden", action="store_true", help="Update the golden files instead of comparing them")
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 
+from devcluster.machine import cache, processes
 from devcluster.programs import gobuild
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,25 +56,11 @@ UV_VARIABLES = {
 PIP_SECTIONS = ("global", "install", ":env:")  # the later wins
 PIP_SECONDS = 30
 
-# program -> its Debian package
-PROGRAMS = {
-    "ip": "iproute2",
-    "unshare": "util-linux",
-    "nsenter": "util-linux",
-    "setpriv": "util-linux",
-    "openssl": "openssl",
-    "git": "git",
-}
+PROGRAMS = {**processes.DEBIAN_PACKAGES, "git": "git"}
 
 
 class SetupError(Exception):
     """What is missing and what to do about it, in one line."""
-
-
-def cache() -> Path:
-    """The folder for built things: DISTTEST_CACHE, otherwise below the user's cache directory."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("DISTTEST_CACHE") or base / "disttest")
 
 
 # The name of a step that runs next to others.
@@ -95,6 +82,8 @@ def start(
         [str(part) for part in command], cwd=ROOT, env={**os.environ, **environment}, stdout=stdout, stderr=stderr
     )
     RUNNING.add(process)
+    if ENDING.is_set():  # since the check above: then end_processes() may have missed it
+        process.send_signal(signal.SIGTERM)
     return process
 
 
@@ -158,7 +147,9 @@ def run(
 def system_packages() -> None:
     """Install missing packages as root on Debian or Ubuntu; elsewhere raise a SetupError that names them."""
     missing = {
-        program: package for program, package in PROGRAMS.items() if not shutil.which(program, path=search_path())
+        program: package
+        for program, package in PROGRAMS.items()
+        if not shutil.which(program, path=processes.search_path())
     }
     if not missing:
         return
@@ -187,7 +178,7 @@ def alertmanager() -> None:
 
 def service(package: str, program: str, *, without: str) -> None:
     """Unpack a Debian package into the cache, because its installation would start a service."""
-    home = cache() / package
+    home = cache.root() / package
     if (home / "usr/bin" / program).exists() or shutil.which(program):
         return
     if not shutil.which("apt-get"):
@@ -205,26 +196,15 @@ def service(package: str, program: str, *, without: str) -> None:
             say(f"no {program} ({error}): {without}")
 
 
-def search_path() -> str:
-    """PATH with the administrator's programs, which an ordinary user's often lacks."""
-    return os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
-
-
 def uv() -> Path:
     """The installer: uv on PATH, otherwise one in the cache."""
     if found := shutil.which("uv"):
         return Path(found)
-    home = cache() / INSTALLER.read_text().split()[0].replace("==", "-")
+    home = cache.root() / INSTALLER.read_text().split()[0].replace("==", "-")
     program = home / "bin" / "uv"
     if not program.exists():
-        run(
-            "a place for uv (needs Python's venv module: package python3-venv)",
-            sys.executable,
-            "-m",
-            "venv",
-            "--clear",
-            home,
-        )
+        venv = (sys.executable, "-m", "venv", "--clear", home)
+        run("a place for uv (needs Python's venv module: package python3-venv)", *venv)
         pip = (home / "bin" / "python", "-m", "pip", "install", "-q", "--require-hashes")
         run("installing uv", *pip, "-r", INSTALLER)
     return program
@@ -354,12 +334,12 @@ def main() -> int:
         "monitoring": (prometheus, alertmanager),
         "all": (system_packages, needed_by_tests, prometheus, browser),
     }
+    if wanted not in steps:
+        print(f"setup: unknown step {wanted!r}; known: {', '.join(steps)}", file=sys.stderr)
+        return 2
     try:
         for step in steps[wanted]:
             step()
-    except KeyError:
-        print(f"setup: unknown step {wanted!r}; known: {', '.join(steps)}", file=sys.stderr)
-        return 2
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2

@@ -9,7 +9,8 @@ from pathlib import Path
 from bench.figure import Figure, at_most
 from bench.operator import bench_cluster, load
 from bench.operator.bench_cluster import NAMESPACE, BenchCluster
-from devcluster.controlplane.kubeapi import Json, KubeApi
+from devcluster.controlplane.kubeapi import KubeApi
+from tools.demo.session import say
 
 RATE = 10  # runs a second, of all namespaces together
 RUNS = 200  # of each namespace and round
@@ -33,23 +34,19 @@ def by_minimal_client(where: BenchCluster) -> float:
         bench_cluster.minimal(where.kubeconfig, where.directory / "minimal.log", other),
     ):
         for number in range(ROUNDS):
-            found = latencies(where.cluster.kubeconfig, f"round-{number}", (NAMESPACE, other), runs=RUNS)
+            sending = latencies(where.cluster.kubeconfig, f"round-{number}", (NAMESPACE, other), runs=RUNS)
+            found = asyncio.run(sending)
             ours, least = (1000 * statistics.median(found[namespace]) for namespace in (NAMESPACE, other))
             ratios.append(ours / least)
-            print(
+            say(
                 f"  round {number + 1} of {ROUNDS}: apply to Job: operator {ours:.1f} ms, "
-                f"minimal client {least:.1f} ms, {ratios[-1]:.3f} times",
-                flush=True,
+                f"minimal client {least:.1f} ms, {ratios[-1]:.3f} times"
             )
     return statistics.median(ratios)
 
 
-def latencies(kubeconfig: Path, prefix: str, namespaces: Sequence[str], *, runs: int) -> dict[str, list[float]]:
+async def latencies(kubeconfig: Path, prefix: str, namespaces: Sequence[str], *, runs: int) -> dict[str, list[float]]:
     """Send DistTests at an even rate; return by namespace the seconds of each until its Job appears."""
-    return asyncio.run(_latencies(kubeconfig, prefix, namespaces, runs))
-
-
-async def _latencies(kubeconfig: Path, prefix: str, namespaces: Sequence[str], runs: int) -> dict[str, list[float]]:
     sent: dict[tuple[str, str], float] = {}
     came: dict[tuple[str, str], float] = {}
     async with KubeApi(kubeconfig) as api:
@@ -92,15 +89,10 @@ async def _send(api: KubeApi, names: Sequence[tuple[str, str]], sent: dict[tuple
 
 
 async def _send_one(api: KubeApi, namespace: str, name: str, sent: dict[tuple[str, str], float]) -> None:
+    """Send a DistTest whose Job no queue admits: two cores cannot start ten gangs a second."""
     path = f"/apis/disttest.dev/v1alpha1/namespaces/{namespace}/disttests"
-    manifest = _waiting_run(namespace, name)
-    sent[namespace, name] = time.monotonic()
-    await load.insist(api, "POST", path, manifest)
-
-
-def _waiting_run(namespace: str, name: str) -> Json:
-    """Make a DistTest whose Job no queue admits: two cores cannot start ten gangs a second."""
     manifest = load.run(name, "waiting")
     manifest["metadata"]["namespace"] = namespace
-    manifest["spec"]["queueName"] = "nobody-admits"
-    return manifest
+    manifest["spec"]["queueName"] = "unused-queue"
+    sent[namespace, name] = time.monotonic()
+    await load.insist(api, "POST", path, manifest)

@@ -4,21 +4,20 @@ They are the operator, and the minimal client that does the same by hand. The AP
 """
 
 import contextlib
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from devcluster.controlplane.lifecycle import DevCluster, write_audit_policy
 from devcluster.kubectl import Kubectl
+from devcluster.machine import processes
 from devcluster.machine.settings import ClusterSettings
 from devcluster.operator_process import ACCOUNT, OperatorProcess, install
 from devcluster.operator_process import NAMESPACE as OPERATOR_NAMESPACE
@@ -33,7 +32,6 @@ WRITES = ("create", "update", "patch", "delete")
 AUDIT_RULE = {"level": "RequestResponse", "users": [USER], "verbs": list(WRITES)}
 REQUEST = re.compile(r'^disttest_api_requests_total\{code="(\w+)",resource="([^"]+)",verb="(\w+)"\}$')
 READY_SECONDS = 120.0
-POLL_SECONDS = 0.05
 FLAGS = ("--lease-namespace", OPERATOR_NAMESPACE, "--log-level", "warning")
 
 
@@ -105,12 +103,6 @@ def fresh(*, is_audited: bool = True) -> Iterator[BenchCluster]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def rss_mb(pid: int, *, is_peak: bool = False) -> float:
     name = "VmHWM" if is_peak else "VmRSS"
     found = re.search(rf"^{name}:\s+(\d+) kB$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
@@ -126,15 +118,6 @@ def reported_writes(operator: OperatorProcess) -> Counter[str]:
     return found
 
 
-def wait_for(what: str, condition: Callable[[], bool], seconds: float) -> float:
-    started = time.monotonic()
-    while not condition():
-        if time.monotonic() - started > seconds:
-            raise SystemExit(f"bench: not after {seconds:g} s: {what}")
-        time.sleep(POLL_SECONDS)
-    return time.monotonic() - started
-
-
 @contextlib.contextmanager
 def operator(kubeconfig: Path, log: Path, *flags: str) -> Iterator[OperatorProcess]:
     process = OperatorProcess(kubeconfig, log, (*FLAGS, *flags))
@@ -145,14 +128,14 @@ def operator(kubeconfig: Path, log: Path, *flags: str) -> Iterator[OperatorProce
         process.kill()
 
 
-def wait_until_active(process: OperatorProcess) -> float:
+def wait_until_active(process: OperatorProcess) -> None:
     """Wait until its caches are filled and it holds the Lease."""
 
     def is_active() -> bool:
         process.check_running()
         return process.get("/readyz")[0] == 200 and process.metrics().get("disttest_leader") == 1.0
 
-    return wait_for("the operator is active", is_active, READY_SECONDS)
+    processes.wait_until("the operator is active", is_active, READY_SECONDS)
 
 
 @contextlib.contextmanager
@@ -162,7 +145,7 @@ def minimal(kubeconfig: Path, log: Path, *namespace: str) -> Iterator[subprocess
     with log.open("ab") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
     try:
-        wait_for("the minimal client watches", lambda: _is_ready(process, log), READY_SECONDS)
+        processes.wait_until("the minimal client watches", lambda: _is_ready(process, log), READY_SECONDS)
         yield process
     finally:
         process.kill()

@@ -2,30 +2,29 @@
 
 import asyncio
 import json
-import signal
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figure import Figure, at_most
 from bench.operator import apply_to_job, bench_cluster, load, templates
-from bench.operator.bench_cluster import NAMESPACE, READY_SECONDS, BenchCluster, wait_for
+from bench.operator.bench_cluster import NAMESPACE, READY_SECONDS, BenchCluster
 from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
+from devcluster.machine import processes
 from devcluster.operator_process import OperatorProcess
 
 RUNS = 5000
 STATUS_BYTES = 4096
 IDLE_SECONDS = 330  # includes one resync and one restart of each watch
 RATED_RUNS = 300
+JOBS_SECONDS = 900  # for the controller to end a Job of each run
 ROUNDS = 3
-JOBS_PER_REQUEST = 16
 SERIES = 50
 
 
 def status(number: int) -> Json:
     """Make a terminal status with enough failures to reach STATUS_BYTES."""
-    condition = {"status": "True", "lastTransitionTime": "2026-11-01T02:00:00Z", "observedGeneration": 1}
     found: Json = {
         "observedGeneration": 1,
         "phase": "Finished",
@@ -39,7 +38,7 @@ def status(number: int) -> Json:
         "completionTime": "2026-11-01T03:00:00Z",
         "durationSeconds": 3600.0,
         "conditions": [
-            {"type": kind, "reason": "CasesFailed", "message": "cases failed", **condition}
+            templates.condition(kind, "True", "CasesFailed", "cases failed")
             for kind in ("GangReady", "ResultsCollected", "Failed", "Finished")
         ],
         "failures": [],
@@ -51,19 +50,17 @@ def status(number: int) -> Json:
     return found
 
 
-async def _fill(api: KubeApi, count: int, *, jobs: bool) -> None:
+async def _fill(api: KubeApi, *, jobs: bool) -> None:
     """Create finished runs, with or without their Jobs, while no operator runs."""
-    turns = asyncio.Semaphore(JOBS_PER_REQUEST)
 
     async def one(number: int) -> None:
-        async with turns:
-            made = await load.insist(api, "POST", load.TESTS, load.run(f"old-{number}", f"old-{number % SERIES}"))
-            path = f"{load.TESTS}/old-{number}/status"
-            await load.insist(api, "PATCH", path, {"status": status(number)}, content_type=MERGE)
-            if jobs:
-                await load.insist(api, "POST", load.JOBS, _ended_job(made))
+        made = await load.insist(api, "POST", load.TESTS, load.run(f"old-{number}", f"old-{number % SERIES}"))
+        path = f"{load.TESTS}/old-{number}/status"
+        await load.insist(api, "PATCH", path, {"status": status(number)}, content_type=MERGE)
+        if jobs:
+            await load.insist(api, "POST", load.JOBS, _ended_job(made))
 
-    await asyncio.gather(*(one(number) for number in range(count)))
+    await load.some_at_once(one(number) for number in range(RUNS))
 
 
 def _ended_job(run: Json) -> Json:
@@ -79,82 +76,71 @@ def restart_seconds(where: BenchCluster, log: Path) -> tuple[float, float, Opera
     """Restart an operator; return the seconds until it is ready and until it is active, and its process."""
     first = OperatorProcess(where.kubeconfig, log, bench_cluster.FLAGS)
     bench_cluster.wait_until_active(first)
-    first.process.send_signal(signal.SIGTERM)
-    first.process.wait()
+    first.stop(READY_SECONDS)
     started = time.monotonic()
     process = OperatorProcess(where.kubeconfig, log, bench_cluster.FLAGS)
-    bench_cluster.wait_for(
-        "the operator is ready", lambda: process.get("/readyz")[0] == 200, bench_cluster.READY_SECONDS
-    )
+    processes.wait_until("the operator is ready", lambda: process.get("/readyz")[0] == 200, READY_SECONDS)
     ready = time.monotonic() - started
     bench_cluster.wait_until_active(process)
     return ready, time.monotonic() - started, process
 
 
-def idle_percent(process: OperatorProcess, seconds: float) -> float:
+def idle_percent(process: OperatorProcess) -> float:
     def has_no_work() -> bool:
         return process.metrics().get("disttest_queue_depth") == 0.0
 
-    wait_for("every run has been looked at once", has_no_work, READY_SECONDS)
-    before = bench_cluster.cpu_seconds(process.process.pid)
-    time.sleep(seconds)
+    processes.wait_until("every run has been reconciled once", has_no_work, READY_SECONDS)
+    before = processes.cpu_seconds(process.process.pid)
+    time.sleep(IDLE_SECONDS)
     process.check_running()  # one that has ended costs nothing
-    return 100 * (bench_cluster.cpu_seconds(process.process.pid) - before) / seconds
+    return 100 * (processes.cpu_seconds(process.process.pid) - before) / IDLE_SECONDS
 
 
 def _p99_ms(kubeconfig: Path) -> float:
     """Return the 99th percentile from apply to Job, the median of all rounds."""
     found = []
     for number in range(ROUNDS):
-        seconds = apply_to_job.latencies(kubeconfig, f"operator-{number}", [NAMESPACE], runs=RATED_RUNS)[NAMESPACE]
+        sending = apply_to_job.latencies(kubeconfig, f"operator-{number}", [NAMESPACE], runs=RATED_RUNS)
+        seconds = asyncio.run(sending)[NAMESPACE]
         found.append(1000 * statistics.quantiles(seconds, n=100, method="inclusive")[98])
         print(f"  apply to Job: p50 {1000 * statistics.median(seconds):.1f} ms, p99 {found[-1]:.1f} ms", flush=True)
     return statistics.median(found)
 
 
-def measure(count: int = RUNS, idle_seconds: float = IDLE_SECONDS) -> list[Figure]:
-    figures: list[Figure] = []
-
-    def note(name: str, value: float, unit: str, goal: float) -> None:
-        figure = at_most(f"operator_{count}_finished_{name}", value, unit, goal)
-        print(f"  {figure.line}", flush=True)
-        figures.append(figure)
-
-    for jobs in (False, True):
+def measure() -> Iterator[Figure]:
+    for more in ("", "_with_jobs"):
         with bench_cluster.fresh(is_audited=False) as where:
-            _one(where, count, idle_seconds, note, jobs=jobs)
-    return figures
+            for name, value, unit, goal in _measured(where, more):
+                yield at_most(f"operator_{RUNS}_finished_{name}{more}", value, unit, goal)
 
 
-def _one(
-    where: BenchCluster, count: int, idle_seconds: float, note: Callable[[str, float, str, float], None], *, jobs: bool
-) -> None:
-    """Measure with the Jobs of all runs, or without any Job."""
+def _measured(where: BenchCluster, more: str) -> Iterator[tuple[str, float, str, float]]:
+    """Yield name, value, unit and goal of each figure, with the Jobs of all runs or without any Job."""
+    jobs = bool(more)
 
     async def fill() -> None:
         async with KubeApi(where.cluster.kubeconfig) as api:
-            await _fill(api, count, jobs=jobs)
+            await _fill(api, jobs=jobs)
             if jobs:
                 await _until_jobs_ended(api)
 
     asyncio.run(fill())
-    more = "_with_jobs" if jobs else ""
     ready, active, process = restart_seconds(where, where.directory / "operator.log")
     try:
-        print(f"  {count} finished runs{more}: ready after {ready:.1f} s, active after {active:.1f} s", flush=True)
-        note(f"restart_to_ready{more}", ready, "s", 15)
-        note(f"idle_cpu{more}", idle_percent(process, idle_seconds), "%", 0.5)
-        note(f"apply_to_job_p99{more}", _p99_ms(where.cluster.kubeconfig), "ms", 100)
-        note(f"rss{more}", bench_cluster.rss_mb(process.process.pid), "MB", 250)
-        note(f"peak_rss{more}", bench_cluster.rss_mb(process.process.pid, is_peak=True), "MB", 250)
+        print(f"  {RUNS} finished runs{more}: ready after {ready:.1f} s, active after {active:.1f} s", flush=True)
+        yield "restart_to_ready", ready, "s", 15
+        yield "idle_cpu", idle_percent(process), "%", 0.5
+        yield "apply_to_job_p99", _p99_ms(where.cluster.kubeconfig), "ms", 100
+        yield "rss", bench_cluster.rss_mb(process.process.pid), "MB", 250
+        yield "peak_rss", bench_cluster.rss_mb(process.process.pid, is_peak=True), "MB", 250
     finally:
         process.kill()
-    ratio = apply_to_job.by_minimal_client(where)
-    note(f"apply_to_job_p50_by_minimal_client{more}", ratio, "times", apply_to_job.GOAL_TIMES)
+    yield "apply_to_job_p50_by_minimal_client", apply_to_job.by_minimal_client(where), "times", apply_to_job.GOAL_TIMES
 
 
 async def _until_jobs_ended(api: KubeApi) -> None:
-    ended = False
-    while not ended:
-        await asyncio.sleep(2)
-        ended = all((job.get("status") or {}).get("completionTime") for job in await load.items(api, load.JOBS))
+    async with asyncio.timeout(JOBS_SECONDS):
+        ended = False
+        while not ended:
+            await asyncio.sleep(2)
+            ended = all((job.get("status") or {}).get("completionTime") for job in await load.items(api, load.JOBS))

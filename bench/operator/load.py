@@ -3,21 +3,23 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bench.operator.bench_cluster import NAMESPACE
-from devcluster.controlplane.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import Json, KubeApi
 from devcluster.stubnode import behaviour
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ResponseLostError, ServerBusyError
 
 TESTS = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttests"
 SERIES = f"/apis/disttest.dev/v1alpha1/namespaces/{NAMESPACE}/disttestseries"
 JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 AT_ONCE = 16
 POLL_SECONDS = 1.0
+INSIST_SECONDS = 120  # a restart of the API server takes a few
 # The control plane on two cores needs minutes for a thousand gangs.
-PATIENT = {"queueSeconds": 7200, "joinSeconds": 600, "caseSeconds": 600, "runSeconds": 7200}
+PATIENT = {"queueSeconds": 7200, "rendezvousSeconds": 600, "caseSeconds": 600, "runSeconds": 7200}
 PAGE = 500
 
 
@@ -53,30 +55,29 @@ def run(name: str, series: str, *, nodes: int = 2, template: Json | None = None,
     }
 
 
-async def create(api: KubeApi, manifests: Iterable[Json]) -> None:
-    """Create them as fast as the API server accepts them."""
+async def some_at_once(requests: Iterable[Awaitable[object]]) -> None:
+    """Send them as fast as the API server accepts them."""
     turns = asyncio.Semaphore(AT_ONCE)
 
-    async def one(manifest: Json) -> None:
+    async def one(request: Awaitable[object]) -> None:
         async with turns:
-            await insist(api, "POST", TESTS, manifest)
+            await request
 
-    await asyncio.gather(*(one(manifest) for manifest in manifests))
+    await asyncio.gather(*(one(request) for request in requests))
 
 
 async def insist(api: KubeApi, method: str, path: str, body: Json | None = None, **options: str) -> Json:
     """Send a request until it succeeds, also through restarts of the API server."""
+    deadline = time.monotonic() + INSIST_SECONDS
     while True:
         try:
             return await api.request(method, path, body, **options)
-        except ApiError as error:
-            if error.reason == "AlreadyExists":
-                return {}
-            if error.status < 500 and error.status != 429:
-                raise
-        except UNREACHABLE:
-            pass
-        await asyncio.sleep(0.5)
+        except AlreadyExistsError:
+            return {}
+        except (ServerBusyError, ResponseLostError) as error:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"bench: {method} {path} failed for {INSIST_SECONDS} s: {error}") from error
+            await asyncio.sleep(0.5)
 
 
 async def items(api: KubeApi, path: str, **query: str) -> list[Json]:
@@ -95,10 +96,8 @@ async def until_finished(api: KubeApi, count: int, seconds: float) -> float:
     started = time.monotonic()
     while time.monotonic() - started < seconds:
         page = await insist(api, "GET", TESTS, None, limit="1", fieldSelector="status.verdict=")
-        if not page["items"] and not await _pending(api):
-            listed = await items(api, TESTS)
-            if len(listed) == count:
-                return time.monotonic() - started
+        if not page["items"] and not await _pending(api) and len(await items(api, TESTS)) == count:
+            return time.monotonic() - started
         await asyncio.sleep(POLL_SECONDS)
     left = await items(api, TESTS, fieldSelector="status.verdict=")
     raise SystemExit(f"bench: {len(left)} runs have no verdict after {seconds:g} s, such as {left[:1]}")

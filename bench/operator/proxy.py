@@ -36,10 +36,10 @@ class Faults:
 class Proxy:
     """Speaks plain HTTP to the operator, whose kubeconfig it writes, and TLS to the API server."""
 
-    def __init__(self, kubeconfig: Path, seed: int = 1) -> None:
+    def __init__(self, kubeconfig: Path) -> None:
         self._config: dict[str, Any] = json.loads(kubeconfig.read_text())
-        self._file = kubeconfig.with_suffix(".proxy")
-        self._chance = random.Random(seed)  # noqa: S311 - faults, no secrets
+        self.kubeconfig = kubeconfig.with_suffix(".proxy")
+        self._chance = random.Random(1)  # noqa: S311 - faults, no secrets
         self._watches: set[asyncio.BaseTransport] = set()
         self.faults = Faults()
         self.done: Counter[str] = Counter()
@@ -60,8 +60,8 @@ class Proxy:
         await site.start()
         port = self._runner.addresses[0][1]
         cluster["server"] = f"http://127.0.0.1:{port}"
-        self._file.touch(mode=0o600)
-        self._file.write_text(json.dumps(self._config))
+        self.kubeconfig.touch(mode=0o600)
+        self.kubeconfig.write_text(json.dumps(self._config))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -69,17 +69,12 @@ class Proxy:
         await self._runner.cleanup()
         await self._session.close()
 
-    @property
-    def kubeconfig(self) -> Path:
-        return self._file
-
-    def cut_watches(self) -> int:
-        """Reset the connections of all watches in mid-stream; return their number."""
+    def cut_watches(self) -> None:
+        """Reset the connections of all watches in mid-stream."""
         cut = [transport for transport in self._watches if not transport.is_closing()]
         for transport in cut:
             _reset(transport)
         self.done["watches cut"] += len(cut)
-        return len(cut)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         is_watch = request.query.get("watch", "").lower() in {"1", "true"}
@@ -133,14 +128,8 @@ class Proxy:
 
 
 def _status(code: int, reason: str, message: str) -> dict[str, Any]:
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    }
+    kind = {"kind": "Status", "apiVersion": "v1"}
+    return {**kind, "status": "Failure", "code": code, "reason": reason, "message": message}
 
 
 def _reset(transport: asyncio.BaseTransport | None) -> None:

@@ -56,7 +56,7 @@ POINTS = tuple(
         slowest_rank_seconds=0.00902,
         slowest_rank=3,
         alg_bytes_per_second=238.08e9,
-        bus_bytes_per_second=400e9,
+        bus_bandwidth_bytes_per_second=400e9,
         wrong_elements=0,
     )
     for collective in COLLECTIVES
@@ -94,7 +94,7 @@ def measure() -> list[Figure]:
             at_most(f"scrape-{name}-one-changed", one, "s", GOAL_SECONDS, digits=6),
             at_most(f"scrape-{name}-all-by-plain", everything / plain, "x", 2, digits=6),
         ]
-        print(f"{name}: everything anew {everything:.3f} s, the library by itself {plain:.3f} s of processor time")
+        print(f"{name}: rendering everything {everything:.3f} s, the library alone {plain:.3f} s of CPU time")
     return figures
 
 

@@ -1,161 +1,59 @@
-"""Objects that the minimal client writes, of the same size as the operator's."""
+"""Objects that the minimal client writes: the operator's own, made once for each spec and then filled in as text."""
 
 import base64
+import functools
 import gzip
 import json
 import time
-from typing import Any
 
-Json = dict[str, Any]
-GROUP = "disttest.dev"
+from devcluster.controlplane.kubeapi import Json
+from devcluster.node.status import now, now_precisely
+from devcluster.operator_process import RUNNER_IMAGE
+from disttest_operator.core.api import naming, parse
+from disttest_operator.core.api.model import Defaults
+from disttest_operator.core.workload import job as workload
+
+DEFAULTS = Defaults(image=RUNNER_IMAGE)
+# Replaced for each run; as they are, they are valid names.
+MARKS = {key: f"{key}-mark" for key in ("namespace", "name", "uid", "series", "nonce", "sha256")}
 
 
-def stamp() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def _labels(run: Json) -> dict[str, str]:
-    return {
-        f"{GROUP}/name": run["metadata"]["name"],
-        f"{GROUP}/uid": run["metadata"]["uid"],
-        f"{GROUP}/series": run["spec"]["series"],
-        "app.kubernetes.io/managed-by": "disttest-operator",
-        f"{GROUP}/attempt": "1",
+@functools.cache
+def _made(spec: str) -> dict[str, str]:
+    """Make the JSON of each kind of object, with marks, for a run with this spec in JSON."""
+    meta = {key: MARKS[key] for key in ("namespace", "name", "uid")}
+    body = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTest", "metadata": meta, "spec": json.loads(spec)}
+    test = parse.parse(body, DEFAULTS)
+    report = naming.report_config_map(test)
+    manifests = {
+        "Service": workload.build_service(test, 1),
+        "Job": workload.build_job(test, 1, MARKS["nonce"]),
+        "ConfigMap": workload.build_report_config_map(test, report, b"", MARKS["sha256"]),
     }
+    return {kind: json.dumps(manifest) for kind, manifest in manifests.items()}
 
 
-def _meta(run: Json, name: str, **more: Any) -> Json:
-    owner = {"apiVersion": run["apiVersion"], "kind": "DistTest", "controller": True, "blockOwnerDeletion": True}
-    owner |= {key: run["metadata"][key] for key in ("name", "uid")}
-    where = {"name": name, "namespace": run["metadata"]["namespace"]}
-    return {**where, "labels": _labels(run), "ownerReferences": [owner], **more}
+def _filled(kind: str, run: Json, **values: str) -> Json:
+    meta, spec = run["metadata"], run["spec"]
+    text = _made(json.dumps(spec | {"series": MARKS["series"]}))[kind]
+    values |= {key: meta[key] for key in ("namespace", "name", "uid")} | {"series": spec["series"]}
+    for key, value in values.items():
+        text = text.replace(MARKS[key], value)
+    manifest: Json = json.loads(text)
+    return manifest
 
 
 def service(run: Json) -> Json:
-    selector = {key: value for key, value in _labels(run).items() if key in {f"{GROUP}/uid", f"{GROUP}/attempt"}}
-    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": _meta(run, f"{run['metadata']['name']}-a1"),
-        "spec": spec,
-    }
+    return _filled("Service", run)
 
 
 def job(run: Json, nonce: str) -> Json:
-    nodes, labels = run["spec"]["nodes"], _labels(run)
-    annotations = run["spec"]["template"]["metadata"]["annotations"]
-    when = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    spec = {
-        "completionMode": "Indexed",
-        "completions": nodes,
-        "parallelism": nodes,
-        "backoffLimitPerIndex": 0,
-        "maxFailedIndexes": nodes,
-        "podReplacementPolicy": "Failed",
-        "podFailurePolicy": {"rules": [{"action": "FailJob", **when}]},
-        "activeDeadlineSeconds": 15150,
-        "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": _pod(run, nonce)},
-    }
-    meta = _meta(run, f"{run['metadata']['name']}-a1")
-    if queue := run["spec"].get("queueName"):
-        spec["suspend"] = True
-        meta["labels"]["kueue.x-k8s.io/queue-name"] = queue
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
-
-
-def _pod(run: Json, nonce: str) -> Json:
-    name = f"{run['metadata']['name']}-a1"
-    own = {"matchLabels": {f"{GROUP}/uid": run["metadata"]["uid"], f"{GROUP}/attempt": "1"}}
-    apart = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": own}]
-    gone = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
-    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-    return {
-        "subdomain": name,
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 30,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "tolerations": [{"key": key, **gone} for key in keys],
-        "containers": [_container(run, nonce)],
-        "volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "dshm", "emptyDir": {"medium": "Memory"}}],
-        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": apart}},
-    }
-
-
-def _container(run: Json, nonce: str) -> Json:
-    meta, name = run["metadata"], f"{run['metadata']['name']}-a1"
-    values = {
-        "HOME": "/tmp",  # noqa: S108 - a path inside the container, as the ones below
-        "TMPDIR": "/tmp",  # noqa: S108
-        "USER": "disttest",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",  # noqa: S108
-        "TRITON_CACHE_DIR": "/tmp/triton",  # noqa: S108
-        "DISTTEST_PLAN": _plan(run),
-        "DISTTEST_NONCE": nonce,
-        "DISTTEST_LEADER": f"{name}-0.{name}.{meta['namespace']}.svc:29400",
-    }
-    fields = {"NODE_NAME": "spec.nodeName", "POD_NAME": "metadata.name", "POD_UID": "metadata.uid"}
-    return {
-        "name": "test",
-        "image": "disttest-runner:dev",
-        "command": ["python", "-m", "disttest_runner"],
-        "workingDir": "/tmp",  # noqa: S108
-        "env": [
-            *({"name": key, "value": value} for key, value in values.items()),
-            *(
-                {"name": f"DISTTEST_{key}", "valueFrom": {"fieldRef": {"fieldPath": path}}}
-                for key, path in fields.items()
-            ),
-        ],
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108
-            {"name": "dshm", "mountPath": "/dev/shm"},  # noqa: S108
-        ],
-    }
-
-
-def _plan(run: Json) -> str:
-    meta, spec = run["metadata"], run["spec"]
-    times = {f"{key}_seconds": spec["timeouts"][f"{key}Seconds"] for key in ("join", "case", "run")}
-    empty = {"directory": "", "root": "", "files": [], "select": "", "env": []}
-    return json.dumps(
-        {
-            "schema": 1,
-            **{key: meta[key] for key in ("namespace", "name", "uid")},
-            "series": spec["series"],
-            "attempt": 1,
-            "nodes": spec["nodes"],
-            "ranks_per_node": spec["ranksPerNode"],
-            "backend": "gloo",
-            "spread": True,
-            **times,
-            "flaky_retries": 1,
-            "artifacts": "",
-            "suites": [{"name": one["name"], "builtin": one["name"], **empty} for one in spec["suites"]],
-        },
-        separators=(",", ":"),
-    )
+    return _filled("Job", run, nonce=nonce)
 
 
 def config_map(run: Json, raw: bytes, sha256: str) -> Json:
-    name = f"{run['metadata']['name']}-report"
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": _meta(run, name, annotations={f"{GROUP}/report-sha256": sha256}),
-        "immutable": True,
-        "binaryData": {"report.json.gz": base64.b64encode(gzip.compress(raw, mtime=0)).decode()},
-    }
+    data = {naming.REPORT_KEY: base64.b64encode(gzip.compress(raw, mtime=0)).decode()}
+    return _filled("ConfigMap", run, sha256=sha256) | {"binaryData": data}
 
 
 def event(run: Json, reason: str, note: str) -> Json:
@@ -164,7 +62,7 @@ def event(run: Json, reason: str, note: str) -> Json:
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": f"{about['name']}.{reason.lower()}", "namespace": about["namespace"]},
-        "eventTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime()),
+        "eventTime": now_precisely(),
         "reportingController": "disttest-operator",
         "reportingInstance": "minimal",
         "action": "Reconcile",
@@ -175,13 +73,13 @@ def event(run: Json, reason: str, note: str) -> Json:
     }
 
 
-def _condition(kind: str, status: str, reason: str, message: str) -> Json:
+def condition(kind: str, status: str, reason: str, message: str) -> Json:
     return {
         "type": kind,
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": stamp(),
+        "lastTransitionTime": now(),
         "observedGeneration": 1,
     }
 
@@ -195,7 +93,7 @@ def unfinished(run: Json) -> Json:
         "phase": "Queued",
         "reason": "",
         "message": "waits for pods",
-        "conditions": [_condition("GangReady", "False", "Starting", "waits for pods")],
+        "conditions": [condition("GangReady", "False", "Starting", "waits for pods")],
     }
 
 
@@ -208,15 +106,15 @@ def finished(run: Json, report: Json, sha256: str, started: float) -> Json:
         "verdict": verdict,
         "reason": reason,
         "message": message,
-        "startTime": stamp(),
-        "completionTime": stamp(),
+        "startTime": now(),
+        "completionTime": now(),
         "durationSeconds": seconds,
         "stepSeconds": dict.fromkeys(("queued", "scheduled", "pulled", "joined", "ran", "collected"), seconds),
         "conditions": [
-            _condition("GangReady", "True", "GangRunning", "all pods run"),
-            _condition("ResultsCollected", "True", "ReportRead", "the report was read"),
-            _condition(passed, "True", reason, message),
-            _condition("Finished", "True", verdict, message),
+            condition("GangReady", "True", "GangRunning", "all pods run"),
+            condition("ResultsCollected", "True", "ReportRead", "the report was read"),
+            condition(passed, "True", reason, message),
+            condition("Finished", "True", verdict, message),
         ],
         "cases": report["counts"],
         "suites": [

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.figure import Figure, at_most
 from bench.runner import gangs
 from disttest_contract.gang.plan import SuitePlan
+from tools.demo.session import say
 
 ROUNDS = 5
 CASES = 400
@@ -55,10 +56,9 @@ def measure_empty_cases() -> list[Figure]:
             bare.append(bare_ms(Path(suite.directory)))
             two.append(gangs.expect(gangs.run(suite, nodes=1, ranks=2), passed=CASES).case_ms)
             eight.append(gangs.expect(gangs.run(suite, nodes=1, ranks=8), passed=CASES).case_ms)
-            print(
+            say(
                 f"  round {number + 1} of {ROUNDS}: ms a case: pytest alone {bare[-1]:.3f}, "
-                f"2 ranks {two[-1]:.3f}, 8 ranks {eight[-1]:.3f}",
-                flush=True,
+                f"2 ranks {two[-1]:.3f}, 8 ranks {eight[-1]:.3f}"
             )
     return [
         at_most("empty_case_2_ranks", statistics.median(two), "ms", 1, digits=3),
@@ -90,11 +90,10 @@ def measure_stub_ranks() -> list[Figure]:
             ran = gangs.run(SuitePlan(name="stubs", directory="/"), nodes=nodes, ranks=ranks, environ=environ)
             gangs.expect(ran, passed=STUB_CASES)
             found[world].append(ran.case_ms)
-            print(
+            say(
                 f"  round {number + 1} of {STUB_ROUNDS}: {world} ranks on {nodes} agents: {ran.case_ms:.2f} ms a case, "
                 f"agent 0 with the leader {1e3 * ran.own[0]['cases_cpu_seconds'] / STUB_CASES:.2f} ms of CPU, "
-                f"all processes {ran.wall_seconds:.1f} s",
-                flush=True,
+                f"all processes {ran.wall_seconds:.1f} s"
             )
     return [
         at_most(f"stub_case_{world}_ranks", statistics.median(times), "ms", STUB_GOALS_MS[world])

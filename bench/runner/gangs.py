@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,22 +60,22 @@ def plan(*suites: SuitePlan, nodes: int, ranks: int) -> RunPlan:
         backend="gloo",
         spread=False,
         suites=suites,
-        join_seconds=120,
+        rendezvous_seconds=120,
         case_seconds=60,
         run_seconds=RUN_SECONDS,
     )
 
 
-def run(suite: SuitePlan, *, nodes: int, ranks: int, environ: Mapping[str, str] | None = None) -> Ran:
-    """Run a gang until its last agent has ended; one without a report ends the benchmark."""
+def run(suite: SuitePlan, *, nodes: int, ranks: int, environ: Mapping[str, str] | None = None, **changes: Any) -> Ran:
+    """Run a gang, with changes to its plan, until its last agent has ended; one without a report ends the benchmark."""
     nonce, leader = secrets.token_hex(16), f"127.0.0.1:{free_port()}"
-    wanted = plan(suite, nodes=nodes, ranks=ranks)
+    wanted = replace(plan(suite, nodes=nodes, ranks=ranks), **changes)
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as name:
         folder = Path(name)
-        shared = {**os.environ, **QUIET, FOLDER: name, **(environ or {})}
+        shared = {FOLDER: name, **(environ or {})}
         started, used = time.monotonic(), children_cpu_seconds()
         agents = [
-            _start(shared | agent_environment(wanted, index, nonce=nonce, leader=leader, folder=folder))
+            start("agent", shared | agent_environment(wanted, index, nonce=nonce, leader=leader, folder=folder))
             for index in range(nodes)
         ]
         try:
@@ -88,18 +88,22 @@ def run(suite: SuitePlan, *, nodes: int, ranks: int, environ: Mapping[str, str] 
                 agent.wait()
         wall, cpu = time.monotonic() - started, children_cpu_seconds() - used
         own = {int(file.stem): json.loads(file.read_text()) for file in folder.glob("*.json")}
+    return Ran(report=read_report(text, nonce), wall_seconds=wall, cpu_seconds=cpu, own=own)
+
+
+def read_report(text: str, nonce: str) -> Report:
     try:
-        report = Report.loads(frames.decode(text, nonce))
+        return Report.loads(frames.decode(text, nonce))
     except frames.FrameError as error:
         raise SystemExit(f"bench: a gang left no report ({error}):\n{text[-3000:]}") from error
-    return Ran(report=report, wall_seconds=wall, cpu_seconds=cpu, own=own)
 
 
-def _start(environ: Mapping[str, str]) -> subprocess.Popen[str]:
+def start(role: str, environ: Mapping[str, str]) -> subprocess.Popen[str]:
+    """Start an agent, or the leader alone."""
     leads = environ["JOB_COMPLETION_INDEX"] == "0"
     return subprocess.Popen(
-        [sys.executable, "-m", "bench.runner.processes", "agent"],
-        env=environ,
+        [sys.executable, "-m", "bench.runner.processes", role],
+        env={**os.environ, **QUIET, **environ},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if leads else subprocess.DEVNULL,
         stderr=subprocess.STDOUT if leads else None,

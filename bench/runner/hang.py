@@ -1,18 +1,10 @@
 """Seconds from the deadline of a case that hangs to its report with the stacks of all ranks."""
 
-import asyncio
-import os
 import statistics
-import tempfile
-from dataclasses import replace
-from pathlib import Path
 
 from bench.figure import Figure, at_most
 from bench.runner import gangs
-from disttest_cli.local import agents
-from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome
-from disttest_contract.results.report import Report
 
 RUNS = 5
 NODES, RANKS = 2, 1
@@ -48,20 +40,9 @@ def measure() -> list[Figure]:
 
 
 def after_deadline(absent: str) -> float:
-    with tempfile.TemporaryDirectory(prefix="disttest-bench-") as folder:
-        (Path(folder) / "test_it.py").write_text(SUITE.format(absent=absent))
-        suite = SuitePlan(name="hang", directory=folder)
-        plan = replace(gangs.plan(suite, nodes=NODES, ranks=RANKS), spread=True, case_seconds=CASE_SECONDS)
-        environ = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
-        done = asyncio.run(agents.run(plan, agents.AgentReader(line=lambda _: None), environ=environ))
-    report = done.report
-    if report is None or report.first_case is None or report.last_case is None:
-        raise SystemExit(f"bench: the hang left no report: {done.problem}")
-    check(report)
-    return report.last_case - report.first_case - CASE_SECONDS
-
-
-def check(report: Report) -> None:
-    ((case,),) = [suite.cases for suite in report.suites]
+    with gangs.suite_of(SUITE.format(absent=absent)) as suite:
+        ran = gangs.run(suite, nodes=NODES, ranks=RANKS, spread=True, case_seconds=CASE_SECONDS)
+    ((case,),) = [suite.cases for suite in ran.report.suites]
     if case.outcome is not Outcome.HUNG or case.ranks != (1,) or set(case.stacks) != {0, 1}:
-        raise SystemExit(f"bench: the hang was not understood: {case}")
+        raise SystemExit(f"bench: the report does not explain the hang: {case}")
+    return ran.case_ms / 1e3 - CASE_SECONDS

@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import os
 import resource
 import secrets
 import statistics
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import cast
@@ -17,11 +14,10 @@ from bench.runner import gangs
 from disttest_cli.local.agents import agent_environment, free_port
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.preflight import NodeFacts
-from disttest_contract.results.report import Report
-from disttest_contract.transport import frames
 from disttest_runner.compat import override
 from disttest_runner.protocol.join_protocol import Hello
 from disttest_runner.protocol.wire import ALIVE, Message, pack
+from tools.demo.session import say
 
 AGENTS = (64, 512, 4096)
 RANKS = 8
@@ -38,16 +34,15 @@ def measure() -> list[Figure]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     possible = [agents for agents in AGENTS if agents + DESCRIPTORS_TO_SPARE <= hard]
     if len(possible) < len(AGENTS):
-        print(f"  only {hard} file descriptors are allowed: larger gangs than {possible[-1]} are left out", flush=True)
+        say(f"  only {hard} file descriptors are allowed: gangs larger than {possible[-1]} are skipped")
     found: dict[int, list[float]] = {agents: [] for agents in possible}
     for number in range(ROUNDS):
         for agents in possible:
             ran = play(agents)
             found[agents].append(1e6 * ran.own[0]["cases_cpu_seconds"] / CASES / agents)
-            print(
+            say(
                 f"  round {number + 1} of {ROUNDS}: {agents} agents: {found[agents][-1]:.1f} us of CPU per agent and "
-                f"case, {ran.case_ms:.1f} ms a case, leader {ran.own[0]['rss_mb']:.0f} MB",
-                flush=True,
+                f"case, {ran.case_ms:.1f} ms a case, leader {ran.own[0]['rss_mb']:.0f} MB"
             )
     return [
         at_most(f"leader_cpu_per_agent_and_case_{agents}_agents", statistics.median(times), "us", GOAL_US, digits=1)
@@ -62,12 +57,7 @@ def play(agents: int) -> gangs.Ran:
     with tempfile.TemporaryDirectory(prefix="disttest-bench-") as name:
         leader = f"127.0.0.1:{port}"
         own = agent_environment(plan, 0, nonce=nonce, leader=leader, folder=Path(name))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench.runner.processes", "leader"],
-            env={**os.environ, **gangs.QUIET, gangs.FOLDER: name, **own},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        process = gangs.start("leader", {gangs.FOLDER: name, **own})
         try:
             asyncio.run(asyncio.wait_for(_play(agents, port, nonce), PLAY_SECONDS))
             text = process.communicate(timeout=PLAY_SECONDS)[0]
@@ -75,7 +65,7 @@ def play(agents: int) -> gangs.Ran:
             process.kill()
             process.wait()
         used = json.loads((Path(name) / "0.json").read_text())
-    report = Report.loads(frames.decode(text, nonce))
+    report = gangs.read_report(text, nonce)
     return gangs.expect(gangs.Ran(report=report, wall_seconds=0, cpu_seconds=0, own={0: used}), passed=CASES)
 
 
@@ -159,4 +149,4 @@ class PlayedAgent(asyncio.Protocol):
             case "end":
                 return b""
             case unknown:
-                raise SystemExit(f"bench: the leader asks for {unknown!r}, which no agent is played to know")
+                raise SystemExit(f"bench: the leader requests {unknown!r}, which the simulated agents do not support")

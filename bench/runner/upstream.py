@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.figure import Figure, at_least, at_most
@@ -15,12 +15,11 @@ from bench.runner import gangs
 from bench.runner.gangs import Ran, children_cpu_seconds
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Verdict
-from disttest_contract.results.report import Report
+from tools.demo.session import say
 
 ROUNDS = 3
 WHOLE_ROUNDS = 3
 TRIES = 3  # of torch's harness
-WHOLE = SuitePlan(name="c10d-spawn", builtin="c10d-spawn")
 
 # No name is a part of another case's, so that pytest's -k finds these and no others.
 CASES = (
@@ -33,7 +32,8 @@ CASES = (
     "test_get_future",
     "test_scatter_full_group",
 )
-SUITE = SuitePlan(name="c10d-spawn", builtin="c10d-spawn", select=" or ".join(CASES))
+WHOLE = SuitePlan(name="c10d-spawn", builtin="c10d-spawn")
+SUITE = replace(WHOLE, select=" or ".join(CASES))
 
 CLASS = "disttest_runner.suites.c10d_spawn.TestDistBackendWithSpawn"
 RANKS = 2
@@ -69,16 +69,15 @@ class UpstreamSample:
     problems: tuple[str, ...]  # on a busy machine torch's own barrier times out after 10 s
 
 
-def run_upstream(cases: tuple[str, ...] = CASES) -> UpstreamSample:
+def run_upstream() -> UpstreamSample:
     """Run torch's harness unchanged, on gloo; raise RuntimeError if it did not run all cases."""
     with tempfile.TemporaryDirectory() as folder:
-        environ = os.environ | ENVIRONMENT | {"TEMP_DIR": folder}
         for part in ("barrier", "test_dir", "init_dir"):
             Path(folder, part).mkdir()
         before, started = children_cpu_seconds(), time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, *(f"{CLASS}.{case}" for case in cases)],
-            env=environ,
+            [sys.executable, "-c", PROGRAM, *(f"{CLASS}.{case}" for case in CASES)],
+            env=os.environ | ENVIRONMENT | {"TEMP_DIR": folder},
             capture_output=True,
             text=True,
             timeout=LIMIT_SECONDS,
@@ -89,9 +88,9 @@ def run_upstream(cases: tuple[str, ...] = CASES) -> UpstreamSample:
         result = json.loads(done.stdout.strip().splitlines()[-1])
     except (IndexError, ValueError):
         raise RuntimeError(f"torch's harness gave no result:\n{done.stderr[-3000:]}") from None
-    if result["ran"] != len(cases):
-        raise RuntimeError(f"torch's harness ran {result['ran']} of {len(cases)} cases:\n{done.stderr[-3000:]}")
-    outcomes = dict.fromkeys(cases, "passed")
+    if result["ran"] != len(CASES):
+        raise RuntimeError(f"torch's harness ran {result['ran']} of {len(CASES)} cases:\n{done.stderr[-3000:]}")
+    outcomes = dict.fromkeys(CASES, "passed")
     outcomes |= dict.fromkeys((name.split(".")[-1] for name in result["skipped"]), "skipped")
     outcomes |= dict.fromkeys((name.split(".")[-1] for name, _ in result["bad"]), "failed")
     return UpstreamSample(
@@ -101,10 +100,6 @@ def run_upstream(cases: tuple[str, ...] = CASES) -> UpstreamSample:
         outcomes=outcomes,
         problems=tuple(text for _, text in result["bad"]),
     )
-
-
-def outcomes_of(report: Report) -> dict[str, str]:
-    return {case.id.split("::")[-1]: case.outcome.value for suite in report.suites for case in suite.cases}
 
 
 def measure() -> list[Figure]:
@@ -117,11 +112,10 @@ def measure() -> list[Figure]:
         ratios["cases_wall"].append(theirs.case_seconds / cases_seconds)
         ratios["wall"].append(theirs.seconds / ours.wall_seconds)
         ratios["cpu"].append(theirs.cpu_seconds / ours.cpu_seconds)
-        print(
+        say(
             f"  round {number + 1} of {ROUNDS}, {len(theirs.outcomes)} cases: "
             f"theirs {theirs.seconds:.1f} s wall (cases {theirs.case_seconds:.1f}), {theirs.cpu_seconds:.1f} s CPU; "
-            f"ours {ours.wall_seconds:.2f} s wall (cases {cases_seconds:.2f}), {ours.cpu_seconds:.2f} s CPU",
-            flush=True,
+            f"ours {ours.wall_seconds:.2f} s wall (cases {cases_seconds:.2f}), {ours.cpu_seconds:.2f} s CPU"
         )
     goals = {"cases_wall": 100, "wall": 10, "cpu": 15}
     saved = [
@@ -141,7 +135,8 @@ def their_run() -> UpstreamSample:
 
 
 def check_equal(theirs: UpstreamSample, ours: Ran) -> None:
-    found = outcomes_of(ours.report)
+    cases = (case for suite in ours.report.suites for case in suite.cases)
+    found = {case.id.split("::")[-1]: case.outcome.value for case in cases}
     if found != theirs.outcomes:
         raise SystemExit(f"bench: outcomes differ: theirs {theirs.outcomes}, ours {found}")
 
@@ -151,11 +146,10 @@ def whole() -> Figure:
     for number in range(WHOLE_ROUNDS):
         ran = gangs.run(WHOLE, nodes=1, ranks=RANKS)
         if ran.report.verdict is not Verdict.PASSED:
-            raise SystemExit(f"bench: c10d-spawn came to {ran.report.verdict}: {ran.report.message}")
+            raise SystemExit(f"bench: c10d-spawn ended as {ran.report.verdict}: {ran.report.message}")
         seconds.append(ran.wall_seconds)
-        print(
+        say(
             f"  all {ran.report.counts.total} cases, round {number + 1} of {WHOLE_ROUNDS}: {ran.wall_seconds:.1f} s "
-            f"wall (cases {ran.case_ms * ran.report.counts.total / 1e3:.1f}), {ran.cpu_seconds:.1f} s CPU",
-            flush=True,
+            f"wall (cases {ran.case_ms * ran.report.counts.total / 1e3:.1f}), {ran.cpu_seconds:.1f} s CPU"
         )
     return at_most("c10d_spawn_all_in", statistics.median(seconds), "s", 12, digits=1)

@@ -43,5 +43,5 @@ if __name__ == "__main__":
     if os.environ[ZYGOTE] == "stub":
         main_of_stubs()
     else:
-        zygote.why_unsafe = lambda: "a benchmark wants to know what it would cost"
+        zygote.why_unsafe = lambda: "a benchmark measures the cost"
         zygote.main()

@@ -13,10 +13,10 @@ PIPE_CLOSED = SIGNALLED + 13  # SIGPIPE
 
 
 class ExitStatus(IntEnum):
-    USAGE = 2  # wrong usage, or refused by the API server
+    USAGE = 2  # wrong usage, or rejected by the API server
     DELETED = 40  # the run was deleted before its verdict
-    GOES_ON = 41  # no verdict within the timeout; the run continues
-    UNREACHABLE = 42  # the API server is not available: the only code that is worth a retry
+    CONTINUES = 41  # no verdict within the timeout; the run continues
+    UNREACHABLE = 42  # the API server is not available: the only code for which a retry can help
 
 
 def of_verdict(verdict: str) -> int:
@@ -24,21 +24,19 @@ def of_verdict(verdict: str) -> int:
     return EXIT_CODES[Verdict(verdict)] if verdict in set(Verdict) else ExitCode.CONFIGURATION
 
 
-# For documentation: all exit codes of `disttest` but those of other signals.
+# For documentation: all exit codes of `disttest` except those of other signals.
 MEANINGS: dict[int, str] = {
-    ExitCode.PASSED: "done; of a run: passed",
-    ExitStatus.USAGE: "the command, the file or the name is wrong, no API server is there, or it refuses",
-    ExitCode.TESTS_FAILED: "tests failed, hung or took too long; of `compare`: something got worse",
-    ExitCode.INFRASTRUCTURE: "the infrastructure did not let the run come to a result, or it was cancelled",
-    ExitCode.CONFIGURATION: "the run could not be done as it is written",
-    ExitStatus.DELETED: "the run was deleted before it had a verdict",
-    ExitStatus.GOES_ON: "no verdict within the time; the run goes on",
-    ExitStatus.UNREACHABLE: (
-        "the API server has no time; of `apply`: it took nothing for two minutes. Worth trying again"
-    ),
-    INTERRUPTED: "ended by SIGINT (Ctrl-C); a run on a cluster goes on",
-    PIPE_CLOSED: "who read the output has gone",
-    SIGNALLED + 15: "ended by SIGTERM; a run on a cluster goes on",
+    ExitCode.PASSED: "success; for a run: passed",
+    ExitStatus.USAGE: ("usage error: wrong option, file or name, missing permission, or no API server at the address"),
+    ExitCode.TESTS_FAILED: "tests failed, hung or timed out; for `compare`: something got worse",
+    ExitCode.INFRASTRUCTURE: "infrastructure failure, or the run was cancelled",
+    ExitCode.CONFIGURATION: "configuration error: the run is not possible as written; for `doctor`: problem found",
+    ExitStatus.DELETED: "the run was deleted before its verdict",
+    ExitStatus.CONTINUES: "no verdict within `--timeout`; the run continues",
+    ExitStatus.UNREACHABLE: "the API server is busy (`apply` retries for 2 minutes); retry later",
+    INTERRUPTED: "interrupted by SIGINT (Ctrl-C); a run on a cluster continues",
+    PIPE_CLOSED: "the reader of the output closed the pipe",
+    SIGNALLED + 15: "terminated by SIGTERM; a run on a cluster continues",
 }
 
 
@@ -67,6 +65,6 @@ class UsageError(CommandError):
 class NotInstalledError(UsageError):
     def __init__(self, command: str, package: str, extra: str) -> None:
         super().__init__(
-            f"`disttest {command}` needs the Python package {package!r}, which is not here: "
-            f"install disttest[{extra}], or use the image that has it"
+            f"`disttest {command}` needs the Python package {package!r}, which is not installed. "
+            f"Install disttest[{extra}], or use an image that contains it."
         )

@@ -55,6 +55,10 @@ def status(body: Any) -> Mapping[str, Any]:
     return mapping(mapping(body).get("status"))
 
 
+def namespace(body: Any) -> str:
+    return text(metadata(body).get("namespace"))
+
+
 def name(body: Any) -> str:
     return text(metadata(body).get("name"))
 

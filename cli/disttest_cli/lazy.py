@@ -3,6 +3,9 @@
 import sys
 from importlib.util import LazyLoader, find_spec, module_from_spec
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+__all__ = ["module", "yaml"]
 
 
 def module(name: str) -> ModuleType:
@@ -20,3 +23,9 @@ def module(name: str) -> ModuleType:
     if parent:
         setattr(sys.modules[parent], child, made)
     return made
+
+
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = module("yaml")

@@ -1,4 +1,4 @@
-"""Entry point of `disttest`, also as `kubectl disttest`: subcommands, exit codes and errors."""
+"""Entry point of `disttest` and `kubectl disttest`: subcommands, exit codes and errors."""
 
 import difflib
 import importlib
@@ -16,7 +16,7 @@ PLUGIN = "kubectl-disttest"  # name by which kubectl finds plugins
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """Imported only when it is called, since an installation may lack the packages of others."""
+    """A subcommand, imported when it is called, since packages of other commands may not be installed."""
 
     help: str
     extra: str = "cli"  # of the distribution
@@ -24,15 +24,16 @@ class Command:
 
 COMMANDS = {
     "run": Command(extra="runner", help="Run suites, test files or DistTests on this machine, without a cluster."),
-    "apply": Command(help="Create the DistTest of a file on a cluster, and follow it to its verdict."),
-    "list": Command(help="List the DistTests of a namespace, newest first."),
-    "describe": Command(help="Show on one screen what a DistTest came to: why, where, and what to do."),
-    "logs": Command(help="Print what the pods of a DistTest wrote, by rank, node or blame."),
-    "report": Command(help="Show the report of a run, as text, HTML, JUnit and more."),
-    "plan": Command(help="Print the Service and Job that would be made of a file, without a cluster."),
+    "apply": Command(help="Create a DistTest from a file, and optionally wait for its verdict."),
+    "list": Command(help="List DistTests, newest first."),
+    "describe": Command(help="Show details of a DistTest: verdict, reason, failures, nodes and next steps."),
+    "logs": Command(help="Print the logs of the pods of a DistTest, by rank, node or failure."),
+    "report": Command(help="Show the report of a run as text, or convert it to HTML, JUnit and other formats."),
+    "plan": Command(help="Print the Service and Job of a DistTest in a file, without a cluster."),
     "doctor": Command(help="Check whether a cluster is ready for DistTests."),
-    "compare": Command(help="Say what changed from one run to another, or from the last good night."),
-    "history": Command(help="Show the nights of a series, and which cases fail or flip."),
+    "compare": Command(help="Show what changed between two runs."),
+    "history": Command(help="Show the last runs of a series, and which cases fail or are flaky."),
+    "explain": Command(help="Explain a verdict, outcome, reason, phase or condition."),
 }
 
 
@@ -71,7 +72,7 @@ class Commands(click.Group):
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="disttest", prog_name="disttest", message="%(prog)s %(version)s")
 def commands() -> None:
-    """Run torch's distributed test suites on a GPU cluster, and say whether it was the code, the node or the queue."""
+    """Run torch's distributed tests on a GPU cluster, and show whether the code, a node or the queue is at fault."""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -62,15 +62,7 @@ class DnsRecords:
 
 
 async def follow(api: KubeApi, path: str, store: dict[Key, Json]) -> None:
-    async for kind, value in api.events(path):
-        match kind:
-            case "LIST":
-                store.clear()
-                store.update({_key(item): item for item in value})
-            case "DELETED":
-                store.pop(_key(value), None)
-            case _:
-                store[_key(value)] = value
+    await api.follow(path, lambda item: store.update({_key(item): item}), lambda item: store.pop(_key(item), None))
 
 
 def _key(item: Json) -> Key:

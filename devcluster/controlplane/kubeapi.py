@@ -1,34 +1,31 @@
 """A small API client: requests with a token, and a list and watch that never ends."""
 
 import asyncio
+import contextlib
 import json
 import ssl
 from base64 import b64decode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlencode
 
 import aiohttp
 
+from disttest_operator.core.api.api_errors import ApiServerError, ConflictError, NotFoundError, RequestRefusedError
+from disttest_operator.kubernetes.api_session import JSON, MERGE_PATCH, ApiSession
+
 Json = dict[str, Any]
 
-MERGE = "application/merge-patch+json"
+MERGE = MERGE_PATCH
 STRATEGIC = "application/strategic-merge-patch+json"
-UNREACHABLE = (aiohttp.ClientError, TimeoutError, OSError)
 RETRY_SECONDS = 0.3
 REQUEST_SECONDS = 30
-LARGEST_OBJECT_BYTES = 1 << 22  # an object of etcd has at most 1.5 MiB, JSON escapes make it longer
-
-
-class ApiError(Exception):
-    def __init__(self, call: str, status: int, body: Json) -> None:
-        super().__init__(f"{call}: {status} {body.get('message')}")
-        self.status = status
-        self.reason: str = body.get("reason", "")
 
 
 class KubeApi:
-    """Sends requests by a kubeconfig in JSON with one cluster and one token."""
+    """Sends requests by a kubeconfig in JSON with one cluster and one token. They raise ApiServerError."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = json.loads(kubeconfig.read_text())
@@ -36,35 +33,80 @@ class KubeApi:
         self._server: str = cluster["server"]
         authority, data = cluster.get("certificate-authority"), cluster.get("certificate-authority-data")
         self._tls = ssl.create_default_context(cafile=authority, cadata=b64decode(data).decode() if data else None)
-        self._headers = {"Authorization": "Bearer " + config["users"][0]["user"]["token"]}
+        self._token: str = config["users"][0]["user"]["token"]
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            self._server,
-            headers=self._headers,
-            connector=aiohttp.TCPConnector(ssl=self._tls, limit=0),
-            timeout=aiohttp.ClientTimeout(total=REQUEST_SECONDS),
-        )
+        http = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._tls, limit=0))
+        self._session = ApiSession(self._server, http, self._headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
+    async def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"}
+
     async def request(
-        self, method: str, path: str, body: Json | None = None, *, content_type: str = "application/json", **query: str
+        self, method: str, path: str, body: Json | None = None, *, content_type: str = JSON, **query: str
     ) -> Json:
-        data = None if body is None else json.dumps(body)
-        headers = {"Content-Type": content_type}
-        async with self._session.request(method, path, data=data, headers=headers, params=query) as response:
-            answer: Json = await response.json()
-        if response.status >= 400:
-            raise ApiError(f"{method} {path}", response.status, answer)
+        raw = await self._session.request(
+            method, _with(path, query), body, content_type=content_type, timeout_seconds=REQUEST_SECONDS
+        )
+        answer: Json = json.loads(raw)
         return answer
 
+    async def insist(
+        self,
+        method: str,
+        path: str,
+        body: Json,
+        *,
+        content_type: str = JSON,
+        turn: Callable[[], AbstractAsyncContextManager[None]] = contextlib.nullcontext,
+    ) -> None:
+        """Retry, each time in a new `turn`, until the API server answers: a status must not be lost meanwhile."""
+        while True:
+            try:
+                async with turn():
+                    await self.request(method, path, body, content_type=content_type)
+            except (NotFoundError, ConflictError):  # the object is gone, or another one has its name
+                return
+            except RequestRefusedError as error:
+                print(error, flush=True)
+                return
+            except ApiServerError as error:
+                print(error, flush=True)
+            else:
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+
     async def get_text(self, path: str) -> str:
-        """Read what is not JSON, such as a log; raise aiohttp.ClientResponseError if that fails."""
-        async with self._session.get(path, raise_for_status=True) as response:
-            return await response.text()
+        """Read what is not JSON, such as a log."""
+        return (await self._session.request("GET", path, accept="*/*", timeout_seconds=REQUEST_SECONDS)).decode()
+
+    async def follow(
+        self,
+        path: str,
+        seen: Callable[[Json], object],
+        gone: Callable[[Json], object] = lambda _: None,
+        **selectors: str,
+    ) -> None:
+        """Call `seen` for each object that is there or changes, and `gone` for each that no longer is there."""
+        known: dict[str, Json] = {}
+        async for kind, value in self.events(path, **selectors):
+            if kind == "DELETED":
+                lost, there = [value], []
+            elif kind == "LIST":
+                listed = {item["metadata"]["uid"] for item in value}
+                lost, there = [item for uid, item in known.items() if uid not in listed], value
+            else:
+                lost, there = [], [value]
+            for item in lost:
+                known.pop(item["metadata"]["uid"], None)
+                gone(item)
+            for item in there:
+                known[item["metadata"]["uid"]] = item
+                seen(item)
 
     async def events(self, path: str, **selectors: str) -> AsyncIterator[tuple[str, Any]]:
         """Yield LIST with all items, first and after each lost watch; then ADDED, MODIFIED, DELETED with one object."""
@@ -74,17 +116,20 @@ class KubeApi:
                 yield "LIST", listed["items"]
                 async for event in self._watch(path, selectors, listed["metadata"]["resourceVersion"]):
                     yield event["type"], event["object"]
-            except (*UNREACHABLE, ApiError) as error:
-                print(f"watch {path}: {error!r}", flush=True)
+            except ApiServerError as error:
+                print(f"watch {path}: {error}", flush=True)
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self, path: str, selectors: dict[str, str], version: str) -> AsyncIterator[Json]:
         query = {**selectors, "watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true"}
-        no_end = aiohttp.ClientTimeout(total=None)
-        async with self._session.get(path, params=query, timeout=no_end, read_bufsize=LARGEST_OBJECT_BYTES) as stream:
-            async for line in stream.content:
+        async with self._session.stream(_with(path, query)) as lines:
+            async for line in lines:
                 event: Json = json.loads(line)
                 if event["type"] == "ERROR":  # 410 Gone: the caller lists again
                     return
                 if event["type"] != "BOOKMARK":
                     yield event
+
+
+def _with(path: str, query: dict[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path

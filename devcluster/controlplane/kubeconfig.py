@@ -33,15 +33,14 @@ def write_all(state: Path, nodes: Sequence[str], host_port: int) -> None:
     _write_private(state / TOKENS, "".join(rows))
 
 
-def write_one(file: Path, server: str, authority: Path, token: str, namespace: str = "default") -> None:
-    context = {"cluster": "dev", "user": "dev", "namespace": namespace}
+def write_one(file: Path, server: str, authority: Path, token: str) -> None:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "dev",
         "clusters": [{"name": "dev", "cluster": {"server": server, "certificate-authority": str(authority)}}],
         "users": [{"name": "dev", "user": {"token": token}}],
-        "contexts": [{"name": "dev", "context": context}],
+        "contexts": [{"name": "dev", "context": {"cluster": "dev", "user": "dev", "namespace": "default"}}],
     }
     _write_private(file, json.dumps(config, indent=1))
 

@@ -1,7 +1,5 @@
 """Starting, finding and ending a cluster, from the host. A cluster is known by its state directory."""
 
-import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -17,7 +15,7 @@ from typing import Any
 
 from devcluster.controlplane import kubeconfig
 from devcluster.controlplane.supervisor import AGAIN, AUDIT_LOG, READY_FILE, READY_SECONDS, SETTINGS_FILE
-from devcluster.machine import processes, settings
+from devcluster.machine import cache, processes, settings
 from devcluster.machine.settings import API_SERVICE, GATEWAY, DevClusterError
 from devcluster.realnode import cgroups
 
@@ -62,9 +60,8 @@ def _certificate(directory: Path, name: str, subject: str, extensions: tuple[str
 
 
 def _openssl(directory: Path, *arguments: str) -> None:
-    done = subprocess.run(["openssl", *arguments], cwd=directory, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DevClusterError(f"openssl {arguments[0]} failed; OpenSSL 3 or newer is needed: {done.stderr.strip()}")
+    title = f"openssl {arguments[0]}, which needs OpenSSL 3 or newer,"
+    processes.output("openssl", *arguments, title=title, directory=directory)
 
 
 def write_audit_policy(file: Path, *rules: Mapping[str, Any]) -> str:
@@ -121,8 +118,7 @@ class DevCluster:
         if wanted.real and "kubelet" not in wanted.programs:
             raise DevClusterError("real nodes need a kubelet, which KUBEBUILDER_ASSETS lacks: unset it to build one")
         unshare = ("unshare", *processes.unshare_options(rootless=rootless))
-        self.state.parent.mkdir(parents=True, exist_ok=True)
-        with self._locked():
+        with cache.hold_lock(self._lock, f"is starting the cluster {self.state.name}", print):
             if self.is_running():
                 raise DevClusterError(f"a cluster already runs in {self.state}; end it with: python -m devcluster down")
             self._clear()
@@ -188,10 +184,8 @@ class DevCluster:
     def signal(self, program: str, number: int) -> None:
         """Send a signal to a program of the cluster, by the name of its log."""
         pid = (self.state / f"{program}.pid").read_text()
-        command = ["nsenter", "--target", str(self.first_process()), "--pid", "--mount", "kill", f"-{number}", pid]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise DevClusterError(f"signal {number} for {program}: {done.stderr.strip()}")
+        inside = ("nsenter", "--target", str(self.first_process()), "--pid", "--mount")
+        processes.output(*inside, "kill", f"-{number}", pid, title=f"signal {number} for {program}")
 
     def restart(self, program: str) -> None:
         """Kill a program that the supervisor then restarts, instead of ending the cluster."""
@@ -218,13 +212,6 @@ class DevCluster:
     @property
     def _lock(self) -> Path:
         return self.state.with_name(f".{self.state.name}.lock")
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Serialize starts of the same cluster."""
-        with self._lock.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
 
     def command_inside(self, command: Sequence[str]) -> list[str]:
         """Return a command line that runs a program in the cluster's network, where pod addresses are reachable.

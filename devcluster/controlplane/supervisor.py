@@ -129,27 +129,23 @@ class Supervisor:
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, 0 if block else os.WNOHANG))[0]:
                 name = self._programs.pop(ended[0], None)
-                if name is not None and self._is_to_start_again(name):
+                if name is None:
+                    continue
+                again = self._state / f"{name}{AGAIN}"
+                if again.exists():  # DevCluster.restart killed it
+                    again.unlink()
                     self._starts[name]()
-                elif name is not None and name not in self.may_end:
+                elif name not in self.may_end:
                     code = os.waitstatus_to_exitcode(ended[1])
                     log = (self._logs / f"{name}.log").read_text(errors="replace").splitlines()
                     sys.exit(f"{name} ended with {code}; the end of its log:\n" + "\n".join(log[-LOG_TAIL_LINES:]))
-
-    def _is_to_start_again(self, name: str) -> bool:
-        """Whether DevCluster.restart killed it."""
-        try:
-            (self._state / f"{name}{AGAIN}").unlink()
-        except FileNotFoundError:
-            return False
-        return True
 
     def wait_until(self, what: str, condition: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_SECONDS
         while not condition():
             self.reap(block=False)
             if time.monotonic() > deadline:
-                sys.exit(f"{what}: not after {READY_SECONDS} s; see the logs in {self._logs}")
+                sys.exit(f"{what}: timeout after {READY_SECONDS} s; see the logs in {self._logs}")
             time.sleep(POLL_SECONDS)
 
 

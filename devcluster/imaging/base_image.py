@@ -12,7 +12,7 @@ from devcluster.imaging import namespaced
 from devcluster.imaging.buildah import Buildah, local
 from devcluster.machine import processes
 from devcluster.machine.settings import DevClusterError
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 
 PACKAGES = "ca-certificates,python3,python3-pip"
 NAME = "localhost/disttest-python"
@@ -60,7 +60,7 @@ def image(buildah: Buildah, say: Say) -> str:
     )
     lines = sources(listed, codename)
     if not lines:
-        raise DevClusterError(f"apt knows no packages of {codename}: apt-get update, then run this again")
+        raise DevClusterError(f"apt has no packages of {codename}. Run apt-get update and try again")
     name = f"{NAME}:{codename}-{key((PACKAGES, HOOK, DOCKERFILE, *WITHOUT, *lines))}"
     if not buildah.has(name):
         _make(name, codename, lines, buildah=buildah, say=say)
@@ -71,7 +71,7 @@ def image(buildah: Buildah, say: Say) -> str:
 def _codename() -> str:
     found = re.search(r'^VERSION_CODENAME="?([a-z]+)', Path("/etc/os-release").read_text(), re.MULTILINE)
     if not found:
-        raise DevClusterError("/etc/os-release names no release of Debian: name a base with PYTHON_IMAGE=...")
+        raise DevClusterError("/etc/os-release names no release of Debian. Set a base image with PYTHON_IMAGE=...")
     return found[1]
 
 
@@ -86,9 +86,7 @@ def _make(name: str, codename: str, lines: tuple[str, ...], *, buildah: Buildah,
     options += [f"--dpkgopt=path-exclude={pattern}" for pattern in WITHOUT]
     progress = namespaced.BuildProgress(f"{name}: packages of {codename}", say)
     process = buildah.surroundings.start(("mmdebstrap", *options, codename, str(folder / "base.tar"), *lines))
-    done, output = namespaced.follow(process, lambda _: None, progress.beat)
-    if done:
-        raise DevClusterError(f"mmdebstrap failed:\n{output}")
+    processes.follow(process, "mmdebstrap", beat=progress.beat)
     buildah.build(name, (), folder, say)
 
 

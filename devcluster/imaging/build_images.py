@@ -23,7 +23,7 @@ from devcluster.imaging.storage import FIRST_GIB, Places, free_bytes, locked, sh
 from devcluster.machine import cache, processes
 from devcluster.machine.settings import REPOSITORY, DevClusterError
 from devcluster.programs import packages
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 
 Image = Mapping[str, str | int]  # digest, bytes, layers
 PROGRAMS = {"unshare": "util-linux", "setpriv": "util-linux", "mount": "mount", "ip": "iproute2"}
@@ -44,10 +44,20 @@ class Choice:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
-    option("--python-image", default="", metavar="IMAGE", help="base of all; default: made of Debian packages")
-    option("--runner-base", default="", metavar="IMAGE", help="a CUDA PyTorch image; default: torch from PyPI")
-    option("--upstream", default="", metavar="git|DIR", help="torch's own tests into /opt/pytorch; default: none")
-    option("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="further arguments of the Dockerfile")
+    option(
+        "--python-image",
+        default="",
+        metavar="IMAGE",
+        help="Base image of all images (default: built from Debian packages)",
+    )
+    option(
+        "--runner-base",
+        default="",
+        metavar="IMAGE",
+        help="PyTorch image with CUDA for the runner (default: torch from PyPI)",
+    )
+    option("--upstream", default="", metavar="git|DIR", help="Source of torch's tests in /opt/pytorch (default: none)")
+    option("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="Build argument of the Dockerfile")
 
 
 def parse(options: argparse.Namespace) -> Choice:
@@ -120,9 +130,8 @@ def _problems() -> Iterable[str]:
         yield "images need root: run as root, or with sudo"
     if "overlay" not in Path("/proc/filesystems").read_text().split():
         yield "the kernel has no overlay file system: modprobe overlay"
-    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     for program, package in PROGRAMS.items():
-        if not shutil.which(program, path=search):
+        if not shutil.which(program, path=processes.search_path()):
             yield f"{program} is missing: apt-get install {package}"
 
 
@@ -172,9 +181,8 @@ def _push(names: Iterable[str], surroundings: Surroundings, say: Say) -> None:
     def read(line: str) -> None:
         progress.what = line or progress.what
 
-    done, output = namespaced.follow(surroundings.start(module, own_network=True), read, progress.beat)
-    if done:
-        raise DevClusterError(f"the images could not be put into the registry's storage:\n{output}")
+    process = surroundings.start(module, own_network=True)
+    processes.follow(process, "putting the images into the registry's storage", read, progress.beat)
 
 
 def _result(storage: Path, names: Iterable[str]) -> dict[str, Image]:

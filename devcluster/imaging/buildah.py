@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devcluster.imaging import image_registry, namespaced
+from devcluster.imaging import image_registry
 from devcluster.imaging.namespaced import BuildProgress, Surroundings
 from devcluster.imaging.storage import Places, empty
-from devcluster.machine.settings import DevClusterError
-from devcluster.programs.kubernetes import Say
+from devcluster.machine import processes
+from devcluster.programs.gobuild import Say
 
 SETTINGS = {
     "policy.json": json.dumps({"default": [{"type": "insecureAcceptAnything"}]}),
@@ -81,9 +81,7 @@ class Buildah:
 
         whole = ("--network", "host", "--tag", tag, *arguments, str(context))
         process = self.surroundings.start(command(self.surroundings.places, "build", *whole))
-        done, output = namespaced.follow(process, read, progress.beat)
-        if done:
-            raise DevClusterError(f"building {tag} failed:\n{output}")
+        processes.follow(process, f"building {tag}", read, progress.beat)
 
     def prune(self) -> None:
         """Remove images that the builds of this process neither made nor used."""

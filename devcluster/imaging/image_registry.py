@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from devcluster.machine import processes
 from devcluster.machine.settings import DevClusterError
 
 TAG = "dev"
@@ -53,10 +54,8 @@ def collect_garbage(storage: Path, names: Sequence[str], environment: Mapping[st
     """Remove all but these images, and interrupted uploads. No process may push meanwhile."""
     for repository in (storage / REPOSITORIES).iterdir():
         shutil.rmtree(repository / "_uploads" if repository.name in names else repository, ignore_errors=True)
-    command = ["docker-registry", "garbage-collect", "--delete-untagged", str(_write(storage, "127.0.0.1:0"))]
-    done = subprocess.run(command, env=dict(environment), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise DevClusterError(f"collecting garbage in {storage} failed: {done.stderr.strip()[-500:]}")
+    command = ("docker-registry", "garbage-collect", "--delete-untagged", str(_write(storage, "127.0.0.1:0")))
+    processes.output(*command, title=f"collecting garbage in {storage}", environment=environment)
 
 
 def _write(storage: Path, address: str) -> Path:

@@ -1,18 +1,16 @@
 """Programs in new mount and process namespaces, with which their mounts and processes end."""
 
 import subprocess
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from devcluster.imaging.storage import Places
 from devcluster.machine import processes
-from devcluster.machine.settings import REPOSITORY, DevClusterError
+from devcluster.machine.settings import REPOSITORY
 from devcluster.programs import packages
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 
 # Our death reaches unshare as a SIGKILL, and unshare's death its child, which is PID 1: with it all others end.
 OWN_NAMESPACES = (
@@ -38,8 +36,6 @@ mount --bind "$containers" "$hidden/containers"
 mount --rbind "$hidden" /var/lib
 exec "$@"
 """
-PROGRESS_SECONDS = 8
-TAIL_LINES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,52 +61,14 @@ class Surroundings:
         return {**packages.environment(self.programs), **own, **self.variables}
 
     def start(self, command: Sequence[str], *, own_network: bool = False) -> subprocess.Popen[str]:
-        """Start it, with output and errors in one pipe."""
         unshare = [*OWN_NAMESPACES, *(OWN_NETWORK if own_network else ())]
         arguments = (self.places.settings / "ld.so.cache", self.places.containers, self.places.var_lib)
-        return subprocess.Popen(
-            [*unshare, "sh", "-c", ENTER, "sh", *map(str, arguments), *command],
-            env=self.environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            pass_fds=[self.lock],
-            start_new_session=True,  # Ctrl-C is for us; we end it
-        )
+        whole = [*unshare, "sh", "-c", ENTER, "sh", *map(str, arguments), *command]
+        return processes.start_piped(whole, env=self.environment(), pass_fds=[self.lock])
 
     def run(self, *command: str) -> str:
         """Run a short command and return its output."""
-        done, text = follow(self.start(command), lambda _: None, lambda: None)
-        if done:
-            raise DevClusterError(f"{' '.join(command[:2])} failed: {text}")
-        return text
-
-
-def follow(process: subprocess.Popen[str], read: Callable[[str], None], beat: Callable[[], None]) -> tuple[int, str]:
-    """Pass each line to `read`, call `beat` every few seconds; return the exit code and the last lines."""
-    tail: deque[str] = deque(maxlen=TAIL_LINES)
-
-    def reading() -> None:
-        if process.stdout is None:
-            return
-        with process.stdout:
-            for line in process.stdout:
-                tail.append(line)
-                read(line.rstrip("\n"))
-
-    reader = threading.Thread(target=reading, daemon=True)
-    reader.start()
-    try:
-        while reader.is_alive():
-            reader.join(PROGRESS_SECONDS)
-            if reader.is_alive():
-                beat()
-        return process.wait(), "".join(tail)
-    finally:
-        process.kill()  # interrupted; what has ended takes no harm
-        process.wait()
+        return processes.follow(self.start(command), " ".join(command[:2]))
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from devcluster.machine import cache
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 
 
 class Places:
@@ -48,7 +48,7 @@ def shortage(free_bytes: int, folder: Path, *, is_first: bool) -> str:
     build = "the first build of the images" if is_first else "a build of the images"
     return (
         f"{build} needs {needed} GiB in {folder}, {free_bytes / GIB:.1f} GiB are free: "
-        "make room, or name another place as DISTTEST_CACHE"
+        "free disk space, or set DISTTEST_CACHE to another directory"
     )
 
 

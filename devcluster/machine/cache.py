@@ -19,10 +19,6 @@ def root() -> Path:
     return Path(base).resolve() / "disttest"
 
 
-def kubedev() -> Path:
-    return root() / "kubedev"
-
-
 def images() -> Path:
     return root() / "images"
 

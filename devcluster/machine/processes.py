@@ -1,4 +1,4 @@
-"""A process that may outlive us, remembered by its id and its start time: ids are used again."""
+"""Processes: remembered by id and start time, since ids are used again; isolated in namespaces; followed."""
 
 import contextlib
 import ctypes
@@ -7,17 +7,16 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from devcluster.machine.settings import DevClusterError, NoNamespaces
 
 END_SECONDS = 20
 POLL_SECONDS = 0.01
-
-
-class _EndedError(Exception):
-    pass
 
 
 def remember(pid: int, file: Path) -> None:
@@ -29,19 +28,26 @@ def recall(file: Path) -> int | None:
     try:
         pid, started = file.read_text().split()
         return int(pid) if _start_time(int(pid)) == started else None
-    except (FileNotFoundError, ValueError, _EndedError):
+    except (FileNotFoundError, ValueError):
         return None
 
 
 def _start_time(pid: int) -> str:
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError) as error:
-        raise _EndedError from error
-    state, *fields = text.rsplit(")", 1)[1].split()  # the name before it may hold anything
-    if state in "ZX":
-        raise _EndedError
-    return fields[18]
+    """Return the start in the kernel's clock ticks; empty if the process has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        fields = _stat_fields(pid)
+        return "" if fields[0] in "ZX" else fields[19]
+    return ""
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process and of its children that have ended."""
+    return sum(map(int, _stat_fields(pid)[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """Fields of the process from its state on: the name before that may hold anything."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def children(pid: int) -> list[int]:
@@ -82,8 +88,8 @@ DEBIAN_PACKAGES = {
     "openssl": "openssl",
 }
 REMEDY = """\
-this machine gives no namespaces to this user: {reason}
-A cluster needs them to keep its processes, network and mounts apart. Ways to get them:
+this user cannot create namespaces on this machine: {reason}
+A cluster needs them to keep its processes, network and mounts apart. To enable them:
   - run as root outside of a container, or in one started with --privileged
   - as an ordinary user: sysctl kernel.unprivileged_userns_clone=1 (Debian),
     sysctl kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04), sysctl user.max_user_namespaces=15000"""
@@ -116,23 +122,110 @@ def unshare_options(*, rootless: bool = False) -> tuple[str, ...]:
 PR_SET_PDEATHSIG = 1
 
 
-def end_with_parent(number: signal.Signals = signal.SIGTERM) -> None:
-    """Request a signal for when the thread that started this process ends."""
+def end_with_parent() -> None:
+    """Request SIGTERM for when the thread that started this process ends."""
     parent = os.getppid()
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
         raise DevClusterError(f"prctl: {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:  # it ended before prctl
-        os.kill(os.getpid(), number)
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
-def output(*command: str, directory: str = "/") -> str:
-    """Run a program of this machine and return its output."""
-    search = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    environment = {**os.environ, "PATH": search, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+def search_path(*first: Path) -> str:
+    """PATH with the administrator's programs, which an ordinary user's often lacks; `first` come before it."""
+    return os.pathsep.join([*map(str, first), os.environ.get("PATH", ""), "/usr/sbin", "/sbin", "/usr/local/sbin"])
+
+
+ERROR_CHARACTERS = 4000  # of the end of a program's errors
+
+
+def output(
+    *command: str,
+    title: str = "",
+    directory: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+) -> str:
+    """Run a program and return its output; if it fails, raise DevClusterError with its errors, and `title` if given."""
+    title = title or " ".join(command)
+    of_machine = {**os.environ, "PATH": search_path(), "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    variables = of_machine if environment is None else environment
     try:
-        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=directory, env=variables, capture_output=True, text=True, timeout=seconds, check=False
+        )
     except FileNotFoundError as error:
         raise DevClusterError(f"{command[0]} is missing: install it, then run this again") from error
+    except subprocess.TimeoutExpired as error:
+        raise DevClusterError(f"{title} has not ended after {seconds:g} s") from error
     if done.returncode:
-        raise DevClusterError(f"{' '.join(command)} failed: {done.stderr.strip()}")
+        errors = done.stderr.strip()[-ERROR_CHARACTERS:]
+        raise DevClusterError(f"{title} failed with exit code {done.returncode}: {errors}")
     return done.stdout
+
+
+WAIT_POLL_SECONDS = 0.1
+
+
+def wait_until(what: str, condition: Callable[[], object], seconds: float) -> None:
+    """Wait until the condition is true; raise DevClusterError if it is not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise DevClusterError(f"timeout after {seconds:g} s: {what}")
+        time.sleep(WAIT_POLL_SECONDS)
+
+
+PROGRESS_SECONDS = 8
+TAIL_LINES = 40
+
+
+def start_piped(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path | None = None, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[str]:
+    """Start it for `follow`, with output and errors in one pipe."""
+    return subprocess.Popen(
+        command,
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        pass_fds=pass_fds,
+        start_new_session=True,  # Ctrl-C is for us; we end it, with what it started
+    )
+
+
+def follow(
+    process: subprocess.Popen[str],
+    title: str,
+    read: Callable[[str], None] = lambda _: None,
+    beat: Callable[[], None] = lambda: None,
+) -> str:
+    """Pass each line to `read`, call `beat` every few seconds; return the last lines, or raise an error with them."""
+    tail: deque[str] = deque(maxlen=TAIL_LINES)
+
+    def reading() -> None:
+        if process.stdout is None:
+            return
+        with process.stdout:
+            for line in process.stdout:
+                tail.append(line)
+                read(line.rstrip("\n"))
+
+    reader = threading.Thread(target=reading, daemon=True)
+    reader.start()
+    try:
+        while reader.is_alive():
+            reader.join(PROGRESS_SECONDS)
+            if reader.is_alive():
+                beat()
+        if process.wait():
+            raise DevClusterError(f"{title} failed:\n{''.join(tail).strip()}")
+        return "".join(tail)
+    finally:
+        if process.poll() is None:  # interrupted
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

@@ -3,7 +3,7 @@
 import json
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +73,11 @@ def stub_names(count: int) -> tuple[str, ...]:
 def load(file: Path) -> ClusterSettings:
     """Read what `save` wrote, also by an older version: an interrupted cluster may be left from one."""
     raw: dict[str, Any] = json.loads(file.read_text())
-    return ClusterSettings(
-        programs={name: tuple(command) for name, command in raw["programs"].items()},
-        nodes=raw["nodes"],
-        gpus=raw["gpus"],
-        stubs=raw.get("stubs", 0),
-        audit_policy=raw.get("audit_policy", ""),
-        images=tuple(Image(name=i["name"], directory=i["directory"], env=i["env"]) for i in raw["images"]),
-        real=RealNodes(**raw["real"]) if raw.get("real") else None,
-        listener_descriptor=raw["listener_descriptor"],
-    )
+    known = {field.name: raw[field.name] for field in fields(ClusterSettings) if field.name in raw}
+    known["programs"] = {name: tuple(command) for name, command in raw["programs"].items()}
+    known["images"] = tuple(Image(**image) for image in raw["images"])
+    known["real"] = RealNodes(**raw["real"]) if raw.get("real") else None
+    return ClusterSettings(**known)
 
 
 BRIDGE = "dev0"

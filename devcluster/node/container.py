@@ -16,7 +16,7 @@ from devcluster.machine.processes import children
 from devcluster.machine.settings import REPOSITORY
 from devcluster.node import downward_api, probes
 from devcluster.node.launch import Launch
-from devcluster.node.status import View, now
+from devcluster.node.status import ContainerState, now
 
 MESSAGE_BYTES = 4096
 FALLBACK_BYTES, FALLBACK_LINES = 2048, 80  # of the log, with terminationMessagePolicy FallbackToLogsOnError
@@ -46,8 +46,9 @@ class ContainerRun:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Container:
+class Container(ContainerState):
     def __init__(self, spec: Json, uid: str, directory: Path, grace_seconds: float, pod: ContainerObserver) -> None:
+        super().__init__(state={"waiting": {"reason": "ContainerCreating"}})
         self.spec = spec
         self.name: str = spec["name"]
         self._uid = uid
@@ -57,20 +58,11 @@ class Container:
         self._directory.mkdir(parents=True)
         self.message = self._directory / "termination-log"
         self.runs: list[ContainerRun] = []
-        self.state: Json = {"waiting": {"reason": "ContainerCreating"}}
         self.last_state: Json = {}
-        self.restarts = 0
-        self._ready = self._started = self._out_of_memory = False
+        self._started = self._out_of_memory = False
         self.is_done = False  # an init container that did its work: ready, as the kubelet calls it
         self._last_signal: int | None = None  # sent before the process existed
         self._pid: int | None = None  # of the container's PID 1, seen from the node
-
-    def view(self) -> View:
-        return View(state=self.state, restarts=self.restarts, ready=self._ready)
-
-    @property
-    def exit_code(self) -> int | None:
-        return self.view().exit_code
 
     def status(self) -> Json:
         has_run = bool(self.runs)
@@ -79,7 +71,7 @@ class Container:
             "image": self.spec["image"],
             "imageID": f"process://{self.spec['image']}" if has_run else "",
             "containerID": self._id if has_run else "",
-            "ready": self._ready or self.is_done,
+            "ready": self.ready or self.is_done,
             "started": self._started,
             "restartCount": self.restarts,
             "state": self.state,
@@ -110,7 +102,7 @@ class Container:
             await self._run(launch, address, run)
         finally:
             self._pid = None
-            self._ready = self._started = False
+            self.ready = self._started = False
             run.ended.set()
 
     async def _run(self, launch: Launch, address: str, run: ContainerRun) -> None:
@@ -195,7 +187,7 @@ class Container:
 
     def _watch(self, address: str) -> list[asyncio.Task[None]]:
         self._started = not self.spec.get("startupProbe")
-        self._ready = self._started and not self.spec.get("readinessProbe")
+        self.ready = self._started and not self.spec.get("readinessProbe")
         watchers = [self._watch_probes(address)]
         if limit := ((self.spec.get("resources") or {}).get("limits") or {}).get("memory"):
             watchers.append(self._watch_memory(downward_api.parse_quantity(limit)))
@@ -217,7 +209,7 @@ class Container:
     async def _until_started(self, spec: Json, address: str) -> None:
         async for good, why in probes.results(probes.parse(spec, self.spec, address)):
             if good:
-                self._started, self._ready = True, not self.spec.get("readinessProbe")
+                self._started, self.ready = True, not self.spec.get("readinessProbe")
                 await self._pod.report()
                 return
             await self._end_if_dead(why, good=False)
@@ -227,8 +219,8 @@ class Container:
             await use(why, good=good)
 
     async def _set_ready(self, why: str, *, good: bool) -> None:
-        if good != self._ready:
-            self._ready = good
+        if good != self.ready:
+            self.ready = good
             await self._pod.report()
         if not good:
             await self._pod.record("Unhealthy", f"Readiness probe failed: {why}")

@@ -8,7 +8,7 @@ from devcluster.controlplane.kubeapi import Json
 from devcluster.machine.settings import API_PORT, API_SERVICE, GATEWAY, Image
 from devcluster.node import downward_api
 from devcluster.node.launch import Launch, Mount
-from devcluster.node.volumes import CONFIG_MAPS, SECRETS, MissingObjectError, PodObjects
+from devcluster.node.volumes import KINDS, MissingObjectError, PodObjects
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOSTNAME_CHARACTERS = 63  # a DNS label
@@ -127,7 +127,7 @@ def _capabilities(context: Json) -> tuple[int, ...] | None:
 
 
 def refusals_of_pod(spec: Json) -> list[str]:
-    """List what this pod asks for and a process node does not emulate."""
+    """List requests of this pod that a process node does not emulate."""
     found = [field for field in HOST_NAMESPACES if spec.get(field)]
     found += [f"resource claim {claim['name']!r}" for claim in spec.get("resourceClaims") or []]
     for volume in spec.get("volumes") or []:
@@ -143,24 +143,18 @@ def refusals_of_pod(spec: Json) -> list[str]:
 
 def _of_container(container: Json) -> list[str]:
     found = [f"{probe} other than {' and '.join(sorted(CHECKS))}" for probe in PROBES if _is_odd(container.get(probe))]
-    found += ["lifecycle hooks"] if container.get("lifecycle") else []
-    found += ["stdin or tty"] if container.get("stdin") or container.get("tty") else []
-    found += ["volumeDevices"] if container.get("volumeDevices") else []
-    found += (
-        ["no command: images here have no entrypoint"]
-        if not (container.get("command") or container.get("args"))
-        else []
-    )
-    found += ["subPathExpr"] if any("subPathExpr" in mount for mount in container.get("volumeMounts") or []) else []
-    return found
+    refused = {
+        "lifecycle hooks": container.get("lifecycle"),
+        "stdin or tty": container.get("stdin") or container.get("tty"),
+        "volumeDevices": container.get("volumeDevices"),
+        "no command: images here have no entrypoint": not (container.get("command") or container.get("args")),
+        "subPathExpr": any("subPathExpr" in mount for mount in container.get("volumeMounts") or []),
+    }
+    return found + [what for what, is_there in refused.items() if is_there]
 
 
 def _is_odd(probe: Json | None) -> bool:
     return bool(probe) and not CHECKS & (probe or {}).keys()
-
-
-FROM = (("configMapRef", CONFIG_MAPS), ("secretRef", SECRETS))
-KEYS = (("configMapKeyRef", CONFIG_MAPS), ("secretKeyRef", SECRETS))
 
 
 async def build_environment(
@@ -174,10 +168,8 @@ async def build_environment(
         source = variable.get("valueFrom")
         if not source:
             env[variable["name"]] = downward_api.expand(variable.get("value", ""), env)
-        elif ref := source.get("fieldRef"):
-            env[variable["name"]] = downward_api.field(pod, ref["fieldPath"], known_by_node)
-        elif ref := source.get("resourceFieldRef"):
-            env[variable["name"]] = downward_api.resource(pod["spec"]["containers"], container, ref)
+        elif source.keys() & {"fieldRef", "resourceFieldRef"}:
+            env[variable["name"]] = downward_api.value(pod, container, source, known_by_node)
         elif (value := await _one_key(source, objects)) is not None:
             env[variable["name"]] = value
     return env
@@ -185,20 +177,18 @@ async def build_environment(
 
 async def _all_keys(source: Json, objects: PodObjects) -> dict[str, str]:
     prefix = source.get("prefix", "")
-    for field, kind in FROM:
-        if ref := source.get(field):
-            data = await objects.data(kind, ref["name"], optional=ref.get("optional", False))
-            return {prefix + key: value.decode() for key, value in data.items()}
+    for field, kind in KINDS.items():
+        if ref := source.get(f"{field}Ref"):
+            return {prefix + key: value.decode() for key, value in (await objects.data(kind, ref)).items()}
     return {}
 
 
 async def _one_key(source: Json, objects: PodObjects) -> str | None:
-    for field, kind in KEYS:
-        if ref := source.get(field):
-            optional = ref.get("optional", False)
-            data = await objects.data(kind, ref["name"], optional=optional)
+    for field, kind in KINDS.items():
+        if ref := source.get(f"{field}KeyRef"):
+            data = await objects.data(kind, ref)
             if ref["key"] in data:
                 return data[ref["key"]].decode()
-            if not optional:
+            if not ref.get("optional"):
                 raise MissingObjectError(f"couldn't find key {ref['key']} in {kind} {ref['name']!r}")
     return None

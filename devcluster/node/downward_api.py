@@ -15,6 +15,13 @@ FACTORS = {
 }
 
 
+def value(pod: Json, container: Json, source: Json, known_by_node: Mapping[str, str]) -> str:
+    """Read the field of the pod, or the resource of the container, to which the source refers."""
+    if ref := source.get("fieldRef"):
+        return field(pod, ref["fieldPath"], known_by_node)
+    return resource(pod["spec"]["containers"], container, source["resourceFieldRef"])
+
+
 def field(pod: Json, path: str, known_by_node: Mapping[str, str]) -> str:
     """Read a field; `known_by_node` has those that are not in the manifest yet: status.podIP, status.hostIP."""
     if path in known_by_node:
@@ -47,5 +54,5 @@ def parse_quantity(text: str) -> int:
     """Round up to a whole number, as the downward API does; raise ValueError for what is no quantity."""
     found = re.fullmatch(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)([A-Za-z]*)", text)
     if found is None or found[2] not in FACTORS:
-        raise ValueError(f"{text!r} is no quantity that is understood here")
+        raise ValueError(f"{text!r} is not a supported quantity")
     return math.ceil(Decimal(found[1]) * FACTORS[found[2]])

@@ -1,47 +1,34 @@
 """A pod as processes, from binding to deletion."""
 
 import asyncio
+import ipaddress
 import traceback
 from asyncio.subprocess import PIPE, Process
-from dataclasses import dataclass
+from collections import deque
 from pathlib import Path
-from typing import Protocol
 
-from devcluster.controlplane.kubeapi import Json, KubeApi
-from devcluster.machine.settings import BRIDGE, GATEWAY, NETWORK_BITS, Image
-from devcluster.node import container_spec, status
+from devcluster.controlplane.kubeapi import STRATEGIC, Json, KubeApi
+from devcluster.machine import settings
+from devcluster.machine.settings import BRIDGE, GATEWAY, NETWORK_BITS
+from devcluster.node import container_spec, registration, status
 from devcluster.node.container import Container
 from devcluster.node.launch import Launch
 from devcluster.node.restarting import Restarting
 from devcluster.node.volumes import PodObjects, Volumes
+from disttest_operator.core.api.api_errors import ApiServerError
 
 HOLD = ("setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--ipc", "--")
 NAME_AND_WAIT = ("sh", "-c", 'hostname "$1" && echo ready && exec sleep infinity', "pause")
+FIRST_POD_ADDRESS = 10
 
 
 class SandboxError(Exception):
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class Sandbox:
-    process: Process
-    address: str
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    async def remove(self) -> None:
-        """End the last process: the kernel then removes the namespaces and the link."""
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
-
-
-async def create_sandbox(hostname: str, address: str, link: str) -> Sandbox:
+async def create_sandbox(hostname: str, address: str, link: str) -> Process:
+    """Start the process that holds the pod's namespaces; with it the kernel removes them and the link."""
     process = await asyncio.create_subprocess_exec(*HOLD, *NAME_AND_WAIT, hostname, stdout=PIPE)
-    sandbox = Sandbox(process, address)
     if process.stdout is None or not await process.stdout.readline():
         await process.wait()
         raise SandboxError(f"no namespaces for a pod; unshare ended with {process.returncode}")
@@ -52,7 +39,7 @@ async def create_sandbox(hostname: str, address: str, link: str) -> Sandbox:
         f"link set eth0 up\nroute add default via {GATEWAY}\n"
     )
     await _succeed("nsenter", "--target", str(process.pid), "--net", "ip", "-batch", "-", stdin=commands)
-    return sandbox
+    return process
 
 
 async def _succeed(*command: str, stdin: str = "") -> None:
@@ -62,22 +49,39 @@ async def _succeed(*command: str, stdin: str = "") -> None:
         raise SandboxError(f"{' '.join(command)}: {errors.decode().strip()}")
 
 
-class Node(Protocol):
-    """The parts of a process node that a pod uses."""
+class Node:
+    """A process node, as its pods use it."""
 
-    api: KubeApi
-    address: str
-    directory: Path
-    images: dict[str, Image]
-    visible: tuple[str, ...]
+    def __init__(self, api: KubeApi, state: Path, name: str, number: int) -> None:
+        wanted = settings.load(state / "settings.json")
+        self.api = api
+        self.name = name
+        self.address = settings.node_address(number)
+        self.directory = state / "nodes" / name
+        self.images = {image.name: image for image in wanted.images}
+        self.visible = wanted.visible()
+        self.gpus = wanted.gpus
+        self._free_gpus = set(range(wanted.gpus))
+        subnet = ipaddress.ip_network(f"{self.address}/24", strict=False)
+        self._free_addresses = deque(str(address) for address in list(subnet)[FIRST_POD_ADDRESS:-1])
 
-    def take_address(self) -> str: ...
-    def return_address(self, address: str) -> None: ...
-    def take_gpus(self, spec: Json) -> list[int]: ...
-    def return_gpus(self, gpus: list[int]) -> None: ...
-    async def patch_status(self, path: str, body: Json) -> None: ...
-    async def delete_from_api(self, path: str, uid: str) -> None: ...
-    async def record_event(self, pod: Json, reason: str, message: str) -> None: ...
+    def take_address(self) -> str:
+        return self._free_addresses.popleft()
+
+    def return_address(self, address: str) -> None:
+        self._free_addresses.append(address)  # last, so that an old connection does not reach a new pod
+
+    def take_gpus(self, spec: Json) -> list[int]:
+        limits = [(container.get("resources") or {}).get("limits") or {} for container in spec["containers"]]
+        wanted = sum(int(limit.get(registration.GPU, 0)) for limit in limits)
+        if wanted > len(self._free_gpus):
+            raise LookupError(f"requested {wanted} {registration.GPU}, {len(self._free_gpus)} are free on {self.name}")
+        taken = sorted(self._free_gpus)[:wanted]
+        self._free_gpus.difference_update(taken)
+        return taken
+
+    def return_gpus(self, gpus: list[int]) -> None:
+        self._free_gpus.update(gpus)
 
 
 class PodFailedError(Exception):
@@ -100,7 +104,7 @@ class Pod:
         if self.init:
             for container in (*self.init, *self.main):
                 container.wait_for("PodInitializing")
-        self._sandbox: Sandbox | None = None
+        self._sandbox: Process | None = None
         self._hostname = container_spec.hostname(self.name, self._spec)
         self._address = ""
         self._gpus: list[int] = []
@@ -126,12 +130,11 @@ class Pod:
         return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
 
     def _status(self) -> Json:
-        main, init = [c.view() for c in self.main], [c.view() for c in self.init]
         policy = self._spec.get("restartPolicy", "Always")
         stopping, failed = self._stopping.is_set(), bool(self._failure)
-        phase = status.phase(main, init, restart_policy=policy, stopping=stopping, failed=failed)
-        has_sandbox = self._sandbox is not None and self._sandbox.process.returncode is None
-        status.set_all(self._conditions, phase, main, init, sandbox=has_sandbox)
+        phase = status.phase(self.main, self.init, restart_policy=policy, stopping=stopping, failed=failed)
+        has_sandbox = self._sandbox is not None and self._sandbox.returncode is None
+        self._conditions.set_all(phase, self.main, self.init, sandbox=has_sandbox)
         return {
             "phase": phase,
             **self._failure,
@@ -147,10 +150,26 @@ class Pod:
     async def report(self) -> None:
         async with self._reporting:  # one at a time, each with the newest state
             body = {"metadata": {"uid": self.uid}, "status": self._status()}
-            await self._node.patch_status(f"{self._path}/status", body)
+            await self._node.api.insist("PATCH", f"{self._path}/status", body, content_type=STRATEGIC)
 
     async def record(self, reason: str, message: str) -> None:
-        await self._node.record_event(self._manifest, reason, message)
+        """Record an Event; it is only for people, so a failure is printed."""
+        time, names = status.now(), {"namespace": self.namespace, "name": self.name, "uid": self.uid}
+        event = {
+            "metadata": {"generateName": f"{self.name}.", "namespace": self.namespace},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **names},
+            "type": "Warning",
+            "reason": reason,
+            "message": message,
+            "source": {"component": "kubelet", "host": self._node.name},
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+        }
+        try:
+            await self._node.api.request("POST", f"/api/v1/namespaces/{self.namespace}/events", event)
+        except ApiServerError as error:
+            print(f"event {reason}: {error}", flush=True)
 
     # From admission to end
 
@@ -161,7 +180,7 @@ class Pod:
             self._address = self._node.take_address()
             link = "v" + self.uid.replace("-", "")[:12]
             self._sandbox = await create_sandbox(self._hostname, self._address, link)
-            await self._work()
+            await self._work(self._sandbox.pid)
         except PodFailedError as error:
             self._failure = self._failure or {"reason": error.reason, "message": str(error)}
         except Exception as error:  # noqa: BLE001 - a pod with any error must fail, not hang
@@ -183,8 +202,8 @@ class Pod:
         except LookupError as error:
             raise PodFailedError("UnexpectedAdmissionError", str(error)) from error
 
-    async def _work(self) -> None:
-        work = asyncio.create_task(self._run_containers())
+    async def _work(self, sandbox: int) -> None:
+        work = asyncio.create_task(self._run_containers(sandbox))
         finished, _ = await asyncio.wait([work], timeout=self._spec.get("activeDeadlineSeconds"))
         if not finished:
             message = "Pod was active on the node longer than the specified deadline"
@@ -194,7 +213,9 @@ class Pod:
 
     async def _clean_up(self) -> None:
         if self._sandbox is not None:
-            await self._sandbox.remove()
+            if self._sandbox.returncode is None:
+                self._sandbox.kill()
+            await self._sandbox.wait()
         if self._address:
             self._node.return_address(self._address)
         self._node.return_gpus(self._gpus)
@@ -202,12 +223,12 @@ class Pod:
             for container in self.main:
                 container.finish_unstarted()
 
-    async def _run_containers(self) -> None:
+    async def _run_containers(self, sandbox: int) -> None:
         known = {"status.podIP": self._address, "status.podIPs": self._address}
         known |= {"status.hostIP": self._node.address, "status.hostIPs": self._node.address}
         objects = PodObjects(self._node.api, self._manifest)
         volumes = Volumes(self._manifest, self.directory / "volumes", known, objects)
-        place = self._place()
+        place = self._place(sandbox)
 
         async def make_launch(container: Container) -> Launch:
             spec, message_file = container.spec, container.message
@@ -231,15 +252,13 @@ class Pod:
         finally:
             volumes.remove()
 
-    def _place(self) -> container_spec.PodPlace:
-        if self._sandbox is None:
-            raise SandboxError("the pod's namespaces are gone")
+    def _place(self, sandbox: int) -> container_spec.PodPlace:
         return container_spec.PodPlace(
             namespace=self.namespace,
             hostname=self._hostname,
             subdomain=self._spec.get("subdomain") or "",
             address=self._address,
-            sandbox=self._sandbox.pid,
+            sandbox=sandbox,
             gpus=tuple(self._gpus),
             visible=self._node.visible,
         )
@@ -259,4 +278,5 @@ class Pod:
     async def _delete(self, grace_seconds: float) -> None:
         await self._stop(grace_seconds)
         await self.done
-        await self._node.delete_from_api(self._path, self.uid)
+        options = {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}}
+        await self._node.api.insist("DELETE", self._path, options)

@@ -1,11 +1,13 @@
 """The Node object and its Lease, which keeps it Ready."""
 
 import asyncio
+import contextlib
 import os
 
-from devcluster.controlplane.kubeapi import MERGE, STRATEGIC, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import MERGE, STRATEGIC, Json, KubeApi
 from devcluster.machine.settings import KUBELET_PORT
 from devcluster.node.status import now, now_precisely
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError, NotFoundError
 
 GPU = "nvidia.com/gpu"
 CAPACITY = {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "100Gi"}  # made up: for the scheduler
@@ -26,22 +28,16 @@ async def register(
     pods: int = 110,
     reason: str = "ProcessNode",
 ) -> None:
-    machine = os.uname()
-    architecture = ARCHITECTURES.get(machine.machine, machine.machine)
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": architecture}
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": _architecture()}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-    try:
+    with contextlib.suppress(AlreadyExistsError):  # this node ran before
         await api.request("POST", "/api/v1/nodes", node)
-    except ApiError as error:
-        if error.reason != "AlreadyExists":  # this node ran before
-            raise
     resources = {**CAPACITY, "pods": str(pods), **({GPU: str(gpus)} if gpus else {})}
     status = _status(name, address, resources, port, reason)
     await api.request("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, content_type=STRATEGIC)
 
 
 def _status(name: str, address: str, resources: dict[str, str], port: int, reason: str) -> Json:
-    machine = os.uname()
     time = now()
     return {
         "capacity": resources,
@@ -49,24 +45,23 @@ def _status(name: str, address: str, resources: dict[str, str], port: int, reaso
         "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         "conditions": [
-            {
-                "type": kind,
-                "status": value,
-                "reason": reason,
-                "lastHeartbeatTime": time,
-                "lastTransitionTime": time,
-            }
+            {"type": kind, "status": value, "reason": reason, "lastHeartbeatTime": time, "lastTransitionTime": time}
             for kind, value in CONDITIONS.items()
         ],
         "nodeInfo": {
             "kubeletVersion": KUBELET_VERSION,
             "containerRuntimeVersion": "process://0",
-            "kernelVersion": machine.release,
+            "kernelVersion": os.uname().release,
             "operatingSystem": "linux",
-            "architecture": ARCHITECTURES.get(machine.machine, machine.machine),
+            "architecture": _architecture(),
             **dict.fromkeys(("osImage", "machineID", "systemUUID", "bootID", "kubeProxyVersion"), "process"),
         },
     }
+
+
+def _architecture() -> str:
+    machine = os.uname().machine
+    return ARCHITECTURES.get(machine, machine)
 
 
 async def keep_lease(api: KubeApi, name: str, voice: asyncio.Event | None = None) -> None:
@@ -77,8 +72,8 @@ async def keep_lease(api: KubeApi, name: str, voice: asyncio.Event | None = None
         spec = {"holderIdentity": name, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now_precisely()}
         try:
             await _renew(api, name, spec)
-        except (ApiError, *UNREACHABLE) as error:
-            print(f"lease: {error!r}", flush=True)
+        except ApiServerError as error:
+            print(f"lease: {error}", flush=True)
             await asyncio.sleep(1)
         else:
             await asyncio.sleep(RENEW_SECONDS)
@@ -87,7 +82,5 @@ async def keep_lease(api: KubeApi, name: str, voice: asyncio.Event | None = None
 async def _renew(api: KubeApi, name: str, spec: Json) -> None:
     try:
         await api.request("PATCH", f"{LEASES}/{name}", {"spec": spec}, content_type=MERGE)
-    except ApiError as error:
-        if error.status != 404:
-            raise
+    except NotFoundError:
         await api.request("POST", LEASES, {"metadata": {"name": name}, "spec": spec})

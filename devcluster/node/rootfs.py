@@ -68,13 +68,7 @@ def forbid_new_privileges() -> None:
 OWN = frozenset({"proc", "dev", "tmp", "run"})
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 GPU_DEVICES = ("nvidia*", "infiniband")
-DEVICE_LINKS = {
-    "fd": "/proc/self/fd",
-    "stdin": "fd/0",
-    "stdout": "fd/1",
-    "stderr": "fd/2",
-    "ptmx": "pts/ptmx",
-}
+DEVICE_LINKS = {"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
 SHM_SIZE = "64m"  # what container runtimes give a pod that mounts no emptyDir on /dev/shm
 KERNEL_SETTINGS = ("sys", "sysrq-trigger", "irq", "bus")  # below /proc: of the whole machine, not of the container
 

@@ -17,13 +17,13 @@ def now_precisely() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """The state of one container."""
+@dataclass(slots=True, kw_only=True, eq=False)
+class ContainerState:
+    """What the phase and the conditions of a pod follow from."""
 
     state: Json
-    restarts: int
-    ready: bool
+    restarts: int = 0
+    ready: bool = False
 
     @property
     def exit_code(self) -> int | None:
@@ -31,17 +31,20 @@ class View:
         return None if ended is None else int(ended["exitCode"])
 
 
-def phase(main: Sequence[View], init: Sequence[View], *, restart_policy: str, stopping: bool, failed: bool) -> str:
+States = Sequence[ContainerState]
+
+
+def phase(main: States, init: States, *, restart_policy: str, stopping: bool, failed: bool) -> str:
     if failed:
         return "Failed"
-    codes = [view.exit_code for view in main]
+    codes = [one.exit_code for one in main]
     restarts_no_more = restart_policy == "Never" or (restart_policy == "OnFailure" and not any(codes))
     final = stopping or restarts_no_more
     if final and all(code is not None for code in codes):
         return "Failed" if any(codes) else "Succeeded"
-    if any(view.exit_code for view in init) and (stopping or restart_policy == "Never"):
+    if any(one.exit_code for one in init) and (stopping or restart_policy == "Never"):
         return "Failed"
-    has_started = any("waiting" not in view.state or view.restarts for view in main)
+    has_started = any("waiting" not in one.state or one.restarts for one in main)
     return "Running" if has_started else "Pending"
 
 
@@ -59,18 +62,15 @@ class Conditions:
             known = self._known[kind] = {"type": kind, "status": status, "lastTransitionTime": now()}
         known["reason"] = reason or None
 
+    def set_all(self, pod_phase: str, main: States, init: States, *, sandbox: bool) -> None:
+        ready = pod_phase == "Running" and all(one.ready for one in main)
+        reason = "" if ready else NOT_READY_REASON.get(pod_phase, "ContainersNotReady")
+        initialized = all(one.exit_code == 0 for one in init)
+        done = NOT_READY_REASON["Succeeded"] if pod_phase == "Succeeded" else ""
+        self.set("PodReadyToStartContainers", true=sandbox)
+        self.set("Initialized", done if initialized else "ContainersNotInitialized", true=initialized)
+        self.set("ContainersReady", reason, true=ready)
+        self.set("Ready", reason, true=ready)
+
     def as_list(self) -> list[Json]:
         return [dict(condition) for condition in self._known.values()]
-
-
-def set_all(
-    conditions: Conditions, pod_phase: str, main: Sequence[View], init: Sequence[View], *, sandbox: bool
-) -> None:
-    ready = pod_phase == "Running" and all(view.ready for view in main)
-    reason = "" if ready else NOT_READY_REASON.get(pod_phase, "ContainersNotReady")
-    initialized = all(view.exit_code == 0 for view in init)
-    done = NOT_READY_REASON["Succeeded"] if pod_phase == "Succeeded" else ""
-    conditions.set("PodReadyToStartContainers", true=sandbox)
-    conditions.set("Initialized", done if initialized else "ContainersNotInitialized", true=initialized)
-    conditions.set("ContainersReady", reason, true=ready)
-    conditions.set("Ready", reason, true=ready)

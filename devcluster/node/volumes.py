@@ -6,11 +6,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster.controlplane.kubeapi import UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import Json, KubeApi
 from devcluster.node import downward_api
 from devcluster.node.launch import Mount
+from disttest_operator.core.api.api_errors import ApiServerError, ForbiddenError, NotFoundError
 
-CONFIG_MAPS, SECRETS = "configmaps", "secrets"
+KINDS = {"configMap": "configmaps", "secret": "secrets"}  # by the field that refers to one; it may end in Ref or KeyRef
 TOKEN_SECONDS = 3600
 
 
@@ -25,23 +26,19 @@ class PodObjects:
         self._account: str = pod["spec"].get("serviceAccountName", "default")
         self._namespace = f"/api/v1/namespaces/{self._meta['namespace']}"
 
-    async def _request(self, method: str, path: str, body: Json | None = None) -> Json:
+    async def data(self, kind: str, ref: Json) -> Mapping[str, bytes]:
+        """Return the data of an object; empty if it is optional and missing."""
+        name = ref.get("secretName") or ref["name"]
         try:
-            return await self._api.request(method, path, body)
-        except UNREACHABLE as error:  # it will come back; the pod waits as for an object
-            raise MissingObjectError(f"the API server cannot be reached: {error!r}") from error
-
-    async def data(self, kind: str, name: str, *, optional: bool = False) -> Mapping[str, bytes]:
-        try:
-            found = await self._request("GET", f"{self._namespace}/{kind}/{name}")
-        except ApiError as error:
-            if error.status not in (403, 404):  # the node authorizer forbids what does not exist for the pod
-                raise MissingObjectError(str(error)) from error
-            if optional:
+            found = await self._api.request("GET", f"{self._namespace}/{kind}/{name}")
+        except (ForbiddenError, NotFoundError) as error:  # the node authorizer forbids what does not exist for the pod
+            if ref.get("optional"):
                 return {}
             raise MissingObjectError(f'{kind.removesuffix("s")} "{name}" not found') from error
+        except ApiServerError as error:
+            raise MissingObjectError(str(error)) from error
         plain = {key: value.encode() for key, value in (found.get("data") or {}).items()}
-        if kind == SECRETS:
+        if kind == "secrets":
             return {key: base64.b64decode(value) for key, value in plain.items()}
         binary = {key: base64.b64decode(value) for key, value in (found.get("binaryData") or {}).items()}
         return {**plain, **binary}
@@ -53,8 +50,8 @@ class PodObjects:
             spec["audiences"] = [wanted["audience"]]
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         try:
-            answer = await self._request("POST", f"{self._namespace}/serviceaccounts/{self._account}/token", body)
-        except ApiError as error:
+            answer = await self._api.request("POST", f"{self._namespace}/serviceaccounts/{self._account}/token", body)
+        except ApiServerError as error:
             raise MissingObjectError(f"no token of ServiceAccount {self._account!r}: {error}") from error
         token: str = answer["status"]["token"]
         return token
@@ -62,10 +59,10 @@ class PodObjects:
     async def claimed_path(self, claim: str) -> str:
         """Return the directory of a bound claim, whose volume must be hostPath or local."""
         try:
-            found = await self._request("GET", f"{self._namespace}/persistentvolumeclaims/{claim}")
-            volume = await self._request("GET", f"/api/v1/persistentvolumes/{found['spec'].get('volumeName', '')}")
-        except ApiError as error:
-            raise MissingObjectError(f"persistentvolumeclaim {claim!r} is not there or not bound") from error
+            found = await self._api.request("GET", f"{self._namespace}/persistentvolumeclaims/{claim}")
+            volume = await self._api.request("GET", f"/api/v1/persistentvolumes/{found['spec'].get('volumeName', '')}")
+        except ApiServerError as error:
+            raise MissingObjectError(f"persistentvolumeclaim {claim!r} is not there or not bound: {error}") from error
         source = volume["spec"].get("hostPath") or volume["spec"].get("local")
         if not source:
             raise MissingObjectError(f"the volume of persistentvolumeclaim {claim!r} is neither hostPath nor local")
@@ -82,9 +79,12 @@ class Volumes:
         self._places: dict[str, Path] = {}
 
     async def create(self) -> None:
-        """Create missing volumes; raise MissingObjectError if one names an object that does not exist."""
-        for volume in self._pod["spec"].get("volumes") or []:
-            if volume["name"] not in self._places:
+        """Create missing volumes that a container mounts; raise MissingObjectError if one names a missing object."""
+        spec = self._pod["spec"]
+        containers = [*(spec.get("initContainers") or []), *spec["containers"]]
+        mounted = {mount["name"] for one in containers for mount in one.get("volumeMounts") or []}
+        for volume in spec.get("volumes") or []:
+            if volume["name"] in mounted - self._places.keys():
                 self._places[volume["name"]] = await self._create(volume)
 
     async def _create(self, volume: Json) -> Path:
@@ -110,25 +110,20 @@ class Volumes:
         if token := source.get("serviceAccountToken"):
             return {token["path"]: (await self._objects.token(token)).encode()}
         if downward := source.get("downwardAPI"):
-            return {item["path"]: self._own_field(item).encode() for item in downward.get("items") or []}
-        if ref := source.get("configMap"):
-            return await self._data(CONFIG_MAPS, ref["name"], ref)
-        if ref := source.get("secret"):
-            return await self._data(SECRETS, ref.get("secretName") or ref["name"], ref)
+            items, known = downward.get("items") or [], self._known_by_node
+            return {item["path"]: downward_api.value(self._pod, {}, item, known).encode() for item in items}
+        for field, kind in KINDS.items():
+            if ref := source.get(field):
+                return await self._data(kind, ref)
         return {}
 
-    def _own_field(self, item: Json) -> str:
-        if ref := item.get("fieldRef"):
-            return downward_api.field(self._pod, ref["fieldPath"], self._known_by_node)
-        return downward_api.resource(self._pod["spec"]["containers"], {}, item["resourceFieldRef"])
-
-    async def _data(self, kind: str, name: str, ref: Json) -> Mapping[str, bytes]:
-        optional = ref.get("optional", False)
-        data = await self._objects.data(kind, name, optional=optional)
+    async def _data(self, kind: str, ref: Json) -> Mapping[str, bytes]:
+        data = await self._objects.data(kind, ref)
         if not ref.get("items"):
             return data
         missing = [item["key"] for item in ref["items"] if item["key"] not in data]
-        if missing and not optional:
+        if missing and not ref.get("optional"):
+            name = ref.get("secretName") or ref["name"]
             raise MissingObjectError(f"{kind} {name!r} has no key {', '.join(missing)}")
         return {item["path"]: data[item["key"]] for item in ref["items"] if item["key"] in data}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from devcluster.machine.settings import DevClusterError
 from devcluster.programs import packages
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 
 PACKAGES = ("chromium-headless-shell", "fonts-dejavu-core", "fonts-inter")
 PROGRAM = "usr/lib/chromium/chromium-headless-shell"
@@ -61,10 +61,7 @@ def _unpacked(place: Path) -> Browser:
     libraries = [*_libraries(place), os.environ.get("LD_LIBRARY_PATH", "")]
     return Browser(
         program=place / PROGRAM,
-        variables={
-            "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
-            "FONTCONFIG_FILE": str(fonts),
-        },
+        variables={"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)), "FONTCONFIG_FILE": str(fonts)},
     )
 
 

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.machine import cache
+from devcluster.machine import cache, processes
 from devcluster.machine.settings import DevClusterError
 
 LEAST_PART = 0.03  # earlier than this the rate says nothing
@@ -35,7 +34,6 @@ def time_left(done: float, total: float, seconds: float) -> str:
 
 GO_SERIES = "go1.26"
 INSTALLED_GO = Path("/usr/local/go/bin/go")  # of https://go.dev/dl; the PATH of a login shell lacks it
-PROGRESS_SECONDS = 10
 CORES = 2
 OUTPUT_TAIL_LINES = 20
 
@@ -55,6 +53,7 @@ class GoProgram:
     name: str  # of the binary
     minutes: int  # on two quiet cores
     otherwise: str = ""  # what to do without Go
+    c_compiler: bool = False  # whether it has parts in C
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -62,7 +61,9 @@ class GoProgram:
 
     def go(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [_go() or "go", *arguments]
-        return subprocess.run(command, cwd=self.source, env=_environment(), capture_output=True, text=True, check=False)
+        return subprocess.run(
+            command, cwd=self.source, env=_environment(self), capture_output=True, text=True, check=False
+        )
 
 
 def build(program: GoProgram, say: Say) -> Path:
@@ -90,6 +91,11 @@ def check(program: GoProgram) -> str:
             f"Go is not installed; {program.title} is built with {GO_SERIES}: install it from https://go.dev/dl"
             + (f", or {program.otherwise}" if program.otherwise else "")
         )
+    if program.c_compiler and shutil.which("cc") is None:
+        raise DevClusterError(
+            f"No C compiler (cc) is on PATH, and {program.title} has parts in C. Install the packages gcc and libc6-dev"
+            + (f", or {program.otherwise}" if program.otherwise else "")
+        )
     asked = program.go("env", "GOVERSION")
     version = asked.stdout.strip()
     if asked.returncode or not re.match(re.escape(GO_SERIES) + r"\b", version):
@@ -115,9 +121,10 @@ def _place(program: GoProgram) -> Path:
     return program.home / digest.hexdigest() / program.name
 
 
-def _environment() -> dict[str, str]:
+def _environment(program: GoProgram) -> dict[str, str]:
     """Keep settings of an outer workspace or vendor folder away from this module."""
-    return {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": "0"}
+    cgo = str(int(program.c_compiler))
+    return {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly", "CGO_ENABLED": cgo}
 
 
 @dataclass(slots=True)
@@ -130,6 +137,7 @@ class _Progress:
     other: tuple[str, ...] = ()
 
     def read(self, line: str) -> None:
+        line = line.strip()
         if line.startswith("go: downloading "):
             self.fetched += 1
         elif re.fullmatch(r"[\w.~/+-]+", line) and not line.endswith(":"):
@@ -153,55 +161,30 @@ def _compile(program: GoProgram, place: Path, toolchain: str, say: Say) -> None:
     partial = place.with_name(f"{program.name}.{os.getpid()}.part")
     progress = _Progress()
     started = time.monotonic()
-    process = subprocess.Popen(
-        [_go() or "go", *program.command[1:], "-o", str(partial), program.package],
-        cwd=program.source,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # its compilers are one group, which we can end
-    )
-    reader = threading.Thread(target=_read, args=(process, progress), daemon=True)
-    reader.start()
+    command = [_go() or "go", *program.command[1:], "-o", str(partial), program.package]
+    process = processes.start_piped(command, cwd=program.source, env=_environment(program))
+
+    def beat() -> None:
+        seconds = time.monotonic() - started
+        cpu_seconds = 0.0
+        with contextlib.suppress(OSError):  # it has ended
+            cpu_seconds = processes.cpu_seconds(process.pid)
+        say(f"  {seconds:4.0f} s: {progress.text(seconds, cpu_seconds, program.minutes * 60 * CORES)}")
+
     # Not here: while modules are fetched its answer takes as long as they do.
     threading.Thread(target=_count, args=(program, progress), daemon=True).start()
     try:
-        while reader.is_alive():
-            reader.join(PROGRESS_SECONDS)
-            seconds = time.monotonic() - started
-            cpu_seconds = _cpu_seconds(process.pid)
-            say(f"  {seconds:4.0f} s: {progress.text(seconds, cpu_seconds, program.minutes * 60 * CORES)}")
-        if process.wait():
-            raise DevClusterError("go build failed:\n" + "\n".join(progress.other))
+        processes.follow(process, "go build", progress.read, beat)
+        beat()
         partial.rename(place)
+    except DevClusterError as error:
+        raise DevClusterError("go build failed:\n" + "\n".join(progress.other)) from error
     finally:
-        if process.poll() is None:  # interrupted
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
         partial.unlink(missing_ok=True)
     say(f"built in {time.monotonic() - started:.0f} s")
-
-
-def _cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process and of its children that have ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except OSError:
-        return 0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _count(program: GoProgram, progress: _Progress) -> None:
     """Count all packages; those in Go's build cache are not compiled again."""
     with contextlib.suppress(OSError):  # the build may have ended, and Go's folder with it
         progress.total = len(program.go("list", "-deps", program.package).stdout.splitlines())
-
-
-def _read(process: subprocess.Popen[str], progress: _Progress) -> None:
-    if process.stdout is None:
-        return
-    with process.stdout as lines:  # left open it would be a warning, which tests take for an error
-        for line in lines:
-            progress.read(line.strip())

@@ -23,8 +23,6 @@ VERSIONS = {"gitVersion": KUBERNETES_VERSION, "gitMajor": "1", "gitMinor": "36"}
 LINKER = " ".join(["-s -w", *(f"-X {VERSION_VARIABLE}.{name}={value}" for name, value in VERSIONS.items())])
 Commands = Mapping[str, tuple[str, ...]]
 
-__all__ = ["Say", "build", "kubectl", "programs"]
-
 
 def programs(say: Say, *, on_path: bool = False) -> Commands:
     """Return the command of each program: from KUBEBUILDER_ASSETS, the cache, PATH if `on_path`, else built now.
@@ -46,7 +44,7 @@ def programs(say: Say, *, on_path: bool = False) -> Commands:
             return found
         if len(found) > 1:  # kubectl alone is a client
             say(f"PATH has {', '.join(found)} but {problem}: all programs are built")
-    return _of(build(say))
+    return _of(gobuild.build(_kubernetes(), say))
 
 
 def kubectl(say: Say) -> tuple[str, ...]:
@@ -57,18 +55,13 @@ def kubectl(say: Say) -> tuple[str, ...]:
     return programs(say)["kubectl"]
 
 
-def build(say: Say) -> Path:
-    """Return the binary that contains all programs."""
-    return gobuild.build(_kubernetes(), say)
-
-
 def _kubernetes() -> gobuild.GoProgram:
     return gobuild.GoProgram(
         title=f"Kubernetes {KUBERNETES_VERSION}",
         source=PACKAGE / "kubedev",
         inputs=("main.go", "go.mod", "go.sum"),
         linker=LINKER,
-        home=cache.kubedev(),
+        home=cache.root() / "kubedev",
         name="kubedev",
         minutes=5,
         otherwise=f"set {ASSETS} to a directory that holds " + ", ".join(PROGRAMS),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from devcluster.machine import cache, processes
 from devcluster.machine.settings import DevClusterError
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 
 PACKAGES = ("buildah", "containerd", "containernetworking-plugins", "docker-registry", "mmdebstrap", "runc")
 PROGRAM_FOLDERS = ("usr/bin", "usr/sbin", "bin", "sbin")
@@ -48,9 +48,7 @@ def environment(place: Path) -> Mapping[str, str]:
     libraries = [str(folder) for folder in (place / "usr/lib").glob("*-linux-gnu*")]
     return {
         **os.environ,
-        "PATH": os.pathsep.join(
-            [*(str(place / folder) for folder in PROGRAM_FOLDERS), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]
-        ),
+        "PATH": processes.search_path(*(place / folder for folder in PROGRAM_FOLDERS)),
         "LD_LIBRARY_PATH": os.pathsep.join([*libraries, os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(os.pathsep),
     }
 

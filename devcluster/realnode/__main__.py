@@ -16,7 +16,8 @@ from pathlib import Path
 from devcluster.machine import settings
 from devcluster.realnode import cgroups, configuration, containerd_store
 
-SHORTEST_LIFE_SECONDS = 3  # of a kubelet that is restarted
+SHORTEST_LIFE_SECONDS = 3  # a kubelet that ends earlier has failed
+MOST_FAILURES = 4
 
 
 def hide_host_directories(directory: Path) -> None:
@@ -89,11 +90,14 @@ def main(state: Path, name: str, number: int) -> None:
         f"--hostname-override={name}",
         f"--node-ip={settings.node_address(number)}",
     )
+    failures = 0  # in a row; containerd answers before its CRI plugin is initialized, and then the kubelet gives up
     while True:  # as a service manager does: pods live on while their kubelet is away
         started = time.monotonic()
         code = start(f"{name}.kubelet", *command, logs=logs).wait()
-        if time.monotonic() - started < SHORTEST_LIFE_SECONDS or containerd.poll() is not None:
+        failures = failures + 1 if time.monotonic() - started < SHORTEST_LIFE_SECONDS else 0
+        if failures > MOST_FAILURES or containerd.poll() is not None:
             sys.exit(f"the kubelet ended with {code}, containerd with {containerd.poll()}")
+        time.sleep(failures)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from devcluster.imaging import image_registry
 from devcluster.imaging.image_registry import TAG
-from devcluster.imaging.namespaced import OWN_NAMESPACES, OWN_NETWORK, BuildProgress, follow
-from devcluster.machine import cache
-from devcluster.machine.settings import REPOSITORY, DevClusterError
+from devcluster.imaging.namespaced import OWN_NAMESPACES, OWN_NETWORK, BuildProgress
+from devcluster.machine import cache, processes
+from devcluster.machine.settings import REPOSITORY
 from devcluster.programs import packages
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 from devcluster.realnode import configuration
 
 START_SECONDS = 30
@@ -70,18 +70,9 @@ def update(store: Path, registry_storage: Path, digests: Mapping[str, str], *, p
         module = (sys.executable, "-m", "devcluster.realnode.containerd_store", str(store), str(registry_storage))
         environment = {**packages.environment(programs), "PYTHONPATH": str(REPOSITORY)}
         say(f"unpacking the images {', '.join(digests)} for containerd")
-        process = subprocess.Popen(
-            [*OWN_NAMESPACES, *OWN_NETWORK, *module, *(f"{image(name)}@{digest}" for name, digest in digests.items())],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,  # Ctrl-C is for us; we end it
-        )
-        done, output = follow(process, lambda _: None, BuildProgress("unpacking images", say).beat)
-        if done:
-            raise DevClusterError(f"the images could not be unpacked:\n{output.strip()}")
+        images = (f"{image(name)}@{digest}" for name, digest in digests.items())
+        process = processes.start_piped([*OWN_NAMESPACES, *OWN_NETWORK, *module, *images], env=environment)
+        processes.follow(process, "unpacking the images", beat=BuildProgress("unpacking images", say).beat)
         content.write_text(json.dumps(wanted))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from aiohttp import web
 
 from devcluster.controlplane import kubeconfig
-from devcluster.controlplane.kubeapi import MERGE, KubeApi
+from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from devcluster.machine import settings
 from devcluster.machine.settings import GATEWAY, STUB_PORT
 from devcluster.node import logs, registration
@@ -37,14 +37,15 @@ class StubNodes:
 
     async def follow_nodes(self) -> None:
         """Silence nodes, and let them speak again, as their annotations say."""
-        async for kind, value in self._api.events("/api/v1/nodes", labelSelector=NODE):
-            for node in value if kind == "LIST" else [value]:
-                voice = self._voices.get(node["metadata"]["name"])
-                silent = (node["metadata"].get("annotations") or {}).get(SILENT)
-                if voice and silent == "true":
-                    voice.clear()
-                elif voice and silent == "false":
-                    voice.set()
+        await self._api.follow("/api/v1/nodes", self._obey, labelSelector=NODE)
+
+    def _obey(self, node: Json) -> None:
+        voice = self._voices.get(node["metadata"]["name"])
+        silent = (node["metadata"].get("annotations") or {}).get(SILENT)
+        if voice and silent == "true":
+            voice.clear()
+        elif voice and silent == "false":
+            voice.set()
 
     async def keep_leases(self) -> None:
         tasks = [registration.keep_lease(self._api, name, voice) for name, voice in self._voices.items()]
@@ -66,10 +67,12 @@ async def _serve(address: str, pki: Path, pods: Pods) -> None:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m devcluster.stubnode", description=__doc__)
-    parser.add_argument("state", type=Path, help="of a running cluster, in whose network this must be started")
+    parser.add_argument(
+        "state", type=Path, help="State directory of a running cluster. Start this process in its network"
+    )
     parser.add_argument("count", type=int)
-    parser.add_argument("--gpus", type=int, default=0, help="nvidia.com/gpu of each node")
-    parser.add_argument("--taint", action="store_true", help=f"only pods that tolerate {NODE} come")
+    parser.add_argument("--gpus", type=int, default=0, help="Number of nvidia.com/gpu per node")
+    parser.add_argument("--taint", action="store_true", help=f"Add the taint {NODE} to the nodes")
     chosen = parser.parse_args()
     async with KubeApi(chosen.state / kubeconfig.INSIDE) as api:
         nodes = StubNodes(api, settings.stub_names(chosen.count), chosen.gpus)

@@ -142,7 +142,9 @@ def _suite(name: str, cases: int, *, is_bad: bool) -> SuiteResult:
     results = [_case(number) for number in range(cases - is_bad)]
     if is_bad:
         results.append(
-            CaseResult(id=f"stub.py::test_{cases - 1}", outcome=Outcome.FAILED, seconds=0.001, message="as told")
+            CaseResult(
+                id=f"stub.py::test_{cases - 1}", outcome=Outcome.FAILED, seconds=0.001, message="failed as annotated"
+            )
         )
     verdict = Verdict.TESTS_FAILED if is_bad else Verdict.PASSED
     return SuiteResult(name=name, verdict=verdict, reason=RESULTS[verdict][0], seconds=0.01, cases=tuple(results))

@@ -1,12 +1,13 @@
 """Stub pods: from their binding to their end, in two patches each."""
 
 import asyncio
+import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from devcluster.controlplane.kubeapi import MERGE, UNREACHABLE, ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import MERGE, Json, KubeApi
 from devcluster.node.status import now
 from devcluster.stubnode.behaviour import Behaviour, Last, StubEnd, agent_end, agent_stopped
 
@@ -15,17 +16,15 @@ TRUE, FALSE = "True", "False"
 
 def running_status(manifest: Json, address: str) -> Json:
     started = now()
-    states = {container["name"]: {"running": {"startedAt": started}} for container in manifest["spec"]["containers"]}
     common = {"hostIP": address, "hostIPs": [{"ip": address}], "startTime": started, "phase": "Running"}
     return common | {
         "conditions": _conditions(manifest, ready=True, reason=""),
         "initContainerStatuses": _init(manifest, started),
-        "containerStatuses": _containers(manifest, states, ready=True),
+        "containerStatuses": _containers(manifest, {"running": {"startedAt": started}}, ready=True),
     }
 
 
 def ended_status(manifest: Json, last: Last, started: str) -> Json:
-    phase = "Failed" if last.code else "Succeeded"
     end = {
         "exitCode": last.code,
         "reason": "Error" if last.code else "Completed",
@@ -34,11 +33,10 @@ def ended_status(manifest: Json, last: Last, started: str) -> Json:
         "finishedAt": now(),
         "containerID": f"stub://{manifest['metadata']['uid']}",
     }
-    states = {container["name"]: {"terminated": end} for container in manifest["spec"]["containers"]}
     return {
-        "phase": phase,
+        "phase": "Failed" if last.code else "Succeeded",
         "conditions": _conditions(manifest, ready=False, reason="PodFailed" if last.code else "PodCompleted"),
-        "containerStatuses": _containers(manifest, states, ready=False),
+        "containerStatuses": _containers(manifest, {"terminated": end}, ready=False),
     }
 
 
@@ -59,11 +57,8 @@ def _init(manifest: Json, time: str) -> list[Json]:
     return [_status(container, end, manifest, ready=True) for container in manifest["spec"].get("initContainers") or []]
 
 
-def _containers(manifest: Json, states: dict[str, Json], *, ready: bool) -> list[Json]:
-    return [
-        _status(container, states[container["name"]], manifest, ready=ready)
-        for container in manifest["spec"]["containers"]
-    ]
+def _containers(manifest: Json, state: Json, *, ready: bool) -> list[Json]:
+    return [_status(container, state, manifest, ready=ready) for container in manifest["spec"]["containers"]]
 
 
 def _status(container: Json, state: Json, manifest: Json, *, ready: bool) -> Json:
@@ -80,7 +75,6 @@ def _status(container: Json, state: Json, manifest: Json, *, ready: bool) -> Jso
 
 
 LOGS = 20_000  # a log may be asked for long after its pod has ended; the oldest go first
-RETRY_SECONDS = 0.5
 AT_ONCE = 32  # requests
 # Pods that have ended are deleted by the API server alone.
 BOUND = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
@@ -107,17 +101,7 @@ class Pods:
         return self._logs.get((namespace, pod))
 
     async def follow(self) -> None:
-        async for kind, value in self._api.events("/api/v1/pods", fieldSelector=BOUND):
-            match kind:
-                case "LIST":
-                    for uid in self._lives.keys() - {pod["metadata"]["uid"] for pod in value}:
-                        self._end(uid)
-                    for pod in value:
-                        self._seen(pod)
-                case "DELETED":  # also one that has ended
-                    self._end(value["metadata"]["uid"])
-                case _:
-                    self._seen(value)
+        await self._api.follow("/api/v1/pods", self._seen, self._gone, fieldSelector=BOUND)
 
     def _seen(self, manifest: Json) -> None:
         meta = manifest["metadata"]
@@ -132,8 +116,9 @@ class Pods:
             life.is_deleting = True
             life.task = asyncio.create_task(self._stop(manifest, voice))
 
-    def _end(self, uid: str) -> None:
-        self._lives.pop(uid, None)
+    def _gone(self, manifest: Json) -> None:
+        """Forget a pod that is no longer in the API, or has ended."""
+        self._lives.pop(manifest["metadata"]["uid"], None)
 
     async def _live(self, manifest: Json, voice: asyncio.Event) -> None:
         behaviour = _behaviour(manifest)
@@ -159,7 +144,7 @@ class Pods:
         started = (manifest.get("status") or {}).get("startTime") or now()
         await self._patch(manifest, ended_status(manifest, agent_stopped(manifest), started), voice)
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}
-        await self._insist("DELETE", _path(manifest), options, voice)
+        await self._api.insist("DELETE", _path(manifest), options, turn=lambda: self._turn(voice))
 
     def _keep(self, where: tuple[str, str], log: str) -> None:
         self._logs[where] = log
@@ -168,27 +153,15 @@ class Pods:
 
     async def _patch(self, manifest: Json, status: Json, voice: asyncio.Event) -> None:
         body = {"metadata": {"uid": manifest["metadata"]["uid"]}, "status": status}
-        await self._insist("PATCH", f"{_path(manifest)}/status", body, voice)
+        path = f"{_path(manifest)}/status"
+        await self._api.insist("PATCH", path, body, content_type=MERGE, turn=lambda: self._turn(voice))
 
-    async def _insist(self, method: str, path: str, body: Json, voice: asyncio.Event) -> None:
-        """Retry until the API server answers, but send nothing while the node is silent."""
-        while True:
-            await voice.wait()
-            try:
-                async with self._turns:
-                    await self._api.request(
-                        method, path, body, content_type=MERGE if method == "PATCH" else "application/json"
-                    )
-            except ApiError as error:
-                if error.status < 500 and error.status != 429:
-                    if error.status not in {404, 409}:  # the pod is gone, or another one has its name
-                        print(error, flush=True)
-                    return
-            except UNREACHABLE as error:
-                print(f"{method} {path}: {error!r}", flush=True)
-            else:
-                return
-            await asyncio.sleep(RETRY_SECONDS)
+    @contextlib.asynccontextmanager
+    async def _turn(self, voice: asyncio.Event) -> AsyncIterator[None]:
+        """Wait while the node is silent, and while too many requests are under way."""
+        await voice.wait()
+        async with self._turns:
+            yield
 
 
 def _behaviour(manifest: Json) -> Behaviour:

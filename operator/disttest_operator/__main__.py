@@ -6,7 +6,7 @@ import os
 import sys
 
 from disttest_operator.config import log_format, options
-from disttest_operator.kubernetes.ports import ClusterError
+from disttest_operator.core.api.api_errors import ApiServerError
 from disttest_operator.main import Operator
 
 log = logging.getLogger(__name__)
@@ -17,8 +17,8 @@ def main() -> int:
     log_format.set_up(chosen.log_level, chosen.log_format)
     try:
         return asyncio.run(Operator(chosen).run())
-    except ClusterError as error:
-        log.error("%s", error)  # noqa: TRY400  # the traceback says nothing
+    except ApiServerError as error:
+        log.error("%s", error)  # noqa: TRY400  # the traceback is of no use
         return 2
 
 

@@ -1,4 +1,4 @@
-"""Starts the parts of the operator, and ends them in order: workers, Lease, watches, servers."""
+"""Starts the parts of the operator, and stops them in order: workers, Lease, watches, servers."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,21 +17,22 @@ from aiohttp import web
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import Key
-from disttest_operator.config.options import Options
+from disttest_operator.config.flags import Options
 from disttest_operator.controller.informer import Informer, WatchHealth
 from disttest_operator.controller.reconcile import Reconciler, ReconcileSettings
 from disttest_operator.controller.workqueue import WorkQueue
+from disttest_operator.core.api.api_errors import ApiServerError, ConflictError
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware import known_signs
 from disttest_operator.core.observed.evidence import Policy
-from disttest_operator.kubernetes import requests, watches
+from disttest_operator.kubernetes import api_session, watches
 from disttest_operator.kubernetes.api_client import KubernetesCluster, connect
 from disttest_operator.kubernetes.lease import NAME, LeaderElector
-from disttest_operator.kubernetes.ports import WATCHED, ClusterError, ConflictError
+from disttest_operator.kubernetes.ports import WATCHED
 from disttest_operator.metrics import Metrics
 from disttest_operator.serving import servers
-from disttest_operator.serving.access import AccessCache, TokenReviewer
+from disttest_operator.serving.access import AccessCache, review_token
 from disttest_operator.serving.certificates import Certificate
 
 CONFLICT_SECONDS = 0.05
@@ -57,7 +59,7 @@ class Operator:
         self._stop = asyncio.Event()
 
     async def run(self) -> int:
-        """Returns the exit code: 0 after a signal, 1 when a task ended that must not end."""
+        """Returns the exit code: 0 after a signal, 1 if a task ended unexpectedly."""
         cluster = await connect(self._note_request, kubeconfig=self._options.kubeconfig, workers=self._options.workers)
         running = [
             await self._serve_metrics(cluster),
@@ -75,15 +77,13 @@ class Operator:
     async def _serve_metrics(self, cluster: KubernetesCluster) -> web.AppRunner:
         address, count = self._options.metrics_address, self._metrics.count_scrape
         if self._options.metrics_insecure:
-            return await servers.serve(
-                servers.metrics_app(self._render, authorize=servers.allow_all, count=count), address
-            )
+            app = servers.metrics_app(self._render, authorize=servers.allow_all, count=count)
+            return await servers.serve(app, address)
         files = self._options.metrics_certificates
         names = (NAME, f"{NAME}.{self._options.lease_namespace}.svc")
         certificate = Certificate(Path(files) if files else None, names=names, clock=_now, counter=self._metrics)
-        app = servers.metrics_app(
-            self._render, authorize=AccessCache(TokenReviewer(cluster).review).decide, count=count
-        )
+        access = AccessCache(partial(review_token, cluster.create))
+        app = servers.metrics_app(self._render, authorize=access.decide, count=count)
         servers.reload_while_serving(certificate, app)
         return await servers.serve(app, address, certificate.tls)
 
@@ -108,7 +108,7 @@ class Operator:
         done, _ = await asyncio.wait([*vital, *workers], return_when=asyncio.FIRST_COMPLETED)
         is_stopped = self._stop.is_set()
         for task in () if is_stopped else done:
-            log.error("%s ended%s; the process ends too", task.get_name(), _why(task))
+            log.error("%s ended unexpectedly%s; the operator stops", task.get_name(), _why(task))
         await self._end_workers(workers)
         await reconciler.close()
         await elector.release()
@@ -118,33 +118,32 @@ class Operator:
         return 0 if is_stopped else 1
 
     async def _exclude_cron_jobs(self, cluster: KubernetesCluster) -> list[asyncio.Task[None]]:
-        """If CronJobs may not be read: a task that ends when they may, since watches are chosen at start."""
+        """Without permission for CronJobs: a task that ends when it is granted, since watches are chosen at start."""
         try:
             why = await watches.cron_jobs_refusal(cluster, self._options.namespaces)
-        except ClusterError:
-            return []  # the API server does not answer: the watches will fail if it is refused
+        except ApiServerError as error:
+            log.warning("permission to list CronJobs is not known, so they are watched: %s", error)
+            return []
         if not why:
             return []
-        log.warning("of schedules nothing is known until CronJobs may be read (manifests/rbac/runs): %s", why)
+        log.warning("schedules are unknown without permission to list CronJobs (manifests/rbac/runs): %s", why)
         self._kinds = tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB)
         self._health.exclude(Kind.CRON_JOB)
         access = watches.wait_for_cron_jobs(cluster, self._options.namespaces)
-        return [asyncio.create_task(access, name="doing without CronJobs")]
+        return [asyncio.create_task(access, name="wait for CronJobs")]
 
     def _reconciler(self, cluster: KubernetesCluster) -> Reconciler:
-        policy = Policy(
-            allowed=self._options.allow,
-            fixed_nodes=self._options.fixed_nodes,
-            image_patience_seconds=self._options.image_patience_seconds,
-            gang_patience_seconds=self._options.gang_patience_seconds,
-        )
-        rules = (*self._options.rules, *known_signs.KNOWN)
         settings = ReconcileSettings(
-            policy=policy,
-            rules=rules,
+            policy=Policy(
+                allowed=self._options.allow,
+                fixed_nodes=self._options.fixed_nodes,
+                image_pull_timeout_seconds=self._options.image_pull_timeout_seconds,
+                partial_gang_timeout_seconds=self._options.partial_gang_timeout_seconds,
+            ),
+            rules=(*self._options.rules, *known_signs.KNOWN),
             label_suspect_nodes=self._options.label_suspect_nodes,
             series_idle_days=self._options.series_idle_days,
-            kept_reports=self._options.kept_reports,
+            retained_reports=self._options.retained_reports,
             instance=self._identity,
         )
         return Reconciler(
@@ -195,14 +194,14 @@ class Operator:
         except ConflictError:
             self._queue.add_after(key, CONFLICT_SECONDS)
             result = "conflict"
-        except ClusterError as error:
+        except ApiServerError as error:
             pause = self._queue.add_failed(key)
-            log.warning("%s: %s; again in %.1f s", key.words, error, pause)
+            log.warning("%s: %s; retry in %.1f s", key.words, error, pause)
             result = "error"
         except Exception:
-            # A fault in the operator must not keep other runs from being reconciled.
+            # A bug in the operator must not prevent the reconciliation of other runs.
             pause = self._queue.add_failed(key)
-            log.exception("%s: fault in the operator; again in %.1f s", key.words, pause)
+            log.exception("%s: bug in the operator; retry in %.1f s", key.words, pause)
             result = "error"
         else:
             self._queue.succeeded(key, again_seconds)
@@ -210,7 +209,7 @@ class Operator:
         self._metrics.count_reconcile(key.kind, result=result, seconds=time.monotonic() - started)
 
     async def _end_workers(self, workers: list[asyncio.Task[None]]) -> None:
-        """Let running reconciles end, and start no other."""
+        """Wait for running reconciles, and start no other."""
         self._queue.close()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._queue.idle.wait(), STOP_WORK_SECONDS)
@@ -231,7 +230,7 @@ class Operator:
         )
         return self._metrics.render(accept)
 
-    def _note_request(self, request: requests.ApiRequest, code: str, seconds: float) -> None:
+    def _note_request(self, request: api_session.ApiRequest, code: str, seconds: float) -> None:
         self._metrics.count_request(request, code, seconds)
         self._health.note_request(request, code)
 

@@ -1,1 +1,1 @@
-"""What operator, runner and command line must agree on; standard library only."""
+"""The interface between operator, runner and command line; standard library only."""

@@ -24,10 +24,11 @@ RANKS_PER_NODE = 128
 SUITES = 32
 MEASUREMENTS = 64  # of one case
 QUARANTINED = 256  # patterns of one suite
+REASONS = 45  # a metric label; also maxItems of status.retries in manifests/crd
 THRESHOLDS = 40  # of a run
 BANDWIDTHS = 40  # rows of a status
 SIZE_BYTES = 1 << 40  # of one collective
-BUS_BYTES_PER_SECOND = 10**15
+BUS_BANDWIDTH_BYTES_PER_SECOND = 10**15
 
 
 def cut(text: str, limit_bytes: int) -> str:

@@ -7,18 +7,32 @@ from enum import IntEnum, StrEnum
 from typing import Self
 
 
-class Outcome(StrEnum):
+class Explained(StrEnum):
+    """Words with one sentence each, for the API reference, help and the report page."""
+
+    description: str
+
+    def __new__(cls, value: str, description: str = "") -> Self:
+        word = str.__new__(cls, value)
+        word._value_, word.description = value, description
+        return word
+
+
+class Outcome(Explained):
     """How one case ended, over all ranks."""
 
-    PASSED = "passed"
-    FAILED = "failed"  # an assertion or exception in the case itself
-    ERRORED = "errored"  # set-up, tear-down or collection raised an exception
-    CRASHED = "crashed"  # a rank died during the case
-    HUNG = "hung"  # the case's deadline passed
-    SKIPPED = "skipped"  # a rank skipped it, and no rank did worse
-    XFAILED = "xfailed"  # failed as the suite expects
-    XPASSED = "xpassed"  # passed although the suite expects a failure; not strict
-    NOT_RUN = "notRun"  # it never started (its world is too large or zero, for example), or the run ended during it
+    PASSED = "passed", "The case passed on every rank."
+    FAILED = "failed", "The case raised an exception."
+    ERRORED = "errored", "Its setup, teardown or collection raised an exception."
+    CRASHED = "crashed", "A rank died during the case."
+    HUNG = "hung", "The case exceeded timeouts.caseSeconds."
+    SKIPPED = "skipped", "A rank skipped the case, and none failed."
+    XFAILED = "xfailed", "The case failed, as the suite expects."
+    XPASSED = "xpassed", "The case passed although the suite expects a failure."  # not strict
+    NOT_RUN = (
+        "notRun",
+        "The case did not start, or the end of the run interrupted it.",
+    )  # its world is too large, for example
 
 
 # The worst rank decides a case. Skipped is worse than passed: a case that some ranks skipped has not passed.
@@ -37,7 +51,7 @@ BAD = frozenset({Outcome.CRASHED, Outcome.HUNG, Outcome.ERRORED, Outcome.FAILED}
 
 
 def worst(outcomes: Iterable[Outcome], ranks: int) -> Outcome:
-    """Merge the outcomes of `ranks` ranks; a missing one counts as crashed, and a world of no ranks ran nothing."""
+    """Merge the outcomes of `ranks` ranks; a missing one counts as crashed, and without ranks the case did not run."""
     reported = list(outcomes)
     if ranks <= 0:
         return Outcome.NOT_RUN
@@ -47,16 +61,16 @@ def worst(outcomes: Iterable[Outcome], ranks: int) -> Outcome:
     return next(outcome for outcome in WORST_FIRST if outcome in seen)
 
 
-class Verdict(StrEnum):
+class Verdict(Explained):
     """The result of a suite or a run. The verdict of a run never changes."""
 
-    PASSED = "Passed"
-    TESTS_FAILED = "TestsFailed"
-    HUNG = "Hung"
-    TIMED_OUT = "TimedOut"
-    INFRA_FAILED = "InfraFailed"
-    ERRORED = "Errored"
-    CANCELLED = "Cancelled"
+    PASSED = "Passed", "A case of each suite passed, and none failed outside of quarantine."
+    TESTS_FAILED = "TestsFailed", "A case failed, errored or crashed."
+    HUNG = "Hung", "A case exceeded timeouts.caseSeconds."
+    TIMED_OUT = "TimedOut", "The run exceeded timeouts.runSeconds."
+    INFRA_FAILED = "InfraFailed", "The queue, a node or the network prevented the run."
+    ERRORED = "Errored", "The run is not possible as written."
+    CANCELLED = "Cancelled", "A user cancelled the run."
 
 
 # The first of these that a part has is the verdict of the run. Cancelled first: a user requested it.
@@ -71,49 +85,50 @@ VERDICTS_WORST_FIRST = (
 )
 
 
-class Reason(StrEnum):
-    """The reason of a verdict. At most 40: it is a metric label, and users write alerts on it."""
+class Reason(Explained):
+    """The reason of a verdict. At most limits.REASONS: it is a metric label, and users write alerts on it."""
 
-    ALL_CASES_PASSED = "AllCasesPassed"  # except for those in quarantine
-    CASES_FAILED = "CasesFailed"
-    CASES_CRASHED = "CasesCrashed"
-    CASES_HUNG = "CasesHung"
-    NOTHING_COLLECTED = "NothingCollected"  # a suite without cases
-    NOTHING_PASSED = "NothingPassed"  # all cases were skipped or not run
-    COLLECTION_FAILED = "CollectionFailed"  # an import error, for example
-    COLLECTION_DIFFERS = "CollectionDiffers"  # ranks have collected different cases
-    UNKNOWN_SUITE = "UnknownSuite"
-    INVALID_SPEC = "InvalidSpec"
-    QUEUE_TIMEOUT = "QueueTimeout"  # not admitted within queueSeconds: by its queue, or by the run before it
-    GANG_TIMEOUT = "GangTimeout"  # admitted, but not all pods were started within queueSeconds
-    TOO_FEW_GPUS = "TooFewGpus"  # the nodes can never hold the gang
-    RENDEZVOUS_TIMEOUT = "RendezvousTimeout"  # agents did not find each other within joinSeconds
-    GANG_LOST = "GangLost"  # the connection to an agent broke
-    GANG_FAILED_TO_START = "GangFailedToStart"  # ranks could not be started or restarted
-    NODES_DIFFER = "NodesDiffer"  # versions or GPUs differ between nodes
-    GPU_BROKEN = "GpuBroken"  # CUDA cannot be initialised on a node, or a GPU is broken
-    SHARED_NODE = "SharedNode"  # two pods of a spread gang on one node
-    RUN_DEADLINE = "RunDeadline"
-    TERMINATED = "Terminated"  # SIGTERM
-    IMAGE_UNAVAILABLE = "ImageUnavailable"
-    CONTAINER_CONFIG = "ContainerConfig"  # the kubelet could not make the container from its configuration
-    CONTAINER_START = "ContainerStart"  # the command could not be executed, or the image cannot run the runner
-    REFERENCE_MISSING = "ReferenceMissing"  # a ConfigMap, ServiceAccount or PersistentVolumeClaim that the spec names
-    PODS_REFUSED = "PodsRefused"  # quota, PodSecurity, admission
-    NAME_TAKEN = "NameTaken"  # an object of that name exists and does not belong to the DistTest
-    OUT_OF_MEMORY = "OutOfMemory"
-    DISRUPTED = "Disrupted"  # preempted, evicted, drained
-    SUSPENDED = "Suspended"  # during the run, by its queue or a user
-    NODE_LOST = "NodeLost"
-    NODE_UNHEALTHY = "NodeUnhealthy"  # a sign of broken hardware
-    POD_KILLED = "PodKilled"  # killed from outside, without a known disruption
-    POD_MISSING = "PodMissing"  # deleted without a trace
-    NODE_REFUSED_POD = "NodeRefusedPod"  # UnexpectedAdmissionError, OutOf<resource>
-    JOB_MISSING = "JobMissing"  # the Job was deleted
-    REPORT_MISSING = "ReportMissing"
-    REPORT_INVALID = "ReportInvalid"
-    RUNNER_ERROR = "RunnerError"  # a bug, or operator and runner images of different versions
-    CANCELLED = "Cancelled"
+    ALL_CASES_PASSED = "AllCasesPassed", "A case of each suite passed, and none failed outside of quarantine."
+    CASES_FAILED = "CasesFailed", "A case failed or errored."
+    CASES_CRASHED = "CasesCrashed", "A rank died during a case."
+    CASES_HUNG = "CasesHung", "A case exceeded timeouts.caseSeconds."
+    NO_CASES_COLLECTED = "NoCasesCollected", "A suite has no cases."
+    NO_CASES_PASSED = "NoCasesPassed", "No case of a suite passed."
+    COLLECTION_FAILED = "CollectionFailed", "A suite could not be collected."  # an import error, for example
+    COLLECTION_DIFFERS = "CollectionDiffers", "The ranks collected different cases."
+    UNKNOWN_SUITE = "UnknownSuite", "The runner has no such built-in suite."
+    INVALID_SPEC = "InvalidSpec", "The spec is not valid."
+    QUEUE_TIMEOUT = "QueueTimeout", "The queue or an older run blocked the run for queueSeconds."
+    GANG_TIMEOUT = "GangTimeout", "Not all pods were running within queueSeconds."  # after admission
+    INSUFFICIENT_GPUS = "InsufficientGPUs", "The cluster has too few nodes or GPUs."
+    RENDEZVOUS_TIMEOUT = "RendezvousTimeout", "Pods did not connect to the leader within rendezvousSeconds."
+    GANG_LOST = "GangLost", "The leader lost the connection to a pod."
+    GANG_FAILED_TO_START = "GangFailedToStart", "Ranks could not be started."
+    NODES_DIFFER = "NodesDiffer", "Nodes have different software versions or GPUs."
+    DRIVER_TOO_OLD = "DriverTooOld", "The GPU driver does not support the CUDA version of torch."
+    GPU_UNHEALTHY = "GPUUnhealthy", "A GPU is faulty, or CUDA cannot be initialized."
+    SHARED_NODE = "SharedNode", "Two pods with placement Spread ran on one node."
+    RUN_TIMEOUT = "RunTimeout", "The run exceeded timeouts.runSeconds."
+    TERMINATED = "Terminated", "The pods received SIGTERM."
+    IMAGE_UNAVAILABLE = "ImageUnavailable", "An image cannot be pulled."
+    CONTAINER_CONFIG_ERROR = "ContainerConfigError", "The kubelet could not configure a container."
+    CONTAINER_START_ERROR = "ContainerStartError", "A container or its runner could not be started."
+    REFERENCE_NOT_FOUND = "ReferenceNotFound", "A ConfigMap, ServiceAccount or PersistentVolumeClaim does not exist."
+    PODS_FORBIDDEN = "PodsForbidden", "A quota, Pod Security or an admission policy rejected the pods."
+    NAME_CONFLICT = "NameConflict", "The name of a required object is already in use."
+    OUT_OF_MEMORY = "OutOfMemory", "A container exceeded its memory limit."
+    DISRUPTED = "Disrupted", "A pod was preempted, evicted or drained."
+    SUSPENDED = "Suspended", "The queue or a user suspended the run."
+    NODE_LOST = "NodeLost", "A node stopped responding."
+    NODE_UNHEALTHY = "NodeUnhealthy", "A node has signs of broken hardware."
+    POD_KILLED = "PodKilled", "A container was killed for an unknown reason."
+    POD_DELETED = "PodDeleted", "A pod was deleted for an unknown reason."
+    NODE_REJECTED_POD = "NodeRejectedPod", "The kubelet rejected a pod."  # UnexpectedAdmissionError, OutOf<resource>
+    JOB_DELETED = "JobDeleted", "The Job of the run was deleted."
+    REPORT_MISSING = "ReportMissing", "The leader finished without a report."
+    REPORT_INVALID = "ReportInvalid", "The report is damaged or does not match the run."
+    RUNNER_ERROR = "RunnerError", "The runner has a bug, or its version differs from the operator's."
+    CANCELLED = "Cancelled", "A user cancelled the run."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +170,11 @@ class Counts:
     def bad(self) -> int:
         return sum(self[outcome] for outcome in BAD)
 
+    @property
+    def red(self) -> int:
+        """Bad cases outside of quarantine."""
+        return self.bad - self.quarantined
+
     def to_json(self) -> dict[str, int]:
         """Include zeros: an absent number would mean unknown."""
         outcomes = {outcome.value: self[outcome] for outcome in Outcome}
@@ -168,11 +188,11 @@ def judge(counts: Counts, excused: Mapping[Outcome, int] | None = None) -> tuple
     """
     red = Counts(by_outcome={outcome: counts[outcome] - (excused or {}).get(outcome, 0) for outcome in BAD})
     rules = (
-        (counts.total == 0, Verdict.ERRORED, Reason.NOTHING_COLLECTED),
+        (counts.total == 0, Verdict.ERRORED, Reason.NO_CASES_COLLECTED),
         (red[Outcome.HUNG] > 0, Verdict.HUNG, Reason.CASES_HUNG),
         (red[Outcome.CRASHED] > 0, Verdict.TESTS_FAILED, Reason.CASES_CRASHED),
         (red.total > 0, Verdict.TESTS_FAILED, Reason.CASES_FAILED),
-        (counts[Outcome.PASSED] == 0, Verdict.ERRORED, Reason.NOTHING_PASSED),
+        (counts[Outcome.PASSED] == 0, Verdict.ERRORED, Reason.NO_CASES_PASSED),
     )
     return next(
         ((verdict, reason) for matched, verdict, reason in rules if matched),

@@ -1,4 +1,4 @@
-"""`python -m disttest_runner`: the agent of a pod. All it needs to know is in its environment."""
+"""`python -m disttest_runner`: the agent of a pod. Its environment contains its plan."""
 
 # ruff: noqa: E402  # the other imports take a while
 from disttest_runner.agent import early_signals
@@ -15,6 +15,7 @@ from disttest_contract.gang import environment, suites
 from disttest_contract.gang.environment import AgentEnvironment
 from disttest_contract.gang.plan import InvalidPlanError, RunPlan
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
+from disttest_contract.text import formatting
 from disttest_contract.transport.termination_message import Summary
 from disttest_runner.agent import agent
 from disttest_runner.cases import preload, rank_orders
@@ -26,7 +27,7 @@ from disttest_runner.zygote import zygote_client
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="disttest_runner", description=__doc__)
-    parser.add_argument("--parent", type=int, default=0, help="end when this process, our parent, ends")
+    parser.add_argument("--parent", type=int, default=0, help="Exit when this process (the parent) exits")
     options = parser.parse_args()
     if options.parent:
         processes.die_with_parent(options.parent, signal.SIGTERM)
@@ -37,7 +38,9 @@ def main() -> int:
         return _refuse(Reason.RUNNER_ERROR, str(error))
     unknown = [suite.builtin for suite in me.plan.suites if suite.builtin and suite.builtin not in suites.BUILTIN]
     if unknown:
-        return _refuse(Reason.UNKNOWN_SUITE, f"suite {unknown[0]!r} is unknown to this image; known: {suites.known()}")
+        return _refuse(
+            Reason.UNKNOWN_SUITE, f"the runner has no built-in suite {unknown[0]!r}. Built-in suites: {suites.known()}"
+        )
     max_open_files = resource_limits.raise_limit()
     # Started first, since its imports take longest: the agent and the network start meanwhile.
     first = me.plan.suites[0]
@@ -48,11 +51,10 @@ def main() -> int:
 def check(plan: RunPlan) -> None:
     """Raise InvalidPlanError for a plan that no gang could run."""
     if plan.world_size < 1:
-        raise InvalidPlanError(
-            f"{plan.nodes} nodes x {plan.ranks_per_node} ranks is a world of none: nothing would run"
-        )
+        size = formatting.gang_size(plan.nodes, plan.ranks_per_node)
+        raise InvalidPlanError(f"{size} are no ranks. Set nodes and ranksPerNode to at least 1")
     if not plan.suites:
-        raise InvalidPlanError("the plan names no suite")
+        raise InvalidPlanError("the plan has no suites")
 
 
 def _refuse(reason: Reason, message: str) -> int:

@@ -1,4 +1,4 @@
-"""What later versions of Python bring along."""
+"""Features of later versions of Python."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

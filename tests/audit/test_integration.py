@@ -1,4 +1,4 @@
-"""What the audit logs say of all integration tests: every right was used, nothing was refused but what tests ask for.
+"""Checks the audit logs of all integration tests: every permission was used, and no request was rejected unexpectedly.
 
 `make test` runs this after tests/integration, when none has failed, with the logs of all clusters that these had. The
 same is held on real nodes by tests/e2e/test_audit.py.
@@ -18,7 +18,6 @@ from tools.docs.permissions import REASONS
 NAMESPACED = f"{audit.ACCOUNT}disttest-namespaced:disttest-operator"
 BEFORE = f"{audit.ACCOUNT}disttest-before:disttest-operator"
 ACCOUNTS = ("disttest-operator", "disttest-nightly")  # in whatever namespace
-OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
 
 # Rights that tests take away on purpose, from whom.
 TAKEN_AWAY = {
@@ -27,15 +26,15 @@ TAKEN_AWAY = {
     (BEFORE, "list cronjobs.batch"): "test_schedules: one that was upgraded without its new rights",
 }
 COPIED = "disttest-operator-metrics-disttest-namespaced"  # what it grants there
-PEOPLE = frozenset({"viewer", "nobody"})  # test_commands: as whom somebody has the command line
+PEOPLE = frozenset({"viewer", "unprivileged"})  # users of the command line in test_commands
 DEFAULT_ASKS = frozenset({"selfsubjectreviews.authentication.k8s.io", "pods"})  # test_devcluster: who am I, what may I
-WITHOUT_ITS_RIGHT = "may not get ConfigMap own"  # test_nightly: says the policy on authors
+WITHOUT_ITS_RIGHT = "has no permission to get ConfigMap own"  # test_nightly: the policy for authors
 IN_PASSING = "because it is being terminated"  # of a test that has ended, with its namespace and an operator at work
 
 
 @pytest.fixture(scope="module")
 def asked() -> list[AuditedRequest]:
-    """By ServiceAccounts and by nobody, in all clusters."""
+    """By ServiceAccounts and anonymous clients, in all clusters."""
     folder = os.environ.get(audit.FOLDER)
     if not folder:
         pytest.skip(f"{audit.FOLDER} names no folder with audit logs: this is for `make test`")
@@ -50,19 +49,23 @@ def is_of_a_night_without_its_right(request: AuditedRequest) -> bool:
 
 
 def is_of_a_test(request: AuditedRequest) -> bool:
-    """Sent by a test itself, as somebody else."""
+    """Sent by a test itself, as another user."""
     account = request.user.rpartition(":")[2]
     by_default = request.role in audit.OF_EVERYBODY or request.right.resource in DEFAULT_ASKS
     return account in PEOPLE or (account == "default" and by_default)
 
 
 def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
-    rows = [row for row in documented_rights.read((ROOT / SECURITY).read_text()) if row.role not in OF_PEOPLE]
+    rows = [
+        row
+        for row in documented_rights.read((ROOT / SECURITY).read_text())
+        if row.role not in documented_rights.OF_PEOPLE
+    ]
     never = audit.unused({(row.role, row.right) for row in rows}, audit.used(asked))
     assert audit.as_text(never) == audit.as_text((row.role, row.right) for row in rows if row.is_asked_by_admission)
 
 
-def test_no_request_was_refused_but_for_want_of_rights_that_tests_take_away(asked: list[AuditedRequest]) -> None:
+def test_only_requests_without_rights_that_tests_take_away_were_refused(asked: list[AuditedRequest]) -> None:
     refused = [one for one in audit.refused(asked) if not (one.is_allowed and IN_PASSING in one.message)]
     by_policy = [one for one in refused if one.is_allowed and is_of_a_night_without_its_right(one)]
     assert by_policy, "what is expected here has to happen"
@@ -77,6 +80,6 @@ def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: l
     assert audit.as_text(audit.by_other_roles(asked, {*REASONS, COPIED, *audit.OF_EVERYBODY})) == ""
 
 
-def test_nobody_asked_but_operators_and_nightly_pods(asked: list[AuditedRequest]) -> None:
+def test_only_operators_and_nightly_pods_sent_requests(asked: list[AuditedRequest]) -> None:
     others = [one for one in asked if one.user.rpartition(":")[2] not in ACCOUNTS]
     assert audit.as_text(others) == ""

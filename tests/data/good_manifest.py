@@ -29,7 +29,7 @@ GOOD: Final[Mapping[str, Any]] = {
         "placement": "Spread",
         "env": [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "EMPTY"}],
         "queueName": "gpu-nightly",
-        "timeouts": {"queueSeconds": 1800, "joinSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
+        "timeouts": {"queueSeconds": 1800, "rendezvousSeconds": 300, "caseSeconds": 300, "runSeconds": 7200},
         "retries": {"flaky": 2},
         "thresholds": [
             {"collective": "all_reduce", "sizeBytes": 1048576, "minBusBandwidthBytesPerSecond": 400000000},

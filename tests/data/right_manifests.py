@@ -28,7 +28,7 @@ LONG_VOLUMES = [
 LONG_MOUNTS = [
     {"name": f"{number // 2:0>63}", "mountPath": f"/{number:0>255}", "readOnly": True} for number in range(32)
 ]
-BESIDE = [
+NEXT_TO_TAKEN_PATHS = [
     {"name": "v0", "mountPath": path}
     for path in (
         "/tmpfs",  # noqa: S108  # in the container
@@ -121,7 +121,10 @@ RIGHT: Final[tuple[Right, ...]] = (
     Right(id="a user", change={f"{POD}/securityContext": {"runAsUser": 2**31 - 1}}),
     Right(id="nothing special", change={f"{POD}/{name}": False for name in ("hostNetwork", "hostIPC", "hostPID")}),
     Right(id="most volumes and mounts", change={f"{POD}/volumes": LONG_VOLUMES, f"{POD}/volumeMounts": LONG_MOUNTS}),
-    Right(id="beside what is taken", change={f"{POD}/volumes": MANY_VOLUMES[:1], f"{POD}/volumeMounts": BESIDE}),
+    Right(
+        id="next to paths that are taken",
+        change={f"{POD}/volumes": MANY_VOLUMES[:1], f"{POD}/volumeMounts": NEXT_TO_TAKEN_PATHS},
+    ),
     Right(
         id="annotations of others", change={"spec/template/metadata/annotations": {"k8s.v1.cni.cncf.io/networks": "r"}}
     ),

@@ -6,14 +6,14 @@ from typing import Any
 
 from tests.data.good_manifest import REMOVE, changed
 
-UNSUPPORTED = "is not supported by this version of DistTest; leave it out"
-OURS = "is set by the operator; leave it out"
+UNSUPPORTED = "is not supported by this version of DistTest; remove it"
+OURS = "is set by the operator; remove it"
 POD = "spec/template/spec"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrong:
-    """`change` maps paths into GOOD to new values. `server` is for where the API server has words of its own."""
+    """`change` maps paths into GOOD to new values. `server` is the API server's message where it differs."""
 
     id: str
     change: Mapping[str, Any] = field(default_factory=dict)

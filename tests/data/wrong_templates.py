@@ -19,30 +19,30 @@ def _mounted(paths: list[str], says: str, *, server: str = "") -> Wrong:
 
 
 WRONG_TEMPLATES: Final[tuple[Wrong, ...]] = (
-    one("spec/template/metadata/labels", {"disttest.dev/name": "x"}, "are set by controllers; leave them out"),
-    one("spec/template/metadata/labels", {"kueue.x-k8s.io/queue-name": "q"}, "name a queue in spec.queueName"),
-    one("spec/template/metadata/labels", {"job-name": "x"}, "are set by controllers; leave them out"),
-    one("spec/template/metadata/labels", {"azure.workload.identity/use": "true"}, "give identities"),
-    one("spec/template/metadata/labels", {"a b": "x"}, "write keys like app or example.com/app"),
-    one("spec/template/metadata/labels", {"a": "x y"}, "write letters, digits, '-', '_' and '.'"),
-    one("spec/template/metadata/labels", {"a": 1}, "write a string (in quotes", server='of type string: "integer"'),
+    one("spec/template/metadata/labels", {"disttest.dev/name": "x"}, "that controllers set"),
+    one("spec/template/metadata/labels", {"kueue.x-k8s.io/queue-name": "q"}, "use spec.queueName for a queue"),
+    one("spec/template/metadata/labels", {"job-name": "x"}, "that controllers set"),
+    one("spec/template/metadata/labels", {"azure.workload.identity/use": "true"}, "grant identities"),
+    one("spec/template/metadata/labels", {"a b": "x"}, "keys must be names such as app or example.com/app"),
+    one("spec/template/metadata/labels", {"a": "x y"}, "must be empty or consist of letters, digits, '-', '_' and '.'"),
+    one("spec/template/metadata/labels", {"a": 1}, "must be a string", server='of type string: "integer"'),
     one("spec/template/metadata/labels", MANY_LABELS, "at most 32 entries", server="must have at most 32 items"),
-    one("spec/template/metadata/annotations", {"batch.kubernetes.io/x": "y"}, "are set by controllers"),
+    one("spec/template/metadata/annotations", {"batch.kubernetes.io/x": "y"}, "that controllers set"),
     one("spec/template/metadata/name", "x", "metadata.name: is unknown", server='"spec.template.metadata.name"'),
-    one(f"{POD}/nodeSelector", ["gpu"], "write a mapping of names to values", server='of type object: "array"'),
-    one(f"{POD}/tolerations/0/operator", "Is", "write one of Exists, Equal", server='supported values: "Exists"'),
-    one(f"{POD}/tolerations/0/effect", "Never", "write one of NoSchedule", server='supported values: "NoSchedule"'),
-    one(f"{POD}/tolerations/0/value", "x", "operator Exists takes no value"),
-    one(f"{POD}/tolerations/0", {}, "a toleration without key tolerates every taint"),
-    one(f"{POD}/tolerations/0", EXISTS | {"tolerationSeconds": 5}, "tolerationSeconds needs effect: NoExecute"),
-    one(f"{POD}/resources/limits", {"memory": "lots"}, "write a quantity such as 4, 500m or 16Gi"),
-    one(f"{POD}/resources/limits", {"memory": -1}, "write a quantity such as 4, 500m or 16Gi"),
-    one(f"{POD}/resources/limits", {"nvidia.com/gpu": 8}, "GPUs are asked for by gpusPerNode"),
-    one(f"{POD}/resources/requests", {"nvidia.com/gpu": "8"}, "GPUs are asked for by gpusPerNode"),
-    one(f"{POD}/priorityClassName", "High!", "write the name of a PriorityClass"),
-    one(f"{POD}/serviceAccountName", "a b", "write the name of a ServiceAccount"),
+    one(f"{POD}/nodeSelector", ["gpu"], "must be a mapping of names to values", server='of type object: "array"'),
+    one(f"{POD}/tolerations/0/operator", "Is", "must be one of Exists, Equal", server='supported values: "Exists"'),
+    one(f"{POD}/tolerations/0/effect", "Never", "must be one of NoSchedule", server='supported values: "NoSchedule"'),
+    one(f"{POD}/tolerations/0/value", "x", "operator Exists must not have a value"),
+    one(f"{POD}/tolerations/0", {}, "a toleration without a key requires operator: Exists"),
+    one(f"{POD}/tolerations/0", EXISTS | {"tolerationSeconds": 5}, "tolerationSeconds requires effect: NoExecute"),
+    one(f"{POD}/resources/limits", {"memory": "lots"}, "must be a quantity such as 4, 500m or 16Gi"),
+    one(f"{POD}/resources/limits", {"memory": -1}, "must be a quantity such as 4, 500m or 16Gi"),
+    one(f"{POD}/resources/limits", {"nvidia.com/gpu": 8}, "GPUs are requested with gpusPerNode"),
+    one(f"{POD}/resources/requests", {"nvidia.com/gpu": "8"}, "GPUs are requested with gpusPerNode"),
+    one(f"{POD}/priorityClassName", "High!", "must be the name of a PriorityClass"),
+    one(f"{POD}/serviceAccountName", "a b", "must be the name of a ServiceAccount"),
     *(
-        one("spec/template/metadata/annotations", {key: "x"}, "take protections away or give devices and identities")
+        one("spec/template/metadata/annotations", {key: "x"}, "weaken isolation or grant devices and identities")
         for key in (
             *("container.apparmor.security.beta.kubernetes.io/test", "seccomp.security.alpha.kubernetes.io/pod"),
             *("container.seccomp.security.alpha.kubernetes.io/test", "io.kubernetes.cri-o.userns-mode"),
@@ -50,7 +50,7 @@ WRONG_TEMPLATES: Final[tuple[Wrong, ...]] = (
         )
     ),
     # What leaves PodSecurity restricted
-    one(f"{POD}/hostNetwork", "yes", "write true or false", server='of type boolean: "string"'),
+    one(f"{POD}/hostNetwork", "yes", "must be true or false", server='of type boolean: "string"'),
     one(f"{POD}/hostUsers", False, "hostUsers: is unknown", server='"spec.template.spec.hostUsers"'),
     one(
         f"{POD}/securityContext",
@@ -61,53 +61,58 @@ WRONG_TEMPLATES: Final[tuple[Wrong, ...]] = (
     one(f"{POD}/securityContext", {"runAsUser": -1}, "from 0 to 2147483647", server="greater than or equal to 0"),
     one(f"{POD}/securityContext", {"runAsUser": 2**31}, "from 0 to 2147483647", server="or equal to 2147483647"),
     one(f"{POD}/securityContext", {"runAsGroup": 0}, "runAsGroup: is unknown", server='securityContext.runAsGroup"'),
-    one(f"{POD}/securityContext", {"capabilities": {}}, "add: is missing", server="capabilities.add: Required value"),
+    one(f"{POD}/securityContext", {"capabilities": {}}, "add: is required", server="capabilities.add: Required value"),
     *(
         one(
-            f"{POD}/securityContext", {"capabilities": {"add": [name]}}, "write one of AUDIT_CONTROL", server="upported"
+            f"{POD}/securityContext",
+            {"capabilities": {"add": [name]}},
+            "must be one of AUDIT_CONTROL",
+            server="upported",  # codespell:ignore upported
         )
         for name in ("ALL", "CAP_IPC_LOCK", "ipc_lock", "IPC_LOK")
     ),
-    one(f"{POD}/securityContext", NO_CAPABILITY, "write 1 to 41 entries", server="should have at least 1 items"),
-    one(f"{POD}/volumes", {}, "spec.template.spec.volumes: write a list", server='of type array: "object"'),
-    one(f"{POD}/volumes", MANY_VOLUMES, "write 0 to 16 entries", server="must have at most 16 items"),
-    one(f"{POD}/volumes", [MANY_VOLUMES[0]] * 2, "each volume needs a name of its own"),
-    one(f"{POD}/volumes", [{"emptyDir": {}}], "name: is missing", server="volumes[0].name: Required value"),
-    one(f"{POD}/volumes", [{"name": "a"}], "write exactly one of hostPath, persistentVolumeClaim and emptyDir"),
-    one(f"{POD}/volumes", [MANY_VOLUMES[0] | {"hostPath": {"path": "/a"}}], "write exactly one of hostPath"),
+    one(f"{POD}/securityContext", NO_CAPABILITY, "must have 1 to 41 entries", server="should have at least 1 items"),
+    one(f"{POD}/volumes", {}, "spec.template.spec.volumes: must be a list", server='of type array: "object"'),
+    one(f"{POD}/volumes", MANY_VOLUMES, "must have 0 to 16 entries", server="must have at most 16 items"),
+    one(f"{POD}/volumes", [MANY_VOLUMES[0]] * 2, "volume names must be unique"),
+    one(f"{POD}/volumes", [{"emptyDir": {}}], "name: is required", server="volumes[0].name: Required value"),
+    one(f"{POD}/volumes", [{"name": "a"}], "must have exactly one of hostPath, persistentVolumeClaim and emptyDir"),
+    one(f"{POD}/volumes", [MANY_VOLUMES[0] | {"hostPath": {"path": "/a"}}], "must have exactly one of hostPath"),
     one(f"{POD}/volumes", [{"name": "a", "secret": {}}], "secret: is unknown; known", server='volumes[0].secret"'),
     *(
-        one(f"{POD}/volumes", [{"name": name, "emptyDir": {}}], "are taken; choose another name")
+        one(f"{POD}/volumes", [{"name": name, "emptyDir": {}}], "are reserved; choose another name")
         for name in ("tmp", "dshm", "artifacts", "runner", "suite-0")
     ),
     *(
-        one(f"{POD}/volumes", [{"name": "a", "hostPath": {"path": path}}], "write an absolute path of letters")
+        one(f"{POD}/volumes", [{"name": "a", "hostPath": {"path": path}}], "must be an absolute path of letters")
         for path in ("data", "/data/", "/a//b", "/a/../b", "/a/./b", "/..", "/a b", "/a:b", "/a,b", "/a\n")
     ),
     one(
         f"{POD}/volumes", [{"name": "a", "hostPath": {"path": "/"}}], "at least 2 character", server="at least 2 chars"
     ),
-    one(f"{POD}/volumes", [{"name": "a", "hostPath": {}}], "path: is missing", server="hostPath.path: Required value"),
+    one(f"{POD}/volumes", [{"name": "a", "hostPath": {}}], "path: is required", server="hostPath.path: Required value"),
     *(
         one(
             f"{POD}/volumes",
             [{"name": "a", "hostPath": {"path": "/a", "type": kind}}],
-            "write one of Dir",
+            "must be one of Dir",
             server="upp",
         )
         for kind in ("directory", "DirectoryOrCreate", "")
     ),
-    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"medium": "Disk"}}], "write one of Memory", server="supported"),
-    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"sizeLimit": "much"}}], "write a quantity such as 4, 500m"),
-    one(f"{POD}/volumes", [{"name": "a", "persistentVolumeClaim": {}}], "claimName: is missing", server="Required val"),
-    one(f"{POD}/volumeMounts", [{"name": "a", "mountPath": "/a"}], "each of volumeMounts names one of volumes"),
-    _mounted(["/a", "/a"], "one mount hides another"),
-    _mounted(["/a/b", "/a"], "one mount hides another"),
-    _mounted(["data"], "write an absolute path"),
-    _mounted(["/a/../opt/disttest"], "write an absolute path"),
-    _mounted([f"/a{number}" for number in range(33)], "write 0 to 32 entries", server="must have at most 32 items"),
+    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"medium": "Disk"}}], "must be one of Memory", server="supported"),
+    one(f"{POD}/volumes", [{"name": "a", "emptyDir": {"sizeLimit": "much"}}], "must be a quantity such as 4, 500m"),
+    one(
+        f"{POD}/volumes", [{"name": "a", "persistentVolumeClaim": {}}], "claimName: is required", server="Required val"
+    ),
+    one(f"{POD}/volumeMounts", [{"name": "a", "mountPath": "/a"}], "each volumeMount must name one of volumes"),
+    _mounted(["/a", "/a"], "mount paths must not be equal to or below each other"),
+    _mounted(["/a/b", "/a"], "mount paths must not be equal to or below each other"),
+    _mounted(["data"], "must be an absolute path"),
+    _mounted(["/a/../opt/disttest"], "must be an absolute path"),
+    _mounted([f"/a{number}" for number in range(33)], "must have 0 to 32 entries", server="must have at most 32 items"),
     *(
-        _mounted([path], "are taken: write a path that is none of them")
+        _mounted([path], "are reserved: choose a path that is not equal to")
         for path in (
             *("/tmp", "/tmp/x", "/dev", "/dev/shm", "/artifacts/x", "/opt", "/opt/disttest/suites/mine"),  # noqa: S108  # in the container
             *("/etc", "/etc/hosts", "/proc/self", "/sys", "/var", "/var/run/secrets/x", "/dev/termination-log"),
@@ -119,7 +124,7 @@ WRONG_TEMPLATES: Final[tuple[Wrong, ...]] = (
             f"{POD}/volumes": [{"name": "a", "hostPath": {"path": "/data"}}],
             f"{POD}/volumeMounts": [{"name": "a", "mountPath": "/data"}],
         },
-        parser="tests do not write to their node; add readOnly: true",
+        parser="mounts of a hostPath must have readOnly: true; use a persistentVolumeClaim",
     ),
-    one(f"{POD}/imagePullSecrets", ["registry"], "imagePullSecrets[0]: write a mapping", server='object: "string"'),
+    one(f"{POD}/imagePullSecrets", ["registry"], "imagePullSecrets[0]: must be a mapping", server='object: "string"'),
 )

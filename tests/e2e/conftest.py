@@ -1,7 +1,5 @@
 """A cluster of real nodes for the session, everything installed; the machine is as before at the end."""
 
-import contextlib
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -9,9 +7,9 @@ import pytest
 from devcluster import real_node_setup
 from devcluster.imaging import build_images
 from devcluster.imaging.build_images import Choice
-from devcluster.programs.kubernetes import Say
+from devcluster.programs.gobuild import Say
 from tests.support.clusters import real_nodes
-from tests.support.clusters.cluster import SessionCluster
+from tests.support.clusters.cluster import SessionCluster, say_aloud
 from tests.support.clusters.traces import traces
 
 
@@ -39,14 +37,7 @@ def machine() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def say(request: pytest.FixtureRequest) -> Say:
-    """Past pytest's capture: building and unpacking images takes minutes."""
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-
-    def _say(text: str) -> None:
-        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
-            print(text, file=sys.stderr, flush=True)
-
-    return _say
+    return say_aloud(request.config)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the API server's audit log says at the end: every right was used, nothing was refused, nobody else asked.
+"""Checks the API server's audit log: every permission was used, no request was rejected, no other client sent any.
 
 These tests are the last of the session, and judge all of it. They use every right themselves, so that they say the same
 when they are run alone.
@@ -20,8 +20,6 @@ from tools.docs.permissions import REASONS
 
 OPERATOR = f"{audit.ACCOUNT}{SYSTEM}:disttest-operator"
 NIGHTLY = f"{audit.ACCOUNT}{every_right.NIGHTS}:disttest-nightly"
-# The administrator is no ServiceAccount.
-OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
 OF_SCRAPERS = "disttest-metrics-reader"
 DOCUMENTED = documented_rights.read(Path(ROOT / SECURITY).read_text())
 KINDS = "clusterroles,clusterrolebindings,roles,rolebindings"
@@ -37,9 +35,9 @@ def test_there_is_no_token_of_the_api():
     mounts = pathlib.Path("/proc/self/mountinfo").read_text()
     assert "serviceaccount" not in mounts
 
-def test_no_address_of_a_service_is_told():
-    told = {name for name in os.environ if name.endswith("_SERVICE_HOST")}
-    assert told <= {"KUBERNETES_SERVICE_HOST"}
+def test_no_address_of_another_service_is_set():
+    services = {name for name in os.environ if name.endswith("_SERVICE_HOST")}
+    assert services <= {"KUBERNETES_SERVICE_HOST"}
 """
 
 
@@ -60,25 +58,27 @@ def test_a_pod_of_a_run_finds_no_token(installed: SessionCluster, all_are_used: 
 
 @pytest.fixture(scope="module")
 def asked(installed: SessionCluster, all_are_used: None) -> list[AuditedRequest]:
-    """By ServiceAccounts and by nobody, since the cluster began."""
+    """By ServiceAccounts and anonymous clients, since the start of the cluster."""
     assert installed.dev is not None
     return audit.requests(installed.dev.state)
 
 
 @pytest.fixture(scope="module")
 def granted(installed: SessionCluster, asked: list[AuditedRequest]) -> set[Granted]:
-    """By the roles and bindings that are there, whoever made them."""
+    """By all existing roles and bindings."""
     found = json.loads(installed.kubectl("get", KINDS, "--all-namespaces", "-o", "json"))["items"]
     return audit.granted(found, OPERATOR, NIGHTLY)
 
 
 def test_the_rights_that_are_there_are_those_of_the_documentation(granted: set[Granted]) -> None:
-    told = {(row.role, row.right) for row in DOCUMENTED if row.role not in {*OF_PEOPLE, OF_SCRAPERS}}
-    assert audit.as_text(granted) == audit.as_text(told)
+    documented = {
+        (row.role, row.right) for row in DOCUMENTED if row.role not in {*documented_rights.OF_PEOPLE, OF_SCRAPERS}
+    }
+    assert audit.as_text(granted) == audit.as_text(documented)
 
 
 def test_every_right_was_used_but_those_that_only_admission_asks_for(asked: list[AuditedRequest]) -> None:
-    ours = [row for row in DOCUMENTED if row.role not in OF_PEOPLE]
+    ours = [row for row in DOCUMENTED if row.role not in documented_rights.OF_PEOPLE]
     never = audit.unused({(row.role, row.right) for row in ours}, audit.used(asked))
     assert audit.as_text(never) == audit.as_text((row.role, row.right) for row in ours if row.is_asked_by_admission)
 
@@ -91,6 +91,6 @@ def test_nothing_was_allowed_by_a_role_that_is_not_in_the_documentation(asked: l
     assert audit.as_text(audit.by_other_roles(asked, {*REASONS, *audit.OF_EVERYBODY})) == ""
 
 
-def test_nobody_asked_but_the_operator_and_nightly_pods(asked: list[AuditedRequest]) -> None:
+def test_only_the_operator_and_nightly_pods_sent_requests(asked: list[AuditedRequest]) -> None:
     assert audit.as_text(audit.strangers(asked, {OPERATOR, NIGHTLY})) == ""
     assert {request.user for request in asked} == {OPERATOR, NIGHTLY}

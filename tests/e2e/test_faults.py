@@ -12,7 +12,7 @@ from tests.support.clusters.evidence import NamespaceWatch
 from tests.support.clusters.real_nodes import NAMESPACE
 from tests.support.operators.operator import Status, config_map, disttest, finished, reaches_phase
 
-TIMEOUTS = {"queueSeconds": 120, "joinSeconds": 60, "caseSeconds": 300, "runSeconds": 400}
+TIMEOUTS = {"queueSeconds": 120, "rendezvousSeconds": 60, "caseSeconds": 300, "runSeconds": 400}
 START_SECONDS = 60
 END_SECONDS = 60
 LOST_SECONDS = 240  # 50 until the node is called unreachable, 60 of toleration, and slack
@@ -57,8 +57,8 @@ def start_sleepy(cluster: SessionCluster, name: str, seconds: float = 250) -> No
     reaches_phase(cluster, NAMESPACE, name, "Running", START_SECONDS)
     leader = next(pod for pod in real_nodes.pods_of(cluster, name) if "-a1-0-" in pod["metadata"]["name"])
     # The termination message names the case in flight, long before anybody reads it.
-    told = ("exec", "-n", NAMESPACE, leader["metadata"]["name"], "--", "cat", "/dev/termination-log")
-    cluster.wait_until("the case is in flight", lambda: "test_sleepy" in cluster.kubectl(*told, check=False), 60)
+    command = ("exec", "-n", NAMESPACE, leader["metadata"]["name"], "--", "cat", "/dev/termination-log")
+    cluster.wait_until("the case is in flight", lambda: "test_sleepy" in cluster.kubectl(*command, check=False), 60)
 
 
 def verdict(cluster: SessionCluster, watch: NamespaceWatch, name: str, timeout_seconds: float = END_SECONDS) -> Status:
@@ -80,7 +80,9 @@ def disruptions(watch: NamespaceWatch, name: str) -> set[str]:
     }
 
 
-def test_a_case_that_takes_too_much_memory_is_told_so(installed: SessionCluster, watch: NamespaceWatch) -> None:
+def test_a_case_that_takes_too_much_memory_fails_with_that_reason(
+    installed: SessionCluster, watch: NamespaceWatch
+) -> None:
     """The kernel kills the rank, by the container's cgroup; the agent lives and says whose case it was."""
     limits = {"limits": {"memory": "3Gi"}, "requests": {"memory": "1Gi"}}
     start(installed, "hungry", HUNGRY, template={"spec": {"resources": limits}})
@@ -100,7 +102,7 @@ def test_a_flood_of_output_does_not_wash_the_report_away(installed: SessionClust
         assert len(log) <= limits.LOG_BYTES
 
 
-def test_a_pod_that_gets_too_little_memory_to_start_is_told_so(
+def test_a_pod_that_gets_too_little_memory_to_start_ends_with_that_reason(
     installed: SessionCluster, watch: NamespaceWatch
 ) -> None:
     start(installed, "starved", HUNGRY, template={"spec": {"resources": {"limits": {"memory": "64Mi"}}}})
@@ -134,7 +136,7 @@ def test_an_image_that_cannot_be_pulled_is_named(installed: SessionCluster, watc
     assert image in status["message"]
 
 
-def test_a_kubelet_that_is_restarted_disturbs_nobody(
+def test_a_kubelet_that_is_restarted_disturbs_no_run(
     installed: SessionCluster, watch: NamespaceWatch, victim: str
 ) -> None:
     start_sleepy(installed, "restarted", seconds=15)
@@ -170,7 +172,7 @@ def test_a_node_that_is_deleted_is_blamed(installed: SessionCluster, watch: Name
 def test_the_operators_own_node_may_be_the_one_that_is_deleted(
     installed: SessionCluster, watch: NamespaceWatch
 ) -> None:
-    """Its successor has not seen the pod go. The Job has, but does not say of what the pod died."""
+    """The next operator did not see the pod end. The Job did, but does not contain the cause."""
     start_sleepy(installed, "deleted-with-operator")
     status = delete_node(installed, watch, real_nodes.node_of_operator(installed), "deleted-with-operator")
     assert status["verdict"] == "InfraFailed", status

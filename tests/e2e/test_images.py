@@ -64,7 +64,7 @@ class TestBoth:
         assert {file.split("/")[:2] == ["opt", "disttest"] for file in made[name].files_of_last_layer()} == {True}
         assert made[name].layer_bytes()[-1] < CODE_BYTES
 
-    def test_all_code_has_byte_code_because_nobody_can_write_it_later(
+    def test_all_code_has_byte_code_because_it_cannot_be_written_later(
         self, made: Mapping[str, BuiltImage], name: str
     ) -> None:
         files = made[name].files_of_last_layer()
@@ -89,7 +89,7 @@ class TestOperator:
 
     def test_what_needs_the_runner_says_that_it_is_not_there(self, operator: BuiltImage) -> None:
         said = operator.run("disttest", "run", "-f", "/tmp/missing.yaml")  # noqa: S108  # in the image
-        assert "needs the Python package 'disttest_runner', which is not here" in said
+        assert "needs the Python package 'disttest_runner', which is not installed" in said
 
     def test_it_has_neither_torch_nor_the_runner(self, operator: BuiltImage) -> None:
         modules = ("torch", "numpy", "pytest", "disttest_runner", "disttest_cli", "kopf", "disttest_contract")
@@ -123,6 +123,24 @@ class TestRunner:
         program = f"echo '#include <Python.h>' | g++ -fsyntax-only -I{headers} -x c++ -"
         assert runner.run("sh", "-c", program) == ""
         assert runner.run("python", "-c", "import getpass; print(getpass.getuser())") == "disttest\n"
+
+    def test_it_has_what_nccl_needs_for_rdma(self, runner: BuiltImage) -> None:
+        program = "from ctypes import CDLL; CDLL('libibverbs.so.1'), CDLL('librdmacm.so.1'); print('loaded')"
+        assert runner.run("python", "-c", program) == "loaded\n"
+        assert "mlx5.driver" in runner.run("ls", "/etc/libibverbs.d").split()
+
+    def test_every_module_that_is_imported_before_suites_can_be(self, runner: BuiltImage) -> None:
+        program = (
+            "import os\n"
+            "os.environ |= {'BACKEND': 'gloo', 'WORLD_SIZE': '2'}\n"  # torch's own tests read them when imported
+            "from disttest_runner.cases import preload as p\n"
+            "modules = [*p.ALWAYS, *sum(p.OF_SUITE.values(), ()), *p.SAFE_IN_ZYGOTES]\n"
+            "p.import_modules(modules)\n"
+            "print('tried', len(modules))\n"
+        )
+        said = runner.run("python", "-W", "ignore", "-c", program)
+        assert "cannot be imported" not in said
+        assert "tried " in said
 
     def test_it_lies_on_the_layers_of_the_torch_image(self, runner: BuiltImage, torch: BuiltImage) -> None:
         layers = [layer["digest"] for layer in torch.manifest()["layers"]]

@@ -18,7 +18,7 @@ JOBS_MAY = {"disttest.dev/allow": "privileged"}  # which manifests/policies ask 
 PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"} | JOBS_MAY
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"} | JOBS_MAY
 ALLOWED = ("host-network", "root", "capability:IPC_LOCK", "host-path:/etc")
-TIMEOUTS = {"queueSeconds": 120, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 120}
+TIMEOUTS = {"queueSeconds": 120, "rendezvousSeconds": 60, "caseSeconds": 60, "runSeconds": 120}
 
 CAPABILITIES = """
 import os
@@ -100,7 +100,7 @@ import pathlib
 def test_the_user_is_who_was_asked_for():
     assert os.getuid() == 1000
 
-def test_a_volume_of_its_own_can_be_written_to():
+def test_an_empty_directory_can_be_written_to():
     file = pathlib.Path("/scratch/file")
     file.write_text("x" * 4096)
     assert file.stat().st_size == 4096
@@ -214,7 +214,7 @@ def test_what_is_not_allowed_is_refused_before_anything_is_made(
     site.start(name, site.privileged, pod)
     status = site.ended(name, site.privileged)
     assert (status["verdict"], status["reason"]) == ("Errored", "InvalidSpec"), status
-    assert f"ask for --allow={site.privileged}/{item} of the operator" in status["message"]
+    assert f"ask an administrator for --allow={site.privileged}/{item}" in status["message"]
     assert site.cluster.find("jobs", site.privileged, f"disttest.dev/name={name}") == []
 
 
@@ -227,5 +227,5 @@ def test_what_is_allowed_in_one_namespace_is_not_allowed_in_another(site: Site) 
 def test_a_namespace_that_is_restricted_stays_so_whatever_the_operator_allows(site: Site) -> None:
     site.start("restricted", site.restricted, {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}})
     status = site.ended("restricted", site.restricted)
-    assert (status["verdict"], status["reason"]) == ("Errored", "PodsRefused"), status
+    assert (status["verdict"], status["reason"]) == ("Errored", "PodsForbidden"), status
     assert 'violates PodSecurity "restricted' in status["message"]

@@ -1,4 +1,4 @@
-"""A process node says of a pod what the kubelet says of it; where it does not, the difference is listed here.
+"""A process node reports the same pod status as the kubelet, except for the differences listed here.
 
 devcluster/README.md tells users of process nodes about these.
 """
@@ -13,6 +13,7 @@ from tests.support.clusters import evidence
 from tests.support.clusters.cluster import Manifest, SessionCluster
 from tests.support.clusters.real_nodes import PROCESS_NODE, PROCESS_TAINT
 from tests.support.clusters.same_pods import BY_THEMSELVES, DELETED, STUCK, differences, essence, waiting_reasons
+from tests.support.patience import wait_until
 
 REAL_NODE = "real1"
 NAMESPACE = "same"
@@ -75,7 +76,7 @@ def test_a_pod_ends_alike(pod: Manifest, cluster: SessionCluster, namespace: str
 
 @pytest.mark.parametrize("pod", DELETED.values(), ids=DELETED.keys())
 def test_a_deleted_pod_ends_alike(pod: Manifest, cluster: SessionCluster, namespace: str) -> None:
-    """What the watch says of it last."""
+    """The last event of the watch for it."""
     placed = [on(node, pod) for node in (PROCESS_NODE, REAL_NODE)]
     names = [one["metadata"]["name"] for one in placed]
     with evidence.watching(cluster, namespace) as watch:
@@ -100,6 +101,17 @@ def gone(watch: evidence.NamespaceWatch, names: list[str]) -> list[Manifest] | N
 
 @pytest.mark.parametrize(("pod", "reason"), STUCK.values(), ids=STUCK.keys())
 def test_a_pod_waits_alike(pod: Manifest, reason: str, cluster: SessionCluster, namespace: str) -> None:
-    process, real = both(cluster, namespace, pod, lambda one: reason in waiting_reasons(one))
+    """In the end: some reasons are there from the start, and the conditions follow."""
+    both(cluster, namespace, pod, lambda one: reason in waiting_reasons(one))
+    name = pod["metadata"]["name"]
+
+    def now(node: str) -> Manifest:
+        found = cluster.get("pod", f"{name}-{node}", namespace)
+        assert found, node
+        return essence(found)
+
+    def found() -> list[str]:
+        return differences(name, now(PROCESS_NODE), now(REAL_NODE))
+
+    wait_until("both nodes agree", lambda: not found(), END_SECONDS, details=lambda: "\n".join(found()))
     cluster.kubectl("delete", "pod", "-n", namespace, "--all", "--wait=false")
-    assert_alike(pod, process, real)

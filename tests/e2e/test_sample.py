@@ -53,7 +53,7 @@ def passed(installed: SessionCluster) -> Manifest:
 def test_the_cpu_sample_passes_over_two_real_nodes(installed: SessionCluster, passed: Manifest) -> None:
     status = passed["status"]
     assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed"), status["message"]
-    # The verdict does not wait for the second pod to be told as ended.
+    # The verdict does not wait until the second pod is reported as ended.
     pods = installed.wait_until("both pods have ended", lambda: ended_pods(installed), 30)
     assert {pod["spec"]["nodeName"] for pod in pods} == set(real_nodes.REAL_NODES)
     states = [pod["status"]["containerStatuses"][0] for pod in pods]
@@ -140,7 +140,7 @@ def test_a_real_kubelet_pulled_the_operator_image(installed: SessionCluster, ope
     assert any("Successfully pulled image" in message for message in pulled), pulled
 
 
-def test_a_run_passes_in_somebodys_own_torch_image(installed: SessionCluster) -> None:
+def test_a_run_passes_in_a_users_own_torch_image(installed: SessionCluster) -> None:
     """That image has torch and nothing of ours, not even pytest: the runner is injected."""
     image = "registry.devcluster/disttest-torch:dev"
     installed.apply(sample("own-image", image=image, suites=[{"name": "fully-shard-autograd"}]))
@@ -152,7 +152,7 @@ def test_a_run_passes_in_somebodys_own_torch_image(installed: SessionCluster) ->
         assert injected["state"]["terminated"]["exitCode"] == 0
 
 
-def test_an_image_without_torch_is_told_so(installed: SessionCluster) -> None:
+def test_an_image_without_torch_is_an_error_that_names_it(installed: SessionCluster) -> None:
     """Python is all it has."""
     installed.apply(sample("no-torch", image="registry.devcluster/pause:dev"))
     status = finished(installed, NAMESPACE, "no-torch", 60)

@@ -12,7 +12,7 @@ RANKS_ON_ONE_GPU = 2
 
 @pytest.fixture(scope="session")
 def world_size() -> int:
-    """A rank for each GPU; on a single one two ranks share it, where NCCL was told to allow that."""
+    """A rank for each GPU; on a single one two ranks share it, if NCCL is set to allow that."""
     gpus = torch.cuda.device_count()
     if gpus == 0:
         pytest.skip("this machine has no CUDA device: nothing here was seen on NCCL")
@@ -23,5 +23,5 @@ def world_size() -> int:
 
 @pytest.fixture(scope="session")
 def environ() -> dict[str, str]:
-    """Gangs of the tests see no GPU unless they are told to."""
+    """Gangs of the tests see no GPU unless configured."""
     return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(torch.cuda.device_count())))}

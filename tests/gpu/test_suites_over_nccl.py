@@ -14,7 +14,7 @@ pytestmark = pytest.mark.gpu
 
 
 def over_nccl(*chosen: SuitePlan, ranks: int, case_seconds: int = 120) -> RunPlan:
-    plan = make_plan(*chosen, nodes=1, ranks=ranks, join_seconds=120, case_seconds=case_seconds, run_seconds=1800)
+    plan = make_plan(*chosen, nodes=1, ranks=ranks, rendezvous_seconds=120, case_seconds=case_seconds, run_seconds=1800)
     return dataclasses.replace(plan, backend="nccl")
 
 

@@ -33,5 +33,5 @@ def start_operator(cluster: SessionCluster, installed: Path, tmp_path_factory: p
 @pytest.fixture(scope="module")
 def operator(start_operator: StartOperator) -> Iterator[OperatorProcess]:
     """Shared by the tests of a module that do not harm it."""
-    with start_operator("--fixed-nodes", "--image-patience-seconds=3", "--allow=service-account:absent") as process:
+    with start_operator("--fixed-nodes", "--image-pull-timeout-seconds=3", "--allow=service-account:absent") as process:
         yield process

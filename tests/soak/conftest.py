@@ -1,4 +1,4 @@
-"""The oldest torch that is supported, in an environment of its own in the cache; the newest is the tests' own."""
+"""The oldest torch that is supported, in a separate environment in the cache. The tests themselves use the newest."""
 
 import os
 import sys
@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from devcluster.machine import cache
 from tests.support.paths import ROOT
 from tools import bootstrap
 
 OLDEST = "2.7.0"
-PACKAGES = Path(__file__).with_name("oldest_torch.txt")  # and what the runner needs beside it, with their sums
+PACKAGES = Path(__file__).with_name("oldest_torch.txt")  # and the other packages that the runner needs, with hashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def oldest_python() -> Path:
     """Made with uv: 2.5 GB the first time, a look at a stamp from then on."""
-    folder = bootstrap.cache() / "soak" / f"torch-{OLDEST}"
+    folder = cache.root() / "soak" / f"torch-{OLDEST}"
     python, stamp = folder / "bin" / "python", folder / "disttest-packages"
     wanted = PACKAGES.read_text()
     if not stamp.exists() or stamp.read_text() != wanted:

@@ -139,7 +139,7 @@ def test_a_run_is_created_suspended_and_begins_when_kueue_admits_it(cluster: Ses
     run(cluster, namespace, "queued")
     status = says(cluster, namespace, "queued", f"waiting in queue '{QUEUE}'")
     assert (status["phase"], suspended(status)) == ("Queued", ("True", "Queued"))
-    cluster.wait_until("Kueue knows of it", lambda: workload(cluster, namespace, "queued-a1"))
+    cluster.wait_until("Kueue has its workload", lambda: workload(cluster, namespace, "queued-a1"))
     assert cluster.find("pods", namespace) == []
     patch(cluster, "clusterqueue", f"{namespace}-{QUEUE}", stopPolicy="None")
     status = finished(cluster, namespace, "queued")
@@ -149,7 +149,7 @@ def test_a_run_is_created_suspended_and_begins_when_kueue_admits_it(cluster: Ses
     job = cluster.get("job", "queued-a1", namespace)
     assert job
     assert job["spec"]["template"]["spec"]["nodeSelector"] == NODE_LABEL, "what Kueue sets stays"
-    assert job["metadata"]["generation"] == 2, "created by the operator, admitted by Kueue, changed by nobody else"
+    assert job["metadata"]["generation"] == 2, "created by the operator, admitted by Kueue, not changed by others"
     cluster.wait_until(
         "Kueue takes it for finished", lambda: condition(workload(cluster, namespace, "queued-a1"), "Finished")
     )
@@ -199,18 +199,18 @@ def test_a_run_that_is_never_admitted_ends_with_advice_and_leaves_the_queue(
     cluster: SessionCluster, namespace: str
 ) -> None:
     quota(cluster, namespace, cpu=ONE_RUN - 1)
-    timeouts = {"queueSeconds": 5, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120}
+    timeouts = {"queueSeconds": 5, "rendezvousSeconds": 60, "caseSeconds": 30, "runSeconds": 120}
     run(cluster, namespace, "too-large", timeouts=timeouts)
     status = finished(cluster, namespace, "too-large")
     assert (status["verdict"], status["reason"]) == ("InfraFailed", "QueueTimeout"), status
     assert f"waiting in queue '{QUEUE}'" in status["message"]
-    assert "raise spec.timeouts.queueSeconds" in status["message"]
+    assert "increase spec.timeouts.queueSeconds" in status["message"]
     cluster.wait_until("its Job is gone", lambda: not cluster.find("jobs", namespace))
     cluster.wait_until("Kueue has forgotten it", lambda: not cluster.find("workloads", namespace))
 
 
 def test_a_run_waits_for_a_kueue_that_is_away(cluster: SessionCluster, namespace: str, kueue: Kueue) -> None:
-    """Its webhook fails closed: without it no Job can be created, and nobody is to blame for that."""
+    """Its webhook fails closed: without it, no Job can be created, and no node is at fault."""
     quota(cluster, namespace)
     kueue.stop()
     try:
@@ -226,12 +226,12 @@ def test_a_run_waits_for_a_kueue_that_is_away(cluster: SessionCluster, namespace
     assert (status["verdict"], status["attempt"]) == ("Passed", 1), status
 
 
-def test_a_run_that_is_preempted_while_no_operator_looks_goes_on_in_the_same_job(
+def test_a_run_that_is_preempted_without_an_operator_continues_in_the_same_job(
     cluster: SessionCluster, namespace: str, running: OperatorProcess, installed: Path
 ) -> None:
-    """Nobody replaces the Job: Kueue resumes it, and nothing of its first pods counts."""
+    """The Job is not replaced: Kueue resumes it, and its first pods do not count."""
     quota(cluster, namespace)
-    timeouts = {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 120}
+    timeouts = {"queueSeconds": 60, "rendezvousSeconds": 60, "caseSeconds": 60, "runSeconds": 120}
     run(cluster, namespace, "unseen", lasts_seconds=25, retries={"infrastructure": 0}, timeouts=timeouts)
     reaches_phase(cluster, namespace, "unseen", "Running")
     first = pods(cluster, namespace)

@@ -82,7 +82,7 @@ def everything(cluster: SessionCluster) -> set[str]:
 
 
 def test_who_removes_runs_first_leaves_no_pod(cluster: SessionCluster) -> None:
-    """As docs/installing.md says; the garbage collector needs the kind of an owner that has gone."""
+    """As docs/operating/installing.md says; the garbage collector needs the kind of an owner that has gone."""
     overlay = str(MANIFESTS / "overlays/dev")
     cluster.kubectl("apply", "-k", overlay)
     cluster.kubectl("-n", "disttest-system", "rollout", "status", "deployment/disttest-operator", "--timeout=60s")

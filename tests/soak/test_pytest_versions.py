@@ -39,7 +39,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def environ(version: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The oldest lies in a folder in front of the newest."""
+    """The oldest is in a folder before the newest on the path."""
     if version == pytest.__version__:
         return {}
     folder = tmp_path_factory.mktemp("pytest")
@@ -81,6 +81,6 @@ def test_no_builtin_suite_raises_a_warning_when_it_is_collected(tmp_path: Path) 
     )
     report = gang.run(950)
     assert [(suite.name, suite.reason) for suite in report.suites] == [
-        (plan.name, Reason.NOTHING_COLLECTED) for plan in plans
+        (plan.name, Reason.NO_CASES_COLLECTED) for plan in plans
     ], gang.text
     assert all("matches 'no_such_case'" in suite.message for suite in report.suites), gang.text

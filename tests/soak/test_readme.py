@@ -19,9 +19,9 @@ STRICT = "[pytest]\nfilterwarnings = error\n"  # of the folder that the clone is
 BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
 
-SETTING_UP, DEMO, DEVELOP = "Five minutes, no cluster", "A cluster on this machine", "Develop"
-READING = "Reading results"
-NOT_HERE = {"On a cluster with GPUs": "needs Docker, a registry and GPUs"}
+SETTING_UP, DEMO, DEVELOP = "Quick start without a cluster", "Quick start on a local cluster", "Development"
+READING = "Read results"
+NOT_HERE = {"Install on a GPU cluster": "needs Docker, a registry and GPUs"}
 NAMES = {
     "NAME": "cpu-smoke",
     "SERIES": "adhoc",  # of runs that name none

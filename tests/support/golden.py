@@ -1,4 +1,4 @@
-"""Text that people have read, beside what code makes."""
+"""Compares generated text with reviewed golden files."""
 
 import difflib
 

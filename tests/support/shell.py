@@ -1,4 +1,4 @@
-"""The command line as somebody with a kubeconfig starts it."""
+"""The command line as a user with a kubeconfig starts it."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ class EndedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shell:
-    """Somebody with a kubeconfig, in a namespace."""
+    """A user with a kubeconfig, in a namespace."""
 
     kubeconfig: Path
     namespace: str
@@ -40,7 +40,7 @@ class Shell:
         return EndedCommand(code=code, out=raw.getvalue().decode(), error=error.getvalue())
 
     def start(self, *words: str, program: tuple[str, ...] = ("disttest",), stdin: str = "") -> EndedCommand:
-        """As a program of its own."""
+        """As a separate program."""
         done = subprocess.run(
             [*program, *words],
             env=self.environ,

@@ -1,4 +1,4 @@
-"""What auditors look for in manifests, in all of them: rights, pods, namespaces, policies."""
+"""What auditors check in all manifests: permissions, pods, namespaces, policies."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +54,7 @@ def test_no_right_is_a_wildcard() -> None:
         assert not [word for word in words if "*" in word], name
 
 
-def test_nobody_may_read_secrets_enter_pods_or_give_himself_rights() -> None:
+def test_no_role_may_read_secrets_enter_pods_or_grant_itself_permissions() -> None:
     for name, rule in rules():
         assert not GRAVE_RESOURCES & set(rule.get("resources", ())), name
         assert not GRAVE_VERBS & set(rule["verbs"]) or name in PEOPLE, name

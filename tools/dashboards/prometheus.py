@@ -16,17 +16,17 @@ Sample = dict[str, Any]  # `metric`, and `value` or `values`
 
 
 class PrometheusError(Exception):
-    """Prometheus is not there or refuses the query."""
+    """Prometheus does not respond or rejects the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prometheus:
-    """One Prometheus by its URL; a query that fails is a PrometheusError."""
+    """A Prometheus server. A query that fails raises a PrometheusError."""
 
     url: str
 
     def ask(self, expression: str, at: datetime | None = None) -> list[Sample]:
-        """The result of an instant query, by default of now."""
+        """The result of an instant query, by default at the current time."""
         return self._get("query", query=expression, **({"time": at.timestamp()} if at else {}))
 
     def ask_range(self, expression: str, begin: float, end: float, step_seconds: float) -> list[Sample]:
@@ -36,7 +36,7 @@ class Prometheus:
     def _get(self, path: str, **parameters: str | float) -> list[Sample]:
         url = f"{self.url.rstrip('/')}/api/v1/{path}"
         if not url.startswith(("http://", "https://")):
-            raise PrometheusError(f"{self.url!r} is no address of a Prometheus; write http://HOST:PORT")
+            raise PrometheusError(f"{self.url!r} is not the address of a Prometheus server. Use http://HOST:PORT.")
         body = urllib.parse.urlencode(parameters).encode()
         try:
             with urllib.request.urlopen(url, data=body, timeout=60) as answer:  # noqa: S310  # http only, checked above
@@ -44,14 +44,14 @@ class Prometheus:
                 return result
         except urllib.error.HTTPError as error:
             refusal = error.read().decode(errors="replace")[:500]
-            raise PrometheusError(f"{url} refused {parameters['query']}: {refusal}") from error
+            raise PrometheusError(f"{url} rejected the query {parameters['query']}: {refusal}") from error
         except OSError as error:
-            raise PrometheusError(f"{url} does not answer: {error}") from error
+            raise PrometheusError(f"{url} does not respond: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesLine:
-    """One series of an answer: its labels, the name that the panel gives it, and (seconds, value) pairs."""
+    """One series of a result: its labels, its name in the panel, and (seconds, value) pairs."""
 
     labels: dict[str, str]
     name: str
@@ -63,7 +63,7 @@ class SeriesLine:
 
 
 def ask(address: str, query: Query, start: float, end: float) -> tuple[SeriesLine, ...]:
-    """The series of a panel's query. As with Grafana, the steps of a range are whole multiples of the step."""
+    """The series of a panel's query. As in Grafana, the times of a range are multiples of the step."""
     prometheus = Prometheus(url=address)
     if query.instant:
         found = prometheus.ask(query.expr, datetime.fromtimestamp(end, tz=UTC))

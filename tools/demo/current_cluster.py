@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from devcluster.machine.settings import DevClusterError
 from disttest_runner.compat import override
 from tools.demo.session import SYSTEM, DemoError, Session, complain, say, step
 
@@ -55,11 +56,11 @@ class CurrentCluster(Session):
         """Raise a DemoError unless the cluster is new enough and has no objects that the demo would remove."""
         version = json.loads(self.kubectl("version", "-o", "json"))["serverVersion"]
         if (int(version["major"]), int(version["minor"].rstrip("+"))) < OLDEST:
-            raise DemoError(f"the cluster is {version['gitVersion']}; Kubernetes 1.31 or newer is needed")
+            raise DemoError(f"the cluster is {version['gitVersion']}; Kubernetes 1.31 or newer is required")
         if there := self.kubectl("get", "-f", str(self.file), "--ignore-not-found", "-o", "name").split():
             raise DemoError(
                 f"DistTest is installed there already ({', '.join(there[:3])}{', …' if there[3:] else ''}), "
-                f"and the demo would remove it at its end. Use what is there: disttest apply -f {SMOKE} --wait"
+                f"and the demo would remove it at its end. To use it, run: disttest apply -f {SMOKE} --wait"
             )
 
     @override
@@ -67,7 +68,7 @@ class CurrentCluster(Session):
         self.kubectl("apply", "-f", str(self.file))
         try:
             self.wait_for_operator()
-        except DemoError as error:
+        except DevClusterError as error:
             raise DemoError(
                 f"{error}\nThe images are {self.images.operator} and {self.images.runner}. If nodes cannot pull them, "
                 "load them (kind load docker-image) or name others: OPERATOR_IMAGE=… RUNNER_IMAGE=…"
@@ -79,12 +80,12 @@ class CurrentCluster(Session):
         try:
             limit = f"--timeout={REMOVE_SECONDS}s"
             runs = ("delete", "disttests.disttest.dev", "--all", "-n", NAMESPACE, "--ignore-not-found", limit)
-            with contextlib.suppress(DemoError):  # the kind may not be there yet
+            with contextlib.suppress(DevClusterError):  # the kind may not be there yet
                 self.kubectl(*runs, seconds=REMOVE_SECONDS + 30)
             everything = ("delete", "-f", str(self.file), "--ignore-not-found", limit)
             self.kubectl(*everything, seconds=REMOVE_SECONDS + 30)
-        except (DemoError, KeyboardInterrupt) as error:
-            complain(f"not all of it was removed. Use: kubectl delete --ignore-not-found -f {self.file}")
+        except (DevClusterError, KeyboardInterrupt) as error:
+            complain(f"Not everything was removed. Run: kubectl delete --ignore-not-found -f {self.file}")
             raise DemoError(f"removing: {error}") from error
         done()
 

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ import yaml
 
 from devcluster import command_line
 from devcluster.controlplane.lifecycle import DevCluster
-from devcluster.machine import cache
+from devcluster.machine import cache, processes
 from devcluster.machine.settings import ClusterSettings, DevClusterError
 from devcluster.programs import kubernetes
 from disttest_contract.gang.suites import BUILTIN
@@ -76,10 +75,7 @@ class Demo(Session):
         """The metrics, requested as a Prometheus in the cluster would."""
         command = self.cluster.command_inside([sys.executable, "-c", SCRAPE, self.metrics_url()])
         environment = {**self.environment, "TOKEN": self.token}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
-        if done.returncode:
-            raise DemoError(f"the metrics cannot be read: {done.stderr.strip()[-500:]}")
-        return done.stdout
+        return processes.output(*command, title="reading the metrics", environment=environment, seconds=30)
 
     @override
     def show_metrics(self) -> None:
@@ -137,7 +133,7 @@ def hold(session: Session) -> None:
     try:
         for line in session.hints():
             say(line)
-    except DemoError as error:
+    except DevClusterError as error:
         complain(str(error))
     try:
         signal.pause()
@@ -146,8 +142,8 @@ def hold(session: Session) -> None:
 
 
 @contextlib.contextmanager
-def started(cluster: DevCluster) -> Iterator[Demo]:
-    """A new cluster, which is removed at the end."""
+def started(cluster: DevCluster, name: str = "demo") -> Iterator[Demo]:
+    """A new cluster, which is removed at the end; its results are in the folder `name` of the cache."""
     done = step("starting a Kubernetes control plane and two process nodes")
     programs = kubernetes.programs(say, on_path=True)
     cluster.start(
@@ -156,13 +152,13 @@ def started(cluster: DevCluster) -> Iterator[Demo]:
     try:
         done()
         say(f"   to follow it from a second terminal: export KUBECONFIG={cluster.kubeconfig}")
-        yield Demo(cluster, results())
+        yield Demo(cluster, results(name))
     finally:
         cluster.remove()
 
 
-def results() -> Path:
-    directory = cache.root() / "demo"
+def results(name: str = "demo") -> Path:
+    directory = cache.root() / name
     directory.mkdir(parents=True, exist_ok=True)
     for old in ("report.html", "report.json", "metrics.txt"):
         (directory / old).unlink(missing_ok=True)
@@ -170,7 +166,7 @@ def results() -> Path:
 
 
 def install(session: Session) -> None:
-    done = step("installing CRDs, rights, policies and the operator: kubectl apply -k manifests/overlays/dev")
+    done = step("installing CRDs, permissions, policies and the operator: kubectl apply -k manifests/overlays/dev")
     session.install()
     done()
 
@@ -184,7 +180,7 @@ def present(session: Session, names: Sequence[str]) -> int:
     """Install, run and show; then hold, also after a failure. Returns the exit code."""
     try:
         code = from_apply_to_verdict(session, names)
-    except DemoError as error:
+    except DevClusterError as error:
         complain(str(error))
         code = NO_VERDICT
     if is_to_hold():
@@ -199,7 +195,7 @@ def from_apply_to_verdict(session: Session, names: Sequence[str]) -> int:
     done = step(f"a DistTest of 2 pods x 2 ranks: {', '.join(names)}")
     try:
         code = session.run(file)
-    except DemoError as error:
+    except DevClusterError as error:
         complain(str(error))
         code = NO_VERDICT
     done()
@@ -220,7 +216,7 @@ def main(show: Callable[[], int]) -> int:
         signal.signal(number, interrupt)
     try:
         return show()
-    except (DemoError, DevClusterError) as error:
+    except DevClusterError as error:
         complain(str(error))
         return 1
     except KeyboardInterrupt:
@@ -230,8 +226,10 @@ def main(show: Callable[[], int]) -> int:
 
 def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tools.demo.demo")
-    parser.add_argument("--suites", default="", help="all, or names with commas between them")
-    parser.add_argument("--cluster", default="own", help="current: that of kubectl's current context")
+    parser.add_argument("--suites", default="", help="Suites to run: all, or names separated by commas")
+    parser.add_argument(
+        "--cluster", default="own", help="Cluster to use: own (a local cluster), or current (kubectl's current context)"
+    )
     parser.add_argument("--operator-image", default="disttest-operator:dev", help="for --cluster=current")
     parser.add_argument("--runner-image", default="disttest-runner:dev", help="for --cluster=current")
     return parser.parse_args(arguments)

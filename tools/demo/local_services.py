@@ -6,12 +6,13 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from devcluster.machine import processes
+from devcluster.machine.settings import DevClusterError
 from tools.demo.session import DemoError
 
 READY_SECONDS = 30
@@ -32,14 +33,14 @@ class LocalService:
             self.process = subprocess.Popen([*command, address, *flags], stdout=out, stderr=out)
 
     @contextlib.contextmanager
-    def running(self, ready_seconds: float = READY_SECONDS) -> Iterator[None]:
-        """Wait until it is ready, and stop it at the end."""
+    def running(self, ready_seconds: float = READY_SECONDS) -> Iterator[Self]:
+        """Wait until it is ready, yield it, and stop it at the end."""
         try:
             try:
-                until(f"{self.name} is ready", ready_seconds, self._is_ready)
-            except DemoError as error:
-                raise DemoError(f"{error}; its last words:\n{self.log.read_text()[-2000:]}") from error
-            yield
+                processes.wait_until(f"{self.name} is ready", self._is_ready, ready_seconds)
+            except DevClusterError as error:
+                raise DemoError(f"{error}; end of its log:\n{self.log.read_text()[-2000:]}") from error
+            yield self
         finally:
             end(self.process)
 
@@ -67,8 +68,7 @@ def prometheus(  # what a Prometheus is started with
     file = directory / "prometheus.yml"
     file.write_text(json.dumps(config))
     places = (f"--config.file={file}", f"--storage.tsdb.path={storage or directory / 'data'}")
-    service = LocalService(command, directory, *places, *flags, port=port)
-    with service.running(ready_seconds):
+    with LocalService(command, directory, *places, *flags, port=port).running(ready_seconds) as service:
         yield service
 
 
@@ -98,14 +98,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-def until(description: str, seconds: float, probe: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + seconds
-    while not probe():
-        if time.monotonic() > deadline:
-            raise DemoError(f"not after {seconds:.0f} s: {description}")
-        time.sleep(0.2)
 
 
 def free_port(preferred: int) -> int:

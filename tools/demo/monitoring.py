@@ -21,11 +21,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from devcluster.controlplane.lifecycle import DevCluster
+from devcluster.machine import processes
 from tools.dashboards.prometheus import Prometheus, Sample
 from tools.dashboards.prometheus_objects import plain_files, state_pattern
 from tools.demo import demo, history, local_services
 from tools.demo.demo import Demo
-from tools.demo.local_services import LocalService, command_of, end, until
+from tools.demo.local_services import LocalService, command_of, end
 from tools.demo.session import ROOT, DemoError, say, step
 from tools.demo.story.site import NAMESPACE, Site
 
@@ -81,14 +82,15 @@ def present(shown: Demo, directory: Path, storage: Path, ends: contextlib.ExitSt
     done()
     done = step("a DistTest, as any other night")
     code = shown.run(SMOKE)
-    until("Prometheus has scraped the run", SCRAPED_SECONDS, lambda: query(prometheus, RUNS))
+    processes.wait_until("Prometheus has scraped the run", lambda: query(prometheus, RUNS), SCRAPED_SECONDS)
     done()
-    done = step("waiting for alerts: rules are looked at every 15 s")
-    until("Alertmanager knows of the bad night", ALERT_SECONDS, lambda: has_alerts(prometheus, alertmanager))
+    done = step("waiting for alerts: rules are evaluated every 15 s")
+    what = "Alertmanager has the alerts of the bad night"
+    processes.wait_until(what, lambda: has_alerts(prometheus, alertmanager), ALERT_SECONDS)
     done()
     print_alerts(prometheus, alertmanager)
     if demo.is_to_hold():
-        say("\nAll of it stays until Ctrl-C.")
+        say("\nEverything runs until Ctrl-C.")
         with contextlib.suppress(KeyboardInterrupt):
             while prometheus.process.poll() is None:
                 time.sleep(1)
@@ -99,17 +101,14 @@ ALERTS = 'ALERTS{alertname=~"DistTest.*"}'
 RUNS = 'disttest_runs_total{series="adhoc",verdict="Passed",reason="AllCasesPassed"} > 0'
 
 
-@contextlib.contextmanager
-def alerting(directory: Path) -> Iterator[LocalService]:
+def alerting(directory: Path) -> contextlib.AbstractContextManager[LocalService]:
     config = directory / "alertmanager.yml"
     route = {"receiver": RECEIVER, "group_by": ["namespace", "series"], "group_wait": "1s"}
     config.write_text(json.dumps({"route": route, "receivers": [{"name": RECEIVER}]}))
     storage = f"--storage.path={directory / 'alertmanager'}"
     # Without the empty address it would try to form a cluster.
     flags = (f"--config.file={config}", storage, "--cluster.listen-address=")
-    service = LocalService(command_of(ALERTMANAGER), directory, *flags, port=PROGRAMS[ALERTMANAGER])
-    with service.running():
-        yield service
+    return LocalService(command_of(ALERTMANAGER), directory, *flags, port=PROGRAMS[ALERTMANAGER]).running()
 
 
 @contextlib.contextmanager
@@ -177,7 +176,7 @@ def print_alerts(prometheus: LocalService, alertmanager: LocalService) -> None:
     say(f"  Prometheus    {prometheus.url}/alerts")
     say(f"                {prometheus.url}/graph?{nights}")
     amtool = Path(command_of(ALERTMANAGER)[-1]).with_name("amtool")
-    say(f"  Alertmanager  {amtool} alert --alertmanager.url={alertmanager.url}   (Debian's has no page of its own)")
+    say(f"  Alertmanager  {amtool} alert --alertmanager.url={alertmanager.url}   (Debian's has no web page)")
     say("  the dashboards as plots, since there is no Grafana here:")
     wanted = f"--prometheus {prometheus.url} --namespace {NAMESPACE} --series nightly-2x8 --to /tmp/nights"
     say(f"                .venv/bin/python -m tools.dashboards.pictures {wanted}")

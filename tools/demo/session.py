@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from devcluster.machine import processes
+from devcluster.machine.settings import DevClusterError
 from disttest_cli.input import applying
 from disttest_contract.outcomes import ExitCode
 
@@ -20,7 +22,7 @@ SLACK_SECONDS = 60  # for `disttest apply --wait` to give up first
 LOG_LINES = 20
 
 
-class DemoError(Exception):
+class DemoError(DevClusterError):
     """What did not happen and where to look, in one sentence."""
 
 
@@ -37,24 +39,12 @@ class Session:
         self.command_line: Sequence[str] = (sys.executable, "-m", "disttest_cli.main")
 
     def kubectl(self, *arguments: str, seconds: float = KUBECTL_SECONDS) -> str:
-        """Run kubectl as the administrator; a failure is a DemoError with its message."""
-        try:
-            done = subprocess.run(
-                [*self.program, *arguments],
-                env=self.environment,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise DemoError(f"kubectl {' '.join(arguments)} has not ended after {seconds:.0f} s") from error
-        if done.returncode:
-            raise DemoError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout
+        """Run kubectl as the administrator; a failure is a DevClusterError with its message."""
+        title = f"kubectl {' '.join(arguments)}"
+        return processes.output(*self.program, *arguments, title=title, environment=self.environment, seconds=seconds)
 
     def install(self) -> None:
-        """Install the operator from the manifests, in a pod with its own rights."""
+        """Install the operator from the manifests, in a pod with its own permissions."""
         raise NotImplementedError
 
     def wait_for_operator(self) -> None:
@@ -63,7 +53,7 @@ class Session:
             limit = f"--timeout={OPERATOR_SECONDS}s"
             rollout = ("rollout", "status", "deployment/disttest-operator", limit)
             self.kubectl("-n", SYSTEM, *rollout, seconds=OPERATOR_SECONDS + 30)
-        except DemoError as error:
+        except DevClusterError as error:
             pods = self.kubectl("-n", SYSTEM, "describe", "pods")
             raise DemoError(f"the operator did not become ready: {error}\n{pods[-3000:]}") from error
 
@@ -127,7 +117,7 @@ class Session:
     def _shows(part: Callable[[], object]) -> bool:
         try:
             part()
-        except DemoError as error:
+        except DevClusterError as error:
             complain(str(error))
             return False
         return True

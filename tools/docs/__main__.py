@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from tools.docs import api, command_line, field_rules, licences, permissions
+from tools.docs import PageError, api, command_line, field_rules, licences, permissions, vocabulary
 from tools.release import installed
 
 ROOT = Path(__file__).parents[2]
@@ -23,14 +23,6 @@ def schemas() -> list[dict[str, Any]]:
     return [one["spec"]["versions"][0]["schema"]["openAPIV3Schema"] for one in _definitions()]
 
 
-def _api() -> str:
-    return api.page(_definitions())
-
-
-def _field_rules() -> str:
-    return field_rules.module(_definitions()[0], ROOT)
-
-
 def roles() -> list[dict[str, Any]]:
     """All roles: of the operator, nightly pods, scrapers, users."""
     files = [*sorted((ROOT / "manifests/rbac").rglob("*.yaml")), ROOT / "manifests/nightly/rbac.yaml"]
@@ -38,21 +30,15 @@ def roles() -> list[dict[str, Any]]:
     return [entry for entry in found if entry["kind"] in permissions.KINDS]
 
 
-def _security() -> str:
-    return permissions.page((ROOT / SECURITY).read_text(), roles())
-
-
-def _licences() -> str:
-    return licences.page(installed.record())
-
-
-SECURITY = "docs/security.md"
+METRICS, SECURITY = "docs/reference/metrics.md", "docs/operating/security.md"
 PAGES: dict[str, Callable[[], str]] = {
-    "docs/api.md": _api,
-    "docs/cli.md": command_line.page,
-    "docs/licences.md": _licences,
-    SECURITY: _security,
-    "operator/disttest_operator/core/api/spec_schema.py": _field_rules,
+    "docs/reference/api.md": lambda: api.page(_definitions()),
+    "docs/reference/cli.md": command_line.page,
+    METRICS: lambda: vocabulary.metrics_page((ROOT / METRICS).read_text()),
+    "docs/reference/vocabulary.md": vocabulary.page,
+    "docs/development/licences.md": lambda: licences.page(installed.record()),
+    SECURITY: lambda: permissions.page((ROOT / SECURITY).read_text(), roles()),
+    "operator/disttest_operator/core/api/spec_schema.py": lambda: field_rules.module(_definitions()[0], ROOT),
 }
 
 
@@ -60,19 +46,17 @@ def main() -> int:
     if "--check" not in sys.argv[1:] and installed.renew():
         print(f"wrote {installed.RECORD.relative_to(ROOT)}")
     if lacking := installed.lacking(installed.pinned(), installed.record()):
-        print(
-            f"{installed.RECORD.name} does not know {', '.join(lacking)}: run `python -m tools.docs`", file=sys.stderr
-        )
+        print(f"{installed.RECORD.name} lacks {', '.join(lacking)}: run `python -m tools.docs`", file=sys.stderr)
         return 1
     try:
-        stale = [name for name, page in PAGES.items() if not _is(name, page())]
-    except permissions.RightsError as error:
+        stale = [name for name, page in PAGES.items() if not _is_current(name, page)]
+    except PageError as error:
         print(error, file=sys.stderr)
         return 1
     if "--check" in sys.argv[1:]:
         for name in stale:
-            print(f"{name} is not what the code says: run `python -m tools.docs`", file=sys.stderr)
-        print(f"{len(PAGES)} pages are made from the code" if not stale else "documents are stale")
+            print(f"{name} does not match the code: run `python -m tools.docs`", file=sys.stderr)
+        print(f"{len(PAGES)} generated pages match the code" if not stale else "generated pages are out of date")
         return 1 if stale else 0
     for name in stale:
         (ROOT / name).write_text(PAGES[name]())
@@ -80,9 +64,12 @@ def main() -> int:
     return 0
 
 
-def _is(name: str, text: str) -> bool:
+def _is_current(name: str, page: Callable[[], str]) -> bool:
     file = ROOT / name
-    return file.exists() and file.read_text() == text
+    try:
+        return page() == (file.read_text() if file.exists() else "")
+    except PageError as error:
+        raise PageError(f"{name}: {error}") from error
 
 
 if __name__ == "__main__":

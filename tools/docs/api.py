@@ -1,137 +1,128 @@
-"""docs/api.md: every field of the custom resources, from their definitions. Pure."""
+"""docs/reference/api.md: every field of the custom resources, from their definitions. Pure."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from disttest_contract.outcomes import Outcome, Verdict
+from tools.docs import bullets, wrapped
+
 Schema = Mapping[str, Any]
 
 HEAD = """# API reference
 
-Made from `manifests/crd` by `python -m tools.docs`: every field with its type, bounds and meaning, as `kubectl explain`
-has them. How they work together is told in [disttests.md](disttests.md), how results are read in
-[reports.md](reports.md).
-"""
-# Fields of Kubernetes itself, or given by the type.
-LEFT_OUT = frozenset({"apiVersion", "kind", "metadata"})
-TYPES = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false"}
+This page lists all fields. `kubectl explain dt.spec` prints the same text.
+[DistTests](../tests/disttests.md) describes how the fields work together, and
+[vocabulary](vocabulary.md) explains verdicts, outcomes, reasons, phases and conditions."""
+# Fields of Kubernetes itself.
+EXCLUDED = frozenset({"apiVersion", "kind", "metadata"})
+# Closed sets that another page explains.
+EXPLAINED: Mapping[frozenset[str], str] = {
+    frozenset(Verdict): "[verdict](vocabulary.md#verdicts)",
+    frozenset(Outcome): "[outcome](vocabulary.md#outcomes)",
+}
+MOST_VALUES = 12  # of an enumeration; `kubectl explain` prints longer ones
+SHOWN_VALUES = 3
 
 
 def page(definitions: Sequence[Mapping[str, Any]]) -> str:
     """The page for these CustomResourceDefinitions."""
-    return "\n".join([HEAD, *(line for definition in definitions for line in _kind(definition))]).rstrip() + "\n"
+    printed: dict[str, str] = {}
+    blocks = (block for definition in definitions for block in _kind(definition, printed))
+    return "\n\n".join([HEAD, *blocks]) + "\n"
 
 
-def _kind(definition: Mapping[str, Any]) -> Iterator[str]:
+def _kind(definition: Mapping[str, Any], printed: dict[str, str]) -> Iterator[str]:
     spec = definition["spec"]
     names, version = spec["names"], spec["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]
     yield f"## {names['kind']}"
-    yield ""
-    place = f"`{spec['group']}/{version['name']}`, {spec['scope'].lower()}, short name `{names['shortNames'][0]}`"
-    yield f"{place}. {_text(schema['description'])}"
-    yield ""
-    yield from _rules(schema)
+    yield wrapped(_text(schema["description"]))
+    api_version, short_name = f"{spec['group']}/{version['name']}", names["shortNames"][0]
+    yield f"API version `{api_version}`, {spec['scope'].lower()}, short name `{short_name}`."
     yield from _columns(version)
     for name, part in schema["properties"].items():
-        if name not in LEFT_OUT:
-            yield from _object(f"{names['kind']}: {name}", name, part)
+        if name not in EXCLUDED:
+            yield from _object(f"{names['kind']}: {name}", name, part, printed)
 
 
 def _columns(version: Mapping[str, Any]) -> Iterator[str]:
     """The columns of `kubectl get`, and its selectable fields."""
-    yield "| column of `kubectl get` | from | meaning |"
-    yield "|---|---|---|"
+    yield "Columns of `kubectl get`:"
+    lines = []
     for column in version.get("additionalPrinterColumns", ()):
-        wide = " (with `-o wide`)" if column.get("priority") else ""
-        yield f"| {column['name']}{wide} | `{column['jsonPath']}` | {_text(column.get('description', ''))} |"
-    yield ""
+        wide = ", `-o wide`" if column.get("priority") else ""
+        lines.append(f"- {column['name']} (`{column['jsonPath']}`{wide}): {_text(column.get('description', ''))}")
+    yield "\n".join(lines)
     if fields := [field["jsonPath"].lstrip(".") for field in version.get("selectableFields", ())]:
-        yield f"`--field-selector` knows {' and '.join(f'`{field}`' for field in fields)}."
-        yield ""
+        yield f"Fields for `--field-selector`: {', '.join(f'`{field}`' for field in fields)}."
 
 
-def _object(title: str, path: str, schema: Schema) -> Iterator[str]:
-    """The table of an object and then those of the objects in it."""
+def _object(title: str, path: str, schema: Schema, printed: dict[str, str]) -> Iterator[str]:
+    """The table of an object and then those of the objects in it; equal objects are printed once."""
+    printed[_fields(schema)] = path
     yield f"### {title}"
-    yield ""
-    if schema.get("description"):
-        yield _text(schema["description"])
-        yield ""
-    yield from _rules(schema)
-    yield "| field | type | meaning |"
-    yield "|---|---|---|"
-    required, inner = set(schema.get("required", ())), []
+    fields, inner = [], []
     for name, part in schema["properties"].items():
-        mark = " (required)" if name in required else ""
-        yield f"| `{name}`{mark} | {_type(part)} | {_meaning(part, said=_messages(schema))} |"
-        if below := _below(part):
-            inner.append((f"{path}.{name}{'[]' if 'items' in part else ''}", below))
-    yield ""
-    for below_path, below in inner:
-        yield from _object(f"`{below_path}`", below_path, below)
+        mark = ", required" if name in schema.get("required", ()) else ""
+        below = part.get("items", part)
+        same = ""
+        if below.get("properties"):
+            if equal := printed.get(_fields(below)):
+                same = f" Same fields as `{equal}`."
+            else:
+                inner_path = f"{path}.{name}{'[]' if 'items' in part else ''}"
+                printed[_fields(below)] = inner_path
+                inner.append((inner_path, below))
+        fields.append((f"`{name}` ({_type(part)}{mark})", f"{_description(name, part)}{same}"))
+    yield bullets(fields)
+    for inner_path, below in inner:
+        yield from _object(f"`{inner_path}`", inner_path, below, printed)
 
 
-def _below(schema: Schema) -> Schema | None:
-    """The object of a field or of the items of a list."""
-    schema = schema.get("items", schema)
-    return schema if schema.get("properties") else None
+def _fields(schema: Schema) -> str:
+    return json.dumps(schema["properties"])
 
 
 def _type(schema: Schema) -> str:
     if "items" in schema:
         most = f", at most {schema['maxItems']}" if "maxItems" in schema else ""
-        return f"list of {_plural(schema['items'])}{most}"
+        return f"{_type(schema['items'])} array{most}"
     if isinstance(schema.get("additionalProperties"), Mapping):
-        most = f", at most {schema['maxProperties']}" if "maxProperties" in schema else ""
-        return f"names and {_type(schema['additionalProperties'])}{most}"
+        return f"map of {_type(schema['additionalProperties'])}"
     if "enum" in schema:
-        return " or ".join(f"`{value}`" for value in schema["enum"])
+        return _values(schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):
-        return "whole number or text"
+        return "quantity"
     if schema.get("format") == "date-time":
         return "time"
-    kind = str(schema.get("type", ""))
-    return TYPES.get(kind, kind) + _bounds(schema)
+    return str(schema.get("type", "")) + _bounds(schema)
 
 
-def _plural(schema: Schema) -> str:
-    return "objects" if schema.get("type") == "object" else _type(schema)
+def _values(values: Sequence[str]) -> str:
+    if link := EXPLAINED.get(frozenset(values)):
+        return link
+    if len(values) > MOST_VALUES:
+        return f"{_values(values[:SHOWN_VALUES])}, … ({len(values)} values)"
+    return ", ".join(f"`{value}`" for value in values)
 
 
 def _bounds(schema: Schema) -> str:
     if "maximum" in schema:
         return f", {schema.get('minimum', 0)} to {schema['maximum']}"
-    if schema.get("minimum"):
-        return f", from {schema['minimum']}"
-    return f", at most {schema['maxLength']} characters" if "maxLength" in schema else ""
+    return f", from {schema['minimum']}" if schema.get("minimum") else ""
 
 
-def _meaning(schema: Schema, said: list[str]) -> str:
-    """Description, default and validation messages, except those in `said`, which belong to the whole object."""
-    words = [_text(schema.get("description", ""))]
-    if "default" in schema:
-        words.append(f"Default: `{json.dumps(schema['default'])}`.")
-    words += [f"*{_text(message)}.*" for message in _messages(schema) if message not in said]
-    return " ".join(word for word in words if word)
+def _description(name: str, schema: Schema) -> str:
+    """Description and default, without the field's name and maximum length, which are printed in front of it."""
+    text = _text(schema.get("description", "")).removeprefix(f"{name} ").removeprefix("is ").removeprefix("are ")
+    text = text[:1].upper() + text[1:]
+    text = text.replace(f", at most {schema.get('maxItems')}.", ".")
+    if "default" in schema and "Defaults to" not in text:
+        text = f"{text} Defaults to `{json.dumps(schema['default'])}`.".lstrip()
+    return text
 
 
-def _rules(schema: Schema) -> Iterator[str]:
-    """The messages with which the API server refuses the object."""
-    messages = _messages(schema)
-    if messages:
-        yield "Refused, in these words:"
-        yield ""
-        yield from (f"- {_text(message)}" for message in messages)
-        yield ""
-
-
-def _messages(schema: Schema) -> list[str]:
-    """Validation messages without duplicates: several rules may share one."""
-    messages = [rule.get("message", "") for rule in schema.get("x-kubernetes-validations", ())]
-    return list(dict.fromkeys(message.rstrip(".") for message in messages if message))
-
-
-def _text(words: str) -> str:
-    """Text for a cell of a table."""
-    return " ".join(words.split()).replace("|", "\\|").replace("<", "&lt;")
+def _text(text: str) -> str:
+    """On one line, and safe within a table."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")

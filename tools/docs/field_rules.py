@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from disttest_operator.core.api import schema
-from disttest_operator.core.api.schema import NOT_YET, OURS, Boolean, ListOf, MapOf, Object, Quantity, Rule, Text, Whole
+from disttest_operator.core.api.schema import Boolean, ListOf, MapOf, Object, Quantity, Rule, Text, Whole
 
 HEAD = '''"""Rules for every field of a DistTest's spec.
 
@@ -21,18 +21,7 @@ Generated from manifests/crd/disttests.yaml by `python -m tools.docs`: change th
 """
 # ruff: noqa: E501  # messages can be searched for if each is in one line
 
-from disttest_operator.core.api.schema import (
-    NOT_YET,
-    OURS,
-    Boolean,
-    ListOf,
-    MapOf,
-    Object,
-    Quantity,
-    Text,
-    Whole,
-    object_name,
-)
+from disttest_operator.core.api.schema import Boolean, ListOf, MapOf, Object, Quantity, Text, Whole, object_name
 '''
 # The constants of the module in their order, with a path of each. Rules equal to one of them are written as its name.
 NAMED = {
@@ -55,23 +44,22 @@ NAMED = {
     "POD": "template.spec",
     "SPEC": "",
 }
-# By path: fields that the CRD does not have but users are likely to try, with the reason against them in `schema`.
-REFUSED: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "": {NOT_YET: ("files", "select", "resourceClaims")},
-    "suites[]": {NOT_YET: ("retries", "thresholds", "timeouts")},
-    "suites[].env[]": {NOT_YET: ("valueFrom",)},
-    "env[]": {NOT_YET: ("valueFrom",)},
-    "template.spec": {
-        NOT_YET: ("affinity", "resourceClaims"),
-        OURS: ("containers", "initContainers", "restartPolicy", "hostname", "subdomain"),
-    },
-    "template.spec.resources": {NOT_YET: ("claims",)},
-    "template.spec.securityContext": {
-        OURS: ("allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot", "seccompProfile", "fsGroup")
-    },
-    "template.spec.securityContext.capabilities": {OURS: ("drop",)},
+# By path: fields that the CRD does not have but users are likely to try.
+NOT_YET: Mapping[str, tuple[str, ...]] = {
+    "": ("files", "select", "resourceClaims"),
+    "suites[]": ("retries", "thresholds", "timeouts"),
+    "suites[].env[]": ("valueFrom",),
+    "env[]": ("valueFrom",),
+    "template.spec": ("affinity", "resourceClaims"),
+    "template.spec.resources": ("claims",),
 }
-REASONS = {NOT_YET: "NOT_YET", OURS: "OURS"}
+OURS: Mapping[str, tuple[str, ...]] = {
+    "template.spec": ("containers", "initContainers", "restartPolicy", "hostname", "subdomain"),
+    "template.spec.securityContext": (
+        *("allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot", "seccompProfile", "fsGroup"),
+    ),
+    "template.spec.securityContext.capabilities": ("drop",),
+}
 
 # The forms of CEL rules for single fields.
 MATCHES = re.compile(r"self\.matches\('(.*)'\)")
@@ -81,7 +69,7 @@ EQUAL = r"(?:y\.(\w+) == x\.\1|has\(y\.(\w+)\) == has\(x\.\2\) && \(!has\(x\.\2\
 UNIQUE = re.compile(rf"self\.all\(x, self\.exists_one\(y, (?:{EQUAL}(?: && )?)+\)\)")
 QUANTITY_PATTERN = schema.QUANTITY.replace("\\", "\\\\")
 QUANTITY = re.compile(re.escape(f"type(self) == int ? self >= 0 : string(self).matches('{QUANTITY_PATTERN}')"))
-OBJECT_NAME = re.compile("write the name of (.*?): .*")
+OBJECT_NAME = re.compile("must be the name of (.*?): .*")
 VALIDATIONS = "x-kubernetes-validations"
 ROW_CHARACTERS = 96
 
@@ -158,7 +146,8 @@ def read(node: Schema, path: str) -> Rule:
             return Object(
                 required=tuple(node.get("required", ())),
                 fields={name: read(entry, f"{path}.{name}".lstrip(".")) for name, entry in node["properties"].items()},
-                refused=REFUSED.get(path, {}),
+                not_yet=NOT_YET.get(path, ()),
+                ours=OURS.get(path, ()),
                 has_default="default" in node,
             )
         case _:
@@ -233,7 +222,7 @@ def _call(rule: Rule, names: Sequence[tuple[Rule, str]]) -> str:
 
 
 def _string(text: str) -> str:
-    return REASONS.get(text) or (f'r"{text}"' if "\\" in text else repr(text))
+    return f'r"{text}"' if "\\" in text else repr(text)
 
 
 def _tuple(entries: Sequence[str]) -> str:
@@ -242,7 +231,7 @@ def _tuple(entries: Sequence[str]) -> str:
         return f"({entries[0]},)"
     rows: list[list[str]] = [[]]
     for entry in entries:
-        if len(", ".join([*rows[-1], entry])) > ROW_CHARACTERS:
+        if rows[-1] and len(", ".join([*rows[-1], entry])) > ROW_CHARACTERS:
             rows.append([])
         rows[-1].append(entry)
     if len(rows) in (1, len(entries)):

@@ -1,64 +1,53 @@
-"""docs/licences.md: the licences of everything that is installed with DistTest. Pure."""
+"""docs/development/licences.md: the licences of everything that is installed with DistTest. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
+from tools.docs import bullets, wrapped
 from tools.release import package_licences
-from tools.release.package_licences import PackageEntry, Record, Role
+from tools.release.package_licences import Record, Role
 
-HEAD = """# Licences
-
-DistTest is under the Apache License 2.0 ([LICENSE](../LICENSE)). It contains no code of others; what it uses is
-installed beside it, as it comes from the index, and is listed here: every pin of `constraints.txt`, with the SPDX
-name of what the package says of itself or, where it says nothing, of the file that it carries.
-
-Made by `python -m tools.docs` from the metadata of the packages; `tools/release/licences.json` keeps what was
-read. A test
-fails when something is shipped under a licence that is not among these: {agreed}.
-
-Not listed: what is inside of base images (Debian, CUDA, your own), libraries that packages bundle (numpy brings
-OpenBLAS and runtime libraries of GCC), and what builds the development cluster: modules of Go
-(`devcluster/kubedev/go.mod`) and packages of Debian.
-"""
+HEAD = """\
+DistTest has the Apache License 2.0 ([LICENSE](../../LICENSE)) and contains no third-party code. This page lists every
+package in `constraints.txt` with the SPDX name of its licence. A test fails if a shipped package has a licence other
+than {agreed}."""
+NOT_LISTED = """\
+The list does not contain base images, libraries that packages bundle, the Go modules of the development cluster
+(`devcluster/kubedev/go.mod`) and Debian packages."""
+NOT_SHIPPED = """\
+DistTest ships these packages only in a runner image that is built with `RUNNER_BASE=torch`. If you
+redistribute such an image, the terms of NVIDIA apply to its libraries."""
+MOST_NAMES = 8  # of a licence in the first list; more are only in the lists below it
 SHORT: Mapping[Role, str] = {Role.OPERATOR: "operator", Role.COMMAND_LINE: "command line", Role.RUNNER: "runner"}
 
 
 def page(record: Record) -> str:
     shipped = {key: one for key, one in record.items() if package_licences.SHIPPED.intersection(one.roles)}
     torch = {key: one for key, one in record.items() if key not in shipped and Role.TORCH in one.roles}
-    rest = {key: one for key, one in record.items() if key not in shipped and key not in torch}
-    lines = [
-        HEAD.format(agreed=", ".join(sorted(package_licences.AGREED))),
-        *_particular(record),
-        "## In the images and with the command line",
-        "",
-        *_shipped(shipped),
-        "",
-        "## torch and what it brings",
-        "",
-        "Not shipped: the runner's image is built on an image of yours that has them. They are in it only where it is",
-        "built with `RUNNER_BASE=torch`; whoever passes such an image on passes on NVIDIA's libraries, under NVIDIA's",
-        "terms.",
-        "",
-        *_plain(torch),
-        "",
-        "## For development only",
-        "",
-        "In no image: build, tests, checks. Also what is pinned for systems that DistTest does not run on.",
-        "",
-        *_plain(rest),
+    blocks = [
+        "# Licences",
+        wrapped(HEAD.format(agreed=", ".join(sorted(package_licences.AGREED)))),
+        wrapped(NOT_LISTED),
+        _particular(record),
+        "## Images and command line",
+        _packages(shipped, SHORT),
+        "## torch and its dependencies",
+        wrapped(NOT_SHIPPED),
+        _packages(torch, {}),
+        "## Development",
+        "Packages for development are in no image. `tools/release/licences.json` lists their licences.",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
-def _particular(record: Record) -> Iterator[str]:
-    """The table of licences that need attention."""
-    yield "| particular licences | packages |"
-    yield "|---|---|"
-    yield f"| copyleft | {_named(record, package_licences.is_copyleft)} |"
-    yield f"| proprietary | {_named(record, lambda one: one == package_licences.PROPRIETARY)} |"
-    yield f"| none stated | {_named(record, lambda one: one == package_licences.UNKNOWN)} |"
-    yield f"| of their own | {_named(record, _is_own)} |"
-    yield ""
+def _particular(record: Record) -> str:
+    """The list of licences that need attention."""
+    kinds: dict[str, package_licences.Test] = {
+        "copyleft": package_licences.is_copyleft,
+        "proprietary": lambda one: one == package_licences.PROPRIETARY,
+        "none stated": lambda one: one == package_licences.UNKNOWN,
+        "other": _is_own,
+    }
+    return bullets((kind, _named(record, fits)) for kind, fits in kinds.items())
 
 
 def _is_own(licence: str) -> bool:
@@ -71,22 +60,18 @@ def _named(record: Record, fits: package_licences.Test) -> str:
     for key, entry in record.items():
         for one in filter(fits, sorted(package_licences.parts(entry.licence))):
             found.setdefault((one, ", ".join(entry.roles)), {})[key.split()[0]] = None
-    return "; ".join(f"{', '.join(names)} ({one}; {roles})" for (one, roles), names in found.items()) or "none"
+    return "; ".join(f"{_names(names)} ({one}; {roles})" for (one, roles), names in found.items()) or "none"
 
 
-def _shipped(record: Record) -> Iterator[str]:
-    yield f"| package | version | licence | {' | '.join(SHORT.values())} |"
-    yield "|---|---|---|" + "---|" * len(SHORT)
+def _names(names: Collection[str]) -> str:
+    return ", ".join(names) if len(names) <= MOST_NAMES else f"{len(names)} packages below"
+
+
+def _packages(record: Record, columns: Mapping[Role, str]) -> str:
+    """A list of licences and their packages; with columns also the parts that contain them."""
+    found: dict[str, dict[str, None]] = {}
     for key, entry in record.items():
-        yield f"{_row(key, entry)} {' | '.join('x' if role in entry.roles else '' for role in SHORT)} |"
-
-
-def _plain(record: Record) -> Iterable[str]:
-    yield "| package | version | licence |"
-    yield "|---|---|---|"
-    yield from (_row(key, entry) for key, entry in record.items())
-
-
-def _row(key: str, entry: PackageEntry) -> str:
-    name, version = key.split()
-    return f"| {name} | {version} | {entry.licence} |"
+        parts = ", ".join(part for role, part in columns.items() if role in entry.roles)
+        group = f"{entry.licence} ({parts})" if parts else entry.licence
+        found.setdefault(group, {})[key.split()[0]] = None
+    return bullets((group, ", ".join(names)) for group, names in sorted(found.items()))

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from devcluster.machine.settings import DevClusterError
 from tools.release import audit, build, commit, version
 from tools.release.commit import ReleaseError
 from tools.release.version import ReleaseImages
@@ -25,7 +26,7 @@ def main() -> int:
                 return audit.audit(_say, asked.osv_url)
             case _:
                 build.rehearse(_say)
-    except ReleaseError as error:
+    except (DevClusterError, ReleaseError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1
     return 0
@@ -44,7 +45,7 @@ def _version(new: str | None) -> None:
 def _build(asked: argparse.Namespace) -> None:
     made_of = commit.current()
     with tempfile.TemporaryDirectory() as name:
-        source = commit.export(made_of, Path(name) / "source")
+        source = commit.export(made_of.name, Path(name) / "source")
         named = version.read_version((source / "pyproject.toml").read_text())
         images = ReleaseImages(
             version=named,
@@ -62,28 +63,26 @@ def _build(asked: argparse.Namespace) -> None:
     for file in sorted(place.iterdir()):
         print(f"  {file.stat().st_size:9,} {file.name}")
     if not asked.registry:
-        _say("its manifests name images without a registry: nodes must hold them, or give REGISTRY=…")
+        _say("its manifests name images without a registry. Load them on the nodes, or set REGISTRY=…")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.release", description="Versions, and the files of a release."
-    )
+    parser = argparse.ArgumentParser(prog="python -m tools.release", description="Manage versions and build releases.")
     commands = parser.add_subparsers(dest="command", required=True)
-    named = commands.add_parser("version", help="print the version, or write NEW wherever it is named")
+    named = commands.add_parser("version", help="Print the version, or set it to NEW in all files")
     named.add_argument("new", nargs="?")
-    notes = commands.add_parser("notes", help="what CHANGELOG.md says of a version")
+    notes = commands.add_parser("notes", help="Print the section of a version in CHANGELOG.md")
     notes.add_argument("version")
-    built = commands.add_parser("build", help="the files of a release of this commit, into dist/VERSION")
-    built.add_argument("--registry", default="", help="where the images are, without their names")
-    built.add_argument("--operator-digest", default="", help="of the operator's image: sha256:…")
-    built.add_argument("--runner-digest", default="", help="of the runner's image: sha256:…")
+    built = commands.add_parser("build", help="Build the release files of this commit in dist/VERSION")
+    built.add_argument("--registry", default="", help="Registry of the images, without image names")
+    built.add_argument("--operator-digest", default="", help="Digest of the operator image: sha256:…")
+    built.add_argument("--runner-digest", default="", help="Digest of the runner image: sha256:…")
     audited = commands.add_parser(
         "audit",
-        help="known vulnerabilities of what is pinned; exit code 1: there are some, 3: not all was checked",
+        help="Check pinned packages for known vulnerabilities (exit code 1: found, 3: not everything was checked)",
     )
-    audited.add_argument("--osv-url", default="", help="ask only this database, that speaks as OSV's does")
-    commands.add_parser("rehearse", help="build twice, compare, and try the wheel where nothing else is")
+    audited.add_argument("--osv-url", default="", help="Use only this OSV-compatible database")
+    commands.add_parser("rehearse", help="Build twice, compare, and test the wheel in an empty environment")
     return parser
 
 

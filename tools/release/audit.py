@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from tools.release.commit import ROOT
 from tools.release.installed import Pin
 
 NOTHING_KNOWN, FOUND, NOT_CHECKED = 0, 1, 3  # exit codes; 2 is that of wrong arguments
+NOT_SPACE = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Vulnerability:
 
     @property
     def words(self) -> str:
-        fix = f"mended in {', '.join(self.fixed)}" if self.fixed else "no version mends it"
+        fix = f"fixed in {', '.join(self.fixed)}" if self.fixed else "no version fixes it"
         return f"{self.package} {self.version}: {', '.join(self.names)}; {fix}"
 
 
@@ -67,20 +69,18 @@ def parse_pip_audit(report: str, asked: Sequence[str], problem: str) -> Database
     return DatabaseAnswer(
         checked=tuple(key for key in asked if key in keys),
         unchecked={
-            key: skipped.get(key.split()[0], "pip-audit says nothing of it") for key in asked if key not in keys
+            key: skipped.get(key.split()[0], "pip-audit does not report it") for key in asked if key not in keys
         },
-        findings=tuple(_vulnerability(one) for one in found for one in _each(one)),
-    )
-
-
-def _each(package: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    yield from ({**one, "package": package["name"], "of": package["version"]} for one in package.get("vulns", ()))
-
-
-def _vulnerability(one: Mapping[str, Any]) -> Vulnerability:
-    names = dict.fromkeys((one["id"], *one.get("aliases", ())))
-    return Vulnerability(
-        package=one["package"], version=one["of"], names=tuple(names), fixed=tuple(one.get("fix_versions", ()))
+        findings=tuple(
+            Vulnerability(
+                package=package["name"],
+                version=package["version"],
+                names=tuple(dict.fromkeys((one["id"], *one.get("aliases", ())))),
+                fixed=tuple(one.get("fix_versions", ())),
+            )
+            for package in found
+            for one in package.get("vulns", ())
+        ),
     )
 
 
@@ -104,15 +104,9 @@ def parse_govulncheck(stream: str, module: str, problem: str) -> DatabaseAnswer:
 
 def _messages(stream: str) -> Iterator[Mapping[str, Any]]:
     decoder, place = json.JSONDecoder(), 0
-    while (place := _next(stream, place)) < len(stream):
-        message, place = decoder.raw_decode(stream, place)
+    while found := NOT_SPACE.search(stream, place):
+        message, place = decoder.raw_decode(stream, found.start())
         yield message
-
-
-def _next(stream: str, place: int) -> int:
-    while place < len(stream) and stream[place].isspace():
-        place += 1
-    return place
 
 
 def accepted_risks(data: Mapping[str, Any]) -> tuple[Acceptance, ...]:
@@ -127,23 +121,20 @@ def summarize(answers: Iterable[DatabaseAnswer], accepted: Sequence[Acceptance],
     findings = tuple(dict.fromkeys(one for answer in answers for one in answer.findings))
     lines, open_ones = [], 0
     for finding in findings:
-        match = next((one for one in accepted if _covers(one, finding)), None)
+        known = (one for one in accepted if one.package == finding.package and one.name in finding.names)
+        match = next(known, None)
         if match and match.until >= today:
             lines.append(f"accepted until {match.until}: {finding.words}: {match.reason}")
             continue
         open_ones += 1
         lines.append(f"VULNERABLE {finding.words}" + (f" (accepted only until {match.until})" if match else ""))
     if checked:
-        known = f"{open_ones} known vulnerabilities" if open_ones else "no known vulnerabilities that were not accepted"
-        lines.append(f"{len(checked)} checked: {known}")
+        count = f"{open_ones} known vulnerabilities" if open_ones else "no known vulnerabilities that were not accepted"
+        lines.append(f"{len(checked)} checked: {count}")
     if unchecked:
-        lines.append(f"NOT CHECKED: {_reasons(unchecked)}. Of these nothing is known: neither good nor bad")
+        lines.append(f"NOT CHECKED: {_reasons(unchecked)}. Their vulnerabilities are unknown")
     code = FOUND if open_ones else NOT_CHECKED if unchecked or not checked else NOTHING_KNOWN
     return lines, code
-
-
-def _covers(one: Acceptance, finding: Vulnerability) -> bool:
-    return one.package == finding.package and one.name in finding.names
 
 
 def _reasons(unchecked: Mapping[str, str]) -> str:

@@ -1,5 +1,6 @@
 """Builds and rehearses a release: the same commit gives the same bytes."""
 
+import filecmp
 import gzip
 import hashlib
 import io
@@ -22,6 +23,7 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+from devcluster.machine import processes
 from tools import bootstrap
 from tools.release import commit, installed, package_licences, version
 from tools.release.commit import Commit, ReleaseError
@@ -127,7 +129,8 @@ def build(source: Path, made_of: Commit, images: ReleaseImages, text: str, place
 
 def _distributions(source: Path, made_of: Commit, place: Path) -> None:
     """Build wheel and sdist with the pinned build backend; nothing is downloaded."""
-    _run([sys.executable, "-m", "hatchling", "build", "-d", str(place)], source, SOURCE_DATE_EPOCH=str(made_of.time))
+    command = (sys.executable, "-m", "hatchling", "build", "-d", str(place))
+    processes.output(*command, directory=source, environment={**os.environ, "SOURCE_DATE_EPOCH": str(made_of.time)})
 
 
 def _manifests(source: Path, images: ReleaseImages) -> Iterator[tuple[str, str]]:
@@ -149,11 +152,7 @@ def _manifests(source: Path, images: ReleaseImages) -> Iterator[tuple[str, str]]
 def _archives(source: Path, made_of: Commit, named: str) -> Iterator[tuple[str, bytes]]:
     """Archives of the manifests, and of their part for Prometheus and Grafana."""
     for name, folder in (("manifests", "manifests"), ("monitoring", "manifests/monitoring")):
-        files = {
-            str(file.relative_to(source / folder)): file.read_bytes()
-            for file in (source / folder).rglob("*")
-            if file.is_file()
-        }
+        files = {name: (source / folder / name).read_bytes() for name in _files(source / folder)}
         whole = f"disttest-{name}-{named}"
         yield f"{whole}.tar.gz", packed(files, folder=whole, time=made_of.time)
 
@@ -162,7 +161,7 @@ def _listed(source: Path, made_of: Commit, named: str) -> Mapping[str, bytes]:
     """The requirements, the bill of materials and the licence."""
     pinned = installed.read_pins((source / "constraints.txt").read_text())
     record = installed.record(source)
-    client = installed.chosen_pins(pinned, lambda pin: Role.COMMAND_LINE in record[pin.key].roles)
+    client = "".join(pin.lines for pin in pinned if Role.COMMAND_LINE in record[pin.key].roles)
     return {
         "requirements-cli.txt": client.encode(),
         f"disttest-{named}.cdx.json": bom_document(named, made_of.name, made_of.time, pinned, record).encode(),
@@ -172,16 +171,8 @@ def _listed(source: Path, made_of: Commit, named: str) -> Mapping[str, bytes]:
 
 def _rendered(folder: Path) -> str:
     """Render with the kubectl of the tests: another version's kustomize may write other text."""
-    return _run([sys.executable, "-m", "devcluster", "kubectl", "kustomize", str(folder)], commit.ROOT)
-
-
-def _run(command: list[str], folder: Path, **environment: str) -> str:
-    done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise ReleaseError(f"`{' '.join(command)}` ended with exit code {done.returncode}:\n{done.stderr.strip()}")
-    return done.stdout
+    command = (sys.executable, "-m", "devcluster", "kubectl", "kustomize", str(folder))
+    return processes.output(*command, directory=commit.ROOT, environment=os.environ)
 
 
 def put(made: Path, place: Path) -> None:
@@ -206,8 +197,8 @@ def rehearse(say: Say) -> None:
     made_of = commit.current()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        source = commit.export(made_of, folder / "source")
-        other = commit.export(made_of, folder / "elsewhere" / "source")
+        source = commit.export(made_of.name, folder / "source")
+        other = commit.export(made_of.name, folder / "elsewhere" / "source")
         named = version.read_version((source / "pyproject.toml").read_text())
         if problems := inconsistent(source, named):
             raise ReleaseError("; ".join(problems))
@@ -227,22 +218,18 @@ def rehearse(say: Say) -> None:
 
 def different(one: Path, other: Path) -> list[str]:
     names = {file.name for folder in (one, other) for file in folder.iterdir()}
-    return sorted(name for name in names if _content(one / name) != _content(other / name))
+    _, changed, missing = filecmp.cmpfiles(one, other, names, shallow=False)
+    return sorted(changed + missing)
 
 
 def wrong_content(wheel: Iterable[str], source: Path) -> list[str]:
     """Files of our packages that the wheel lacks, and files in it that are not ours."""
-    ours = {
-        str(file.relative_to(source / package.partition("/")[0]))
-        for package in PACKAGES
-        for file in (source / package).rglob("*")
-        if file.is_file()
-    }
+    ours = {f"{Path(package).name}/{name}" for package in PACKAGES for name in _files(source / package)}
     return sorted(ours ^ {name for name in wheel if ".dist-info/" not in name})
 
 
-def _content(file: Path) -> bytes | None:
-    return file.read_bytes() if file.exists() else None
+def _files(folder: Path) -> list[str]:
+    return [str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()]
 
 
 def _notes(changelog: str, named: str) -> str:

@@ -32,13 +32,13 @@ def current(root: Path = ROOT) -> Commit:
     )
 
 
-def export(commit: Commit, folder: Path, root: Path = ROOT) -> Path:
-    """Write the files of the commit into a new folder."""
-    archive = subprocess.run(
-        ["git", "-C", str(root), "archive", "--format=tar", commit.name], capture_output=True, check=True
-    )
+def export(name: str, folder: Path, root: Path = ROOT) -> Path:
+    """Write the files of the commit `name` into a new folder."""
     folder.mkdir(parents=True)
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
+    archive = folder.with_name(f"{folder.name}.tar")
+    _git(root, "archive", f"--output={archive.absolute()}", name)
+    subprocess.run(["tar", "-x", "-C", str(folder), "-f", str(archive)], check=True)
+    archive.unlink()
     return folder
 
 
@@ -50,12 +50,12 @@ def problems(commit: Commit, version: str) -> list[str]:
         found.append(f"{', '.join(commit.changes[:3])}{more} differ from the commit: commit or remove them")
     named = [tag for tag in commit.tags if tag.startswith("v") and tag[1:2].isdigit()]
     if named and f"v{version}" not in named:
-        found.append(f"the commit has the tag {', '.join(named)}, pyproject.toml says {version}")
+        found.append(f"the commit has the tag {', '.join(named)}, pyproject.toml has {version}")
     return found
 
 
 def _git(root: Path, *arguments: str) -> str:
     done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise ReleaseError(f"a release is made of a clone: `git {' '.join(arguments)}` said {done.stderr.strip()}")
+        raise ReleaseError(f"a release is made of a clone: `git {' '.join(arguments)}` failed: {done.stderr.strip()}")
     return done.stdout

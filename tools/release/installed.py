@@ -6,20 +6,21 @@ import re
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import Message
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from tools import bootstrap
 from tools.release import package_licences
-from tools.release.commit import ReleaseError
+from tools.release.commit import ROOT, ReleaseError
 from tools.release.package_licences import PackageEntry, Record, Role
 
 HASH = re.compile(r"\s--hash=(\S+)")
@@ -56,18 +57,8 @@ class Pin:
 
 def read_pins(text: str, file: str = "constraints.txt") -> tuple[Pin, ...]:
     """Parse a constraints file; each line must have one version and sha256 sums."""
-    return tuple(_pin(line, file) for line in _requirements(text))
-
-
-def chosen_pins(pins: tuple[Pin, ...], wanted: Callable[[Pin], bool]) -> str:
-    """The wanted pins as a file for `--require-hashes -r`."""
-    return "".join(pin.lines for pin in pins if wanted(pin))
-
-
-def _requirements(text: str) -> Iterator[str]:
-    """The logical lines without comments."""
-    whole = re.sub(r"\\\n", " ", text)
-    yield from (line for line in whole.splitlines() if line.strip() and not line.lstrip().startswith("#"))
+    lines = re.sub(r"\\\n", " ", text).splitlines()
+    return tuple(_pin(line, file) for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
 def _pin(line: str, file: str) -> Pin:
@@ -76,14 +67,14 @@ def _pin(line: str, file: str) -> Pin:
         requirement = Requirement(words)
     except InvalidRequirement as error:
         raise ReleaseError(
-            f"{file}: {words!r} is no pinned requirement: write NAME==VERSION with its hashes"
+            f"{file}: {words!r} is not a pinned requirement: write NAME==VERSION with its hashes"
         ) from error
     versions = [one.version for one in requirement.specifier if one.operator == "=="]
     if requirement.url or len(requirement.specifier) != 1 or not versions or "*" in versions[0]:
         raise ReleaseError(f"{file}: {words!r} is not pinned to one version: write {requirement.name}==VERSION")
     hashes = tuple(HASH.findall(line))
     if not hashes or not all(map(SHA256.fullmatch, hashes)):
-        raise ReleaseError(f"{file}: {words!r} has no sha256 sums: renew it as CONTRIBUTING.md says")
+        raise ReleaseError(f"{file}: {words!r} has no sha256 sums: update it as CONTRIBUTING.md describes")
     return Pin(
         name=canonicalize_name(requirement.name),
         version=str(Version(versions[0])),
@@ -92,7 +83,6 @@ def _pin(line: str, file: str) -> Pin:
     )
 
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "tools/release/licences.json"
 NEWEST_PYTHON = "3.13"  # for packages that are pinned for newer ones than this environment's
 
@@ -102,7 +92,7 @@ def pinned() -> tuple[Pin, ...]:
 
 
 def record(root: Path = ROOT) -> Record:
-    return package_licences.read(json.loads((root / "tools/release/licences.json").read_text()))
+    return msgspec.json.decode((root / "tools/release/licences.json").read_bytes(), type=dict[str, PackageEntry])
 
 
 def lacking(pinned: Iterable[Pin], record: Record) -> list[str]:
@@ -113,7 +103,7 @@ def lacking(pinned: Iterable[Pin], record: Record) -> list[str]:
 def renewed(known: Record, wanted: Sequence[Pin], found: Mapping[str, Message]) -> Record:
     """The record of the wanted pins; raises a ReleaseError for pins that are neither installed nor known."""
     if missing := [pin.key for pin in wanted if pin.key not in found and pin.key not in known]:
-        raise ReleaseError(f"nothing is known of {', '.join(missing)}: run `python -m tools.docs`, which looks at them")
+        raise ReleaseError(f"the licences of {', '.join(missing)} are not recorded. Run `python -m tools.docs`")
     requires = {
         key.split()[0]: tuple(map(Requirement, one.get_all("Requires-Dist") or ())) for key, one in found.items()
     }
@@ -130,20 +120,14 @@ def renew() -> bool:
         absent = [pin for pin in wanted if pin.key not in found and pin.key not in known]
         found |= _download_metadata(absent, Path(folder))
         made = renewed(known, wanted, found)
-    RECORD.write_text(json.dumps(package_licences.written(made), indent=1) + "\n")
+    RECORD.write_text(json.dumps(msgspec.to_builtins(dict(sorted(made.items()))), indent=1) + "\n")
     return made != known
 
 
 def metadata(installed: Iterable[Distribution]) -> dict[str, Message]:
     """The metadata of packages, by the keys of pins."""
-    return {f"{canonicalize_name(one.metadata['Name'])} {one.version}": _message(one) for one in installed}
-
-
-def _message(one: Distribution) -> Message:
-    """The metadata with its real type."""
-    found: Any = one.metadata
-    message: Message = found
-    return message
+    found = ((cast("Message", one.metadata), one.version) for one in installed)
+    return {f"{canonicalize_name(message['Name'])} {version}": message for message, version in found}
 
 
 def _entry(
@@ -156,7 +140,7 @@ def _entry(
 
 
 def extras() -> Mapping[str, Sequence[str]]:
-    project: Mapping[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     found: Mapping[str, Sequence[str]] = project["optional-dependencies"]
     return found
 

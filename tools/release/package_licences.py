@@ -109,23 +109,6 @@ def objections(record: Record) -> list[str]:
     ]
 
 
-def read(data: Mapping[str, Mapping[str, object]]) -> Record:
-    return {
-        key: PackageEntry(
-            licence=str(one["licence"]), roles=tuple(role for role in Role if role in _words(one["roles"]))
-        )
-        for key, one in data.items()
-    }
-
-
-def written(record: Record) -> dict[str, dict[str, object]]:
-    return {key: {"licence": entry.licence, "roles": list(entry.roles)} for key, entry in sorted(record.items())}
-
-
-def _words(value: object) -> Iterable[object]:
-    return value if isinstance(value, list) else ()
-
-
 Requires = Mapping[str, Sequence[Requirement]]  # by canonical names
 # A package has a role if it is installed for it on one of these.
 MACHINES = tuple(
@@ -143,7 +126,7 @@ MACHINES = tuple(
     for machine in ("x86_64", "aarch64")
     for python in ("3.11", "3.12", "3.13", "3.14")
 )
-BASE = ("torch", "numpy")  # of the runner's image: somebody else's
+BASE = ("torch", "numpy")  # of the base image of the runner
 
 
 def role_roots(extras: Mapping[str, Iterable[str]]) -> Mapping[Role, tuple[Requirement, ...]]:

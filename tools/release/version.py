@@ -1,7 +1,7 @@
 """The one version, in pyproject.toml, and every place that names it. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -17,7 +17,7 @@ NAMED = (
     re.compile(rf"(?m)^(ARG VERSION=){OURS}$"),
 )
 # Files that users copy from or install.
-PLACES = ("pyproject.toml", "Dockerfile", "README.md", "docs/*.md", "manifests/**/*.yaml")
+PLACES = ("pyproject.toml", "Dockerfile", "README.md", "docs/**/*.md", "manifests/**/*.yaml")
 
 
 def read_version(project: str) -> str:
@@ -29,20 +29,16 @@ def read_version(project: str) -> str:
 
 def strays(files: Mapping[str, str], version: str) -> list[str]:
     """Places that name another version."""
-    found = {name: dict.fromkeys(_named(text)) for name, text in files.items()}
-    return [f"{name} names {other}" for name, others in found.items() for other in others if other != version]
+    found = ((name, match[2]) for name, text in files.items() for pattern in NAMED for match in pattern.finditer(text))
+    return [f"{name} names {other}" for name, other in dict.fromkeys(found) if other != version]
 
 
 def changed(files: Mapping[str, str], version: str) -> dict[str, str]:
     """The files that change for the version, by path."""
     if not re.fullmatch(OURS, version) or str(Version(version)) != version:
-        raise ReleaseError(f"{version!r} is no version: write 1.2.3, or 1.2.3.dev0 for what comes before it")
+        raise ReleaseError(f"{version!r} is not a version: write 1.2.3, or 1.2.3.dev0 for what comes before it")
     made = {name: _replaced(name, text, version) for name, text in files.items()}
     return {name: text for name, text in made.items() if text != files[name]}
-
-
-def _named(text: str) -> Iterator[str]:
-    yield from (match[2] for pattern in NAMED for match in pattern.finditer(text))
 
 
 def _replaced(name: str, text: str, version: str) -> str:
@@ -62,11 +58,11 @@ def notes_of(changelog: str, version: str) -> str:
         if heading["name"] != version:
             continue
         if version != UNRELEASED and not heading["date"]:
-            raise ReleaseError(f"CHANGELOG.md does not say when {version} is released: `## {version} (YYYY-MM-DD)`")
+            raise ReleaseError(f"CHANGELOG.md has no date for {version}: `## {version} (YYYY-MM-DD)`")
         end = headings[number + 1].start() if number + 1 < len(headings) else len(changelog)
         if text := changelog[heading.end() : end].strip():
             return text + "\n"
-        raise ReleaseError(f"CHANGELOG.md says nothing under {version}")
+        raise ReleaseError(f"CHANGELOG.md has no entries for {version}")
     known = ", ".join(heading["name"] for heading in headings) or "nothing"
     raise ReleaseError(f"CHANGELOG.md has no chapter {version}, it has {known}: write `## {version} (YYYY-MM-DD)`")
 
@@ -88,12 +84,14 @@ class ReleaseImages:
 
     def problems(self) -> list[str]:
         found = [
-            f"{name}={digest} is no digest: write sha256: and 64 hexadecimal digits, as the registry says after a push"
+            f"{name}={digest} is not a digest: write sha256: and 64 hexadecimal digits, as printed after a push"
             for name, digest in (("OPERATOR_DIGEST", self.operator_digest), ("RUNNER_DIGEST", self.runner_digest))
             if digest and not DIGEST.fullmatch(digest)
         ]
         if self.registry and not REGISTRY.fullmatch(self.registry):
-            found.append(f"REGISTRY={self.registry} is no place of images: write it without https:// and final slash")
+            found.append(
+                f"REGISTRY={self.registry} is not an image registry: write it without https:// and final slash"
+            )
         return found
 
     def named(self, manifests: str) -> str:

@@ -1,5 +1,3 @@
-"""`disttest describe NAME`: one run on one screen."""
-
 import sys
 from datetime import UTC, datetime
 
@@ -8,13 +6,11 @@ import click
 from disttest_cli import fields
 from disttest_cli.commands import options
 from disttest_cli.commands.options import ClusterOptions
-from disttest_cli.errors import UsageError
 from disttest_cli.formats import documents
-from disttest_cli.kube import api_errors, runs, stored
-from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.kube import error_advice, runs, stored
+from disttest_cli.kube.client import Body, KubeClient
 from disttest_cli.views import description, description_tables, terminal
 from disttest_cli.views.description import DescribedRun
-from disttest_contract.results.report import Report
 from disttest_operator.core.api.resources import Kind
 
 
@@ -23,15 +19,14 @@ from disttest_operator.core.api.resources import Kind
 @options.output("json", "yaml", "name")
 @options.on_cluster
 def command(*, name: str, output: str | None, cluster: ClusterOptions) -> int:
-    """Show what the DistTest NAME came to and why, where it ran, and what to do about it.
+    """Show verdict, reason, next steps, attempts, pods, suites, failures, bandwidth and events of the DistTest NAME.
 
-    Below that: attempts, pods, suites, the first failures, bandwidth beside its thresholds, the slowest cases, events,
-    and commands to go on with. Of a run that goes on: how far it is, the case in flight, what it waits for. What the
-    user may not see is left out, and said at the end. With -o the object as kubectl prints it.
+    For an active run, show its progress, the running case and what it waits for. Objects without read permission are
+    listed at the end.
 
-    Exit code: 0, whatever the verdict; 2 wrong command, no such DistTest, or no rights; 42 a busy API server.
+    Exit codes: 0 for every verdict, 2 usage error, not found or no permission, 42 API server busy.
     """
-    with api_errors.explaining():
+    with error_advice.explaining():
         server = cluster.server
         body = runs.find(server, cluster.namespace, name)
         if output:
@@ -42,24 +37,15 @@ def command(*, name: str, output: str | None, cluster: ClusterOptions) -> int:
     return 0
 
 
-def collect(server: Cluster, body: Body, now: datetime) -> DescribedRun:
+def collect(server: KubeClient, body: Body, now: datetime) -> DescribedRun:
     pods, no_pods = runs.if_allowed(lambda: runs.pods(server, body))
     events, no_events = runs.if_allowed(lambda: _events(server, body))
-    report, no_report = _report(server, body)
+    has_report = bool(fields.mapping(fields.status(body).get("report")))
+    report, no_report = stored.find_if_any(server, body) if has_report else (None, "")
     notes = [f"{what}: {why}" for what, why in (("pods", no_pods), ("events", no_events), ("report", no_report)) if why]
     return DescribedRun(body=body, now=now, pods=pods, events=events, report=report, notes=notes)
 
 
-def _report(server: Cluster, body: Body) -> tuple[Report | None, str]:
-    if not fields.mapping(fields.status(body).get("report")):
-        return None, ""
-    try:
-        return stored.find(server, fields.text(fields.metadata(body).get("namespace")), fields.name(body)).report, ""
-    except UsageError as error:
-        return None, str(error)
-
-
-def _events(server: Cluster, body: Body) -> list[Body]:
-    metadata = fields.metadata(body)
-    namespace, uid = fields.text(metadata.get("namespace")), fields.text(metadata.get("uid"))
-    return server.list(Kind.CORE_EVENT, namespace, field_selector=f"involvedObject.uid={uid}")
+def _events(server: KubeClient, body: Body) -> list[Body]:
+    uid = fields.text(fields.metadata(body).get("uid"))
+    return server.list(Kind.CORE_EVENT, fields.namespace(body), field_selector=f"involvedObject.uid={uid}")

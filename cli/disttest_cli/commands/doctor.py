@@ -1,5 +1,3 @@
-"""`disttest doctor`: check whether a cluster is ready for DistTests."""
-
 import sys
 from collections.abc import Callable, Iterator
 
@@ -11,22 +9,22 @@ from disttest_cli.doctor import capacity, check, installation
 from disttest_cli.doctor.check import Check, CheckedNamespace, CheckState, problem, unknown
 from disttest_cli.errors import ExitStatus
 from disttest_cli.formats import documents
-from disttest_cli.kube import api_errors
-from disttest_cli.kube.api_errors import (
+from disttest_cli.kube import error_advice
+from disttest_cli.views import terminal
+from disttest_contract.outcomes import ExitCode
+from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE
+from disttest_operator.core.api.api_errors import (
     ApiServerError,
     ForbiddenError,
     ResponseLostError,
     ServerBusyError,
     ServerUnreachableError,
 )
-from disttest_cli.views import terminal
-from disttest_contract.outcomes import ExitCode
-from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE
 from disttest_operator.core.api.model import Defaults
 
 # (name, required permission, check)
 CHECKS: tuple[tuple[str, str, Callable[[CheckedNamespace], list[Check]]], ...] = (
-    (installation.KINDS, "see which kinds there are", installation.kinds),
+    (installation.KINDS, "list API resources", installation.kinds),
     (installation.RIGHTS, "create SelfSubjectAccessReviews", installation.rights),
     (installation.LEASE, "get Leases of the operator's namespace", installation.lease),
     (installation.OPERATOR, "get Deployments of the operator's namespace", installation.deployment),
@@ -35,7 +33,7 @@ CHECKS: tuple[tuple[str, str, Callable[[CheckedNamespace], list[Check]]], ...] =
     (capacity.RANGES, "list LimitRanges", capacity.limit_ranges),
     (capacity.NODES, "list nodes", capacity.nodes),
     (capacity.KUEUE, "list LocalQueues", capacity.kueue),
-    (capacity.PROMETHEUS, "see which kinds there are", capacity.prometheus),
+    (capacity.PROMETHEUS, "list API resources", capacity.prometheus),
 )
 
 
@@ -46,25 +44,24 @@ CHECKS: tuple[tuple[str, str, Callable[[CheckedNamespace], list[Check]]], ...] =
     default=DEFAULT_LEASE_NAMESPACE,
     show_default=True,
     metavar="NAMESPACE",
-    help="Where the operator and its Lease are.",
+    help="Namespace of the operator and its Lease.",
 )
 @click.option(
     "--gpu-resource",
     default=Defaults(image="").gpu_resource,
     show_default=True,
     metavar="NAME",
-    help="What nodes call GPUs.",
+    help="Resource name of GPUs.",
 )
 @options.on_cluster
 def command(*, output: str | None, operator_namespace: str, gpu_resource: str, cluster: ClusterOptions) -> int:
-    """Check whether a cluster, and a namespace of it, is ready for DistTests; each check says what to do.
+    """Check whether a cluster and a namespace are ready for DistTests; for each problem, show how to fix it.
 
-    Looked at are the API server, the kinds and their fields, what the user may do, the operator and its Lease, the
-    namespace with its quota and limits, nodes and their GPUs, Kueue and Prometheus. What the user has no right to
-    see is `not checked`, which is no problem. Nothing is changed.
+    The checks read the API server, CRDs, permissions, operator, Lease, namespace, quota, limits, nodes, Kueue and
+    Prometheus. They change nothing. A check without permission is `not checked`.
 
-    Exit code: 0 no problem (warnings are none), 30 a problem was found, 2 wrong command, or no API server answers
-    there; 42 a busy one.
+    Exit codes: 0 no problem (maybe warnings), 30 problem found, 2 usage error or API server not reachable, 42 API
+    server busy.
     """
     checked = CheckedNamespace(
         server=cluster.server,
@@ -76,10 +73,14 @@ def command(*, output: str | None, operator_namespace: str, gpu_resource: str, c
         checks = [*installation.api_server(checked), *inspect(checked)]
         code: int = ExitCode.CONFIGURATION if check.count(checks, CheckState.PROBLEM) else 0
     except (ServerBusyError, ResponseLostError) as error:
-        checks = problem(installation.API_SERVER, str(error), api_errors.WHERE)
+        checks = problem(installation.API_SERVER, str(error), error_advice.WHERE)
         code = ExitStatus.USAGE if isinstance(error, ServerUnreachableError) else ExitStatus.UNREACHABLE
     except ApiServerError as error:
-        advice = api_errors.advice(error) if isinstance(error, ForbiddenError) else "is this a Kubernetes API server?"
+        advice = (
+            error_advice.of(error)
+            if isinstance(error, ForbiddenError)
+            else "check that the address is that of a Kubernetes API server"
+        )
         checks = problem(installation.API_SERVER, str(error), advice)
         code = ExitCode.CONFIGURATION
     if output:
@@ -95,8 +96,8 @@ def inspect(checked: CheckedNamespace) -> Iterator[Check]:
         try:
             yield from run(checked)
         except ForbiddenError:
-            yield from unknown(name, f"needs the right to {permission}")
+            yield from unknown(name, f"requires permission to {permission}")
         except (ServerBusyError, ResponseLostError):
             raise
         except ApiServerError as error:
-            yield from unknown(name, f"the API server refused to say: {error}")
+            yield from unknown(name, f"the API server rejected the request: {error}")

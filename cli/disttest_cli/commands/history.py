@@ -1,5 +1,3 @@
-"""`disttest history`: the nights of a series by its ledger, or the list of series."""
-
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +9,7 @@ from disttest_cli.commands import options
 from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.errors import UsageError
 from disttest_cli.formats import documents
-from disttest_cli.kube import api_errors
+from disttest_cli.kube import error_advice
 from disttest_cli.kube import series as ledgers
 from disttest_cli.kube.client import Body
 from disttest_cli.kube.series import SeriesHistory
@@ -26,9 +24,9 @@ LEFT_OUT = ("pending", "totals")  # fields of a ledger that the operator uses in
 @click.command("history")
 @click.argument("name", required=False, default="", metavar="[SERIES]")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, metavar="N", help="Rows at most."
+    "--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, metavar="N", help="Maximum number of rows."
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="Without SERIES: those of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="Without SERIES: list the series of all namespaces.")
 @options.output(WIDE, "json", "yaml", "name")
 @options.on_cluster
 def command(
@@ -39,18 +37,17 @@ def command(
     output: str | None,
     cluster: ClusterOptions,
 ) -> int:
-    """Show the last nights of SERIES, the newest first; without SERIES list the series there are.
+    """Show the last runs of SERIES, newest first; without SERIES, list the series of the namespace.
 
-    Below the nights: how the series fares, cases that fail now and since when, cases that flip between good and bad
-    with a letter for each of the last runs, and nodes that runs blamed. REPORT says `kept` where `disttest compare`
-    and `disttest report` find the report after the run is gone. With -o json or yaml what the ledger says of all that,
-    runs oldest first; --limit keeps the newest.
+    Below the runs: pass rate, failing cases and since when, cases that alternate between passing and failing, and
+    suspect nodes. REPORT is `retained` if `disttest compare` and `disttest report` can read the report after the run is
+    deleted. -o json and -o yaml print the status of the series, oldest run first.
 
-    Exit code: 0; 2 wrong command, no such series, or no rights; 42 a busy API server.
+    Exit codes: 0, 2 usage error, not found or no permission, 42 API server busy.
     """
     if name and all_namespaces:
-        raise UsageError("-A lists series: leave it away, or leave SERIES away")
-    with api_errors.explaining():
+        raise UsageError("-A lists series. Remove -A or SERIES.")
+    with error_advice.explaining():
         server = cluster.server
         where = "" if all_namespaces else cluster.namespace
         if not name:
@@ -67,7 +64,7 @@ def command(
 
 def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
     if output in ("json", "yaml"):
-        items = [{"namespace": fields.text(fields.metadata(body).get("namespace")), **_head(body)} for body in bodies]
+        items = [{"namespace": fields.namespace(body), **_head(body)} for body in bodies]
         sys.stdout.write(documents.document({"series": items}, output))
     elif output == "name":
         for body in bodies:
@@ -76,7 +73,7 @@ def _list(bodies: list[Body], namespace: str, output: str | None) -> int:
         terminal.show(series_text.series_table(bodies, now=datetime.now(UTC), namespaces=not namespace))
     else:
         place = f"in namespace {namespace}" if namespace else "in any namespace"
-        print(escaping.line(f"No series {place}: {ledgers.FIRST_SERIES}."), file=sys.stderr)
+        print(escaping.line(f"No series {place}. {ledgers.FIRST_SERIES}"), file=sys.stderr)
     return 0
 
 

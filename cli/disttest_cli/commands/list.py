@@ -1,5 +1,3 @@
-"""`disttest list`: the DistTests of a namespace, newest first."""
-
 import sys
 from datetime import UTC, datetime
 
@@ -8,7 +6,7 @@ import click
 from disttest_cli.commands import options
 from disttest_cli.commands.options import ClusterOptions
 from disttest_cli.formats import documents
-from disttest_cli.kube import api_errors
+from disttest_cli.kube import error_advice
 from disttest_cli.views import run_list, terminal
 from disttest_contract.outcomes import Verdict
 from disttest_contract.text import escaping
@@ -18,16 +16,16 @@ WIDE = "wide"
 
 
 @click.command("list")
-@click.option("-A", "--all-namespaces", is_flag=True, help="Those of all namespaces.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List runs of all namespaces.")
 @click.option(
-    "-l", "--selector", default="", metavar="LABELS", help="Only those with these labels, as kubectl has it: a=b,c!=d."
+    "-l", "--selector", default="", metavar="LABELS", help="Only runs with these labels, as in kubectl: a=b,c!=d."
 )
 @click.option("--series", default="", metavar="SERIES", help="Only runs of this series.")
 @click.option(
     "--verdict",
     type=click.Choice([verdict.value for verdict in Verdict], case_sensitive=False),
     metavar="VERDICT",
-    help=f"Only runs that came to this: {', '.join(Verdict)}.",
+    help=f"Only runs with this verdict: {', '.join(Verdict)}.",
 )
 @options.output(WIDE, "json", "yaml", "name")
 @options.on_cluster
@@ -42,14 +40,12 @@ def command(
 ) -> int:
     """List the DistTests of a namespace, newest first.
 
-    PROGRESS: cases that had their turn, of those known so far. FAILED: all that ended badly (failed, errored, crashed,
-    hung), but for those in quarantine. DURATION of a run that goes on is until now. For programs: -o json, which
-    prints what `kubectl get dt -o json` does.
+    PROGRESS is the number of finished cases, of those collected. FAILED is the number of cases that failed, errored,
+    crashed or hung outside of quarantine. For scripts, use -o json.
 
-    Exit code: 0, also when there are none; 2 wrong command, no rights, or DistTests not installed; 42 a busy API
-    server.
+    Exit codes: 0 (also without runs), 2 usage error, no permission or DistTests not installed, 42 API server busy.
     """
-    with api_errors.explaining():
+    with error_advice.explaining():
         where = "" if all_namespaces else cluster.namespace
         fields = {"status.series": series, "status.verdict": verdict or ""}
         found = run_list.newest_first(
@@ -65,7 +61,7 @@ def command(
     elif found:
         lines = run_list.table(found, now=datetime.now(UTC), wide=output == WIDE, namespaces=all_namespaces)
         terminal.show(lines)
-        if sys.stdout.isatty():  # a pipe gets only the table
+        if sys.stdout.isatty():  # a pipe receives only the table
             terminal.show([terminal.line((run_list.LEGEND, terminal.QUIET))])
     else:
         such = " that match" if selector or series or verdict else ""

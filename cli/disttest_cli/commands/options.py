@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from disttest_cli.errors import UsageError
-from disttest_cli.kube.api_errors import ApiServerError
+from disttest_operator.core.api.api_errors import ApiServerError
 
 if TYPE_CHECKING:
-    from disttest_cli.kube.client import Cluster
+    from disttest_cli.kube.client import KubeClient
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ class ClusterOptions:
     kubeconfig: str
 
     @functools.cached_property
-    def server(self) -> "Cluster":
+    def server(self) -> "KubeClient":
         """Connects on first use. Raises UsageError."""
         from disttest_cli.kube import client  # noqa: PLC0415  # files are read without a Kubernetes client
 
@@ -52,9 +52,15 @@ def on_cluster(command: Callable[..., int]) -> Callable[..., int]:
         )
 
     for option in (
-        click.option("--kubeconfig", default="", metavar="FILE", help="Default: $KUBECONFIG, else ~/.kube/config."),
-        click.option("--context", default="", metavar="CONTEXT", help="Of the kubeconfig; default: the current one."),
-        click.option("-n", "--namespace", default="", metavar="NAMESPACE", help="Default: that of the context."),
+        click.option(
+            "--kubeconfig", default="", metavar="FILE", help="Kubeconfig. Default: $KUBECONFIG or ~/.kube/config."
+        ),
+        click.option(
+            "--context", default="", metavar="CONTEXT", help="Context of the kubeconfig. Default: the current one."
+        ),
+        click.option(
+            "-n", "--namespace", default="", metavar="NAMESPACE", help="Namespace. Default: that of the context."
+        ),
     ):
         wrapped = option(wrapped)
     return wrapped

@@ -1,5 +1,3 @@
-"""`disttest report`: the report of a run in several formats."""
-
 import sys
 from importlib import resources
 
@@ -25,24 +23,26 @@ Examples:
 
 @click.command("report", epilog=EXAMPLES)
 @click.argument("name", required=False)
-@click.option("-f", "--filename", metavar="FILE", help="A report in a file, .json or .json.gz, - for standard input.")
+@click.option("-f", "--filename", metavar="FILE", help="Report file, .json or .json.gz; - is standard input.")
 @click.option(
     "-o",
     "--output",
     "wanted",
     multiple=True,
     metavar=f"{'|'.join(outputs.FORMATS)}[=FILE]",
-    help="Output format, and where it goes if not to standard output; repeatable. Default: text.",
+    help="Output format and file; without FILE, standard output. Repeatable. Default: text.",
 )
-@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help="Of an attempt in place of the last one.")
+@click.option(
+    "--attempt", type=click.IntRange(min=1), metavar="N", help="Number of the attempt. Default: the last one."
+)
 @click.option(
     "--limit-bytes",
     type=click.IntRange(min=markdown.LEAST_BYTES),
     metavar="N",
-    help=f"How large Markdown may be. Default: {markdown.DEFAULT_BYTES}, for a job summary of GitHub; a comment holds "
-    "65536.",
+    help=f"Maximum size of Markdown in bytes. Default: {markdown.DEFAULT_BYTES}, which fits a GitHub job summary; a "
+    "comment holds 65536.",
 )
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of reports, and nothing else.")
+@click.option("--schema", is_flag=True, help="Print only the JSON Schema of reports.")
 @options.on_cluster
 def command(
     *,
@@ -54,9 +54,11 @@ def command(
     schema: bool,
     cluster: ClusterOptions,
 ) -> int:
-    """Show the report of a run, also of one that is gone if its series has kept it, or turn it into another format.
+    """Show the report of a run, or convert it to other formats.
 
-    Exit code: 0 whatever the verdict, if there is a report; 2 wrong command, or no report; 42 a busy API server.
+    Reports of deleted runs are available while their series retains them.
+
+    Exit codes: 0 for every verdict, 2 usage error or no report, 42 API server busy.
     """
     if schema:
         print(resources.files("disttest_contract").joinpath("report.schema.json").read_text(encoding="utf-8"), end="")
@@ -68,7 +70,7 @@ def command(
     elif name:
         subject = stored.find(cluster.server, cluster.namespace, name, attempt=attempt or 0)
     else:
-        raise UsageError("name a run, or a report's file with -f; `disttest list` shows the runs")
+        raise UsageError("neither a run nor a file is given. Name a run (`disttest list` shows them), or use -f FILE.")
     texts = [(output, outputs.render_report(subject, output.format, limit_bytes=limit)) for output in chosen]
     for output, text in texts:
         _deliver(output, text)
@@ -79,15 +81,15 @@ def command(
 
 def _limit(limit_bytes: int | None, chosen: list[Output]) -> int:
     if limit_bytes and all(output.format != "markdown" for output in chosen):
-        raise UsageError("--limit-bytes is for Markdown: add -o markdown, or leave --limit-bytes away")
+        raise UsageError("--limit-bytes requires -o markdown. Add -o markdown, or remove --limit-bytes.")
     return limit_bytes or markdown.DEFAULT_BYTES
 
 
 def _from_file(filename: str, name: str | None, attempt: int | None) -> Subject:
     if name:
-        raise UsageError(f"both a run, {name!r}, and a file, {filename!r}, are named: leave one of them away")
+        raise UsageError(f"both a run ({name!r}) and a file ({filename!r}) are given. Remove one of them.")
     if attempt:
-        raise UsageError("--attempt is for runs on a cluster: a file is the report of one attempt")
+        raise UsageError("--attempt requires a run on a cluster: a file contains one attempt")
     return Subject(report=stored.read_file(filename))
 
 

@@ -1,5 +1,3 @@
-"""`disttest run`: run suites, test files or DistTests on this machine, without a cluster."""
-
 import importlib.util
 import os
 from collections.abc import Iterable
@@ -49,74 +47,69 @@ Examples:
     "suite_names",
     multiple=True,
     metavar="NAME",
-    help="A built-in suite; with -f one of the file's suites, and no other runs. Repeatable.",
+    help="Built-in suite; with -f, run only this suite of the file. Repeatable.",
 )
-@click.option("-f", "--filename", default="", metavar="FILE", help="YAML with DistTests; - for standard input.")
+@click.option("-f", "--filename", default="", metavar="FILE", help="YAML file with DistTests; - is standard input.")
 @click.option(
     "--ranks",
     type=click.IntRange(1, 128),
     metavar="N",
-    help=f"Ranks in all. Default: one for each GPU; without GPUs {run_request.RANKS_ON_CPU}.",
+    help=f"Total number of ranks. Default: one per GPU; without GPUs {run_request.RANKS_ON_CPU}.",
 )
 @click.option(
     "--nodes",
     type=click.IntRange(1, 64),
     metavar="N",
-    help="Share the ranks out to so many nodes, each with an agent of its own, on the CPU. Default: 1.",
+    help="Number of simulated nodes, each with its own agent. Requires gloo. Default: 1.",
 )
 @click.option(
     "--backend",
     type=click.Choice([backend.value for backend in Backend]),
     metavar="nccl|gloo",
-    help="Default: nccl on a machine with GPUs, gloo (on the CPU) on one without.",
+    help="Backend of the process group. Default: nccl if the machine has GPUs, otherwise gloo.",
 )
-@click.option("-k", "--select", default="", metavar="EXPR", help="Only cases that fit, as pytest's -k has it.")
+@click.option("-k", "--select", default="", metavar="EXPR", help="Run only cases that match EXPR, as in pytest -k.")
 @click.option(
     "--case",
     "cases",
     multiple=True,
     metavar="ID",
-    help="Only this case, by the whole id that a report gives it. Repeatable, for cases of one suite.",
+    help="Run only the case with this ID, as in reports. Repeatable for cases of one suite.",
 )
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Every case of a suite N times, in turn and in the same ranks; these start anew only after a failure. "
-    "The second time a case is ID#2 in the report. None that failed is tried again.",
+    help="Run the cases of each suite N times in the same ranks, which restart only after a failure. The report names "
+    "repetitions ID#2, ID#3. Failed cases are not rerun.",
 )
 @click.option(
     "--until-fail",
     is_flag=True,
-    help="Repeat the cases of one suite up to the first that ends badly: N times with --repeat N, else until --timeout "
-    "(which is green then) or Ctrl-C.",
+    help="Repeat the cases of one suite until one fails: up to N times with --repeat N, otherwise until --timeout "
+    "(exit code 0) or Ctrl-C.",
 )
-@click.option(
-    "--keep-going",
-    is_flag=True,
-    help="With several DistTests in a file: go on after one that did not pass. Suites, cases and repetitions of one "
-    "DistTest go on in any case, as on a cluster.",
-)
+@click.option("--keep-going", is_flag=True, help="Continue after a DistTest that does not pass.")
 @click.option(
     "--timeout",
     type=options.SECONDS,
     metavar="SECONDS",
-    help="Timeout of the run in seconds. The case that is running then is diagnosed and reported as interrupted. "
-    "Default: 7200; with -f timeouts.runSeconds of the file.",
+    help="Timeout of the run in seconds. The running case is diagnosed and reported as interrupted. "
+    "Default: 7200; with -f, timeouts.runSeconds of the file.",
 )
 @click.option(
     "--case-timeout",
     type=options.SECONDS,
     metavar="SECONDS",
-    help="Timeout of each case in seconds. A case that takes longer is diagnosed and reported as hung, and the next "
-    f"one runs. Default: {run_request.CASE_SECONDS}, or {run_request.COMPILING_CASE_SECONDS} with the suites "
-    f"{' and '.join(sorted(run_request.COMPILING))}; with -f timeouts.caseSeconds of the file.",
+    help="Timeout of each case in seconds. A case that takes longer is diagnosed and reported as hung. "
+    f"Default: {run_request.CASE_SECONDS}, or {run_request.COMPILING_CASE_SECONDS} with "
+    f"{' and '.join(sorted(run_request.COMPILING))}; with -f, timeouts.caseSeconds of the file.",
 )
 @click.option(
     "--files",
     multiple=True,
     metavar="NAME=DIR",
-    help="With -f: the folder that stands for a ConfigMap. Repeatable.",
+    help="With -f, use the files in DIR instead of the ConfigMap NAME. Repeatable.",
 )
 @click.option(
     "--root",
@@ -124,28 +117,26 @@ Examples:
     default=UPSTREAM_ROOT,
     show_default=True,
     metavar="DIR",
-    help="With -f: the folder that `files` of suites are relative to.",
+    help="With -f, the folder that `files` of suites are relative to.",
 )
 @click.option(
     "--artifacts",
     type=FOLDER,
     metavar="DIR",
-    help="Where to keep what is too large for the report; made if absent.",
+    help="Folder for dumps of hangs that are too large for the report.",
 )
 @click.option(
-    "--report",
-    type=FOLDER,
-    metavar="FILE",
-    help="Where to write the report; default: ./disttest-report-NAME.json.",
+    "--report", type=FOLDER, metavar="FILE", help="File for the report. Default: ./disttest-report-NAME.json."
 )
-@click.option("-v", "--verbose", is_flag=True, help="On a terminal: show all that agents and ranks write.")
+@click.option("-v", "--verbose", is_flag=True, help="Show all output of agents and ranks on a terminal.")
 def command(*, root: Path, artifacts: Path | None, report: Path | None, **asked: Any) -> int:
-    """Run suites on this machine, without a cluster; nodes and ranks are its processes.
+    """Run suites on this machine, without a cluster; nodes and ranks are processes.
 
-    A PATH is a test file, or a folder with test files. Every rank runs them; they may use the fixtures `gang`,
-    `process_group` and `measure`. Pytest's configuration and conftest.py files of the repository hold, except addopts.
+    PATH is a test file or a folder with test files. Every rank runs them, with the fixtures `gang`, `process_group` and
+    `measure`. pytest's configuration (except addopts) and conftest.py files of the repository apply.
 
-    Exit code: 0 passed, 10 tests failed, 20 infrastructure, 30 configuration, 2 wrong command. The worst one counts.
+    Exit codes: 0 passed, 10 tests failed, 20 infrastructure failure, 30 configuration error, 2 usage error. For
+    several DistTests, the worst one.
     """
     verbose = asked.pop("verbose")
     request = RunRequest(suites=asked.pop("suite_names"), **asked)
@@ -155,14 +146,13 @@ def command(*, root: Path, artifacts: Path | None, report: Path | None, **asked:
         raise NotInstalledError("run", absent[0], "runner")
     tests, places = _tests(request, root.absolute(), _artifacts(artifacts))
     if report and len(tests) > 1:
-        raise UsageError(f"--report names one file, but {request.filename} holds {len(tests)} DistTests: leave it away")
-    runs = [
-        local_runs.LocalTest(
-            test=test,
-            plan=local_plans.make(test, places, request),
-            report=local_runs.report_path(report, test),
+        raise UsageError(
+            f"--report names one file, but {request.filename} contains {len(tests)} DistTests. Remove --report."
         )
-        for test in tests
+    plans = [local_plans.make(test, places, request) for test in tests]
+    runs = [
+        local_runs.LocalTest(test=test, plan=plan, report=local_runs.report_path(report, test))
+        for test, plan in zip(tests, plans, strict=True)
     ]
     return local_runs.run(runs, keeps_going=request.keep_going, shows_all=verbose)
 
@@ -175,9 +165,9 @@ def _tests(request: RunRequest, root: Path, artifacts: str) -> tuple[tuple[DistT
         )
         return local_plans.of_file(documents, request), places
     shape = run_request.shape(request, len(accelerator.detect_devices().products))
-    made = run_request.make_test(request, shape)
-    print(f"{made.test.name}: {shape.described()}", flush=True)
-    return (made.test,), LocalPlaces(folders=made.folders, root=root, artifacts=artifacts)
+    test, folders = run_request.make_test(request, shape)
+    print(f"{test.name}: {shape.described()}", flush=True)
+    return (test,), LocalPlaces(folders=folders, root=root, artifacts=artifacts)
 
 
 def _folders(pairs: Iterable[str]) -> dict[str, Folder]:
@@ -185,7 +175,7 @@ def _folders(pairs: Iterable[str]) -> dict[str, Folder]:
     for pair in pairs:
         name, equals, folder = pair.partition("=")
         if not name or not equals or not Path(folder).is_dir():
-            raise UsageError(f"--files {pair}: write NAME=DIR, where DIR is a folder that exists")
+            raise UsageError(f"--files {pair} is not valid. Write NAME=DIR, where DIR is an existing folder.")
         folders[name] = Folder(Path(folder).resolve())
     return folders
 
@@ -196,5 +186,5 @@ def _artifacts(folder: Path | None) -> str:
         return ""
     existing = folder if folder.exists() else folder.absolute().parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise UsageError(f"--artifacts {folder}: write a folder that can be written to, or made")
+        raise UsageError(f"--artifacts {folder} cannot be created or written. Name a writable folder.")
     return str(folder.absolute())

@@ -1,15 +1,14 @@
-"""Compare two reports: outcomes of cases, what the runs were made with, and warnings about what cannot be compared."""
+"""Compare two reports: outcomes of cases, environments, and warnings about data that cannot be compared."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
 
 from disttest_cli.compare import model, speed
+from disttest_cli.formats import values
 from disttest_contract.outcomes import WORST_FIRST, Outcome
 from disttest_contract.results.case_result import CaseResult
-from disttest_contract.results.preflight import UNLIMITED, NodeFacts
 from disttest_contract.results.report import Report
-from disttest_contract.text.formatting import show_bytes
+from disttest_contract.text import formatting
 
 IDLE = frozenset({Outcome.SKIPPED, Outcome.NOT_RUN})
 
@@ -92,7 +91,6 @@ def _badness(case: CaseResult) -> tuple[int, int]:
     return WORST_FIRST.index(case.outcome), 0 if case.is_red or case.is_flaky else 1
 
 
-GIB = 1 << 30
 NONE = "none"
 
 
@@ -102,7 +100,7 @@ def environment_differences(a: Report, b: Report) -> tuple[model.Difference, ...
         *_versions(a, b),
         *(
             model.Difference(what=what, before=_counted(map(show, a.preflight)), after=_counted(map(show, b.preflight)))
-            for what, show in FACTS
+            for what, show in values.NODE_FACTS.items()
         ),
     ]
     return tuple(one for one in found if one.before != one.after and one.before and one.after)
@@ -129,40 +127,12 @@ def _versions(a: Report, b: Report) -> Iterator[model.Difference]:
             yield model.Difference(what=what, before=a.versions.get(what, NONE), after=b.versions.get(what, NONE))
 
 
-def _counted(values: Iterable[str]) -> str:
+def _counted(shown: Iterable[str]) -> str:
     """The value that all nodes share, else each value with the number of its nodes."""
-    counted = Counter(value for value in values if value)
+    counted = Counter(value for value in shown if value)
     if len(counted) <= 1:
         return next(iter(counted), "")
-    return ", ".join(f"{value} ({count} node{'s' if count > 1 else ''})" for value, count in sorted(counted.items()))
-
-
-def _gpus(facts: NodeFacts) -> str:
-    return " + ".join(f"{count} x {product}" for product, count in sorted(Counter(facts.gpus).items()))
-
-
-def _memory(facts: NodeFacts) -> str:
-    """Rounded, since the part that a kernel reserves differs slightly from boot to boot."""
-    return f"{round(facts.memory_bytes / GIB)} GiB" if facts.memory_bytes > 0 else ""
-
-
-def _limit(count: int) -> str:
-    return "unlimited" if count == UNLIMITED else show_bytes(count) if count > 0 else ""
-
-
-FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
-    ("GPUs of a node", _gpus),
-    ("driver", lambda facts: facts.driver),
-    ("CUDA of the driver", lambda facts: facts.cuda_driver),
-    ("kernel", lambda facts: facts.kernel),
-    ("CPUs of a node", lambda facts: str(facts.cpus) if facts.cpus > 0 else ""),
-    ("memory of a node", _memory),
-    ("shared memory", lambda facts: _limit(facts.shm_bytes)),
-    ("locked memory", lambda facts: _limit(facts.memlock_bytes)),
-)
-
-
-FIRST_YEAR, LAST_YEAR = 1, 253402300799  # seconds that a date can have
+    return ", ".join(f"{value} ({formatting.counted(count, 'node')})" for value, count in sorted(counted.items()))
 
 
 def compare(a: Report, b: Report, earlier: Sequence[Report] = ()) -> model.Comparison:
@@ -194,28 +164,21 @@ def _warnings(before: model.Side, after: model.Side) -> Iterator[str]:
     if (a.uid, a.attempt, a.started) == (b.uid, b.attempt, b.started):
         yield "A and B are the same report."
     elif a.started > b.started:
-        yield "A began after B: what is called new here is what was before."
+        yield "A started after B: exchange them, otherwise old results are shown as new."
     if _world(a) != _world(b):
-        yield f"A ran on {_shown(a)}, B on {_shown(b)}: neither durations nor bandwidths are compared."
+        yield f"A ran on {_shown(a)}, B on {_shown(b)}: durations and bandwidths are not compared."
     for name, side in (("A", before), ("B", after)):
         report = side.report
         if side.is_cut:
-            yield f"Of the report {name} something was left out ({report.trimmed}): what it lacks may have been there."
+            yield f"Report {name} was trimmed ({report.trimmed}): missing cases may have run."
         if side.is_broken_off:
-            yield f"{name} was {report.verdict} ({report.reason}): of cases that it did not reach it says nothing."
+            yield f"{name} was {report.verdict} ({report.reason}): cases that it did not reach have no result."
         if not side.cases:
-            yield f"The report {name} has no cases."
+            yield f"Report {name} has no cases."
     lost = speed.gone_bandwidths(a, b) if _world(a) == _world(b) and not after.is_cut else 0
     if lost:
-        yield f"B lacks {lost} of the bandwidths that A measured."
+        yield f"{formatting.counted(lost, 'bandwidth')} of A not measured in B."
 
 
 def _shown(report: Report) -> str:
-    return f"{report.nodes} nodes x {report.ranks_per_node} ranks over {report.backend}"
-
-
-def show_time(seconds: float) -> str:
-    """UTC, to the minute; forged times are unknown."""
-    if not FIRST_YEAR <= seconds <= LAST_YEAR:
-        return "at an unknown time"
-    return datetime.fromtimestamp(seconds, tz=UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{formatting.gang_size(report.nodes, report.ranks_per_node)} with {report.backend}"

@@ -7,6 +7,7 @@ from enum import StrEnum
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report
+from disttest_contract.text import formatting
 
 CaseKey = tuple[str, str]  # suite, id
 ABSENT = "absent"  # instead of an outcome: the report does not have the case
@@ -143,7 +144,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """`warnings` are sentences about what cannot be compared or would mislead."""
+    """`warnings` are sentences about data that cannot be compared or could mislead."""
 
     a: Report
     b: Report
@@ -158,7 +159,7 @@ class Comparison:
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """What got worse, each in a few words; empty if nothing did."""
+        """Short phrases for everything that got worse; empty if nothing did."""
         counted = (
             (len(self.changes[ChangeKind.NEWLY_FAILING]), "case", "newly failing"),
             (len(self.changes[ChangeKind.NO_LONGER_RUN]), "case", "no longer run"),
@@ -166,7 +167,7 @@ class Comparison:
             (len(self.durations.slower), "case", "slower"),
             (sum(one.trend is Trend.WORSE for one in self.speeds), "bandwidth", "lower"),
         )
-        found = [f"{count} {what}{'s' if count > 1 else ''} {how}" for count, what, how in counted if count]
+        found = [f"{formatting.counted(count, what)} {how}" for count, what, how in counted if count]
         if self.a.verdict is Verdict.PASSED and self.b.verdict is not Verdict.PASSED:
             found.insert(0, f"{self.b.verdict} after {self.a.verdict}")
         return tuple(found)

@@ -1,87 +1,51 @@
-"""A comparison as lines for a terminal, and as a JSON document for programs."""
+"""A comparison as lines for a terminal, as Markdown, and as a JSON document for programs."""
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from disttest_cli.compare import rows
-from disttest_cli.compare.model import CaseChange, ChangeKind, Comparison
-from disttest_cli.compare.rows import Row
+from disttest_cli.compare.model import Comparison
+from disttest_cli.compare.rows import Row, Section
+from disttest_cli.formats import gfm
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line, line
 from disttest_contract.results.report import Report
-
-STYLES = {
-    ChangeKind.NEWLY_FAILING: terminal.BROKEN,
-    ChangeKind.NO_LONGER_RUN: terminal.WARNING,
-    ChangeKind.NEWLY_FLAKY: terminal.WARNING,
-    ChangeKind.NEWLY_PASSING: terminal.GOOD,
-    ChangeKind.NO_LONGER_FLAKY: terminal.GOOD,
-}
-SIDE_NUMBERS = frozenset({5, 6, 7, 8, 9})
+from disttest_contract.text import json_values
 
 
 def lines(comparison: Comparison) -> list[Line]:
     parts = [
-        _table(rows.SIDES, [rows.side("A", comparison.a), rows.side("B", comparison.b)], numbers=SIDE_NUMBERS),
+        _table(rows.sides(comparison)),
         [line((f"! {rows.warning(one)}", terminal.WARNING)) for one in comparison.warnings],
-        _titled("made with", rows.DIFFERENCES, map(rows.difference, comparison.environment)),
-        *_changes(comparison),
-        *_durations(comparison),
-        _speeds(comparison),
+        *map(_section, rows.environment(comparison)),
+        *map(_section, rows.cases(comparison)),
+        *map(_section, rows.durations(comparison)),
+        *map(_section, rows.speeds(comparison)),
         [_ending(comparison)],
     ]
     return terminal.paragraphs(parts)
 
 
-def _changes(comparison: Comparison) -> Iterator[list[Line]]:
-    for kind, (title, most) in rows.SECTIONS.items():
-        changes = comparison.changes[kind]
-        if changes:
-            yield [line((f"{title}: {len(changes)}", STYLES.get(kind, ""))), *_listed(changes, most)]
-    if comparison.unknown:
-        yield [line(f"in one report only, and perhaps cut from the other: {comparison.unknown}")]
+def _section(section: Section) -> list[Line]:
+    title = line((section.title, section.style))
+    if not section.rows:
+        return [title]
+    head, *table = [line("  ", row) for row in _table(section)]
+    found = [title, head]
+    for row, message in zip(table, section.messages or [""] * len(table), strict=True):
+        found.append(row)
+        if message:
+            found.append(line("      ", (message, terminal.QUIET)))
+    return [*found, *([line(f"  {section.more} more; to show all, use -o json")] if section.more > 0 else [])]
 
 
-def _listed(changes: Sequence[CaseChange], most: int) -> list[Line]:
-    shown = changes[:most]
-    if not shown:
-        return []
-    head, *table = _table(rows.CHANGES, map(rows.change, shown))
-    found = [_indented(head)]
-    for one, row in zip(shown, table, strict=True):
-        found.append(_indented(row))
-        if message := rows.message(one):
-            found.append(_indented(line((message, terminal.QUIET)), by=6))
-    return [*found, *_more(len(changes) - most)]
-
-
-def _durations(comparison: Comparison) -> Iterator[list[Line]]:
-    durations = comparison.durations
-    if not durations.compared:
-        return
-    yield [line(f"durations: {rows.noise(comparison)}")]
-    yield _titled(
-        "suites as a whole", rows.DRIFTS, map(rows.drift, rows.notable_drifts(comparison)), numbers={1, 2, 3, 4}
-    )
-    for title, found, style in (
-        ("slower", durations.slower, terminal.BROKEN),
-        ("faster", durations.faster, terminal.GOOD),
-    ):
-        if found:
-            shown = map(rows.duration, found[: rows.MOST_DURATIONS])
-            table = _titled(f"{title}: {len(found)}", rows.DURATIONS, shown, numbers={2, 3, 4, 5}, style=style)
-            yield [*table, *_more(len(found) - rows.MOST_DURATIONS)]
-
-
-def _speeds(comparison: Comparison) -> list[Line]:
-    if not comparison.speeds:
-        return []
-    found = rows.notable_speeds(comparison)
-    title = f"bandwidths: {len(comparison.speeds)} compared, {len(found)} beyond noise or below a threshold"
-    table = _titled(title, rows.SPEEDS, map(rows.speed, found[: rows.MOST_SPEEDS]), numbers={2, 3, 4, 5, 6})
-    return [*(table or [line(title)]), *_more(len(found) - rows.MOST_SPEEDS)]
+def _table(section: Section) -> list[Line]:
+    head, *content = rows.without_empty(section.head, section.rows)
+    kept = [section.head.index(name) in section.numbers for name in head]
+    cells = [[terminal.styled(cell) for cell in row] for row in content]
+    return terminal.table([head, *cells], numbers=frozenset(place for place, is_number in enumerate(kept) if is_number))
 
 
 def _ending(comparison: Comparison) -> Line:
@@ -90,28 +54,48 @@ def _ending(comparison: Comparison) -> Line:
     return line(("nothing got worse", terminal.GOOD))
 
 
-def _titled(
-    title: str, head: Row, content: Iterable[Row], *, numbers: Iterable[int] = (), style: str = ""
-) -> list[Line]:
-    table = _table(head, content, numbers=frozenset(numbers))
-    return [line((title, style)), *map(_indented, table)] if table else []
+def markdown(comparison: Comparison) -> str:
+    """For pull requests on GitHub and GitLab; all foreign text is in code spans."""
+    sides = rows.sides(comparison)
+    parts = [
+        [f"### Worse: {', '.join(comparison.worse)}" if comparison.worse else "### Nothing got worse"],
+        _markdown_table(sides.head, sides.rows),
+        [f"> {gfm.code(rows.warning(one), rows.WARNING_BYTES)}  " for one in comparison.warnings],
+        *map(_markdown_section, rows.environment(comparison)),
+        *_markdown_cases(comparison),
+        *map(_markdown_section, rows.durations(comparison)),
+        *map(_markdown_section, rows.speeds(comparison)),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _table(head: Row, content: Iterable[Row], *, numbers: frozenset[int] = frozenset()) -> list[Line]:
-    cells = rows.without_empty(head, content)
-    if len(cells) < 2:
-        return []
-    kept = [head.index(name) for name in cells[0]]
-    places = frozenset(place for place, name in enumerate(kept) if name in numbers)
-    return terminal.table([cells[0], *([terminal.styled(cell) for cell in row] for row in cells[1:])], numbers=places)
+def _markdown_cases(comparison: Comparison) -> list[list[str]]:
+    """Sections without a table share the last paragraph."""
+    sections = list(rows.cases(comparison))
+    counted = [line for section in sections if not section.rows for line in _markdown_section(section)]
+    return [
+        *(_markdown_section(section) for section in sections if section.rows),
+        [" ".join(counted)] if counted else [],
+    ]
 
 
-def _indented(one: Line, by: int = 2) -> Line:
-    return line(" " * by, one)
+def _markdown_section(section: Section) -> list[str]:
+    title = section.title[:1].upper() + section.title[1:]
+    if not section.rows:
+        return [f"{title}."]
+    if section.messages:
+        content = [(*row, words) for row, words in zip(section.rows, section.messages, strict=True)]
+        table = _markdown_table((*section.head, "MESSAGE"), content)
+    else:
+        table = _markdown_table(section.head, section.rows)
+    more = ["", f"{section.more} more; to show all, use `-o json`"] if section.more > 0 else []
+    return [f"#### {title}", "", *table, *more]
 
 
-def _more(count: int) -> list[Line]:
-    return [line(f"  and {count} more: -o json has them all")] if count > 0 else []
+def _markdown_table(head: Row, content: Sequence[Row]) -> list[str]:
+    names, *lines = rows.without_empty(head, content)
+    titles = [name.capitalize() if len(name) > 1 else name for name in names]
+    return gfm.table(titles, [[gfm.cell(cell) for cell in line] for line in lines]).splitlines()
 
 
 def json_document(comparison: Comparison) -> dict[str, Any]:
@@ -160,9 +144,7 @@ def _side(report: Report) -> dict[str, Any]:
 def _fields(one: Any) -> dict[str, Any]:
     """Fields with names in camelCase and numbers rounded to four digits."""
     found = dataclasses.asdict(one)
-    return {_camel(key): round(value, 4) if isinstance(value, float) else value for key, value in found.items()}
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.capitalize() for part in rest)
+    return {
+        json_values.camel_case(key): round(value, 4) if isinstance(value, float) else value
+        for key, value in found.items()
+    }

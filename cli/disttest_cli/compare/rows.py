@@ -1,9 +1,12 @@
-"""A comparison as table rows, shared by text and Markdown. Names and messages are sanitized and shortened."""
+"""A comparison as titled tables, shared by text and Markdown. Names and messages are sanitized and shortened."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from disttest_cli.compare import model
-from disttest_cli.compare.differences import show_time
+from disttest_cli.compare.model import ChangeKind
+from disttest_cli.formats import values
+from disttest_cli.views import terminal
 from disttest_contract import limits
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report
@@ -15,39 +18,114 @@ Row = tuple[str, ...]
 NAME_BYTES = 200
 MESSAGE_BYTES = 300
 WARNING_BYTES = 600
-NODES = 4  # named for a case
-SIDES = ("", "RUN", "BEGAN", "VERDICT", "REASON", "CASES", "PASSED", "FAILED", "FLAKY", "NOT RUN", "WORLD")
+SIDES = ("", "RUN", "STARTED", "VERDICT", "REASON", "CASES", "PASSED", "FAILED", "FLAKY", "NOT RUN", "RANKS")
 DIFFERENCES = ("WHAT", "A", "B")
 CHANGES = ("SUITE", "CASE", "A", "B", "WHERE")
 DURATIONS = ("SUITE", "CASE", "A", "EXPECTED", "B", "RATIO")
 DRIFTS = ("SUITE", "CASES", "A", "B", "MEDIAN RATIO")
 SPEEDS = ("BANDWIDTH", "TYPE", "SIZE", "A", "B", "CHANGE", "NOISE", "USUAL", "THRESHOLD")
 
-# Titles in the order of display, and how many cases are listed; of the others only the number is shown.
-SECTIONS: Mapping[model.ChangeKind, tuple[str, int]] = {
-    model.ChangeKind.NEWLY_FAILING: ("newly failing", 20),
-    model.ChangeKind.NO_LONGER_RUN: ("no longer run", 10),
-    model.ChangeKind.STILL_FAILING: ("still failing", 0),
-    model.ChangeKind.NEWLY_PASSING: ("newly passing", 20),
-    model.ChangeKind.NEWLY_FLAKY: ("newly flaky", 10),
-    model.ChangeKind.NO_LONGER_FLAKY: ("no longer flaky", 10),
-    model.ChangeKind.IN_QUARANTINE: ("failing in quarantine", 5),
-    model.ChangeKind.NEWLY_SKIPPED: ("newly skipped", 5),
-    model.ChangeKind.NOW_RUN: ("run again, and good", 5),
-    model.ChangeKind.ONLY_IN_A: ("only in A", 5),
-    model.ChangeKind.ONLY_IN_B: ("only in B", 5),
+# Titles in the order of display, number of listed cases (others are only counted), and styles.
+CASE_SECTIONS: Mapping[ChangeKind, tuple[str, int, str]] = {
+    ChangeKind.NEWLY_FAILING: ("newly failing", 20, terminal.BROKEN),
+    ChangeKind.NO_LONGER_RUN: ("no longer run", 10, terminal.WARNING),
+    ChangeKind.STILL_FAILING: ("still failing", 0, ""),
+    ChangeKind.NEWLY_PASSING: ("newly passing", 20, terminal.GOOD),
+    ChangeKind.NEWLY_FLAKY: ("newly flaky", 10, terminal.WARNING),
+    ChangeKind.NO_LONGER_FLAKY: ("no longer flaky", 10, terminal.GOOD),
+    ChangeKind.IN_QUARANTINE: ("failing in quarantine", 5, ""),
+    ChangeKind.NEWLY_SKIPPED: ("newly skipped", 5, ""),
+    ChangeKind.NOW_RUN: ("passing again", 5, ""),
+    ChangeKind.ONLY_IN_A: ("only in A", 5, ""),
+    ChangeKind.ONLY_IN_B: ("only in B", 5, ""),
 }
 MOST_DURATIONS = 20
 MOST_SPEEDS = 40
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A title, and a table if there are `rows`; `messages` are those of the rows, `more` rows are not shown."""
+
+    title: str
+    head: Row = ()
+    rows: Sequence[Row] = ()
+    messages: Sequence[str] = ()
+    numbers: frozenset[int] = frozenset()  # columns
+    style: str = ""
+    more: int = 0
+
+
+def sides(comparison: model.Comparison) -> Section:
+    rows = [side("A", comparison.a), side("B", comparison.b)]
+    return Section(title="", head=SIDES, rows=rows, numbers=frozenset(range(5, 10)))
+
+
+def environment(comparison: model.Comparison) -> list[Section]:
+    rows = [difference(one) for one in comparison.environment]
+    return [Section(title="environment", head=DIFFERENCES, rows=rows)] if rows else []
+
+
+def cases(comparison: model.Comparison) -> Iterator[Section]:
+    for kind, (title, most, style) in CASE_SECTIONS.items():
+        if changes := comparison.changes[kind]:
+            shown = changes[:most]
+            yield Section(
+                title=f"{title}: {len(changes)}",
+                head=CHANGES,
+                rows=[change(one) for one in shown],
+                messages=[message(one) for one in shown],
+                style=style,
+                more=len(changes) - len(shown),
+            )
+    if comparison.unknown:
+        yield Section(title=f"in one report only, maybe trimmed from the other: {comparison.unknown}")
+
+
+def durations(comparison: model.Comparison) -> Iterator[Section]:
+    found = comparison.durations
+    if not found.compared:
+        return
+    yield Section(title=f"durations: {noise(comparison)}")
+    if drifts := [drift(one) for one in found.drifts if one.trend is not model.Trend.SAME]:
+        yield Section(title="suites as a whole", head=DRIFTS, rows=drifts, numbers=frozenset(range(1, 5)))
+    for title, changes, style in (
+        ("slower", found.slower, terminal.BROKEN),
+        ("faster", found.faster, terminal.GOOD),
+    ):
+        if changes:
+            yield Section(
+                title=f"{title}: {len(changes)}",
+                head=DURATIONS,
+                rows=[duration(one) for one in changes[:MOST_DURATIONS]],
+                numbers=frozenset(range(2, 6)),
+                style=style,
+                more=len(changes) - MOST_DURATIONS,
+            )
+
+
+def speeds(comparison: model.Comparison) -> list[Section]:
+    if not comparison.speeds:
+        return []
+    found = notable_speeds(comparison)
+    return [
+        Section(
+            title=f"bandwidths: {len(comparison.speeds)} compared, {len(found)} beyond noise or below a threshold",
+            head=SPEEDS,
+            rows=[speed(one) for one in found[:MOST_SPEEDS]],
+            numbers=frozenset(range(2, 7)),
+            more=len(found) - MOST_SPEEDS,
+        )
+    ]
+
+
 def side(name: str, report: Report) -> Row:
-    counts = report.counts
-    numbers = counts.total, counts[Outcome.PASSED], counts.bad - counts.quarantined, counts.flaky
+    counts, started = report.counts, values.moment(report.started)  # forged times are unknown
+    numbers = counts.total, counts[Outcome.PASSED], counts.red, counts.flaky
     return (
         name,
         short(f"{report.namespace}/{report.name}"),
-        show_time(report.started),
+        f"{started:%Y-%m-%d %H:%M}" if started else "at an unknown time",
         report.verdict.value,
         report.reason.value,
         *map(str, numbers),
@@ -61,15 +139,7 @@ def difference(one: model.Difference) -> Row:
 
 
 def change(one: model.CaseChange) -> Row:
-    return short(one.suite), short(one.case), one.before, one.after, where(one)
-
-
-def where(one: model.CaseChange) -> str:
-    """`rank 3 on node-a`; empty if no rank or node is at fault."""
-    who = formatting.show_ranks(one.ranks)
-    names = formatting.listed([short(node) for node in one.nodes], NODES)
-    parts = (f"rank{'' if who.isdecimal() else 's'} {short(who)}" if who else "", names)
-    return " on ".join(part for part in parts if part)
+    return short(one.suite), short(one.case), one.before, one.after, values.where(one.ranks, one.nodes)
 
 
 def warning(text: str) -> str:
@@ -88,10 +158,6 @@ def drift(one: model.Drift) -> Row:
         _seconds(one.after_seconds),
         _ratio(one.ratio),
     )
-
-
-def notable_drifts(comparison: model.Comparison) -> list[model.Drift]:
-    return [one for one in comparison.durations.drifts if one.trend is not model.Trend.SAME]
 
 
 def duration(one: model.DurationChange) -> Row:
@@ -121,10 +187,10 @@ def speed(one: model.Speed) -> Row:
 
 def noise(comparison: model.Comparison) -> str:
     durations = comparison.durations
-    known = f" and {comparison.earlier} earlier reports" if comparison.earlier else ""
+    known = f" and {formatting.counted(comparison.earlier, 'earlier report')}" if comparison.earlier else ""
     return (
-        f"{durations.compared} cases were good in both; what takes up to {durations.least_ratio:.2f}x as long as "
-        f"expected may be noise, by the spread of these cases{known}"
+        f"{formatting.counted(durations.compared, 'case')} passed in both; smallest detectable slowdown "
+        f"{durations.least_ratio:.2f}x, estimated from the spread of these cases{known}"
     )
 
 

@@ -24,7 +24,7 @@ LEAST_RATIO = 1.5  # smallest ratio reported for a case
 LEAST = math.log(LEAST_RATIO)
 LEAST_SECONDS = 0.5
 FALSE_ALARMS = 0.01  # expected number of false alarms in a comparison of all its cases
-SUITE_RATIO = 1.25  # smallest ratio reported for a suite: machines differ that much from night to night
+SUITE_RATIO = 1.25  # smallest ratio reported for a suite: machines differ that much from run to run
 CLOCK_SECONDS = 0.01  # shorter durations are too coarse for a ratio
 MOST_SECONDS = 1e7  # longer than any run; a report may claim anything
 ENOUGH = 8  # cases of a suite that its median needs
@@ -206,7 +206,7 @@ def gone_bandwidths(a: Report, b: Report) -> int:
 def _speed(
     before: Measurement, after: Measurement, usual: Sequence[float], *, least: float, threshold: int | None
 ) -> Speed:
-    then, now = before.bus_bytes_per_second, after.bus_bytes_per_second
+    then, now = before.bus_bandwidth_bytes_per_second, after.bus_bandwidth_bytes_per_second
     middle = median(usual) if usual else then
     spread = NORMAL * median(abs(math.log(value / middle)) for value in usual) if usual else 0.0
     band = max(least, SPREADS * spread)
@@ -241,7 +241,7 @@ def _bandwidth_history(
     found: dict[Point, list[float]] = defaultdict(list)
     for report in ([before, *earlier]) if earlier else ():
         for point, one in report.items():
-            found[point].append(one.bus_bytes_per_second)
+            found[point].append(one.bus_bandwidth_bytes_per_second)
     return {point: values for point, values in found.items() if len(values) >= ENOUGH_REPORTS}
 
 
@@ -252,7 +252,10 @@ def _slowest(report: Report) -> dict[Point, Measurement]:
         for case in suite.cases:
             for one in case.measurements:
                 point = one.collective, one.dtype, one.size_bytes
-                is_number = math.isfinite(one.bus_bytes_per_second) and one.bus_bytes_per_second > 0
-                if is_number and one.bus_bytes_per_second <= found.get(point, one).bus_bytes_per_second:
+                is_number = math.isfinite(one.bus_bandwidth_bytes_per_second) and one.bus_bandwidth_bytes_per_second > 0
+                if (
+                    is_number
+                    and one.bus_bandwidth_bytes_per_second <= found.get(point, one).bus_bandwidth_bytes_per_second
+                ):
                     found[point] = one
     return found

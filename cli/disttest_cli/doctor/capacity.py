@@ -5,19 +5,13 @@ from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, warning
-from disttest_cli.kube.api_errors import NotFoundError
 from disttest_cli.kube.client import Body
 from disttest_operator.core.api import scheduler
+from disttest_operator.core.api.api_errors import NotFoundError
 from disttest_operator.core.api.resources import Kind, Resource
 
-NAMESPACE, QUOTA, RANGES, NODES, KUEUE, PROMETHEUS = (
-    "Namespace",
-    "Quota",
-    "Limit ranges",
-    "Nodes",
-    "Kueue",
-    "Prometheus",
-)
+NAMESPACE, QUOTA, RANGES = "Namespace", "Quota", "Limit ranges"
+NODES, KUEUE, PROMETHEUS = "Nodes", "Kueue", "Prometheus"
 ENFORCE = "pod-security.kubernetes.io/enforce"
 PRODUCTS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name")
 PROMETHEUS_GROUP = "monitoring.coreos.com"
@@ -27,11 +21,13 @@ SHOWN = 8
 def namespace(checked: CheckedNamespace) -> list[Check]:
     body = checked.server.get(Kind.NAMESPACE, "", checked.namespace)
     if body is None:
-        return problem(NAMESPACE, f"there is no {checked.namespace}", f"kubectl create namespace {checked.namespace}")
+        return problem(
+            NAMESPACE, f"{checked.namespace} does not exist", f"kubectl create namespace {checked.namespace}"
+        )
     if fields.status(body).get("phase") == "Terminating":
-        return problem(NAMESPACE, f"{checked.namespace} is being deleted", "choose another one with -n")
+        return problem(NAMESPACE, f"{checked.namespace} is being deleted", "use another one with -n")
     level = fields.text(fields.mapping(fields.metadata(body).get("labels")).get(ENFORCE))
-    return ok(NAMESPACE, f"{checked.namespace}; PodSecurity {level or 'privileged'}, runs fit `restricted`")
+    return ok(NAMESPACE, f"{checked.namespace}; PodSecurity {level or 'privileged'}; runs comply with `restricted`")
 
 
 def quota(checked: CheckedNamespace) -> list[Check]:
@@ -39,7 +35,7 @@ def quota(checked: CheckedNamespace) -> list[Check]:
 
 
 def judge_quota(bodies: Sequence[Body]) -> list[Check]:
-    """A resource is used up if its amount is written like its limit; quantities are not parsed."""
+    """A resource is exhausted if its usage is written like its limit; quantities are not parsed."""
     full, limits = [], []
     for body in bodies:
         status = fields.status(body)
@@ -49,13 +45,15 @@ def judge_quota(bodies: Sequence[Body]) -> list[Check]:
             if fields.text(used.get(name)) == fields.text(hard) or fields.text(hard) == "0":
                 full.append(f"{fields.name(body)}: {limits[-1]}")
     if full:
-        return warning(QUOTA, f"used up: {', '.join(full[:SHOWN])}", "wait, delete what is not needed, or ask for more")
+        return warning(
+            QUOTA, f"exhausted: {', '.join(full[:SHOWN])}", "wait, delete unused objects, or request a larger quota"
+        )
     return ok(QUOTA, ", ".join(limits[:SHOWN]) or "none")
 
 
 def limit_ranges(checked: CheckedNamespace) -> list[Check]:
     names = [fields.name(body) for body in checked.server.list(Kind.LIMIT_RANGE, checked.namespace)]
-    return ok(RANGES, f"{', '.join(names)}: they may set limits of pods that name none" if names else "none")
+    return ok(RANGES, f"{', '.join(names)}; they can set limits of pods without limits" if names else "none")
 
 
 def nodes(checked: CheckedNamespace) -> list[Check]:
@@ -77,30 +75,33 @@ def judge_nodes(bodies: Sequence[Body], gpu_resource: str) -> list[Check]:
         others = sorted(
             {name for body in usable for name in _allocatable(body) if "/" in name and "gpu" in name.lower()}
         )
-        named = f"; there is {', '.join(others)}: use --gpu-resource, and gpuResource in runs" if others else ""
-        return warning(NODES, words, f"install the device plugin, or run on CPUs with gpusPerNode: 0{named}")
+        named = f"; for {', '.join(others)}, use --gpu-resource, and gpuResource in runs" if others else ""
+        return warning(NODES, words, f"install the device plugin, or use CPUs with gpusPerNode: 0{named}")
     if len(usable) < len(bodies):
         away = [fields.name(body) for body in bodies if not _is_usable(body)]
-        return warning(NODES, words, f"if they are to take part: kubectl describe node {' '.join(away[:SHOWN])}")
+        return warning(NODES, words, f"to use the other nodes: kubectl describe node {' '.join(away[:SHOWN])}")
     return ok(NODES, words)
 
 
 def kueue(checked: CheckedNamespace) -> list[Check]:
-    version = _version(checked, scheduler.KUEUE.api_group)
+    version = _version(checked, scheduler.API_GROUP)
     if not version:
-        return ok(KUEUE, "not installed: leave queueName out of runs, with it they would wait for ever")
-    queues = Resource(f"{scheduler.KUEUE.api_group}/{version}", scheduler.KUEUE.queue_resource)
+        return ok(KUEUE, "not installed; do not set queueName in runs, since they would never start")
+    queues = Resource(f"{scheduler.API_GROUP}/{version}", scheduler.QUEUE_RESOURCE)
     found = checked.server.list(queues, checked.namespace)
     if not found:
-        advice = "create one, or leave queueName out of runs"
+        advice = "create one, or do not set queueName in runs"
         return warning(KUEUE, f"installed, but namespace {checked.namespace} has no LocalQueue", advice)
     return ok(KUEUE, f"LocalQueues: {', '.join(fields.name(body) for body in found[:SHOWN])}")
 
 
 def prometheus(checked: CheckedNamespace) -> list[Check]:
     if _version(checked, PROMETHEUS_GROUP):
-        return ok(PROMETHEUS, "its operator is installed: manifests/overlays/monitoring")
-    return ok(PROMETHEUS, "its operator is not installed: rules and scrapes are configured by file, docs/monitoring.md")
+        return ok(PROMETHEUS, "Prometheus operator is installed; use manifests/overlays/monitoring")
+    return ok(
+        PROMETHEUS,
+        "Prometheus operator is not installed; configure rules and scrapes by file, see docs/operating/monitoring.md",
+    )
 
 
 def _version(checked: CheckedNamespace, group: str) -> str:

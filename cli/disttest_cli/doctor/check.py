@@ -1,19 +1,20 @@
 """The result of a check, and results as lines or as a document."""
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.client import KubeClient
 from disttest_cli.views import terminal
 from disttest_cli.views.terminal import Line
-from disttest_contract.text import escaping
+from disttest_contract.text import escaping, formatting
 
 
 class CheckState(StrEnum):
     OK = "ok"
-    WARNING = "warning"  # works in part
+    WARNING = "warning"  # some features do not work
     PROBLEM = "problem"
     UNKNOWN = "not checked"
 
@@ -29,7 +30,7 @@ STATE_WIDTH = max(map(len, CheckState)) + 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """`words` is the message; `advice` is what to do if the state is not OK."""
+    """`words` is the message; `advice` is the next step if the state is not OK."""
 
     name: str
     state: CheckState
@@ -39,26 +40,17 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedNamespace:
-    server: Cluster
+    server: KubeClient
     namespace: str
     operator_namespace: str
     gpu_resource: str
 
 
-def ok(name: str, words: str) -> list[Check]:
-    return [Check(name=name, state=CheckState.OK, words=words)]
+def _one(state: CheckState, name: str, words: str, advice: str = "") -> list[Check]:
+    return [Check(name=name, state=state, words=words, advice=advice)]
 
 
-def warning(name: str, words: str, advice: str) -> list[Check]:
-    return [Check(name=name, state=CheckState.WARNING, words=words, advice=advice)]
-
-
-def problem(name: str, words: str, advice: str) -> list[Check]:
-    return [Check(name=name, state=CheckState.PROBLEM, words=words, advice=advice)]
-
-
-def unknown(name: str, words: str) -> list[Check]:
-    return [Check(name=name, state=CheckState.UNKNOWN, words=words)]
+ok, warning, problem, unknown = (functools.partial(_one, state) for state in CheckState)
 
 
 def lines(checks: Sequence[Check]) -> list[Line]:
@@ -69,7 +61,7 @@ def lines(checks: Sequence[Check]) -> list[Line]:
         shown.append(terminal.line(head, check.name.ljust(width), escaping.line(check.words)))
         if check.advice:
             shown.append(terminal.line(" " * (STATE_WIDTH + width), f"To do: {escaping.line(check.advice)}"))
-    return [*shown, terminal.empty(), terminal.line(_summary(checks))]
+    return [*shown, terminal.line(), terminal.line(_summary(checks))]
 
 
 def document(checks: Sequence[Check]) -> dict[str, Any]:
@@ -95,7 +87,7 @@ def _summary(checks: Sequence[Check]) -> str:
     problems, warnings, unknowns = (
         count(checks, one) for one in (CheckState.PROBLEM, CheckState.WARNING, CheckState.UNKNOWN)
     )
-    parts = [f"{problems or 'no'} {'problem' if problems == 1 else 'problems'}"]
-    parts += [f"{warnings} {'warning' if warnings == 1 else 'warnings'}"] if warnings else []
+    parts = [formatting.counted(problems, "problem") if problems else "no problems"]
+    parts += [formatting.counted(warnings, "warning")] if warnings else []
     parts += [f"{unknowns} not checked"] if unknowns else []
     return ", ".join(parts)

@@ -7,15 +7,16 @@ from typing import Any
 from disttest_cli import fields
 from disttest_cli.doctor.check import Check, CheckedNamespace, ok, problem, unknown, warning
 from disttest_cli.fields import mapping, rows, text
-from disttest_cli.kube.api_errors import INSTALL, NotFoundError
 from disttest_cli.kube.client import Body
+from disttest_cli.kube.error_advice import INSTALLING
 from disttest_contract.text import formatting
 from disttest_operator.config.flags import FLAGS
 from disttest_operator.core.api import schema, spec_schema
+from disttest_operator.core.api.api_errors import NotFoundError
 from disttest_operator.core.api.model import API_VERSION, GROUP
 from disttest_operator.core.api.resources import Kind
 
-API_SERVER, KINDS, RIGHTS = "API server", "DistTests", "Rights"
+API_SERVER, KINDS, RIGHTS = "API server", "DistTests", "Permissions"
 PLURALS = ("disttests", "disttestseries")
 CRDS = "kubectl apply --server-side -k manifests/crd"
 SHOWN = 8
@@ -30,7 +31,7 @@ WANTED: Mapping[tuple[str, str, str, str], str] = {
     ("get", "", "configmaps", ""): "report, compare",
     ("list", "", "pods", ""): "logs",
     ("get", "", "pods", "log"): "logs",
-    ("list", "", "events", ""): "the events of describe",
+    ("list", "", "events", ""): "events in describe",
 }
 
 
@@ -43,10 +44,10 @@ def kinds(checked: CheckedNamespace) -> list[Check]:
     try:
         found = rows(checked.server.ask(f"/apis/{API_VERSION}").get("resources"))
     except NotFoundError:
-        return problem(KINDS, "are not installed there", INSTALL.partition(": ")[2])
+        return problem(KINDS, "not installed in this cluster", f"see {INSTALLING}")
     names = {text(row.get("name")) for row in found}
     if missing := [plural for plural in PLURALS if plural not in names]:
-        return problem(KINDS, f"the API server does not have {', '.join(missing)}", CRDS)
+        return problem(KINDS, f"missing in the API server: {', '.join(missing)}", CRDS)
     return judge_schema(checked.server.ask(f"/openapi/v3/apis/{API_VERSION}"))
 
 
@@ -58,53 +59,48 @@ def judge_schema(document: Body) -> list[Check]:
     there = set(_published(mapping(properties.get("spec")), ""))
     if not there:
         return warning(
-            KINDS, f"installed ({API_VERSION}), but their fields are not published yet", "ask again in a minute"
+            KINDS, f"installed ({API_VERSION}), but their fields are not published yet", "try again in a minute"
         )
     known = set(_known(spec_schema.SPEC, ""))
     if older := sorted(known - there):
-        words = f"the cluster's CRD is older than this command line: it does not know {_named(older)}"
+        words = f"the cluster's CRD is older than this command line and does not contain {_named(older)}"
         return problem(KINDS, words, f"{CRDS} of this version")
     if newer := sorted(there - known):
-        words = f"the cluster's CRD is newer than this command line, which does not know {_named(newer)}"
-        return warning(KINDS, words, "install the command line of the operator's version")
+        words = f"the cluster's CRD is newer than this command line, which does not support {_named(newer)}"
+        return warning(KINDS, words, "install the same version of the command line as of the operator")
     status = mapping(mapping(properties.get("status")).get("properties"))
     if "progress" not in status:
-        words = "the cluster's CRD has no status.progress: nobody sees how far a run is"
+        words = "the cluster's CRD has no status.progress, so the progress of runs is not visible"
         return warning(KINDS, words, f"{CRDS} of this version")
-    return ok(KINDS, f"installed ({API_VERSION}), with all {len(known)} fields of spec that this command line knows")
+    return ok(KINDS, f"installed ({API_VERSION}), with all {len(known)} fields of spec that this command line supports")
 
 
 def rights(checked: CheckedNamespace) -> list[Check]:
     """One review each, since a SelfSubjectRulesReview may be incomplete."""
-    refused = [one for one in WANTED if not _may(checked, *one)]
+    refused = [one for one in WANTED if not _may(checked, one)]
     return judge_rights(refused, checked.namespace)
 
 
 def judge_rights(refused: Sequence[tuple[str, str, str, str]], namespace: str) -> list[Check]:
     if not refused:
-        return ok(RIGHTS, f"all that the commands need in namespace {namespace}")
+        return ok(RIGHTS, f"all commands are allowed in namespace {namespace}")
     words = ", ".join(f"{verb} {resource}{f'/{sub}' if sub else ''}" for verb, _, resource, sub in refused)
     without = dict.fromkeys(WANTED[one] for one in refused)
-    role = "edit (with disttest-edit in it)" if any(one[0] == "create" for one in refused) else "view"
+    role = "edit (which includes disttest-edit)" if any(one[0] == "create" for one in refused) else "view"
     advice = f"ask an administrator for the ClusterRole {role} in namespace {namespace}"
     if "" in without:
-        return problem(RIGHTS, f"may not {words} in namespace {namespace}", advice)
-    words = f"may not {words} in namespace {namespace}; does not work: {', '.join(without)}"
-    return warning(RIGHTS, words, f"if you need that, {advice}")
+        return problem(RIGHTS, f"missing in namespace {namespace}: {words}", advice)
+    words = f"missing in namespace {namespace}: {words}; required by: {', '.join(without)}"
+    return warning(RIGHTS, words, f"if you use these commands, {advice}")
 
 
-def _may(checked: CheckedNamespace, verb: str, group: str, resource: str, subresource: str) -> bool:
-    attributes = {
-        "namespace": checked.namespace,
-        "verb": verb,
-        "group": group,
-        "resource": resource,
-        "subresource": subresource,
-    }
+def _may(checked: CheckedNamespace, request: tuple[str, str, str, str]) -> bool:
+    verb, group, resource, subresource = request
+    named = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
+        "spec": {"resourceAttributes": {"namespace": checked.namespace, **named}},
     }
     answer = checked.server.review(Kind.SELF_ACCESS_REVIEW, review)
     return fields.status(answer).get("allowed") is True
@@ -138,7 +134,7 @@ def _named(paths: Sequence[str]) -> str:
 OPERATOR, LEASE, IMAGE = "Operator", "Lease", "Runner image"
 NAME = "disttest-operator"
 FRESH_SECONDS = 60  # the Lease is renewed every 5 s; clocks of machines differ
-ELSEWHERE = "name its namespace with --operator-namespace if it is elsewhere"
+ELSEWHERE = "if the operator is in another namespace, use --operator-namespace"
 FLAG = {flag.name: flag for flag in FLAGS}
 
 
@@ -148,19 +144,17 @@ def lease(checked: CheckedNamespace) -> list[Check]:
 
 
 def judge_lease(body: Body | None, namespace: str, now: datetime) -> list[Check]:
-    start = (
-        f"kubectl get pods -n {namespace}: is an operator there, and what does its log say? {ELSEWHERE.capitalize()}"
-    )
+    start = f"check the pod and log of the operator (kubectl get pods -n {namespace}); {ELSEWHERE}"
     if body is None:
-        return problem(LEASE, f"no operator has ever acted: there is no Lease {NAME} in namespace {namespace}", start)
+        return problem(LEASE, f"no operator is active: Lease {NAME} does not exist in namespace {namespace}", start)
     spec = fields.spec(body)
     holder = fields.text(spec.get("holderIdentity"))
     if not holder:
-        return problem(LEASE, "no operator acts: the last one has given the Lease back", start)
+        return problem(LEASE, "no operator is active: the last one released the Lease", start)
     renewed = fields.moment(spec.get("renewTime"))
     age = formatting.show_age(renewed, now) or "an unknown time"
     if renewed is None or (now - renewed).total_seconds() > FRESH_SECONDS:
-        return problem(LEASE, f"no operator acts: {holder} has renewed the Lease last {age} ago", start)
+        return problem(LEASE, f"no operator is active: {holder} renewed the Lease last {age} ago", start)
     return ok(LEASE, f"held by {holder}, renewed {age} ago")
 
 
@@ -171,31 +165,36 @@ def deployment(checked: CheckedNamespace) -> list[Check]:
     held = checked.server.get(Kind.LEASE, checked.operator_namespace, NAME)
     words = f"no Deployment {NAME} in namespace {checked.operator_namespace}"
     if held and fields.spec(held).get("holderIdentity"):
-        return [*warning(OPERATOR, f"{words}; the one that holds the Lease runs outside of it", ELSEWHERE), *_image("")]
-    return problem(OPERATOR, words, f"kubectl apply -k manifests/base, or {ELSEWHERE}")
+        return [
+            *warning(OPERATOR, f"{words}, but the Lease has a holder, which runs elsewhere", ELSEWHERE),
+            *_image(""),
+        ]
+    return problem(OPERATOR, words, f"see {INSTALLING}; {ELSEWHERE}")
 
 
 def judge_deployment(body: Body, namespace: str) -> list[Check]:
-    spec, status = fields.spec(body), fields.status(body)
-    wanted, ready = fields.count(spec.get("replicas", 1)), fields.count(status.get("readyReplicas"))
-    containers = fields.rows(fields.spec(spec.get("template")).get("containers"))
+    containers = fields.rows(fields.spec(fields.spec(body).get("template")).get("containers"))
+    return [*_replicas(body, containers, namespace), *_image(said(containers, "runner-image"))]
+
+
+def _replicas(body: Body, containers: Sequence[Mapping[str, Any]], namespace: str) -> list[Check]:
+    wanted = fields.count(fields.spec(body).get("replicas", 1))
+    ready = fields.count(fields.status(body).get("readyReplicas"))
     image = ", ".join(fields.text(container.get("image")) for container in containers)
-    where = fields.text(fields.metadata(body).get("namespace"))
+    where = fields.namespace(body)
     words = f"{ready} of {wanted} replicas ready, image {image}"
-    of_runner = _image(said(containers, "runner-image"))
-    if not wanted or not ready:
+    if not wanted:
+        return problem(OPERATOR, words, f"kubectl -n {where} scale deploy/{NAME} --replicas=1")
+    if not ready:
         look = f"kubectl -n {where} describe deploy/{NAME}; kubectl -n {where} logs deploy/{NAME}"
-        return [
-            *problem(OPERATOR, words, look if wanted else f"kubectl -n {where} scale deploy/{NAME} --replicas=1"),
-            *of_runner,
-        ]
+        return problem(OPERATOR, words, look)
     watched = [one.strip() for one in said(containers, "namespaces").split(",") if one.strip()]
     if watched and namespace not in watched:
-        words += f"; it looks at {', '.join(watched)} only, not at {namespace}"
-        return [*problem(OPERATOR, words, f"use another namespace, or add {namespace} to its --namespaces"), *of_runner]
+        words += f"; it watches only {', '.join(watched)}, not {namespace}"
+        return problem(OPERATOR, words, f"use another namespace, or add {namespace} to --namespaces of the operator")
     if ready < wanted:
-        return [*warning(OPERATOR, words, f"kubectl -n {where} get pods"), *of_runner]
-    return [*ok(OPERATOR, words), *of_runner]
+        return warning(OPERATOR, words, f"kubectl -n {where} get pods")
+    return ok(OPERATOR, words)
 
 
 def said(containers: Sequence[Mapping[str, Any]], name: str) -> str:
@@ -216,4 +215,4 @@ def said(containers: Sequence[Mapping[str, Any]], name: str) -> str:
 
 def _image(image: str) -> list[Check]:
     named = f"{image} " if image else ""
-    return unknown(IMAGE, f"{named}is pulled by nodes, and only they can tell: a run that cannot have it says so")
+    return unknown(IMAGE, f"{named}is pulled by the nodes of a run; if that fails, the reason is ImageUnavailable")

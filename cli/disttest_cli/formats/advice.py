@@ -1,4 +1,4 @@
-"""What users should do about a run that waits or has ended, by its reason."""
+"""The next step for users, by the reason of a run that is waiting or has ended."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,124 +9,136 @@ from disttest_contract.outcomes import Reason
 from disttest_contract.results.report import Report
 from disttest_operator.core.api.conditions import ConditionType, GangReadyReason
 
-READ_FAILURES = "Read the failures below, then `disttest logs --failed`."
+READ_FAILURES = "Read the failures and run `disttest logs --failed`."
 SAME_ELSEWHERE = (
-    "Run it again on these nodes and on others (template.spec.nodeSelector): red on both is the code or the image, "
-    "red on one node only is that node."
+    "To find out whether a node is at fault, run again on the same and on other nodes (template.spec.nodeSelector)."
 )
-ON_THE_NODE = "Look at the node that the message names (kubectl describe node, its kernel log, nvidia-smi); cordon it."
-NETWORK = "Look at the network between the nodes, at NetworkPolicies, and at the log of the pod that is named."
-FIX_AND_CREATE = "Mend what the message names and create the DistTest again: a spec is frozen once it is created."
-WHO_HOLDS_GPUS = "Find out who holds the nodes (kubectl describe node), and what quota allows"
-AGAIN = "Nothing is wrong with the tests: run again"
-IMAGES = "do the images of operator and runner belong together?"
+ON_THE_NODE = (
+    "Check the node in the message (kubectl describe node, kernel log, nvidia-smi). Cordon it if it is unhealthy."
+)
+REPAIR = "Cordon the node in the message and have it repaired (kubectl describe node, kernel log, nvidia-smi)."
+NETWORK = "Check the network between the nodes, NetworkPolicies, and the log of the pod in the message."
+FIX_AND_CREATE = "Fix the field in the message and create a new DistTest, because a spec is immutable."
+FREE_GPUS = "Check which pods use the nodes (kubectl describe node) and what the quota allows"
+AGAIN = "Run again: the tests are not at fault"
+IMAGES = "Check that the images of operator and runner have the same version."
+LEADER_LOG = "Check the log of the leader (`disttest logs`)."
+SIGNALS = (
+    "Usual causes: out of memory for SIGKILL, a full /dev/shm "
+    "for SIGBUS, and the code, a library or the GPU for SIGSEGV."
+)
+HANG = "The stack of the rank that did not join the collective shows what it does instead (docs/results/hangs.md)."
 
 ENDINGS: Mapping[Reason, str] = {
-    Reason.ALL_CASES_PASSED: "Nothing: every case passed, but for those in quarantine.",
+    Reason.ALL_CASES_PASSED: "Nothing: every case outside of quarantine passed.",
     Reason.CASES_FAILED: f"{READ_FAILURES} {SAME_ELSEWHERE}",
-    Reason.CASES_CRASHED: (
-        "Read what the rank wrote that died first (`disttest logs --failed`); the others are its victims. SIGKILL is "
-        "mostly memory, SIGBUS mostly /dev/shm, SIGSEGV the code, a library or the GPU."
-    ),
+    Reason.CASES_CRASHED: f"Read the output of the rank that died first: `disttest logs --failed`. {SIGNALS}",
     Reason.CASES_HUNG: (
-        "Begin with the rank that never joined the collective: its stack in the report says what it does instead "
-        "(docs/hangs.md). If all have joined, suspect the network or a GPU; if the case is only slow, raise "
+        f"{HANG} If all ranks joined, check the network and GPUs; if the case is only slow, increase "
         "timeouts.caseSeconds."
     ),
-    Reason.NOTHING_COLLECTED: "No case matches: look at `select` and `files` of the suite, and at what the image has.",
-    Reason.NOTHING_PASSED: "All cases were skipped or not run: read why; most want more ranks or another backend.",
-    Reason.COLLECTION_FAILED: "The suite cannot be imported in this image: read the message, and try the import there.",
-    Reason.COLLECTION_DIFFERS: "Ranks must collect the same cases: none may depend on rank, host or time.",
-    Reason.UNKNOWN_SUITE: f"The runner's image does not have this suite. {FIX_AND_CREATE}",
+    Reason.NO_CASES_COLLECTED: "Check `select` and `files` of the suite, and the files in the image.",
+    Reason.NO_CASES_PASSED: (
+        "Check why the cases were skipped or did not run. Most of them require more ranks or another backend."
+    ),
+    Reason.COLLECTION_FAILED: "Fix the import error in the message. To reproduce it, import the module in this image.",
+    Reason.COLLECTION_DIFFERS: "Change the tests so that their names do not depend on rank, host or time.",
+    Reason.UNKNOWN_SUITE: "Create a new DistTest with a suite that the runner image contains.",
     Reason.INVALID_SPEC: FIX_AND_CREATE,
     Reason.QUEUE_TIMEOUT: (
-        f"{WHO_HOLDS_GPUS}; look at the queue (kubectl get workloads) and at the run before it, or raise "
+        f"{FREE_GPUS}, the queue (kubectl get workloads) and the older run of the series. Or increase "
         "timeouts.queueSeconds."
     ),
-    Reason.GANG_TIMEOUT: f"{WHO_HOLDS_GPUS}; all nodes are needed at once. Or raise timeouts.queueSeconds.",
-    Reason.TOO_FEW_GPUS: "Ask for fewer nodes or GPUs, or another gpuResource: `disttest doctor` shows what is there.",
-    Reason.RENDEZVOUS_TIMEOUT: f"{NETWORK} If nodes are only slow to start, raise timeouts.joinSeconds.",
+    Reason.GANG_TIMEOUT: f"{FREE_GPUS}: all nodes are needed at once. Or increase timeouts.queueSeconds.",
+    Reason.INSUFFICIENT_GPUS: "Request fewer GPUs, or another gpuResource. `disttest doctor` lists available GPUs.",
+    Reason.RENDEZVOUS_TIMEOUT: f"{NETWORK} If nodes are only slow to start, increase timeouts.rendezvousSeconds.",
     Reason.GANG_LOST: NETWORK,
-    Reason.GANG_FAILED_TO_START: f"Read the log of the pod that is named: ranks did not start. {NETWORK}",
-    Reason.NODES_DIFFER: "Bring driver, GPUs and image of that node to those of the others, or keep the run off it.",
-    Reason.GPU_BROKEN: f"{ON_THE_NODE} Have it repaired before it is used again.",
-    Reason.SHARED_NODE: "Two pods were on one node: look at node names and labels, or set `placement: Any`.",
-    Reason.RUN_DEADLINE: "See where the time went; then raise timeouts.runSeconds, or make several DistTests.",
-    Reason.TERMINATED: "Somebody told the pods to end: find out who (events, autoscaler, a person), and run again.",
-    Reason.IMAGE_UNAVAILABLE: "Correct the image's name, push it, or give the pods imagePullSecrets.",
-    Reason.CONTAINER_CONFIG: f"{FIX_AND_CREATE} Often a Secret, a key or a user that is not there.",
-    Reason.CONTAINER_START: "Look at the image: it needs Python 3 and torch, for this kind of processor.",
-    Reason.REFERENCE_MISSING: "Create what the message names in this namespace, then create the DistTest again.",
-    Reason.PODS_REFUSED: "Raise the quota, or change what admission or PodSecurity refuses: the message has its words.",
-    Reason.NAME_TAKEN: "An object of that name is somebody else's: give the DistTest another name, or delete that one.",
-    Reason.OUT_OF_MEMORY: "Raise template.spec.resources.limits.memory, or look at what the case in flight takes.",
-    Reason.DISRUPTED: f"{AGAIN}, with a higher priority or at another hour.",
-    Reason.SUSPENDED: f"{AGAIN} when the queue has room; more priority keeps its nodes.",
+    Reason.GANG_FAILED_TO_START: "Check the log and the node of the pod in the message, and the network between nodes.",
+    Reason.NODES_DIFFER: (
+        "Install the same driver, GPUs and image on the node in the message as on the others, or exclude the node."
+    ),
+    Reason.DRIVER_TOO_OLD: (
+        "Update the GPU driver of the nodes, or use an image with an older CUDA or with NVIDIA's package cuda-compat."
+    ),
+    Reason.GPU_UNHEALTHY: REPAIR,
+    Reason.SHARED_NODE: "Check node names and labels, or set `placement: Any`.",
+    Reason.RUN_TIMEOUT: (
+        "Check which cases were slow (`disttest describe`). Increase timeouts.runSeconds, or split the suites into "
+        "several DistTests."
+    ),
+    Reason.TERMINATED: (
+        "Check events for what terminated the pods, for example an autoscaler or a user. Then run again."
+    ),
+    Reason.IMAGE_UNAVAILABLE: "Check the name of the image and imagePullSecrets, and push the image if it is missing.",
+    Reason.CONTAINER_CONFIG_ERROR: f"{FIX_AND_CREATE} The usual cause is a missing Secret, key or user.",
+    Reason.CONTAINER_START_ERROR: (
+        "Use an image with Python 3.11 or newer, torch and numpy for the CPU architecture of the nodes."
+    ),
+    Reason.REFERENCE_NOT_FOUND: "Create the object in the message in this namespace, then create the DistTest again.",
+    Reason.PODS_FORBIDDEN: "Increase the quota, or change the field that admission or Pod Security rejects.",
+    Reason.NAME_CONFLICT: "Use another name for the DistTest, or delete the object with this name.",
+    Reason.OUT_OF_MEMORY: "Increase template.spec.resources.limits.memory, or reduce the memory of the running case.",
+    Reason.DISRUPTED: f"{AGAIN}. Use a higher priority or another time.",
+    Reason.SUSPENDED: f"{AGAIN}. With a higher priority, a queue is less likely to suspend it.",
     Reason.NODE_LOST: ON_THE_NODE,
-    Reason.NODE_UNHEALTHY: f"{ON_THE_NODE} Have it repaired before it is used again.",
-    Reason.POD_KILLED: f"{ON_THE_NODE} Something outside of Kubernetes ended the pod, often the kernel for memory.",
-    Reason.POD_MISSING: f"Run again. {ON_THE_NODE}",
-    Reason.NODE_REFUSED_POD: "Look at the devices of the node (kubectl describe node, the log of its device plugin).",
-    Reason.JOB_MISSING: f"Find out who deletes Jobs. {AGAIN}.",
-    Reason.REPORT_MISSING: f"Read the leader's log (`disttest logs`). Do the kubelets keep 10 MiB of it, and {IMAGES}",
-    Reason.REPORT_INVALID: f"Read the leader's log (`disttest logs`): did a test write into it, and {IMAGES}",
-    Reason.RUNNER_ERROR: f"Read the leader's log (`disttest logs`); {IMAGES}",
-    Reason.CANCELLED: "Nothing: spec.cancel ended it. Create the DistTest again to run it.",
+    Reason.NODE_UNHEALTHY: REPAIR,
+    Reason.POD_KILLED: f"{ON_THE_NODE} A usual cause is the kernel's out-of-memory killer.",
+    Reason.POD_DELETED: f"Run again. {ON_THE_NODE}",
+    Reason.NODE_REJECTED_POD: "Check the devices of the node (kubectl describe node, log of its device plugin).",
+    Reason.JOB_DELETED: f"Check which user or controller deletes Jobs. {AGAIN}.",
+    Reason.REPORT_MISSING: f"{LEADER_LOG} Check that kubelets keep at least 10 MiB of a log. {IMAGES}",
+    Reason.REPORT_INVALID: f"{LEADER_LOG} Check whether a test wrote to it. {IMAGES}",
+    Reason.RUNNER_ERROR: f"{LEADER_LOG} {IMAGES}",
+    Reason.CANCELLED: "Nothing: spec.cancel ended the run. To run it, create the DistTest again.",
 }
 
-READ_ABOVE = "Read the failures in the report; --verbose shows what ranks write."
+READ_ABOVE = "Read the failures in the report; --verbose shows the output of ranks."
 
-# Differences for `disttest run`, whose agents and ranks are processes of this machine.
+# Differences for `disttest run`, where agents and ranks are processes of this machine.
 LOCAL: Mapping[Reason, str] = {
     Reason.CASES_FAILED: f"{READ_ABOVE} --case ID --until-fail repeats one case until it fails.",
-    Reason.CASES_CRASHED: (
-        f"{READ_ABOVE} The rank that ended first is the cause; the others are its victims. SIGKILL is mostly memory, "
-        "SIGBUS mostly /dev/shm, SIGSEGV the code, a library or the GPU."
+    Reason.CASES_CRASHED: f"{READ_ABOVE} The rank that ended first is the cause. {SIGNALS}",
+    Reason.CASES_HUNG: f"{HANG} If the case is only slow, increase --case-timeout.",
+    Reason.COLLECTION_FAILED: "Fix the import error or the case ID in the message.",
+    Reason.NO_CASES_COLLECTED: "Check -k and the names of files and tests: pytest collects test_*.py and test_*.",
+    Reason.UNKNOWN_SUITE: "Use one of the suites that `disttest run --help` lists.",
+    Reason.INVALID_SPEC: "Fix the field in the message and run again.",
+    Reason.RENDEZVOUS_TIMEOUT: "Check the load and memory of this machine: the processes did not start in time.",
+    Reason.GANG_LOST: "Check why the agent's process ended, for example in dmesg: the kernel may be out of memory.",
+    Reason.GANG_FAILED_TO_START: "Check the output of the processes (--verbose).",
+    Reason.GPU_UNHEALTHY: "Check the GPUs of this machine (nvidia-smi, kernel log).",
+    Reason.RUN_TIMEOUT: (
+        "Check the stacks of the interrupted case in the report. If it is only slow, increase --timeout; to end slow "
+        "cases earlier, set --case-timeout."
     ),
-    Reason.CASES_HUNG: (
-        "Begin with the rank that never joined the collective: its stack in the report says what it does instead "
-        "(docs/hangs.md). If the case is only slow, raise --case-timeout."
-    ),
-    Reason.COLLECTION_FAILED: "Fix what the message names: a case that does not exist, or an import that fails.",
-    Reason.NOTHING_COLLECTED: "Check -k and the names of files and tests: pytest collects test_*.py and test_*.",
-    Reason.UNKNOWN_SUITE: "Name one of the suites that `disttest run --help` lists.",
-    Reason.INVALID_SPEC: "Correct what the message names and run again.",
-    Reason.RENDEZVOUS_TIMEOUT: "The processes did not start in time: look at the load and memory of this machine.",
-    Reason.GANG_LOST: "An agent's process ended: look for what killed it, often the kernel for memory (dmesg).",
-    Reason.GANG_FAILED_TO_START: "Read what the processes wrote (--verbose): ranks did not start.",
-    Reason.GPU_BROKEN: "Look at the GPUs of this machine (nvidia-smi, the kernel log).",
-    Reason.RUN_DEADLINE: (
-        "If a case was still running, its stacks in the report say where. If it is only slow, raise --timeout; "
-        "--case-timeout ends a case that takes too long, and the others run."
-    ),
-    Reason.TERMINATED: "Nothing is wrong with the tests: the processes were terminated. Run again.",
+    Reason.TERMINATED: "Run again: the tests are not at fault, the processes were terminated.",
     Reason.OUT_OF_MEMORY: "Run fewer ranks (--ranks), or free memory on this machine.",
-    Reason.RUNNER_ERROR: "Read what the processes wrote (--verbose), and report it.",
-    Reason.CANCELLED: "Nothing: it was interrupted (Ctrl-C). The report has what the case in flight was doing.",
+    Reason.RUNNER_ERROR: "Check the output of the processes (--verbose), and report the bug.",
+    Reason.CANCELLED: "Nothing: Ctrl-C interrupted the run. The report shows the state of the interrupted case.",
 }
 
 
-# Reasons of the condition GangReady while it is not true; an ended attempt sets a Reason instead.
+# Reasons of the condition GangReady while it is not true; after a failed attempt, it has a Reason instead.
 WAITS: Mapping[str, str] = {
-    GangReadyReason.TOO_FEW_GPUS: ENDINGS[Reason.TOO_FEW_GPUS],
-    GangReadyReason.UNSCHEDULABLE: f"{WHO_HOLDS_GPUS}; nodeSelector, tolerations and taints decide too.",
-    GangReadyReason.SCHEDULING: "Wait: nodes are being looked for.",
-    GangReadyReason.STARTING: "Wait: images are being pulled and containers made.",
+    GangReadyReason.INSUFFICIENT_GPUS: ENDINGS[Reason.INSUFFICIENT_GPUS],
+    GangReadyReason.UNSCHEDULABLE: f"{FREE_GPUS}. Also check nodeSelector, tolerations and taints.",
+    GangReadyReason.SCHEDULING: "Wait: pods are being scheduled.",
+    GangReadyReason.STARTING: "Wait: images are being pulled and containers created.",
     GangReadyReason.SUSPENDED: (
-        "Wait for the queue (kubectl get workloads), or set spec.suspend to false if a person suspended it."
+        "Wait for the queue (kubectl get workloads), or set spec.suspend to false if a user suspended the run."
     ),
-    GangReadyReason.OLDER_RUN: "Wait, or cancel the older run: spec.concurrencyPolicy is Wait.",
+    GangReadyReason.OLDER_RUN: "Wait, or cancel the older run of the series (spec.concurrencyPolicy is Wait).",
     GangReadyReason.RUNNING: "",
 }
-NO_OPERATOR = "If this stays so for a minute: `disttest doctor` says whether an operator is there."
-ANOTHER_ATTEMPT = "Another gang is made by itself; what ended the one before is below."
-UNKNOWN = "The message says what happened; this command line is older than the operator and knows no more."
+NO_OPERATOR = "If no operator processes the run within a minute, run `disttest doctor`."
+ANOTHER_ATTEMPT = "Wait: DistTest retries with a new gang. The failed attempt is listed below."
+UNKNOWN = "Read the message, and update the command line: it is older than the operator and has no advice."
 SLOW = (
-    "Bandwidth below its threshold: look at link speeds, clocks and the slowest rank's node (docs/runbook.md, "
-    "DistTestBandwidthBelowReference)."
+    "Bandwidth is below its threshold. Check link speeds, clocks and the node of the slowest rank "
+    "(docs/operating/runbook.md, DistTestBandwidthBelowThreshold)."
 )
-FLAKY = "Flaky cases passed only when they were tried again: always the same node or rank is a weak link, not a test."
-SUSPECTS = "Cordon confirmed suspect nodes; let a run of one node go to the others: a pass clears them."
+FLAKY = "Flaky cases passed only in a rerun. If they always fail on the same node or rank, check the hardware."
+SUSPECTS = "Cordon confirmed suspect nodes. To clear the others, run a DistTest on them: a pass clears a node."
 
 
 def for_report(report: Report) -> str:

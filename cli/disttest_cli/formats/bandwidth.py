@@ -6,6 +6,7 @@ from disttest_contract.results import thresholds
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
 from disttest_contract.results.thresholds import Threshold, ThresholdResult
+from disttest_contract.text import formatting
 from disttest_contract.text.formatting import BYTES, BYTES_PER_SECOND
 
 COLUMNS = ("BANDWIDTH", "TYPE", "SIZE", "TIME", "ALGORITHM", "BUS", "WRONG", "SLOWEST RANK")
@@ -18,13 +19,14 @@ SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 def rows(report: Report, wanted: Sequence[Threshold] = ()) -> tuple[list[Sequence[str]], str]:
-    """The table with its header, and a note about omitted rows. Both are empty without measurements and thresholds."""
+    """The table with its header, and a note about omitted rows; both are empty without measurements and thresholds."""
     measured = [one for suite in report.suites for case in suite.cases for one in case.measurements]
     shown = thresholds.standings(measured, wanted)[:MAX_ROWS]
     if not shown:
         return [], ""
     left_out = len(measured) - sum(one.measured is not None for one in shown)
-    note = f"and {left_out} more measurements, most of smaller sizes: the report has them all" if left_out else ""
+    more = formatting.counted(left_out, "more measurement")
+    note = f"{more}, mostly of smaller sizes, in the report" if left_out else ""
     table = [COLUMNS, *(_row(one, report) for one in shown)]
     if not wanted:
         return [*table], note
@@ -42,14 +44,14 @@ def _threshold(one: ThresholdResult) -> str:
 
 def _row(one: ThresholdResult, report: Report) -> tuple[str, ...]:
     head = (one.collective, one.dtype or "any", _show(one.size_bytes, BYTES, "B"))
-    return (*head, *(_numbers(one.measured, report) if one.measured else ("", "", "nothing", "", "")))
+    return (*head, *(_numbers(one.measured, report) if one.measured else ("", "", "not measured", "", "")))
 
 
 def _numbers(one: Measurement, report: Report) -> tuple[str, ...]:
     return (
         _show(one.seconds, SECONDS, "us", at_least=1e-6),
         _show(one.alg_bytes_per_second, BYTES_PER_SECOND, "B/s"),
-        _show(one.bus_bytes_per_second, BYTES_PER_SECOND, "B/s"),
+        _show(one.bus_bandwidth_bytes_per_second, BYTES_PER_SECOND, "B/s"),
         str(one.wrong_elements),
         _slowest(one, report),
     )

@@ -1,6 +1,6 @@
-"""Cases as other tools show them: file, classes and name by the id; a title of one line and all the rest as text."""
+"""Cases for other tools: file, classes and name from the id; a title of one line, and a text with all details."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from disttest_cli.formats import values
@@ -38,7 +38,6 @@ def suite_name(suite: str) -> str:
 
 
 TITLE_BYTES = 400
-MOST_NODES = 8
 BODIES_BYTES = 12 << 20  # for all cases of a document: GitLab reads JUnit files of up to 30 MB
 LARGEST_BODY_BYTES = 64 << 10
 SMALLEST_BODY_BYTES = 512
@@ -49,17 +48,10 @@ def body_limit(count: int) -> int:
     return max(SMALLEST_BODY_BYTES, min(LARGEST_BODY_BYTES, BODIES_BYTES // max(1, count)))
 
 
-def where(ranks_: Iterable[int], nodes: Iterable[str]) -> str:
-    """`rank 3 on node-a`; empty if no rank or node is at fault."""
-    who, names = formatting.show_ranks(ranks_), [escaping.short_line(node, 64) for node in nodes]
-    parts = (f"rank{'s' if not who.isdecimal() else ''} {who}" if who else "", formatting.listed(names, MOST_NODES))
-    return " on ".join(part for part in parts if part)
-
-
 def ending(case: CaseResult) -> str:
     """`failed after 3.41 s: rank 11 on gpu-node-23`."""
     how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
-    details = ", ".join(part for part in (where(case.ranks, case.nodes), escaping.short_line(how, 64)) if part)
+    details = ", ".join(part for part in (values.where(case.ranks, case.nodes), escaping.short_line(how, 64)) if part)
     return f"{case.ending} after {values.seconds(case.seconds):.2f} s" + (f": {details}" if details else "")
 
 
@@ -78,7 +70,7 @@ def case_body(case: CaseResult, limit_bytes: int) -> str:
     parts = [case.message.strip() or ending(case), *_groups(case), *_diagnosis(case), *_stacks("stacks", case.stacks)]
     if case.diagnosis:
         parts += _stacks("stacks with C frames", case.diagnosis.native)
-        parts += [f"NCCL's own account:\n{case.diagnosis.ras.strip()}"] if case.diagnosis.ras else []
+        parts += [f"NCCL's RAS status:\n{case.diagnosis.ras.strip()}"] if case.diagnosis.ras else []
     parts += logs_of(case)
     parts += [earlier_body(number, one) for number, one in enumerate(case.earlier, start=1)]
     return escaping.short_block("\n\n".join(parts), limit_bytes)
@@ -89,7 +81,7 @@ def logs_of(case: CaseResult) -> list[str]:
 
 
 def earlier_body(number: int, one: Earlier) -> str:
-    who = where(one.ranks, one.nodes)
+    who = values.where(one.ranks, one.nodes)
     head = f"try {number}: {one.outcome.value} after {values.seconds(one.seconds):.2f} s" + (f": {who}" if who else "")
     return "\n".join([head, *_indented(one.message)])
 
@@ -100,7 +92,7 @@ def _groups(case: CaseResult) -> list[str]:
     lines = ["by rank:"]
     for group in case.by_rank:
         news = "" if group.message.strip() in case.message else group.message
-        lines += [f"  {where(group.ranks, ()) or 'no rank'}: {group.ending.value}", *_indented(news, "      ")]
+        lines += [f"  {values.rank_list(group.ranks) or 'no rank'}: {group.ending.value}", *_indented(news, "      ")]
     return ["\n".join(lines)]
 
 
@@ -110,20 +102,15 @@ def _diagnosis(case: CaseResult) -> list[str]:
     found, lines = case.diagnosis, []
     if found.summary and found.summary not in case.message:
         lines.append(found.summary)
-    lines += [f"  {where(who, ())}: {state}" for state, who in _alike(found.states).items()]
+    lines += [f"  {values.rank_list(who)}: {state}" for state, who in values.grouped(found.states.items()).items()]
     lines += [f"artifacts: {found.artifacts}"] if found.artifacts else []
     return ["\n".join(lines)] if lines else []
 
 
 def _stacks(what: str, texts: Mapping[int, str]) -> list[str]:
-    return [f"{what} of {where(who, ())}:\n{text.strip()}" for text, who in _alike(texts).items()]
-
-
-def _alike(texts: Mapping[int, str]) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
-    for rank, text in texts.items():
-        groups.setdefault(text, []).append(rank)
-    return groups
+    return [
+        f"{what} of {values.rank_list(who)}:\n{text.strip()}" for text, who in values.grouped(texts.items()).items()
+    ]
 
 
 def _indented(text: str, by: str = "    ") -> list[str]:

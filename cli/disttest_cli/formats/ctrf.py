@@ -1,4 +1,4 @@
-"""CTRF, the Common Test Report Format: docs/reports.md describes the mapping."""
+"""CTRF, the Common Test Report Format: docs/results/reports.md describes the mapping."""
 
 import json
 import uuid

@@ -1,19 +1,15 @@
-"""JSON and YAML in which no terminal and no CI system finds a command, and objects as kubectl prints them."""
+"""JSON and YAML without commands for terminals and CI systems, and objects like kubectl prints them."""
 
 import functools
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from disttest_cli import fields, lazy
+from disttest_cli import fields
+from disttest_cli.lazy import yaml
 from disttest_contract.text import escaping
 from disttest_operator.core.api.model import API_VERSION, GROUP
-
-if TYPE_CHECKING:
-    import yaml
-else:
-    yaml = lazy.module("yaml")
 
 KIND = "DistTest"
 PRINTED_KIND = f"disttest.{GROUP}"

@@ -1,6 +1,6 @@
-"""GitHub's Markdown, as far as reports need it.
+"""The parts of GitHub's Markdown that reports use.
 
-All text of a report is put into code spans or blocks, where it is neither markup nor a link nor a mention.
+All text of a report is in code spans or blocks, where it is not markup, a link or a mention.
 """
 
 import html

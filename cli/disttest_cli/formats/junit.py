@@ -1,4 +1,4 @@
-"""JUnit XML as GitHub's actions, GitLab and Jenkins read it: docs/reports.md describes the mapping."""
+"""JUnit XML as GitHub's actions, GitLab and Jenkins read it: docs/results/reports.md describes the mapping."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -138,7 +138,7 @@ def _new_case(class_name: str, name: str, seconds: float) -> ET.Element:
 
 def _why_skipped(case: CaseResult) -> str:
     if case.is_excused:
-        return f"in quarantine, {case_text.ending(case)}: {case_text.title(case.message, 'nothing more is known')}"
+        return f"in quarantine, {case_text.ending(case)}: {case_text.title(case.message, 'no message')}"
     words = {Outcome.NOT_RUN: "not run", Outcome.XFAILED: "failed as expected"}.get(case.outcome, "skipped")
     if case.outcome is Outcome.SKIPPED:
         return case_text.title(case.message, words)
@@ -198,7 +198,7 @@ def _marks(case: CaseResult) -> dict[str, str]:
     return {
         "outcome": case.outcome.value,
         "rank": formatting.show_ranks(case.ranks),
-        "node": formatting.listed(case.nodes, case_text.MOST_NODES),
+        "node": formatting.listed(case.nodes, values.MOST_NODES),
         "flaky": "true" if case.is_flaky else "",
         "quarantined": "true" if case.quarantined else "",
     }

@@ -1,7 +1,6 @@
 """Markdown for GitHub's job summaries and comments, within a size limit."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from disttest_cli.formats import bandwidth, case_text, gfm, test_status, values
 from disttest_cli.formats.subject import Subject
@@ -13,38 +12,24 @@ from disttest_contract.text import formatting
 
 MOST_NODES = 16  # by name
 MOST_VALUES = 8  # of one fact
-FACTS: tuple[tuple[str, Callable[[NodeFacts], str]], ...] = (
-    ("GPUs", lambda one: _gpus(one.gpus)),
-    ("driver", lambda one: one.driver),
-    ("CUDA error", lambda one: one.cuda_error),
-    ("kernel", lambda one: one.kernel),
-)
+FACTS = ("GPUs", "driver", "CUDA error", "kernel")
 
 
 def environment_facts(report: Report) -> list[tuple[str, str]]:
     versions = ", ".join(f"{name} {version}" for name, version in list(report.versions.items())[: 2 * MOST_NODES])
     known = [("nodes", formatting.listed(report.node_names, MOST_NODES)), ("versions", versions)]
-    known += [(name, _by_node(report.preflight, read)) for name, read in FACTS]
+    known += [(name, _by_node(report.preflight, values.NODE_FACTS[name])) for name in FACTS]
     return [(name, value) for name, value in known if value]
 
 
 def _by_node(nodes: Sequence[NodeFacts], read: Callable[[NodeFacts], str]) -> str:
-    by_value: dict[str, list[str]] = {}
-    for one in nodes:
-        by_value.setdefault(read(one), []).append(one.node_name)
+    by_value = values.grouped((one.node_name, read(one)) for one in nodes)
     if len(by_value) <= 1:
         return next(iter(by_value), "")
     shown = [f"{value or 'unknown'} on {formatting.listed(names, MOST_NODES)}" for value, names in by_value.items()]
     return "; ".join(shown[:MOST_VALUES]) + (
         f"; and {len(shown) - MOST_VALUES} more" if len(shown) > MOST_VALUES else ""
     )
-
-
-def _gpus(products: Sequence[str]) -> str:
-    kinds: dict[str, int] = {}
-    for product in products:
-        kinds[product] = kinds.get(product, 0) + 1
-    return ", ".join(f"{count} x {product}" for product, count in kinds.items())
 
 
 SUMMARY_BYTES = 1024 << 10  # GitHub's limit for one step
@@ -62,55 +47,36 @@ SIGNS = {Verdict.PASSED: "✅", Verdict.INFRA_FAILED: "⚠️", Verdict.CANCELLE
 BAD_SIGN = "❌"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkdownSection:
-    what: str
-    text: str
-
-
 def render(subject: Subject, limit_bytes: int = DEFAULT_BYTES) -> str:
-    """Failures get the room that other sections leave; omitted sections are named at the end."""
-    report = subject.report
-    head = _head(subject)
-    above, below = _sections(subject)
-    kept, dropped = _choose([*above, *below], int((limit_bytes - gfm.size(head)) * SHARE) - NOTE_BYTES)
-    rest = sum(gfm.size(section.text) for section in kept)
-    failures = _failures(report, limit_bytes - gfm.size(head) - rest - NOTE_BYTES)
-    note = f"\n_Left out for size: {', '.join(section.what for section in dropped)}._\n" if dropped else ""
-    parts = [section.text for section in above if section in kept]
-    return "".join([head, *parts, failures, *(section.text for section in below if section in kept), note])
+    """Failures use the space that other sections leave; omitted sections are named at the end."""
+    report, head = subject.report, _head(subject)
+    above = {
+        "suites": _suites(report),
+        "the interrupted case": _interrupted(report),
+        "earlier attempts": _attempts(subject),
+    }
+    below = {
+        "bandwidth": _bandwidth(report),
+        "flaky cases": _flaky(report),
+        "cases in quarantine": _quarantined(report),
+        "environment": _environment(report),
+    }
+    dropped = _too_large(above | below, int((limit_bytes - gfm.size(head)) * SHARE) - NOTE_BYTES)
+    before, after = ("".join(some[what] for what in some if what not in dropped) for some in (above, below))
+    failures = _failures(report, limit_bytes - gfm.size(f"{head}{before}{after}") - NOTE_BYTES)
+    note = f"\n_Omitted because of the size limit: {', '.join(dropped)}._\n" if dropped else ""
+    return f"{head}{before}{failures}{after}{note}"
 
 
-def _choose(
-    sections: Sequence[MarkdownSection], room_bytes: int
-) -> tuple[list[MarkdownSection], list[MarkdownSection]]:
-    kept, dropped = [], []
-    for section in sections:
-        if not section.text:
-            continue
-        if gfm.size(section.text) <= room_bytes:
-            room_bytes -= gfm.size(section.text)
-            kept.append(section)
-        else:
-            dropped.append(section)
-    return kept, dropped
-
-
-def _sections(subject: Subject) -> tuple[list[MarkdownSection], list[MarkdownSection]]:
-    """Sections above and below the failures, the most important first."""
-    report = subject.report
-    above = [
-        MarkdownSection(what="suites", text=_suites(report)),
-        MarkdownSection(what="the interrupted case", text=_interrupted(report)),
-        MarkdownSection(what="earlier attempts", text=_attempts(subject)),
-    ]
-    below = [
-        MarkdownSection(what="bandwidth", text=_bandwidth(report)),
-        MarkdownSection(what="flaky cases", text=_flaky(report)),
-        MarkdownSection(what="cases in quarantine", text=_quarantined(report)),
-        MarkdownSection(what="environment", text=_environment(report)),
-    ]
-    return above, below
+def _too_large(sections: Mapping[str, str], room_bytes: int) -> list[str]:
+    """Sections for which there is no room; the most important ones come first."""
+    dropped = []
+    for what, text in sections.items():
+        if gfm.size(text) <= room_bytes:
+            room_bytes -= gfm.size(text)
+        elif text:
+            dropped.append(what)
+    return dropped
 
 
 def _head(subject: Subject) -> str:
@@ -123,26 +89,25 @@ def _head(subject: Subject) -> str:
     counts = report.counts
     flaky = f", {counts.flaky} flaky" if counts.flaky else ""
     known = f", {counts.quarantined} in quarantine" if counts.quarantined else ""
-    red = counts.bad - counts.quarantined
     other = counts.total - counts[Outcome.PASSED] - counts.bad - counts[Outcome.NOT_RUN]
     lines.append(
-        f"**{counts.total} cases**: {counts[Outcome.PASSED]} passed, {red} failed, {counts[Outcome.NOT_RUN]} not run, "
-        f"{other} skipped or as expected{flaky}{known}; {_world(report)}; {_when(report)}.\n"
+        f"**{formatting.counted(counts.total, 'case')}**: {counts[Outcome.PASSED]} passed, {counts.red} failed, "
+        f"{counts[Outcome.NOT_RUN]} not run, {other} skipped or expected to fail{flaky}{known}; "
+        f"{_world(report)}; {_when(report)}.\n"
     )
     if report.trimmed:
-        lines.append(f"The report itself was too large to be kept whole; left out of it: {gfm.code(report.trimmed)}.\n")
+        lines.append(f"The report was trimmed because of its size. Omitted: {gfm.code(report.trimmed)}.\n")
     return "\n".join(lines)
 
 
 def _world(report: Report) -> str:
     series = f", series {gfm.code(report.series)}" if report.series else ""
-    size = f"{report.nodes} nodes x {report.ranks_per_node} ranks over {gfm.code(report.backend)}"
-    return f"{size}, attempt {report.attempt}{series}"
+    size = formatting.gang_size(report.nodes, report.ranks_per_node)
+    return f"{size} with {gfm.code(report.backend)}, attempt {report.attempt}{series}"
 
 
 def _when(report: Report) -> str:
-    moment = values.moment(report.started)
-    started = f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "at an unknown time"
+    started = values.show_moment(report.started, "at an unknown time")
     return f"{started}, {values.seconds(report.finished - report.started):.1f} s"
 
 
@@ -151,7 +116,7 @@ def _suites(report: Report) -> str:
         return ""
     rows = [_suite_row(suite) for suite in report.suites[:SUITES]]
     more = len(report.suites) - len(rows)
-    rows += [[f"and {more} more", *[""] * 6]] if more > 0 else []
+    rows += [[f"{more} more", *[""] * 6]] if more > 0 else []
     head = ("Suite", "Verdict", "Cases", "Passed", "Failed", "Not run", "Seconds")
     text = f"\n## Suites\n\n{gfm.table(head, rows, numbers=frozenset(range(2, 7)))}"
     for suite in report.suites[:SUITES]:
@@ -162,7 +127,7 @@ def _suites(report: Report) -> str:
 
 def _suite_row(suite: SuiteResult) -> list[str]:
     counts, sign = suite.counts, SIGNS.get(suite.verdict, BAD_SIGN)
-    numbers = (counts.total, counts[Outcome.PASSED], counts.bad - counts.quarantined, counts[Outcome.NOT_RUN])
+    numbers = (counts.total, counts[Outcome.PASSED], counts.red, counts[Outcome.NOT_RUN])
     shown = [str(number) for number in numbers]
     return [gfm.cell(suite.name), f"{sign} {suite.verdict.value}", *shown, f"{values.seconds(suite.seconds):.1f}"]
 
@@ -183,7 +148,7 @@ def _attempts(subject: Subject) -> str:
 
 def _failures(report: Report, room_bytes: int) -> str:
     """Failures with details while there is room, then by name; the others are counted."""
-    failures, count = report.failures, sum(map(test_status.red, report.suites))
+    failures, count = report.failures, report.counts.red
     if not count:
         return ""
     title = f"\n## Failures ({count})\n\n"
@@ -206,9 +171,11 @@ def _failures(report: Report, room_bytes: int) -> str:
         room_bytes -= gfm.size(line)
         parts.append(line)
     if left_out := len(failures) - (len(parts) - 1):
-        parts.append(f"\n**{left_out} more failures are not shown here for size**: the report has them.\n")
+        parts.append(f"\n**{formatting.counted(left_out, 'more failure')}** in the report.\n")
     if lost := count - len(failures):
-        parts.append(f"\n**{lost} more failures are not in the report for its size.**\n")
+        parts.append(
+            f"\n**{formatting.counted(lost, 'more failure')}** omitted from the report because of its size limit.\n"
+        )
     return "".join(parts)
 
 
@@ -220,8 +187,8 @@ def _details(suite: str, case: CaseResult, limit_bytes: int) -> str:
 def _flaky(report: Report) -> str:
     cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
     lines = [
-        f"- {gfm.code(f'{suite}: {case.id}')}: passed at try {len(case.earlier) + 1}; "
-        f"first {gfm.code(case_text.title(case.earlier[0].message, case.earlier[0].outcome.value), MESSAGE_BYTES)}\n"
+        f"- {gfm.code(f'{suite}: {case.id}')}: passed in try {len(case.earlier) + 1}; first try "
+        f"{gfm.code(case_text.title(case.earlier[0].message, case.earlier[0].outcome.value), MESSAGE_BYTES)}\n"
         for suite, case in cases[:LISTED]
     ]
     return _list(f"Flaky ({len(cases)})", lines, len(cases))
@@ -238,7 +205,7 @@ def _quarantined(report: Report) -> str:
 def _list(title: str, lines: Sequence[str], count: int) -> str:
     if not lines:
         return ""
-    more = f"\nand {count - len(lines)} more: the report has them.\n" if count > len(lines) else ""
+    more = f"\n{count - len(lines)} more are in the report.\n" if count > len(lines) else ""
     return "".join([f"\n## {title}\n\n", *lines, more])
 
 
@@ -248,15 +215,10 @@ def _bandwidth(report: Report) -> str:
         return ""
     head, *body = rows
     last = len(head) - 1
-    cells = [
-        [gfm.cell(text) if place in (0, 1, last) else _number(text) for place, text in enumerate(row)] for row in body
-    ]
+    bold = [[f"**{text}**" if text.startswith(bandwidth.MISSED) else text for text in row] for row in body]
+    cells = [[gfm.cell(text) if place in (0, 1, last) else text for place, text in enumerate(row)] for row in bold]
     table = gfm.table([text.capitalize() for text in head], cells, numbers=frozenset(range(2, last)))
     return f"\n## Bandwidth\n\n{table}" + (f"\n{note}\n" if note else "")
-
-
-def _number(text: str) -> str:
-    return f"**{text}**" if text.startswith(bandwidth.MISSED) else text
 
 
 def _environment(report: Report) -> str:

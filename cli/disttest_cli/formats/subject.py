@@ -6,6 +6,8 @@ from typing import Any
 
 from disttest_contract.results.report import Report
 
+STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")  # of an attempt, in order
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from disttest_cli.formats import bandwidth, case_text
+from disttest_cli.formats import bandwidth, case_text, values
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Verdict
-from disttest_contract.results.report import CaseResult, Earlier, Report
+from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.results.thresholds import Threshold
-from disttest_contract.text import escaping
+from disttest_contract.text import escaping, formatting
 
 COLUMNS = ("SUITE", "VERDICT", "CASES", "PASSED", "FAILED", "NOT RUN", "OTHER", "SECONDS")
 QUARANTINED = "QUARANTINED"  # column after FAILED, if there are such cases
-LEGEND = "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, or failed as expected."
+LEGEND = "FAILED: failed, errored, crashed or hung outside of quarantine. OTHER: skipped, or expected to fail."
 LEFT = 2  # number of text columns; the others are numbers
 MAX_FAILURES = 20
 MESSAGE_LINES = 8
@@ -22,8 +22,8 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     """Suites, failures, bandwidths with their thresholds, timing and verdict; ends with a newline."""
     lines = [
         (
-            f"{report.namespace}/{report.name}, attempt {report.attempt}: {report.nodes} nodes x "
-            f"{report.ranks_per_node} ranks over {report.backend}{_versions(report)}"
+            f"{report.namespace}/{report.name}, attempt {report.attempt}: "
+            f"{formatting.gang_size(report.nodes, report.ranks_per_node)} with {report.backend}{_versions(report)}"
         ),
         "",
         *_table(_rows(report)),
@@ -39,12 +39,12 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
         lines += ["", f"{suite_name}: {case.id}: {_ending(case)}", *_indented(case.message)]
         lines += _indented("\n".join(case_text.logs_of(case)))
     if len(failures) > MAX_FAILURES:
-        lines += ["", f"and {len(failures) - MAX_FAILURES} more failures: the report has them all"]
+        lines += ["", f"{formatting.counted(len(failures) - MAX_FAILURES, 'more failure')} in the report"]
     lines += _flaky(report)
     lines += _quarantined(report)
     lines += _bandwidth(report, thresholds)
     if report.trimmed:
-        lines += ["", f"left out of the report for its size: {report.trimmed}"]
+        lines += ["", f"omitted from the report because of its size: {report.trimmed}"]
     first_line = report.message.splitlines()[0] if report.message else ""
     lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(map(escaping.exact_line, lines)) + "\n"
@@ -74,7 +74,7 @@ def _numbers(counts: Counts) -> tuple[str, ...]:
     """Cells of CASES, PASSED, FAILED, NOT RUN and OTHER, as LEGEND describes them."""
     passed, not_run = counts[Outcome.PASSED], counts[Outcome.NOT_RUN]
     other = counts.total - passed - counts.bad - not_run
-    return tuple(str(number) for number in (counts.total, passed, counts.bad - counts.quarantined, not_run, other))
+    return tuple(str(number) for number in (counts.total, passed, counts.red, not_run, other))
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -88,33 +88,29 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _ending(case: CaseResult) -> str:
     how = case.signal or (f"exit code {case.exit_code}" if case.exit_code is not None else "")
-    details = " ".join(part for part in (how, _blamed(case)) if part)
+    details = " ".join(part for part in (how, values.where(case.ranks, case.nodes)) if part)
     return f"{case.ending} after {case.seconds:.2f} s" + (f" ({details})" if details else "")
-
-
-def _blamed(case: CaseResult | Earlier) -> str:
-    ranks = f"rank{'s' if len(case.ranks) > 1 else ''} {', '.join(map(str, case.ranks[:16]))}" if case.ranks else ""
-    nodes = f"on {', '.join(case.nodes[:8])}" if case.nodes else ""
-    return " ".join(part for part in (ranks, nodes) if part)
 
 
 def _flaky(report: Report) -> list[str]:
     cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.is_flaky]
     lines = []
     for suite_name, case in cases[:MAX_FAILURES]:
-        tries = "; then ".join(f"{one.outcome.value} {_blamed(one)}".rstrip() for one in case.earlier)
+        tries = "; then ".join(
+            f"{one.outcome.value} {values.where(one.ranks, one.nodes)}".rstrip() for one in case.earlier
+        )
         lines += ["", f"{suite_name}: {case.id}: flaky: {tries}; then passed", *_indented(case.earlier[0].message)]
     if len(cases) > MAX_FAILURES:
-        lines += ["", f"and {len(cases) - MAX_FAILURES} more flaky cases: the report has them all"]
+        lines += ["", f"{formatting.counted(len(cases) - MAX_FAILURES, 'more flaky case')} in the report"]
     return lines
 
 
 def _quarantined(report: Report) -> list[str]:
-    """One line each, since these failures are known."""
+    """One line per case, since these failures are known."""
     cases = report.excused
     lines = [f"{suite_name}: {case.id}: in quarantine: {_ending(case)}" for suite_name, case in cases[:MAX_FAILURES]]
     if len(cases) > MAX_FAILURES:
-        lines.append(f"and {len(cases) - MAX_FAILURES} more in quarantine: the report has them all")
+        lines.append(f"{formatting.counted(len(cases) - MAX_FAILURES, 'more case')} in quarantine in the report")
     return ["", *lines] if lines else []
 
 
@@ -135,8 +131,8 @@ def _timing(report: Report) -> str:
     ]
     parts = [f"{name} {end - start:.1f} s" for name, start, end in steps if start is not None and end is not None]
     restarts = report.generations - len(report.suites)  # each suite starts with one generation
-    again = f"; ranks started anew {restarts} times" if restarts > 0 else ""
-    return f"timing: {', '.join([*parts, f'all {_seconds(_run_seconds(report))} s'])}{again}"
+    again = f"; ranks restarted {formatting.counted(restarts, 'time')}" if restarts > 0 else ""
+    return f"timing: {', '.join([*parts, f'total {_seconds(_run_seconds(report))} s'])}{again}"
 
 
 def _run_seconds(report: Report) -> float:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report, SuiteResult
-from disttest_contract.text import escaping
+from disttest_contract.text import escaping, formatting
 
 ABOUT_CASES = frozenset({Verdict.TESTS_FAILED, Verdict.HUNG})  # explained by failed cases
 
@@ -54,11 +54,6 @@ def of_case(case: CaseResult) -> TestStatus:
     return TestStatus.SKIPPED if case.is_excused else STANDINGS[case.outcome]
 
 
-def red(suite: SuiteResult) -> int:
-    """Number of cases that fail the suite, including those that the report omits."""
-    return suite.counts.bad - suite.counts.quarantined
-
-
 def of_left_out(suite: SuiteResult) -> Notice | None:
     """An entry for cases that the report omits for its size; bad if any of them failed."""
     counts = suite.left_out.counts
@@ -66,18 +61,19 @@ def of_left_out(suite: SuiteResult) -> Notice | None:
         return None
     outcomes = ", ".join(f"{count} {outcome.value}" for outcome, count in suite.left_out.by_outcome.items() if count)
     known = f"; {counts.quarantined} of them in quarantine" if counts.quarantined else ""
+    cases = formatting.counted(counts.total, "case")
     return Notice(
         name=LEFT_OUT,
-        message=f"{counts.total} cases are not listed for the report's size: {outcomes}{known}",
+        message=f"{cases} omitted because of the report's size limit: {outcomes}{known}",
         reason=suite.reason,
         verdict=suite.verdict,
-        is_bad=counts.bad > counts.quarantined,
+        is_bad=counts.red > 0,
     )
 
 
 def of_suite(suite: SuiteResult) -> Notice | None:
     """An entry for a suite that failed for another reason than its cases."""
-    if suite.verdict is Verdict.PASSED or (suite.verdict in ABOUT_CASES and red(suite)):
+    if suite.verdict is Verdict.PASSED or (suite.verdict in ABOUT_CASES and suite.counts.red):
         return None
     return Notice(name="suite", message=suite.message, reason=suite.reason, verdict=suite.verdict)
 
@@ -94,14 +90,11 @@ def of_run(report: Report) -> Notice | None:
     )
     if not notice.is_bad:
         return None if notices or report.counts.total else notice
-    if any(_explains(one, report) for one in notices):
+    # The run's message is that of the suite, with its name as prefix.
+    same = [one for one in notices if (one.verdict, one.reason) == (report.verdict, report.reason)]
+    if any(one.message in report.message for one in same):
         return None
-    return None if report.verdict in ABOUT_CASES and any(map(red, report.suites)) else notice
-
-
-def _explains(one: Notice, report: Report) -> bool:
-    """Whether the run's message is that of the suite, with its name as prefix."""
-    return (one.verdict, one.reason) == (report.verdict, report.reason) and one.message in report.message
+    return None if report.verdict in ABOUT_CASES and report.counts.red else notice
 
 
 def sentence(notice: Notice) -> str:

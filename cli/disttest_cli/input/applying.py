@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from disttest_cli.errors import UsageError
+from disttest_contract.text.json_values import camel_case
 from disttest_operator.core.api import parse, schema
 from disttest_operator.core.api.model import API_VERSION, GROUP, Manifest, Retries, Timeouts
 from disttest_operator.core.observed.attempts import MIN_RUN_SECONDS
 
 # Digest of the spec in the file: the API server adds defaults, and users may change mutable fields.
 ANNOTATION_SHA256 = f"{GROUP}/applied-sha256"
+TIMEOUTS = frozenset(map(camel_case, Timeouts.__slots__))
 AROUND_SECONDS = 180  # per attempt, in addition to its timeouts: grace period, log and end of the pods
 
 
@@ -29,10 +31,10 @@ class Order:
 def read(documents: list[Any], filename: str) -> Manifest:
     documents = [document for document in documents if document is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict) or documents[0].get("kind") != "DistTest":
-        raise UsageError(f"{filename} must hold one DistTest, of apiVersion {API_VERSION}, and nothing else")
+        raise UsageError(f"{filename} must contain exactly one DistTest (apiVersion {API_VERSION})")
     metadata = documents[0].get("metadata")
     if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
-        raise UsageError(f"{filename} has no name: write metadata with name or generateName")
+        raise UsageError(f"{filename} has no name. Set metadata.name or metadata.generateName.")
     if not isinstance(metadata.get("annotations") or {}, dict):
         raise UsageError(f"{filename}: metadata.annotations must be a mapping")
     return documents[0]
@@ -47,7 +49,7 @@ def order(manifest: Manifest, *, name: str | None, namespace: str, default_names
         metadata.pop("generateName", None)
     written = metadata.get("namespace") or ""
     if namespace and written and namespace != written:
-        raise UsageError(f"the file says namespace {written!r} and --namespace says {namespace!r}: leave one away")
+        raise UsageError(f"the namespace of the file is {written!r}, but --namespace is {namespace!r}. Remove one.")
     sha256 = digest(manifest.get("spec"))
     metadata["namespace"] = namespace or written or default_namespace
     metadata["annotations"] = {**(metadata.get("annotations") or {}), ANNOTATION_SHA256: sha256}
@@ -79,10 +81,11 @@ def budget_seconds(spec: Mapping[str, Any]) -> int:
     Each attempt may queue, join and end; runSeconds is for all attempts, but the last has at least a minute. Unset
     fields have the operator's defaults.
     """
-    written, defaults = spec.get("timeouts") or {}, Timeouts()
-    queue_seconds = written.get("queueSeconds", defaults.queue_seconds)
-    join_seconds = written.get("joinSeconds", defaults.join_seconds)
-    run_seconds = written.get("runSeconds", defaults.run_seconds)
+    written = {name: seconds for name, seconds in (spec.get("timeouts") or {}).items() if name in TIMEOUTS}
     retries = (spec.get("retries") or {}).get("infrastructure", Retries().infrastructure)
-    per_attempt = int(queue_seconds + join_seconds + AROUND_SECONDS)
-    return (1 + int(retries)) * per_attempt + int(run_seconds) + int(retries) * MIN_RUN_SECONDS
+    return seconds_of(Timeouts().override_json(written), retries)
+
+
+def seconds_of(timeouts: Timeouts, retries: int) -> int:
+    per_attempt = timeouts.queue_seconds + timeouts.rendezvous_seconds + AROUND_SECONDS
+    return (1 + retries) * per_attempt + timeouts.run_seconds + retries * MIN_RUN_SECONDS

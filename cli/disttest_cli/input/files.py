@@ -12,7 +12,7 @@ PART_BYTES = 1 << 16
 
 
 def read(path: str, limit_bytes: int, *, silence_seconds: float = SILENCE_SECONDS) -> bytes:
-    """Read at most one byte more than the limit, which shows that there is more. Raises OSError, ValueError."""
+    """Read up to one byte more than the limit, so that callers can detect larger files. Raises OSError, ValueError."""
     if path == STDIN:
         return sys.stdin.buffer.read(limit_bytes + 1)
     # Opening a pipe would block until it has a writer.
@@ -32,7 +32,7 @@ def _read_pipe(descriptor: int, limit_bytes: int, silence_seconds: float) -> byt
     poll.register(descriptor, select.POLLIN)
     while len(raw) <= limit_bytes:
         if not poll.poll(silence_seconds * 1000):
-            raise TimeoutError(errno.ETIMEDOUT, f"nobody has written into this pipe for {silence_seconds:g} s")
+            raise TimeoutError(errno.ETIMEDOUT, f"no data from this pipe within {silence_seconds:g} s")
         part = os.read(descriptor, min(PART_BYTES, limit_bytes + 1 - len(raw)))
         if not part:
             break

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from disttest_cli import lazy
 from disttest_cli.errors import UsageError
 from disttest_cli.input import files
+from disttest_cli.lazy import yaml
 from disttest_contract.gang import quarantine
 from disttest_operator.core.api import parse
 from disttest_operator.core.api.model import Defaults, DistTest
@@ -16,11 +16,6 @@ FILE_BYTES = 4 << 20
 VALUES = 200_000
 NO_IMAGE = "none"  # local runs use this installation
 DEFAULTS = Defaults(image=NO_IMAGE)
-
-if TYPE_CHECKING:
-    import yaml
-else:
-    yaml = lazy.module("yaml")
 
 ConfigMaps = Mapping[tuple[str, str], Mapping[str, Any]]  # (namespace, name) -> body
 
@@ -48,14 +43,14 @@ def read(filename: str, *, defaults: Defaults = DEFAULTS, namespace: str = "") -
         else:
             tests.append(parse_test(document, f"{filename}, document {number}", defaults))
     if not tests:
-        raise UsageError(f"{filename} holds no DistTest")
+        raise UsageError(f"{filename} contains no DistTest")
     return Documents(tests=tuple(tests), config_maps=config_maps)
 
 
 def _key_of_config_map(body: dict[str, Any], filename: str, number: int) -> tuple[str, str]:
     metadata, data = body.get("metadata"), body.get("data") or {}
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not isinstance(data, dict):
-        raise UsageError(f"{filename}, document {number}: a ConfigMap needs metadata.name, and data that is a mapping")
+        raise UsageError(f"{filename}, document {number}: a ConfigMap needs metadata.name, and data must be a mapping")
     return str(metadata.get("namespace", "default")), metadata["name"]
 
 
@@ -65,7 +60,7 @@ def load(filename: str) -> list[Any]:
         raw = files.read(filename, FILE_BYTES)
         if len(raw) > FILE_BYTES:
             raise UsageError(
-                f"{filename} has more than {FILE_BYTES} bytes: a cluster takes no object of half that size"
+                f"{filename} is larger than {FILE_BYTES} bytes. A cluster rejects objects of half that size."
             )
         documents = list(yaml.safe_load_all(raw.decode()))
     except OSError as error:
@@ -80,16 +75,16 @@ def load(filename: str) -> list[Any]:
 
 
 def _oddity(documents: list[Any]) -> str:
-    """What JSON cannot represent, or only at a huge size: a few aliases can expand to billions of values."""
+    """Find values that JSON cannot represent, or only at a huge size: aliases can expand to billions of values."""
     todo, seen = list(documents), 0
     while todo:
         value = todo.pop()
         seen += 1
         if seen + len(todo) > VALUES:
-            return f"more than {VALUES} values, with what its aliases stand for: write it without aliases"
+            return f"more than {VALUES} values after its aliases are expanded. Remove the aliases."
         if isinstance(value, dict):
             if odd := [key for key in value if not isinstance(key, str)]:
-                return f"the key {odd[0]!r} is no text: write it in quotes"
+                return f"the key {odd[0]!r} is not a string. Write it in quotes."
             todo += value.values()
         elif isinstance(value, list | tuple | set):
             todo += value
@@ -100,7 +95,7 @@ def _place(document: Any, namespace: str, where: str) -> None:
     metadata = document.get("metadata") if isinstance(document, dict) else None
     if isinstance(metadata, dict) and metadata.setdefault("namespace", namespace) != namespace:
         raise UsageError(
-            f"{where} says namespace {metadata['namespace']!r} and --namespace says {namespace!r}: leave one away"
+            f"{where}: the namespace is {metadata['namespace']!r}, but --namespace is {namespace!r}. Remove one."
         )
 
 
@@ -122,8 +117,8 @@ def find_quarantine(test: DistTest, config_maps: ConfigMaps, folders: Mapping[st
         return quarantine.read(body, [suite.name for suite in test.spec.suites])
     except KeyError as error:
         raise UsageError(
-            f"{test.name}: spec.quarantine names the ConfigMap {name!r}, which is not here: "
-            f"put it into the file of the DistTest, or say --files {name}=DIR"
+            f"{test.name}: ConfigMap {name!r} of spec.quarantine is missing. "
+            f"Add it to the file of the DistTest, or use --files {name}=DIR."
         ) from error
     except (quarantine.InvalidListError, OSError) as error:
         raise UsageError(f"{test.name}: spec.quarantine: ConfigMap {name!r}: {error}") from error

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 from disttest_cli.kube import connection
 from disttest_cli.kube import kubeconfig as kubeconfigs
-from disttest_cli.kube.api_errors import NotFoundError, RequestRefusedError, ResponseLostError
 from disttest_cli.kube.connection import Connection
 from disttest_cli.kube.credentials import CredentialsError
 from disttest_cli.kube.kubeconfig import InvalidKubeconfigError
+from disttest_operator.core.api.api_errors import NotFoundError, RequestRefusedError, ResponseLostError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind, Resource
 
@@ -27,7 +27,7 @@ class Event:
     is_gone: bool
 
 
-class Cluster:
+class KubeClient:
     def __init__(self, connection_: Connection) -> None:
         self._connection = connection_
 
@@ -40,11 +40,11 @@ class Cluster:
         return self._connection.target.server
 
     def create(self, resource: Kind, namespace: str, manifest: Manifest) -> Body:
-        """Create an object; unknown and duplicate fields are refused, not dropped."""
+        """Create an object; unknown and duplicate fields are rejected, not dropped."""
         query = urlencode({"fieldValidation": "Strict"})
         made = _json(self._connection.request("POST", f"{resource.path(namespace)}?{query}", manifest))
         if not isinstance(made.get("metadata"), dict):
-            raise ResponseLostError("the API server's answer holds no object")
+            raise ResponseLostError("the response of the API server contains no object")
         return made
 
     def review(self, resource: Kind, manifest: Manifest) -> Body:
@@ -106,24 +106,24 @@ class Cluster:
             yield from _lines(response)
         except connection.broken() as error:
             raise ResponseLostError(
-                f"{what} broke off ({type(error).__name__}: {connection.one_line(error)})"
+                f"the connection of {what} broke ({type(error).__name__}: {connection.one_line(error)})"
             ) from error
         finally:
             response.close()
 
 
-def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> Cluster:
+def connect(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "") -> KubeClient:
     """Use the named kubeconfig or context; else the ServiceAccount of this pod, if any; else the default kubeconfig.
 
     Raises RequestRefusedError.
     """
     try:
-        return Cluster(Connection(kubeconfigs.load(environ, kubeconfig=kubeconfig, context=context)))
+        return KubeClient(Connection(kubeconfigs.load(environ, kubeconfig=kubeconfig, context=context)))
     except InvalidKubeconfigError as error:
         raise RequestRefusedError(connection.one_line(error)) from error
-    except (CredentialsError, OSError) as error:  # OSError: a certificate that OpenSSL does not take
+    except (CredentialsError, OSError) as error:  # OSError: a certificate that OpenSSL rejects
         raise RequestRefusedError(
-            f"no credentials for the API server: {connection.one_line(error)}; {kubeconfigs.HOW}"
+            f"no credentials for the API server: {connection.one_line(error)}. {kubeconfigs.HOW}"
         ) from error
 
 
@@ -131,9 +131,9 @@ def _json(response: Any) -> Body:
     try:
         body = json.loads(response.data)
     except ValueError as error:
-        raise ResponseLostError(f"the API server's answer is no JSON: {error}") from error
+        raise ResponseLostError(f"the response of the API server is not JSON: {error}") from error
     if not isinstance(body, dict):
-        raise ResponseLostError("the API server's answer is no object")
+        raise ResponseLostError("the response of the API server is not an object")
     return body
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from disttest_cli import lazy
-from disttest_cli.kube import api_errors
 from disttest_cli.kube.credentials import Credential, CredentialsError
 from disttest_cli.kube.kubeconfig import ApiServer, InvalidKubeconfigError
+from disttest_operator.core.api.api_errors import ApiServerError, ResponseLostError, ServerUnreachableError, error_of
 from disttest_operator.core.api.model import Manifest
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ else:
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 30
-BUSY = frozenset({429, 503})  # statuses of an overloaded server that did nothing
-UNWILLING = 500  # from this status on it is unknown whether the request was executed
 
 
 class Connection:
@@ -52,14 +50,10 @@ class Connection:
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
             )
         except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
-            raise api_errors.ServerUnreachableError(
-                f"cannot reach the API server at {server}: {one_line(error)}"
-            ) from error
+            raise ServerUnreachableError(f"cannot reach the API server at {server}: {one_line(error)}") from error
         except urllib3.exceptions.SSLError as error:
             if isinstance(error.args[0], ssl.SSLCertVerificationError):
-                raise api_errors.ServerUnreachableError(
-                    f"cannot trust the API server at {server}: {one_line(error)}"
-                ) from error
+                raise ServerUnreachableError(f"cannot trust the API server at {server}: {one_line(error)}") from error
             raise _lost(error) from error
         except broken() as error:
             raise _lost(error) from error
@@ -74,7 +68,7 @@ class Connection:
             if (credential.certificate, credential.key) != (self._credential.certificate, self._credential.key):
                 self._pool = _pool(self.target, credential)
         except (CredentialsError, OSError) as error:
-            raise api_errors.ServerUnreachableError(
+            raise ServerUnreachableError(
                 f"no credentials for the API server at {self.target.server}: {one_line(error)}"
             ) from error
         self._credential = credential
@@ -104,37 +98,24 @@ def _pool(target: ApiServer, credential: Credential) -> "urllib3.PoolManager":
 
 def _socks_pool(proxy: str, settings: dict[str, Any]) -> "urllib3.PoolManager":
     if find_spec("socks") is None:
-        raise InvalidKubeconfigError(f"the proxy {proxy} needs the Python package PySocks, which is not here")
+        raise InvalidKubeconfigError(f"proxy {proxy} needs the Python package PySocks, which is not installed")
     from urllib3.contrib.socks import SOCKSProxyManager  # noqa: PLC0415  # warns where PySocks is absent
 
     return SOCKSProxyManager(proxy, **settings)
 
 
-def _lost(error: Exception) -> api_errors.ResponseLostError:
-    return api_errors.ResponseLostError(f"the API server's answer was lost ({type(error).__name__}: {one_line(error)})")
+def _lost(error: Exception) -> ResponseLostError:
+    return ResponseLostError(f"the response of the API server was lost ({type(error).__name__}: {one_line(error)})")
 
 
-def _error(response: Any) -> api_errors.ApiServerError:
-    status = {}
+def _error(response: Any) -> ApiServerError:
     try:
-        status = json.loads(response.data)
-        message = str(status["message"])
-    except (ValueError, KeyError, TypeError, urllib3.exceptions.HTTPError):
-        message = f"the API server answered {response.status}"
+        raw: bytes = response.data
+    except urllib3.exceptions.HTTPError:
+        raw = b""
     finally:
         response.close()
-    message = " ".join(message.split())
-    if response.status in BUSY:
-        return api_errors.ServerBusyError(message)
-    if response.status >= UNWILLING:
-        return api_errors.ResponseLostError(message)
-    if response.status == 409 and status.get("reason") == "AlreadyExists":
-        return api_errors.AlreadyExistsError(message)
-    if response.status in (401, 403):
-        return api_errors.ForbiddenError(message)
-    if response.status == 404:
-        return api_errors.NotFoundError(message, str((status.get("details") or {}).get("name", "")))
-    return api_errors.RequestRefusedError(message)
+    return error_of(response.status, raw)
 
 
 def broken() -> tuple[type[Exception], ...]:

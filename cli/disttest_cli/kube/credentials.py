@@ -121,13 +121,13 @@ class Plugin:
                 timeout=None if asks else PLUGIN_SECONDS,
             )
         except subprocess.TimeoutExpired as error:
-            raise CredentialsError(f"exec plugin {command} gave no answer within {PLUGIN_SECONDS:g} s") from error
+            raise CredentialsError(f"exec plugin {command} did not respond within {PLUGIN_SECONDS:g} s") from error
         except OSError as error:
             hint = f". {self._settings['installHint']}" if self._settings.get("installHint") else ""
             raise CredentialsError(f"exec plugin {command} cannot be started: {error.strerror}{hint}") from error
         if done.returncode:
-            said = f": {done.stderr.strip()}" if done.stderr else ""
-            raise CredentialsError(f"exec plugin {command} ended with exit code {done.returncode}{said}")
+            output = f": {done.stderr.strip()}" if done.stderr else ""
+            raise CredentialsError(f"exec plugin {command} failed with exit code {done.returncode}{output}")
         return _credential(done.stdout, command)
 
     def _environment(self, *, interactive: bool) -> dict[str, str]:

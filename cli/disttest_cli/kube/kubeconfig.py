@@ -7,22 +7,17 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from disttest_cli import lazy
 from disttest_cli.kube import credentials
 from disttest_cli.kube.credentials import CredentialsError, Source
-
-if TYPE_CHECKING:
-    import yaml
-else:
-    yaml = lazy.module("yaml")
+from disttest_cli.lazy import yaml
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 KINDS = ("contexts", "clusters", "users")
-HOW = "name a file with --kubeconfig"
+HOW = "Name a file with --kubeconfig."
 
 
 class InvalidKubeconfigError(Exception):
@@ -88,10 +83,10 @@ def load(environ: Mapping[str, str], *, kubeconfig: str = "", context: str = "")
 def _none_found(named: str, paths: list[Path]) -> str:
     if named:
         verb = "does" if len(paths) == 1 else "do"
-        return f"no kubeconfig found: {named} {' and '.join(map(str, paths))}, which {verb} not exist; {HOW}"
+        return f"no kubeconfig found: {named} {' and '.join(map(str, paths))}, which {verb} not exist. {HOW}"
     return (
-        f"no kubeconfig found: $KUBECONFIG is not set, {paths[0]} does not exist, and this is no pod "
-        f"({ACCOUNT / 'token'} does not exist); {HOW}"
+        f"no kubeconfig found: $KUBECONFIG is not set, {paths[0]} does not exist, and this is not a pod "
+        f"({ACCOUNT / 'token'} does not exist). {HOW}"
     )
 
 
@@ -99,14 +94,14 @@ def _merge(merged: _Merged, path: Path) -> None:
     try:
         config = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader()) or {}
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InvalidKubeconfigError(f"{path} cannot be read: {error}; {HOW}") from error
+        raise InvalidKubeconfigError(f"{path} cannot be read: {error}. {HOW}") from error
     if not isinstance(config, dict):
-        raise InvalidKubeconfigError(f"{path} is no kubeconfig; {HOW}")
+        raise InvalidKubeconfigError(f"{path} is not a kubeconfig. {HOW}")
     merged.current = merged.current or str(config.get("current-context") or "")
     for kind in KINDS:
         entries = config.get(kind) or ()
         if not isinstance(entries, list | tuple) or not all(isinstance(one, dict) for one in entries):
-            raise InvalidKubeconfigError(f"{path}: {kind} must be a list of mappings; {HOW}")
+            raise InvalidKubeconfigError(f"{path}: {kind} must be a list of mappings. {HOW}")
         for entry in entries:
             body = entry.get(kind[:-1])
             found = _Entry(body if isinstance(body, dict) else {}, path.absolute().parent)
@@ -121,7 +116,9 @@ def _loader() -> "type[yaml.SafeLoader | yaml.CSafeLoader]":
 def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str) -> ApiServer:
     name = context or merged.current
     if not name:
-        raise InvalidKubeconfigError(f"{file} has no current-context; choose one with --context, or {HOW}")
+        raise InvalidKubeconfigError(
+            f"{file} has no current-context. Use --context, or name another file with --kubeconfig."
+        )
     chosen = merged.entry("contexts", name).body
     cluster = merged.entry("clusters", str(chosen.get("cluster") or ""))
     user = merged.entry("users", str(chosen["user"])) if chosen.get("user") else _Entry({}, Path())
@@ -143,13 +140,13 @@ def _target(merged: _Merged, context: str, environ: Mapping[str, str], file: str
 def _of_pod(environ: Mapping[str, str]) -> ApiServer:
     host, port = environ.get(HOST), environ.get(PORT)
     if not host or not port:
-        raise InvalidKubeconfigError(f"{HOST} and {PORT} are not set in this pod; {HOW}")
+        raise InvalidKubeconfigError(f"{HOST} and {PORT} are not set in this pod. {HOW}")
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     try:
         namespace = (ACCOUNT / "namespace").read_text().strip()
         authority = (ACCOUNT / "ca.crt").read_text()
     except OSError as error:
-        raise InvalidKubeconfigError(f"{error.filename} cannot be read: {error.strerror}; {HOW}") from error
+        raise InvalidKubeconfigError(f"{error.filename} cannot be read: {error.strerror}. {HOW}") from error
     return ApiServer(
         server=server,
         namespace=namespace,

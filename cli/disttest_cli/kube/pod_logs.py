@@ -1,21 +1,22 @@
-"""Logs of the pods of an attempt: which lines are shown, and what a report still has when the pods are gone."""
+"""Logs of the pods of an attempt, and the data of the report that replaces them when the pods no longer exist."""
 
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.errors import UsageError
+from disttest_cli.formats import values
 from disttest_cli.kube import runs
-from disttest_cli.kube.api_errors import RequestRefusedError, ResponseLostError, ServerBusyError
-from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.kube.client import Body, KubeClient
 from disttest_cli.kube.run_wait import PAUSE_SECONDS, Say, WaitClock
 from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.text import escaping
 from disttest_contract.transport import frames, progress
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import RequestRefusedError, ResponseLostError, ServerBusyError
 from disttest_operator.core.api.resources import Kind
 
 MACHINE = tuple(f"{mark} ".encode() for mark in (frames.MARK, progress.MARK))  # prefixes of lines for programs
@@ -71,7 +72,7 @@ class LogOutput:
 
 
 def of_report(report: Report, ranks: Iterable[int]) -> Iterator[str]:
-    """What a report has about these ranks, or about all, for each case that failed or was interrupted."""
+    """The data of a report about these ranks, or about all, for each case that failed or was interrupted."""
     wanted = tuple(ranks)
     for suite, case in (*report.interrupted, *report.failures, *report.excused):
         parts = [(rank, _output(case, rank)) for rank in wanted or _ranks(case)]
@@ -84,9 +85,9 @@ def of_report(report: Report, ranks: Iterable[int]) -> Iterator[str]:
 
 def of_status(status: Mapping[str, Any]) -> Iterator[str]:
     for row in fields.rows(status.get("failures")):
-        where = fields.rank_words(row.get("ranks"))
+        ranks = values.rank_list(fields.rank_words(row.get("ranks")))
         case = f"{fields.text(row.get('suite'))}: {fields.text(row.get('case'))}"
-        yield f"==> {fields.text(row.get('outcome'))} in {case}{f', ranks {where}' if where else ''} <=="
+        yield f"==> {fields.text(row.get('outcome'))} in {case}{f', {ranks}' if ranks else ''} <=="
         yield from fields.text(row.get("message")).splitlines()
 
 
@@ -120,17 +121,17 @@ class PodGang:
         if not found:
             there = ", ".join(str(runs.node_index(pod)) for pod in self.pods[:16])
             raise UsageError(
-                f"attempt {self.attempt} of {self.run} has no pod of node index {node} any more; there: {there}"
+                f"attempt {self.attempt} of {self.run} no longer has a pod with node index {node}. Available: {there}"
             )
         return max(found, key=lambda pod: fields.text(fields.metadata(pod).get("creationTimestamp")))
 
 
-def find(server: Cluster, body: Body, attempt: int | None) -> PodGang:
+def find(server: KubeClient, body: Body, attempt: int | None) -> PodGang:
     """Pods of the named attempt, else of that in the status, else of the newest one that has pods."""
     status = fields.status(body)
     newest = fields.count(status.get("attempt"))
     if attempt and newest and attempt > newest:
-        raise UsageError(f"{fields.name(body)} has no attempt {attempt}: {newest} is the newest")
+        raise UsageError(f"{fields.name(body)} has no attempt {attempt}. The newest is {newest}.")
     wanted = attempt or newest
     pods = runs.pods(server, body, wanted or None)
     number = wanted or max(map(runs.attempt_of, pods), default=1)
@@ -138,7 +139,7 @@ def find(server: Cluster, body: Body, attempt: int | None) -> PodGang:
     return PodGang(run=fields.name(body), attempt=number, pods=gang)
 
 
-def wait_for(server: Cluster, body: Body, attempt: int | None, clock: WaitClock, say: Say) -> PodGang:
+def wait_for(server: KubeClient, body: Body, attempt: int | None, clock: WaitClock, say: Say) -> PodGang:
     is_reported = False
     while True:
         gang = find(server, body, attempt)
@@ -148,11 +149,14 @@ def wait_for(server: Cluster, body: Body, attempt: int | None, clock: WaitClock,
             say(f"{gang.run} has no pods yet; waiting for them")
         is_reported = True
         clock.sleep(PAUSE_SECONDS)
-        namespace = fields.text(fields.metadata(body).get("namespace"))
-        body = server.get(Kind.RUN, namespace, gang.run) or _deleted(gang.run)
+        if (current := server.get(Kind.RUN, fields.namespace(body), gang.run)) is None:
+            raise UsageError(f"{gang.run} was deleted before it had pods")
+        body = current
 
 
-def follow(server: Cluster, pod: Body, keep: LineFilter, tail: int | None, clock: WaitClock, output: LogOutput) -> None:
+def follow(
+    server: KubeClient, pod: Body, keep: LineFilter, tail: int | None, clock: WaitClock, output: LogOutput
+) -> None:
     """Print the log, or its last `tail` lines, and new lines until the pod ends.
 
     Lines are counted, so that after a broken connection the log continues where it stopped.
@@ -177,25 +181,11 @@ def follow(server: Cluster, pod: Body, keep: LineFilter, tail: int | None, clock
         clock.sleep(PAUSE_SECONDS)
 
 
-@dataclass(slots=True)
-class PodLogs:
-    """Reads each log once, also for several ranks of a node."""
-
-    server: Cluster
-    _read: dict[str, list[bytes]] = field(default_factory=dict)
-
-    def lines(self, pod: Body, keep: LineFilter, tail: int | None) -> Iterable[bytes]:
-        name = fields.name(pod)
-        if name not in self._read:
-            self._read[name] = list(self.server.log(_namespace(pod), name, OPTIONS))
-        return filtered(self._read[name], keep, tail)
-
-
-def _log(server: Cluster, pod: Body, clock: WaitClock, *, follow: bool = False) -> Iterable[bytes]:
+def _log(server: KubeClient, pod: Body, clock: WaitClock, *, follow: bool = False) -> Iterable[bytes]:
     """Lines of the log; waits for a container that is being created."""
     while True:
         try:
-            yield from server.log(_namespace(pod), fields.name(pod), OPTIONS, follow=follow)
+            yield from server.log(fields.namespace(pod), fields.name(pod), OPTIONS, follow=follow)
         except RequestRefusedError as error:
             if STARTING not in str(error) or _is_over(server, pod):
                 raise
@@ -204,14 +194,6 @@ def _log(server: Cluster, pod: Body, clock: WaitClock, *, follow: bool = False) 
         clock.sleep(PAUSE_SECONDS)
 
 
-def _is_over(server: Cluster, pod: Body) -> bool:
-    current = server.get(Kind.POD, _namespace(pod), fields.name(pod))
+def _is_over(server: KubeClient, pod: Body) -> bool:
+    current = server.get(Kind.POD, fields.namespace(pod), fields.name(pod))
     return current is None or fields.status(current).get("phase") in OVER
-
-
-def _namespace(pod: Body) -> str:
-    return fields.text(fields.metadata(pod).get("namespace"))
-
-
-def _deleted(name: str) -> Body:
-    raise UsageError(f"{name} was deleted before it had pods")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from disttest_cli.kube.api_errors import ApiServerError, RequestRefusedError
-from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.kube.client import Body, KubeClient
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.resources import Kind
 
-PATIENCE_SECONDS = 120  # with an API server that is not available before the run exists, or that refuses afterwards
+PATIENCE_SECONDS = 120  # of retries if the API server is not available before the run exists, or rejects afterwards
 PAUSE_SECONDS = 3
 WATCH_SECONDS = 60  # of one watch, and the longest delay through a dead connection
 
@@ -79,7 +79,7 @@ class ConnectionErrors:
     def recovered(self) -> None:
         self.since = None
         if self._reported:
-            self.warn("the API server answers again")
+            self.warn("the API server responds again")
         self._reported = ""
 
     def report(self, error: ApiServerError, now: float) -> None:
@@ -89,11 +89,13 @@ class ConnectionErrors:
             if now - self.since >= PATIENCE_SECONDS:
                 raise error
         if str(error) != self._reported:
-            self.warn(f"{error}; trying again")
+            self.warn(f"{error}; retrying")
         self._reported = str(error)
 
 
-def wait(cluster: Cluster, run: WaitedRun, *, seconds: float, see: See, warn: Say, clock: WaitClock) -> dict[str, Any]:
+def wait(
+    cluster: KubeClient, run: WaitedRun, *, seconds: float, see: See, warn: Say, clock: WaitClock
+) -> dict[str, Any]:
     """Return the status with the verdict; `see` gets each status before. Raises OverdueError, DeletedError."""
     for body in _states(cluster, run, clock.now() + seconds, ConnectionErrors(warn), clock):
         status: dict[str, Any] = body.get("status") or {}
@@ -104,7 +106,7 @@ def wait(cluster: Cluster, run: WaitedRun, *, seconds: float, see: See, warn: Sa
 
 
 def _states(
-    cluster: Cluster, run: WaitedRun, deadline: float, errors: ConnectionErrors, clock: WaitClock
+    cluster: KubeClient, run: WaitedRun, deadline: float, errors: ConnectionErrors, clock: WaitClock
 ) -> Iterator[Body]:
     """The object, and again after each change.
 

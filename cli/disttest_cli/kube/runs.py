@@ -2,25 +2,17 @@
 
 import contextlib
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube.api_errors import ApiServerError, RequestRefusedError
-from disttest_cli.kube.client import Body, Cluster
-from disttest_operator.core.api import naming, schema
-from disttest_operator.core.api.model import RANKS_WITHOUT_GPUS
+from disttest_cli.kube.client import Body, KubeClient
+from disttest_operator.core.api import model, naming, schema
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.resources import Kind
 
-KINDS = (
-    "disttest.disttest.dev",
-    "disttests.disttest.dev",
-    "disttests",
-    "disttest",
-    "dt",
-)  # as kubectl prints them
+KINDS = ("disttest.disttest.dev", "disttests.disttest.dev", "disttests", "disttest", "dt")  # as kubectl prints them
 NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"  # names of objects; excludes paths
-GPUS_PER_NODE = 8  # if unset
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -30,30 +22,35 @@ def bare_name(name: str) -> str:
     return bare if slash and kind in KINDS else name
 
 
-def find(server: Cluster, namespace: str, name: str) -> Body:
+def find(server: KubeClient, namespace: str, name: str) -> Body:
     """The DistTest of that name. Raises UsageError with similar names if it does not exist."""
     name = bare_name(name)
     if not schema.matches(NAME, name):
-        raise UsageError(f"{name!r} is no name of a DistTest: `disttest list -n {namespace}` shows them")
+        raise UsageError(
+            f"{name!r} is not a valid name of a DistTest. To list DistTests, run `disttest list -n {namespace}`."
+        )
     body = server.get(Kind.RUN, namespace, name)
     if body is not None:
         return body
+    names: list[str] = []
     with contextlib.suppress(ApiServerError):
         names = [fields.name(body) for body in server.list(Kind.RUN, namespace)]
-        if similar := difflib.get_close_matches(name, names, n=3):
-            raise UsageError(
-                f"no DistTest {name!r} in namespace {namespace}; did you mean {', '.join(map(repr, similar))}?"
-            )
-    raise UsageError(f"no DistTest {name!r} in namespace {namespace}: `disttest list -A` shows those of all namespaces")
+    advice = did_you_mean(name, names) or "To list all namespaces, run `disttest list -A`."
+    raise UsageError(f"DistTest {name!r} does not exist in namespace {namespace}. {advice}")
 
 
-def pods(server: Cluster, body: Body, attempt: int | None = None) -> list[Body]:
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    similar = difflib.get_close_matches(name, known, n=3)
+    return f"Did you mean {', '.join(map(repr, similar))}?" if similar else ""
+
+
+def pods(server: KubeClient, body: Body, attempt: int | None = None) -> list[Body]:
     """Pods of a run, or of one attempt, in the order of attempts and node indexes."""
     metadata = fields.metadata(body)
     selector = f"{naming.LABEL_UID}={metadata.get('uid')}"
     if attempt is not None:
         selector += f",{naming.LABEL_ATTEMPT}={attempt}"
-    found = server.list(Kind.POD, fields.text(metadata.get("namespace")), label_selector=selector)
+    found = server.list(Kind.POD, fields.namespace(body), label_selector=selector)
     return sorted(found, key=lambda pod: (attempt_of(pod), node_index(pod), fields.name(pod)))
 
 
@@ -68,10 +65,7 @@ def node_index(pod: Body) -> int:
 
 
 def ranks_per_node(body: Body) -> int:
-    spec = fields.spec(body)
-    gpus = spec.get("gpusPerNode")
-    given = fields.count(spec.get("ranksPerNode")) or (GPUS_PER_NODE if gpus is None else fields.count(gpus))
-    return given or RANKS_WITHOUT_GPUS
+    return fields.count(model.ranks_per_node(fields.spec(body)))
 
 
 def nodes(body: Body) -> int:
@@ -79,8 +73,7 @@ def nodes(body: Body) -> int:
 
 
 def backend(body: Body) -> str:
-    spec = fields.spec(body)
-    return fields.text(spec.get("backend")) or ("gloo" if spec.get("gpusPerNode") == 0 else "nccl")
+    return fields.text(model.backend(fields.spec(body)))
 
 
 def if_allowed(ask: Callable[[], list[Body]]) -> tuple[list[Body], str]:

@@ -1,6 +1,5 @@
-"""Series of runs: their ledgers, the nights that users name, and the reports of these nights."""
+"""Series of runs: their ledgers, positions of runs in a series, and reports of these runs."""
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,8 +7,8 @@ from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.errors import UsageError
-from disttest_cli.kube import api_errors, runs, stored
-from disttest_cli.kube.client import Body, Cluster
+from disttest_cli.kube import error_advice, runs, stored
+from disttest_cli.kube.client import Body, KubeClient
 from disttest_contract.outcomes import Counts, Verdict
 from disttest_contract.results.report import Report
 from disttest_contract.text import escaping, formatting
@@ -20,7 +19,7 @@ NEWEST, PASSED = "0", "passed"
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 PLACE = re.compile(r"-?\d{1,3}")
 POSITIONS = (
-    "0 for the newest night with a report, -1 for the one before it, `passed` for the newest that passed, or a date"
+    "0 (newest run with a report), -1 (the one before it), passed (newest that passed), or a date like 2026-11-20"
 )
 
 
@@ -64,7 +63,7 @@ def read_ledger(body: Mapping[str, Any]) -> SeriesHistory:
     status = fields.status(body)
     found = [_night(run) for run in fields.rows(status.get("runs"))]
     return SeriesHistory(
-        namespace=fields.text(fields.metadata(body).get("namespace")),
+        namespace=fields.namespace(body),
         name=fields.name(body),
         nights=tuple(reversed(found)),
         status=status,
@@ -87,7 +86,10 @@ def split_reference(reference: str) -> tuple[str, str]:
     """Split SERIES@POSITION. Raises UsageError."""
     name, _, position = reference.partition("@")
     if not name or not _is_position(position):
-        raise UsageError(f"{escaping.line(reference)!r} is no night of a series: write SERIES@ and {POSITIONS}")
+        raise UsageError(
+            f"{escaping.line(reference)!r} is not a run of a series. "
+            f"Write SERIES@POSITION, where POSITION is {POSITIONS}."
+        )
     return name, position
 
 
@@ -102,7 +104,7 @@ def choose(series: SeriesHistory, position: str) -> NightRun:
         found = list(nights[abs(int(position)) :])
     if not found:
         known = ", ".join(f"{night.day} {night.verdict}" for night in nights)
-        raise UsageError(f"series {series.name!r} has no night {position!r} with a report; it has: {known}")
+        raise UsageError(f"series {series.name!r} has no run {position!r} with a report. Available: {known}")
     return found[0]
 
 
@@ -110,9 +112,7 @@ def last_change_of(series: SeriesHistory) -> tuple[NightRun, NightRun]:
     """Return the baseline, the newest earlier night that passed or else the previous one, and the newest night."""
     nights = _readable(series)
     if len(nights) < 2:
-        raise UsageError(
-            f"series {series.name!r} has one night with a report so far: there is nothing to compare it with"
-        )
+        raise UsageError(f"series {series.name!r} has only one run with a report. A comparison needs two.")
     newest, *before = nights
     return next((night for night in before if night.verdict == Verdict.PASSED), before[0]), newest
 
@@ -136,12 +136,12 @@ def _is_position(position: str) -> bool:
     return is_place or position == PASSED or bool(DATE.fullmatch(position))
 
 
-FIRST_SERIES = "a series begins when the first run with its name in `spec.series` has its verdict"
+FIRST_SERIES = "A series is created when the first run with its name in spec.series has finished."
 KIND = "disttestseries.disttest.dev"  # as printed by -o name
 LISTED = 5
 
 
-def report(server: Cluster, namespace: str, reference: str) -> Report:
+def report(server: KubeClient, namespace: str, reference: str) -> Report:
     """The report of a run NAME or a night SERIES@POSITION."""
     if "@" in reference:
         name, position = split_reference(reference)
@@ -150,35 +150,35 @@ def report(server: Cluster, namespace: str, reference: str) -> Report:
     name = runs.bare_name(reference)
     if not schema.matches(runs.NAME, name):
         raise UsageError(
-            f"{escaping.line(reference)!r} is neither a run, a night nor a file: runs are in `disttest list -n "
-            f"{namespace}`, nights are SERIES@{NEWEST}, files have a slash or end in .json or .json.gz"
+            f"{escaping.line(reference)!r} is not a run, a run of a series or a file. Write a name from `disttest list "
+            f"-n {namespace}`, SERIES@{NEWEST}, or a path with a slash, .json or .json.gz."
         )
     return stored.find(server, namespace, name).report
 
 
-def of_night(server: Cluster, series: SeriesHistory, night: NightRun) -> Report:
+def of_night(server: KubeClient, series: SeriesHistory, night: NightRun) -> Report:
     """The report of a night; a later run with the same name has another uid."""
     found = stored.find(server, series.namespace, night.name).report
     if found.uid != night.uid:
         raise UsageError(
-            f"the report of {night.name!r} that series {series.name!r} counted at {night.time} is gone, another run "
-            "has its name: choose another night"
+            f"the report of {night.name!r} in series {series.name!r} at {night.time} no longer exists, because a later "
+            "run has the same name. Choose another run."
         )
     return found
 
 
-def last_change_reports(server: Cluster, namespace: str, name: str) -> tuple[Report, Report]:
+def last_change_reports(server: KubeClient, namespace: str, name: str) -> tuple[Report, Report]:
     found = find(server, namespace, name)
     before, newest = last_change_of(found)
     return of_night(server, found, before), of_night(server, found, newest)
 
 
 def earlier_reports(
-    server: Cluster, namespace: str, name: str, besides: tuple[str, str], most: int
+    server: KubeClient, namespace: str, name: str, besides: tuple[str, str], most: int
 ) -> tuple[list[Report], list[str]]:
     """Return reports of the series except those with these uids, and why others are not available."""
     if not name:
-        raise UsageError("--against takes more reports of B's series, but B has no series: omit --against")
+        raise UsageError("--against reads reports of B's series, but B has no series. Remove --against.")
     found, missing = [], []
     ledger = find(server, namespace, name)
     for night in earlier_nights(ledger, besides, most):
@@ -189,30 +189,29 @@ def earlier_reports(
     return found, missing
 
 
-def find(server: Cluster, namespace: str, name: str) -> SeriesHistory:
+def find(server: KubeClient, namespace: str, name: str) -> SeriesHistory:
     """Read a series. Raises CommandError."""
     bare = name.removeprefix(f"{KIND}/")
     if not schema.matches(runs.NAME, bare):
         raise UsageError(
-            f"{escaping.line(name)!r} is no name of a series: `disttest history -n {namespace}` shows them"
+            f"{escaping.line(name)!r} is not a valid name of a series. To list series, run `disttest history -n "
+            f"{namespace}`."
         )
-    with api_errors.explaining():
+    with error_advice.explaining():
         body = server.get(Kind.SERIES, namespace, bare)
         known = [] if body else [fields.name(one) for one in server.list(Kind.SERIES, namespace)]
     if body is None:
-        raise UsageError(f"no series {bare!r} in namespace {namespace}; {_advice(bare, known)}")
+        raise UsageError(f"series {bare!r} does not exist in namespace {namespace}. {_advice(bare, known)}")
     return read_ledger(body)
 
 
-def every_series(server: Cluster, namespace: str) -> list[Body]:
-    with api_errors.explaining():
+def every_series(server: KubeClient, namespace: str) -> list[Body]:
+    with error_advice.explaining():
         bodies = server.list(Kind.SERIES, namespace)
-    return sorted(bodies, key=lambda body: (fields.text(fields.metadata(body).get("namespace")), fields.name(body)))
+    return sorted(bodies, key=lambda body: (fields.namespace(body), fields.name(body)))
 
 
 def _advice(name: str, known: Sequence[str]) -> str:
     if not known:
-        return f"it has none yet: {FIRST_SERIES}"
-    if similar := difflib.get_close_matches(name, known, n=3):
-        return f"did you mean {', '.join(map(repr, similar))}?"
-    return f"it has {formatting.listed(sorted(known), LISTED)}"
+        return FIRST_SERIES
+    return runs.did_you_mean(name, known) or f"Available: {formatting.listed(sorted(known), LISTED)}"

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from disttest_cli import fields
 from disttest_cli.errors import UsageError
 from disttest_cli.formats.subject import Subject
 from disttest_cli.input import files
-from disttest_cli.kube import api_errors
+from disttest_cli.kube import error_advice
 from disttest_contract import limits
 from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.text import escaping
@@ -18,7 +19,7 @@ from disttest_operator.core.api.naming import ANNOTATION_REPORT_SHA256, REPORT_K
 from disttest_operator.core.api.resources import Kind
 
 if TYPE_CHECKING:
-    from disttest_cli.kube.client import Body, Cluster
+    from disttest_cli.kube.client import Body, KubeClient
 
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP = 31  # zlib's wbits for gzip
@@ -35,12 +36,12 @@ class _ReportLocation:
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
-def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> Subject:
+def find(server: "KubeClient", namespace: str, name: str, *, attempt: int = 0) -> Subject:
     """The report of a run or of one of its attempts; of a deleted run, the one that its series retains.
 
     Raises CommandError if there is none.
     """
-    with api_errors.explaining():
+    with error_advice.explaining():
         run = server.get(Kind.RUN, namespace, name)
         place = _of_run(run, namespace, name, attempt) if run else _kept(server, namespace, name, attempt)
         body = server.get(Kind.CONFIG_MAP, namespace, place.config_map)
@@ -48,10 +49,18 @@ def find(server: "Cluster", namespace: str, name: str, *, attempt: int = 0) -> S
         if run is None:
             raise _no_run(namespace, name)
         raise UsageError(
-            f"the report of DistTest {name!r} was in the ConfigMap {place.config_map!r} of namespace {namespace!r}, "
-            f"which is gone; the status has the first failures: disttest describe {name} -n {namespace}"
+            f"the report of DistTest {name!r} no longer exists (ConfigMap {place.config_map!r} in namespace "
+            f"{namespace!r}). To show the first failures, run `disttest describe {name} -n {namespace}`."
         )
     return Subject(report=_unpack(body, place, namespace), status=place.status)
+
+
+def find_if_any(server: "KubeClient", run: "Body", attempt: int = 0) -> tuple[Report | None, str]:
+    """The report of a run, or why it is not available."""
+    try:
+        return find(server, fields.namespace(run), fields.name(run), attempt=attempt).report, ""
+    except UsageError as error:
+        return None, str(error)
 
 
 def read_file(path: str) -> Report:
@@ -65,8 +74,8 @@ def read_file(path: str) -> Report:
         return Report.loads(_gunzip(raw) if raw.startswith(GZIP_MAGIC) else raw)
     except (zlib.error, InvalidReportError) as error:
         raise UsageError(
-            f"{shown} is no report: {_sentence(error)}; name a report.json, or the report.json.gz of a ConfigMap, "
-            f"of at most {limits.CASES:,} cases"
+            f"{shown} is not a report: {_sentence(error)}. Use a report.json or report.json.gz of a ConfigMap, with up "
+            f"to {limits.CASES:,} cases."
         ) from error
 
 
@@ -75,7 +84,7 @@ def _gunzip(packed: bytes) -> bytes:
     machine = zlib.decompressobj(wbits=GZIP)
     raw = machine.decompress(packed, limits.REPORT_BYTES + 1)
     if not machine.eof and len(raw) <= limits.REPORT_BYTES:
-        raise zlib.error("the gzip ends too early")
+        raise zlib.error("the gzip data is incomplete")
     return raw
 
 
@@ -86,17 +95,16 @@ def _of_run(run: "Body", namespace: str, name: str, attempt: int) -> _ReportLoca
     if attempt and attempt != status.get("attempt"):
         return _ReportLocation(config_map=_of_attempt(records, name, attempt, status), uid=uid)
     if not status.get("verdict"):
-        phase = status.get("phase") or "no operator has looked at it yet"
-        others = _advice(records)
+        phase = status.get("phase") or "no operator has processed it"
         raise UsageError(
-            f"DistTest {name!r} has no report yet: it has not finished ({phase}); "
-            f"wait for it with `{follow_with(namespace, name)}`{others}"
+            f"DistTest {name!r} has no report yet, because it has not finished ({phase}). To wait for it, run "
+            f"`{follow_with(namespace, name)}`{_advice(records)}"
         )
     report = status.get("report") or {}
     if not report.get("configMap"):
         raise UsageError(
             f"DistTest {name!r} ended without a report: {status['verdict']} ({status.get('reason', '')}): "
-            f"{_sentence(status.get('message', ''))}; see `disttest describe {name} -n {namespace}` and "
+            f"{_sentence(status.get('message', ''))}. Run `disttest describe {name} -n {namespace}` and "
             f"`disttest logs {name} -n {namespace}`{_advice(records)}"
         )
     return _ReportLocation(
@@ -109,35 +117,35 @@ def _of_attempt(records: Sequence[Mapping[str, Any]], name: str, attempt: int, s
     if record is None:
         last = int(status.get("attempt") or 0)
         known = sorted({int(one.get("number") or 0) for one in records} | ({last} if last else set()))
-        words = f"known: {', '.join(map(str, known))}" if known else "it has not begun"
-        raise UsageError(f"DistTest {name!r} has no attempt {attempt}; {words}")
+        words = f"Available: {', '.join(map(str, known))}" if known else "It has not started."
+        raise UsageError(f"DistTest {name!r} has no attempt {attempt}. {words}")
     if not record.get("report"):
         ended = f"{record.get('verdict', '')} ({record.get('reason', '')}): {_sentence(record.get('message', ''))}"
-        raise UsageError(f"attempt {attempt} of DistTest {name!r} left no report: {ended}{_advice(records)}")
+        raise UsageError(f"attempt {attempt} of DistTest {name!r} has no report: {ended}{_advice(records)}")
     return str(record["report"])
 
 
 def _advice(records: Sequence[Mapping[str, Any]]) -> str:
     numbers = [str(one.get("number")) for one in records if one.get("report")]
-    return f"; --attempt {numbers[-1]} has a partial one" if numbers else ""
+    return f"; for a partial report, use --attempt {numbers[-1]}" if numbers else ""
 
 
-def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _ReportLocation:
+def _kept(server: "KubeClient", namespace: str, name: str, attempt: int) -> _ReportLocation:
     """Location of a deleted run's report: by the newest entry of a ledger, else by its default name."""
     ledgers = [ledger.get("status") or {} for ledger in server.list(Kind.SERIES, namespace)]
     entries = [run for ledger in ledgers for run in ledger.get("runs") or () if run.get("name") == name]
     if attempt:
         if not entries:
             raise _no_run(namespace, name)
-        raise UsageError(f"DistTest {name!r} is gone, and with it the reports of its attempts: leave --attempt away")
+        raise UsageError(f"DistTest {name!r} and the reports of its attempts were deleted. Remove --attempt.")
     entry = max(entries, key=lambda run: str(run.get("time", "")), default=None)
     if entry is None:
         return _ReportLocation(config_map=f"{name}-report")
     if not entry.get("report"):
         raise UsageError(
-            f"DistTest {name!r} is gone and its report was not kept: {entry.get('verdict', '')} "
-            f"({entry.get('reason', '')}) at {entry.get('time', '')} is all that its series knows; a series keeps the "
-            "newest reports (--kept-reports of the operator)"
+            f"DistTest {name!r} was deleted, and its report is not retained: {entry.get('verdict', '')} "
+            f"({entry.get('reason', '')}) at {entry.get('time', '')}. A series retains its newest reports "
+            "(--retained-reports of the operator)."
         )
     return _ReportLocation(
         config_map=str(entry["report"]), sha256=str(entry.get("reportSha256") or ""), uid=str(entry.get("uid") or "")
@@ -146,8 +154,8 @@ def _kept(server: "Cluster", namespace: str, name: str, attempt: int) -> _Report
 
 def _no_run(namespace: str, name: str) -> UsageError:
     return UsageError(
-        f"there is no DistTest {name!r} in namespace {namespace!r}, and no kept report of it: "
-        f"see `disttest list -n {namespace}`, or choose another namespace with -n"
+        f"DistTest {name!r} does not exist in namespace {namespace!r}, and no report of it is retained. "
+        f"Check `disttest list -n {namespace}`, or use another namespace with -n."
     )
 
 
@@ -161,9 +169,9 @@ def _unpack(body: "Body", place: _ReportLocation, namespace: str) -> Report:
             raise InvalidReportError(f"its SHA-256 is not {wanted}")
         report = Report.loads(raw)
         if place.uid and report.uid != place.uid:
-            raise InvalidReportError(f"it is of another run, {report.name!r} with the uid {report.uid!r}")
+            raise InvalidReportError(f"it belongs to another run, {report.name!r} with the uid {report.uid!r}")
     except KeyError as error:
-        problem = f"it has no {REPORT_KEY} in its binaryData"
+        problem = f"its binaryData has no {REPORT_KEY}"
         raise _damaged(place, namespace, problem) from error
     except (ValueError, TypeError, zlib.error) as error:  # ValueError: invalid base64 or report
         raise _damaged(place, namespace, _sentence(error)) from error
@@ -172,8 +180,8 @@ def _unpack(body: "Body", place: _ReportLocation, namespace: str) -> Report:
 
 def _damaged(place: _ReportLocation, namespace: str, problem: str) -> UsageError:
     return UsageError(
-        f"ConfigMap {place.config_map!r} in namespace {namespace!r} holds no report that can be used: {problem}; "
-        "somebody may have changed it, run the test again"
+        f"ConfigMap {place.config_map!r} in namespace {namespace!r} contains no valid report: {problem}. "
+        "It may have been changed; run the test again."
     )
 
 

@@ -10,8 +10,8 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from disttest_contract.gang import environment
@@ -76,7 +76,7 @@ LINE_BYTES = 1 << 20
 STOP_SECONDS = 10  # for agents that were terminated
 QUIT_SECONDS = 1  # for agents that were ended at once
 INTERRUPTED = (
-    "warning: interrupted: the case that is running is diagnosed, which takes seconds; Ctrl-C again ends at once"
+    "warning: interrupted; the running case is diagnosed, which takes seconds. To stop immediately, press Ctrl-C again."
 )
 OTHERS_SECONDS = 30  # for the other agents, after the leader's end
 
@@ -90,7 +90,6 @@ class LocalRun:
     problem: str = ""
     is_interrupted: bool = False
     quit_by: int = 0  # the second signal, which killed the agents
-    agent_exit_codes: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +100,7 @@ class AgentReader:
     progress: Callable[[Progress], None] = lambda _: None
 
 
-async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str] | None = None) -> LocalRun:
+async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str]) -> LocalRun:
     """Start the agents and return when all have ended.
 
     The first SIGINT or SIGTERM ends the run with a report; the second one kills all agents.
@@ -109,7 +108,7 @@ async def run(plan: RunPlan, reader: AgentReader, *, environ: Mapping[str, str] 
     nonce = secrets.token_hex(16)
     with (
         tempfile.TemporaryDirectory(prefix="disttest-") as folder,
-        inductor_folder(os.environ if environ is None else environ, Path(folder)) as cache,
+        inductor_folder(environ, Path(folder)) as cache,
     ):
         own = {environment.LOG_IS_KEPT: "no", "TMPDIR": folder, VARIABLE: cache}
         leader = f"{LOOPBACK}:{free_port()}"
@@ -145,7 +144,7 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> asyncio.subprocess.Process:
+async def _start(own: Mapping[str, str], environ: Mapping[str, str]) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -156,7 +155,7 @@ async def _start(own: Mapping[str, str], environ: Mapping[str, str] | None) -> a
         stderr=asyncio.subprocess.STDOUT,
         limit=LINE_BYTES,
         # Otherwise gloo resolves the host's name, which may be the address of another machine.
-        env={"GLOO_SOCKET_IFNAME": "lo", **(os.environ if environ is None else environ), **own},
+        env={"GLOO_SOCKET_IFNAME": "lo", **environ, **own},
         start_new_session=True,  # Ctrl-C reaches this process only, which signals the agents
     )
 
@@ -189,8 +188,7 @@ async def _follow(
                 for agent in agents[1:]:
                     await agent.wait()
         await _stop(agents)
-    codes = [agent.returncode or 0 for agent in agents]
-    result = LocalRun(code, is_interrupted=bool(signals.first), quit_by=signals.second, agent_exit_codes=codes)
+    result = LocalRun(code, is_interrupted=bool(signals.first), quit_by=signals.second)
     try:
         result.report = Report.loads(frames.decode("\n".join(kept), nonce))
     except (frames.FrameError, InvalidReportError) as error:
@@ -217,38 +215,35 @@ class Signals:
     def repeat(self) -> None:
         """Send received signals to agents that started later."""
         if self.second:
-            self._send(self.agents, signal.SIGQUIT)
+            _send(self.agents, signal.SIGQUIT)
         elif self.first:
-            self._send(self.agents[:1], self.first)
+            _send(self.agents[:1], self.first)
 
     def _on_signal(self, number: int) -> None:
         if not self.first:
             self.first = number
             self.reader.line(INTERRUPTED)
-            self._send(self.agents[:1], number)  # the leader ends the others
+            _send(self.agents[:1], number)  # the leader ends the others
         elif not self.second:
             self.second = number
-            self._send(self.agents, signal.SIGQUIT)
-            asyncio.get_running_loop().call_later(QUIT_SECONDS, self._send, self.agents, signal.SIGKILL)
+            _send(self.agents, signal.SIGQUIT)
+            asyncio.get_running_loop().call_later(QUIT_SECONDS, _send, self.agents, signal.SIGKILL)
 
-    @staticmethod
-    def _send(agents: Sequence[asyncio.subprocess.Process], number: int) -> None:
-        for agent in agents:
-            if agent.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    agent.send_signal(number)
+
+def _send(agents: Iterable[asyncio.subprocess.Process], number: int) -> None:
+    for agent in agents:
+        if agent.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                agent.send_signal(number)
 
 
 async def _stop(agents: list[asyncio.subprocess.Process]) -> None:
     running = [agent for agent in agents if agent.returncode is None]
-    for agent in running:
-        with contextlib.suppress(ProcessLookupError):
-            agent.terminate()
+    _send(running, signal.SIGTERM)
     for agent in running:
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await agent.wait()
         except TimeoutError:
-            with contextlib.suppress(ProcessLookupError):
-                agent.kill()
+            _send([agent], signal.SIGKILL)
             await agent.wait()

@@ -1,6 +1,7 @@
 """The plan of a DistTest for agents on this machine instead of a cluster."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from disttest_cli.local import run_request
 from disttest_cli.local.run_request import Folder, RunRequest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
+from disttest_contract.text import formatting
 from disttest_operator.core.api.model import Backend, DistTest, Suite
 from disttest_operator.core.workload.run_plan import excess, run_plan, unknown_suites
 from disttest_runner.agent import accelerator
@@ -31,11 +33,11 @@ class LocalPlaces:
 
 def make(test: DistTest, places: LocalPlaces, request: RunRequest) -> RunPlan:
     """Make the plan; placement is ignored. Raises UsageError."""
-    unknown = unknown_suites(test.spec)
-    if unknown:
-        raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown; known: {suites.known()}")
-    if test.spec.backend is Backend.NCCL:
-        _check_gpus(test)
+    if unknown := unknown_suites(test.spec):
+        raise UsageError(f"{test.name}: suite {unknown[0]!r} is unknown. Known suites: {suites.known()}")
+    devices = accelerator.detect_devices({**os.environ, **dict(test.spec.env)})
+    if problem := gpu_problem(test, len(devices.products)):
+        raise UsageError(problem)
     folders = {name: str(folder.path) for name, folder in places.folders.items()}
     plan = run_plan(test, ATTEMPT, manifests.find_quarantine(test, places.config_maps, folders))
     chosen = _chosen(test, request)
@@ -71,12 +73,12 @@ def of_file(documents: manifests.Documents, request: RunRequest) -> tuple[DistTe
     known = {suite.name for test in documents.tests for suite in test.spec.suites}
     for name in request.suites:
         if name not in known:
-            raise UsageError(f"{request.filename} has no suite {name!r}; its suites: {', '.join(sorted(known))}")
+            raise UsageError(f"{request.filename} has no suite {name!r}. Its suites: {', '.join(sorted(known))}")
     tests = tuple(test for test in documents.tests if _chosen(test, request))
     if len(tests) > 1 and request.times == FOR_EVER:
         raise UsageError(
-            f"--until-fail would never come to the second of {len(tests)} DistTests of {request.filename}: "
-            "say --repeat N as well, or use a file with one"
+            f"--until-fail would run only the first of {len(tests)} DistTests of {request.filename}. "
+            "Add --repeat N, or use a file with one DistTest."
         )
     return tests
 
@@ -95,8 +97,8 @@ def _with_paths(test: DistTest, suite: Suite, planned: SuitePlan, places: LocalP
     if suite.config_map:
         if suite.config_map not in places.folders:
             raise UsageError(
-                f"{test.name}: suite {suite.name!r} takes its files from the ConfigMap {suite.config_map!r}, "
-                f"which is not here: say --files {suite.config_map}=DIR"
+                f"{test.name}: ConfigMap {suite.config_map!r} of suite {suite.name!r} is not available on this "
+                f"machine. Use --files {suite.config_map}=DIR."
             )
         folder = places.folders[suite.config_map]
         return dataclasses.replace(
@@ -105,22 +107,25 @@ def _with_paths(test: DistTest, suite: Suite, planned: SuitePlan, places: LocalP
     if suite.files:
         if not places.root.is_dir():
             raise UsageError(
-                f"{test.name}: suite {suite.name!r} takes its files from below {places.root}, "
-                "which is no folder here: say --root DIR"
+                f"{test.name}: folder {places.root} of suite {suite.name!r} does not exist. Use --root DIR."
             )
         return dataclasses.replace(planned, root=str(places.root))
     return planned
 
 
-def _check_gpus(test: DistTest) -> None:
-    spec, here = test.spec, len(accelerator.detect_devices().products)
-    if spec.nodes > 1:
-        raise UsageError(
-            f"{test.name}: {spec.nodes} nodes over NCCL would share the GPUs of this machine: "
-            "set `nodes: 1`, or `gpusPerNode: 0` to run on the CPU"
+def gpu_problem(test: DistTest, gpus: int) -> str:
+    """Why a machine with this number of GPUs cannot run the DistTest; empty if it can."""
+    spec = test.spec
+    if spec.backend is not Backend.NCCL:
+        return ""
+    if gpus and spec.nodes > 1:
+        return (
+            f"{test.name}: {spec.nodes} nodes cannot share the GPUs of this machine with NCCL. "
+            "Set `nodes: 1`, or `gpusPerNode: 0` to use the CPU."
         )
-    if here < spec.ranks_per_node:
-        raise UsageError(
-            f"{test.name}: backend nccl needs a GPU for each of {spec.ranks_per_node} ranks, this machine has {here}: "
-            "set `gpusPerNode: 0` (and leave `backend` away) to run on the CPU over gloo"
+    if gpus < spec.ranks_per_node:
+        return (
+            f"{test.name}: NCCL needs one GPU per rank ({formatting.counted(spec.ranks_per_node, 'rank')}), but this "
+            f"machine has {gpus}. To use the CPU with gloo, set `gpusPerNode: 0` and do not set `backend`."
         )
+    return ""

@@ -1,6 +1,7 @@
 """Run DistTests on this machine one after the other: progress, table, report and exit code of each."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 from collections import deque
@@ -21,7 +22,7 @@ from disttest_contract import limits
 from disttest_contract.gang import environment
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import EXIT_CODES, ExitCode, Verdict
-from disttest_contract.results.report import InvalidReportError, Report
+from disttest_contract.results.report import InvalidReportError, OtherSchemaError, Report
 from disttest_contract.text import escaping
 from disttest_operator.core.api.model import DistTest, Spec
 
@@ -44,8 +45,8 @@ def run(tests: Sequence[LocalTest], *, keeps_going: bool, shows_all: bool) -> in
         codes.append(code)
         left = [other.plan.name for other in tests[number:]]
         if left and (is_interrupted or (code and not keeps_going)):
-            hint = "" if is_interrupted else "; --keep-going runs them all the same"
-            warn(f"not run, since {one.plan.name} did not pass: {', '.join(left)}{hint}")
+            hint = "" if is_interrupted else ". To run them anyway, use --keep-going."
+            warn(f"not run, because {one.plan.name} did not pass: {', '.join(left)}{hint}")
             break
     return max(codes)
 
@@ -54,15 +55,18 @@ def report_path(chosen: Path | None, test: DistTest) -> Path:
     """The path of the report. Raises UsageError if it cannot be written, or is another file."""
     path = chosen or Path(f"disttest-report-{test.name}.json")
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is no file: name another one with --report")
+        raise UsageError(f"{path} is not a file. Name another file with --report.")
     if path.exists():
         try:
-            Report.loads(files.read(str(path), limits.REPORT_BYTES))
+            with contextlib.suppress(OtherSchemaError):
+                Report.loads(files.read(str(path), limits.REPORT_BYTES))
         except (OSError, InvalidReportError) as error:
-            raise UsageError(f"{path} exists and is not a report: name another file with --report ({error})") from error
+            raise UsageError(
+                f"{path} exists and is not a report ({error}). Name another file with --report."
+            ) from error
     folder = path.parent
     if not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise UsageError(f"{path} cannot be written: name another file with --report")
+        raise UsageError(f"{path} cannot be written. Name another file with --report.")
     return path
 
 
@@ -81,10 +85,10 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
     console = terminal.console()
     result = asyncio.run(_watched(one.plan, console, environ, shows_all=shows_all))
     if result.quit_by:
-        warn(f"{one.plan.name}: interrupted twice: ended at once, without a report")
+        warn(f"{one.plan.name}: interrupted twice, stopped without a report")
         return SIGNALLED + result.quit_by, True
     if result.report is None:
-        warn(f"{one.plan.name}: {escaping.line(result.problem)}; the leader ended with {result.exit_code}")
+        warn(f"{one.plan.name}: {escaping.line(result.problem)}; exit code of the leader: {result.exit_code}")
         is_known = result.exit_code in set(EXIT_CODES.values()) - {0}  # 0 without a report is a failure
         return (result.exit_code if is_known else ExitCode.INFRASTRUCTURE), result.is_interrupted
     show_report(console, result.report, one)
@@ -94,14 +98,14 @@ def _run(one: LocalTest, *, shows_all: bool) -> tuple[int, bool]:
 async def _watched(plan: RunPlan, console: Console, environ: dict[str, str], *, shows_all: bool) -> agents.LocalRun:
     """Run with a live view on a terminal, else print the lines of agents."""
     if not live.fits(console):
-        return await agents.run(plan, agents.AgentReader(line=_print), environ=environ)
+        return await agents.run(plan, agents.AgentReader(line=terminal.say), environ=environ)
     gang = GangShape(nodes=plan.nodes, ranks_per_node=plan.ranks_per_node, suites=len(plan.suites))
     with LiveView(console, gang) as view:
         lines = AgentLines(view, shows_all=shows_all)
         result = await agents.run(plan, agents.AgentReader(line=lines.take, progress=view.feed), environ=environ)
     if result.report is None:
         for line in lines.last:
-            _print(line)
+            terminal.say(line)
     return result
 
 
@@ -122,10 +126,6 @@ class AgentLines:
             self.last.append(line)
 
 
-def _print(line: str) -> None:
-    print(escaping.exact_line(line), flush=True)
-
-
 def show_report(console: Console, report: Report, one: LocalTest) -> None:
     lines = table.render_report(report, one.plan.thresholds).splitlines()
     console.print()
@@ -142,9 +142,9 @@ def show_report(console: Console, report: Report, one: LocalTest) -> None:
     console.print(Text(f"report: {escaping.line(str(one.report))}"))
     if console.is_terminal:
         file = escaping.line(shlex.quote(str(one.report)))
-        console.print(Text(f"as a page: disttest report -f {file} -o html=report.html", style=terminal.QUIET))
+        console.print(Text(f"HTML page: disttest report -f {file} -o html=report.html", style=terminal.QUIET))
         if report.verdict is not Verdict.PASSED:
-            console.print(Text("what ranks wrote: run again with --verbose", style=terminal.QUIET))
+            console.print(Text("output of ranks: run again with --verbose", style=terminal.QUIET))
 
 
 def _prepare_artifacts(test: DistTest, plan: RunPlan) -> None:
@@ -153,9 +153,9 @@ def _prepare_artifacts(test: DistTest, plan: RunPlan) -> None:
         try:
             Path(plan.artifacts).mkdir(exist_ok=True)
         except OSError as error:
-            raise UsageError(f"--artifacts {plan.artifacts} cannot be made: {error.strerror}") from error
+            raise UsageError(f"--artifacts {plan.artifacts} cannot be created: {error.strerror}") from error
     elif claim:
         warn(
-            f"{test.name}: the claim {claim!r} is not here, what is too large for the report is not kept: "
-            "say --artifacts DIR to keep it"
+            f"{test.name}: claim {claim!r} of spec.artifacts is not available on this machine. "
+            "To store large dumps, use --artifacts DIR."
         )

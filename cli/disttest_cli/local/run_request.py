@@ -1,8 +1,8 @@
 """The options of `disttest run`: their rules, the shape of the gang, and the DistTest that they describe."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from disttest_cli.errors import UsageError
 from disttest_cli.input import manifests
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import FOR_EVER
+from disttest_contract.text import formatting
 from disttest_operator.core.api.model import API_VERSION, Backend, DistTest
 
 
@@ -47,28 +48,28 @@ def _rules(request: RunRequest) -> Sequence[tuple[bool, str]]:
     named = next((str(path) for path in request.paths if "::" in str(path)), "")
     file, _, case = named.partition("::")
     return (
-        (not (request.filename or request.paths or request.suites), f"say what to run: {WHAT}"),
+        (not (request.filename or request.paths or request.suites), f"nothing to run. Use {WHAT}."),
         (
             bool(request.filename and request.paths),
-            "-f and PATH exclude each other: a file names its suites itself, --suite chooses among them",
+            "-f and PATH exclude each other. To choose suites of the file, use --suite.",
         ),
         (
             bool(request.filename and shape),
-            f"{shape} is for --suite and PATH: with -f the file says it, as `nodes`, `ranksPerNode` or `backend`",
+            f"{shape} requires --suite or PATH. With -f, set nodes, ranksPerNode or backend in the file.",
         ),
         (
             bool(request.files and not request.filename),
-            "--files is for the ConfigMaps that a file names (-f): to run your own tests write their PATH",
+            "--files replaces ConfigMaps of a file and requires -f. To run your own tests, give their PATH.",
         ),
-        (bool(named), f"{named} is a case, not a path: write {file} --case {Path(file).name}::{case}"),
+        (bool(named), f"{named} is a case, not a path. Write {file} --case {Path(file).name}::{case}"),
         (
             bool(request.timeout and (request.case_timeout or 0) > request.timeout),
-            f"--case-timeout {request.case_timeout} is more than --timeout {request.timeout}: no case outlives its run",
+            f"--case-timeout {request.case_timeout} is longer than --timeout {request.timeout}. Increase --timeout.",
         ),
-        (bool(request.cases and request.select), "--case and --select exclude each other: ids are exact already"),
+        (bool(request.cases and request.select), "--case and --select exclude each other. Use one of them."),
         (
             request.until_fail and request.keep_going,
-            "--until-fail and --keep-going exclude each other: one ends with the first failure, one goes on after it",
+            "--until-fail and --keep-going exclude each other. Use one of them.",
         ),
     )
 
@@ -78,21 +79,18 @@ def listing() -> str:
     return "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in sorted(suites.SUMMARIES.items()))
 
 
-WHAT = (
-    "--suite NAME, a PATH with test files of your own, or -f FILE with DistTests; "
-    f"suites: {', '.join(sorted(suites.SUMMARIES))}"
-)
+WHAT = f"--suite NAME, a PATH with test files, or -f FILE with DistTests; suites: {suites.known()}"
 
 
 def of_one_suite(request: RunRequest, names: Sequence[str]) -> str:
     """A message if the options need a single suite and there are several; else empty."""
     if len(names) == 1:
         return ""
-    several = f"there are {len(names)} ({', '.join(names[:4])}{', …' if len(names) > 4 else ''}): say --suite NAME"
+    several = f"there are {len(names)} ({', '.join(names[:4])}{', …' if len(names) > 4 else ''}). Use --suite NAME."
     if request.cases:
-        return f"--case names cases of one suite, but {several}"
+        return f"--case selects cases of one suite, but {several}"
     if request.until_fail:
-        return f"--until-fail repeats the cases of one suite, but {several}"
+        return f"--until-fail repeats cases of one suite, but {several}"
     return ""
 
 
@@ -110,36 +108,35 @@ class Shape:
 
     backend: Backend
     nodes: int
-    ranks: int  # in all
+    ranks: int  # total
     why: str
 
     def described(self) -> str:
-        where = "GPUs over NCCL" if self.backend is Backend.NCCL else "the CPU over gloo"
-        ranks = f"{self.ranks} rank{'s' if self.ranks > 1 else ''}"
-        return f"{ranks}{f' of {self.nodes} nodes' if self.nodes > 1 else ''} on {where}: {self.why}"
+        where = "GPUs with NCCL" if self.backend is Backend.NCCL else "the CPU with gloo"
+        ranks = formatting.counted(self.ranks, "rank")
+        return f"{ranks}{f' on {self.nodes} nodes' if self.nodes > 1 else ''} on {where}: {self.why}"
 
 
 def shape(request: RunRequest, gpus: int) -> Shape:
-    """Use GPUs if there are any, so that a passed run has tested them; the CPU with --backend gloo."""
+    """Use GPUs if available, unless --backend is gloo."""
     nodes = request.nodes or 1
     on_cpu = Shape(
         backend=Backend.GLOO, nodes=nodes, ranks=request.ranks or max(RANKS_ON_CPU, nodes), why="--backend gloo"
     )
     if on_cpu.ranks % nodes:
-        raise UsageError(f"--ranks {on_cpu.ranks} cannot be shared by --nodes {nodes}: write a multiple of {nodes}")
+        raise UsageError(f"--ranks {on_cpu.ranks} is not a multiple of --nodes {nodes}. Use a multiple of {nodes}.")
     if request.backend == Backend.GLOO:
         return on_cpu
-    has = f"this machine has {gpus} GPU{'' if gpus == 1 else 's'}" if gpus else "this machine has no GPU"
+    has = f"this machine has {formatting.counted(gpus, 'GPU') if gpus else 'no GPU'}"
     if not gpus and not request.backend:
         return Shape(backend=Backend.GLOO, nodes=nodes, ranks=on_cpu.ranks, why=has)
     if nodes > 1:
-        raise UsageError(f"--nodes {nodes} would share the GPUs of this machine: leave it away, or say --backend gloo")
+        raise UsageError(f"--nodes {nodes} requires gloo, because nodes cannot share GPUs. Add --backend gloo.")
     ranks = request.ranks or gpus
     if not gpus or ranks > gpus:
-        fewer = f"say --ranks {gpus}, or " if gpus else ""
-        raise UsageError(
-            f"NCCL needs a GPU for each of {ranks or 'the'} ranks, {has}: {fewer}--backend gloo to run on the CPU"
-        )
+        fewer = f"--ranks {gpus}, or " if gpus else ""
+        every = formatting.counted(ranks, "rank") if ranks else "all ranks"
+        raise UsageError(f"NCCL needs one GPU per rank ({every}), but {has}. Use {fewer}--backend gloo.")
     return Shape(backend=Backend.NCCL, nodes=1, ranks=ranks, why=has)
 
 
@@ -155,17 +152,11 @@ class Folder:
     in_repository: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    test: DistTest
-    folders: Mapping[str, Folder] = field(default_factory=dict)  # ConfigMap -> folder
-
-
-def make_test(request: RunRequest, of_shape: Shape) -> Made:
-    """The DistTest of built-in suites and paths. Raises UsageError."""
+def make_test(request: RunRequest, of_shape: Shape) -> tuple[DistTest, dict[str, Folder]]:
+    """The DistTest of built-in suites and paths, and the folders of its ConfigMaps. Raises UsageError."""
     for name in request.suites:
         if name not in suites.BUILTIN:
-            raise UsageError(f"suite {name!r} is unknown; known: {', '.join(sorted(suites.BUILTIN))}")
+            raise UsageError(f"suite {name!r} is unknown. Known suites: {suites.known()}")
     folders = _named(_folders(request.paths), taken=request.suites)
     names = [*dict.fromkeys(request.suites), *folders]
     entries: list[dict[str, Any]] = [{"name": name} for name in dict.fromkeys(request.suites)]
@@ -184,7 +175,7 @@ def make_test(request: RunRequest, of_shape: Shape) -> Made:
             "timeouts": {"caseSeconds": COMPILING_CASE_SECONDS if COMPILING & {*request.suites} else CASE_SECONDS},
         },
     }
-    return Made(test=manifests.parse_test(body, "what was asked for cannot be run"), folders=folders)
+    return manifests.parse_test(body, "the options describe no valid DistTest"), folders
 
 
 def _folders(paths: Sequence[Path]) -> list[Folder]:
@@ -192,7 +183,7 @@ def _folders(paths: Sequence[Path]) -> list[Folder]:
     files: dict[Path, list[str]] = {}
     for path in paths:
         if not path.exists():
-            raise UsageError(f"{path} does not exist: write a test file, or a folder with test files")
+            raise UsageError(f"{path} does not exist. Give a test file, or a folder with test files.")
         place = path.resolve()
         files.setdefault(place if place.is_dir() else place.parent, []).extend([] if place.is_dir() else [place.name])
     whole = {path.resolve() for path in paths if path.is_dir()}

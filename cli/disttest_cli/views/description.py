@@ -7,6 +7,7 @@ from typing import Any
 
 from disttest_cli import fields
 from disttest_cli.formats import advice
+from disttest_cli.formats.subject import STEPS
 from disttest_cli.kube import runs
 from disttest_cli.kube.client import Body
 from disttest_cli.views import run_list, status_lines, terminal
@@ -17,7 +18,6 @@ from disttest_contract.text import escaping, formatting
 LABEL_WIDTH = 10
 BAR_WIDTH = 30
 SHOWN_NODES = 8
-STEPS = ("queued", "scheduled", "pulled", "joined", "ran", "collected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class DescribedRun:
 
     @property
     def namespace(self) -> str:
-        return fields.text(fields.metadata(self.body).get("namespace"))
+        return fields.namespace(self.body)
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ def summary(seen: DescribedRun) -> list[Line]:
         *_headline(seen),
         *_message(seen.status),
         *_to_do(seen.status),
-        terminal.empty(),
+        terminal.line(),
         *_progress(seen),
         *_where(seen),
         *_suspects(seen.status),
@@ -63,7 +63,7 @@ def field(label: str, *parts: str | Line | tuple[str, str]) -> Line:
 
 
 def heading(words: str) -> list[Line]:
-    return [terminal.empty(), terminal.line((words, terminal.STRONG))]
+    return [terminal.line(), terminal.line((words, terminal.STRONG))]
 
 
 def _headline(seen: DescribedRun) -> list[Line]:
@@ -99,9 +99,9 @@ def _progress(seen: DescribedRun) -> list[Line]:
     where = f", suite {min(fields.count(progress.get('suitesDone')) + 1, suites)} of {suites}: {suite}" if suite else ""
     age = formatting.show_age(fields.moment(progress.get("time")), seen.now)
     lines = [field("Progress", bar(done, total), f" {done}/{total} cases{where}")] if total else []
-    lines += [field("In flight", escaping.line(case))] if case else []
-    joined = f"{fields.count(progress.get('nodesJoined'))} of {runs.nodes(seen.body)} nodes"
-    return [*lines, field("Joined", f"{joined}; all this {age} ago" if age else joined)]
+    lines += [field("Running", escaping.line(case))] if case else []
+    joined = f"{fields.count(progress.get('nodesJoined'))} of {formatting.counted(runs.nodes(seen.body), 'node')}"
+    return [*lines, field("Joined", f"{joined} (progress reported {age} ago)" if age else joined)]
 
 
 def bar(done: int, total: int) -> str:
@@ -111,13 +111,14 @@ def bar(done: int, total: int) -> str:
 
 def _where(seen: DescribedRun) -> list[Line]:
     body, status = seen.body, seen.status
-    nodes, per_node = runs.nodes(body), runs.ranks_per_node(body)
-    size = f"{nodes} {'node' if nodes == 1 else 'nodes'} x {per_node} ranks over {runs.backend(body)}"
+    size = f"{formatting.gang_size(runs.nodes(body), runs.ranks_per_node(body))} with {runs.backend(body)}"
     gpus = fields.count(status.get("gpus"))
     names = _node_names(seen)
     shown = formatting.listed(names, SHOWN_NODES)
     series = fields.text(status.get("series") or fields.spec(body).get("series"))
-    lines = [field("Where", size, f", {gpus} GPUs" if gpus else "", f": {shown}" if shown else "")]
+    lines = [
+        field("Where", size, f", {formatting.counted(gpus, 'GPU')}" if gpus else "", f": {shown}" if shown else "")
+    ]
     return [*lines, *([field("Series", series)] if series else [])]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disttest_cli import fields
+from disttest_cli.formats import values
 from disttest_cli.kube import runs
 from disttest_cli.kube.client import Body
 from disttest_cli.views import status_lines, terminal
@@ -22,7 +23,8 @@ MESSAGE_LINES = 4
 LINE_CHARACTERS = 300
 SLOW_SECONDS = 0.1  # shorter cases are not listed
 LEGEND = (
-    "FAILED: failed, errored, crashed or hung, not in quarantine. OTHER: skipped, expected to fail, or in quarantine."
+    "FAILED: failed, errored, crashed or hung outside of quarantine. "
+    "OTHER: skipped, expected to fail, or in quarantine."
 )
 
 
@@ -47,24 +49,18 @@ def _attempts(status: Mapping[str, Any]) -> list[Line]:
         return []
     rows: list[list[str | Line]] = [["ATTEMPT", "VERDICT", "REASON", "NODES", "ENDED FIRST"]]
     for record in records:
-        nodes = fields.texts(record.get("nodes"))
-        rows.append(
-            [
-                fields.text(record.get("number")),
-                terminal.styled(fields.text(record.get("verdict"))),
-                fields.text(record.get("reason")),
-                formatting.listed(nodes, 4),
-                _first_failure(fields.mapping(record.get("firstFailure"))),
-            ]
-        )
-    return [terminal.empty(), *terminal.table(rows)]
+        number, verdict, reason = (fields.text(record.get(key)) for key in ("number", "verdict", "reason"))
+        nodes = formatting.listed(fields.texts(record.get("nodes")), 4)
+        first = _first_failure(fields.mapping(record.get("firstFailure")))
+        rows.append([number, terminal.styled(verdict), reason, nodes, first])
+    return [terminal.line(), *terminal.table(rows)]
 
 
 def _first_failure(first: Mapping[str, Any]) -> str:
     signal, code = fields.text(first.get("signal")), fields.text(first.get("exitCode"))
     how = f"signal {signal}" if signal else f"exit code {code}" if code else ""
     where = f"{fields.text(first.get('pod'))} on {fields.text(first.get('node'))}" if first.get("pod") else ""
-    rank = f"to blame: rank {fields.text(first.get('rank'))}" if "rank" in first else ""  # may be in another pod
+    rank = f"at fault: rank {fields.text(first.get('rank'))}" if "rank" in first else ""  # may be in another pod
     case = f"in {fields.text(first.get('case'))}" if first.get("case") else ""
     return status_lines.one_line(", ".join(part for part in (where, how, case, rank) if part))
 
@@ -79,7 +75,11 @@ def _pods(pods: Sequence[Body]) -> list[Line]:
         node = fields.text(fields.spec(pod).get("nodeName"))
         rows.append([str(runs.node_index(pod)), fields.name(pod), node, _pod_state(pod)])
     more = len(shown) - SHOWN_PODS
-    return [terminal.empty(), *terminal.table(rows), *([terminal.line(f"and {more} more pods")] if more > 0 else [])]
+    return [
+        terminal.line(),
+        *terminal.table(rows),
+        *([terminal.line(formatting.counted(more, "more pod"))] if more > 0 else []),
+    ]
 
 
 def _pod_state(pod: Body) -> str:
@@ -103,12 +103,12 @@ def _suites(status: Mapping[str, Any]) -> list[Line]:
     rows = [head]
     for suite in suites:
         counts = Counts.from_json(fields.mapping(suite.get("cases")))
-        passed, not_run, red = counts[Outcome.PASSED], counts[Outcome.NOT_RUN], counts.bad - counts.quarantined
+        passed, not_run, red = counts[Outcome.PASSED], counts[Outcome.NOT_RUN], counts.red
         numbers = (counts.total, passed, red, not_run, counts.total - passed - red - not_run)
         took = formatting.show_duration(fields.number(suite.get("seconds")))
         verdict = terminal.styled(fields.text(suite.get("verdict")))
         rows.append([fields.text(suite.get("name")), verdict, *map(str, numbers), took])
-    lines = [terminal.empty(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
+    lines = [terminal.line(), *terminal.table(rows, numbers=frozenset(range(2, 8)))]
     broken = [suite for suite in suites if suite.get("verdict") == Verdict.ERRORED.value]
     messages = [f"{fields.text(suite.get('name'))}: {status_lines.one_line(suite.get('message'))}" for suite in broken]
     return [*lines, terminal.line((LEGEND, terminal.QUIET)), *map(terminal.line, messages)]
@@ -124,21 +124,20 @@ def _failures(status: Mapping[str, Any]) -> list[Line]:
         lines += _failure(failure)
     counts = Counts.from_json(fields.mapping(status.get("cases")))
     if (more := counts.bad + counts.flaky - len(failures)) > 0 and is_over:
-        lines.append(terminal.line(f"  and {more} more: the report has them all"))
+        lines.append(terminal.line(f"  {more} more are in the report"))
     return lines
 
 
 def _failure(failure: Mapping[str, Any]) -> list[Line]:
     outcome = fields.text(failure.get("outcome"))
     mark = next((f" ({mark})" for mark in ("flaky", "quarantined") if failure.get(mark) is True), "")
-    ranks, nodes = fields.rank_words(failure.get("ranks")), ", ".join(fields.texts(failure.get("nodes"))[:4])
-    where = (f", {'rank' if ranks.isdecimal() else 'ranks'} {ranks}" if ranks else "") + (
-        f" on {nodes}" if nodes else ""
-    )
+    where = values.where(fields.rank_words(failure.get("ranks")), fields.texts(failure.get("nodes")))
     took = formatting.show_duration(fields.number(failure.get("seconds")))
     case = status_lines.one_line(f"{fields.text(failure.get('suite'))}: {fields.text(failure.get('case'))}")
     style = terminal.BROKEN if outcome in {bad.value for bad in BAD} and not mark else terminal.WARNING
-    head = terminal.line("  ", (outcome, style), f"{mark} {case}{where}", f" after {took}" if took else "")
+    head = terminal.line(
+        "  ", (outcome, style), f"{mark} {case}{f', {where}' if where else ''}", f" after {took}" if took else ""
+    )
     message = status_lines.gist_of(fields.text(failure.get("message")))[:MESSAGE_LINES]
     return [head, *(terminal.line(f"      {escaping.exact_line(one[:LINE_CHARACTERS])}") for one in message)]
 
@@ -149,19 +148,16 @@ def _bandwidth(status: Mapping[str, Any]) -> list[Line]:
         return []
     rows: list[list[str | Line]] = [["BANDWIDTH", "TYPE", "SIZE", "BUS", "THRESHOLD"]]
     for row in measured[:SHOWN_BANDWIDTHS]:
-        bus, threshold = fields.number(row.get("busBytesPerSecond")), fields.number(row.get("threshold"))
+        bus = fields.number(row.get("busBandwidthBytesPerSecond"))
+        threshold = fields.number(row.get("thresholdBytesPerSecond"))
         limit = formatting.show_speed(threshold) if threshold else ""
-        missed = row.get("ok") is False
+        size = formatting.show_bytes(fields.count(row.get("sizeBytes")))
+        reached = formatting.show_speed(bus) if bus is not None else "not measured"
+        verdict = terminal.line((f"missed: {limit}", terminal.BROKEN)) if row.get("ok") is False else limit
         rows.append(
-            [
-                fields.text(row.get("collective")),
-                fields.text(row.get("dtype")) or "any",
-                formatting.show_bytes(fields.count(row.get("sizeBytes"))),
-                formatting.show_speed(bus) if bus is not None else "nothing",
-                terminal.line((f"missed: {limit}" if missed else limit, terminal.BROKEN if missed else "")),
-            ]
+            [fields.text(row.get("collective")), fields.text(row.get("dtype")) or "any", size, reached, verdict]
         )
-    return [terminal.empty(), *terminal.table(rows, numbers=frozenset({2, 3}))]
+    return [terminal.line(), *terminal.table(rows, numbers=frozenset({2, 3}))]
 
 
 def _slowest(report: Report) -> list[Line]:
@@ -169,17 +165,12 @@ def _slowest(report: Report) -> list[Line]:
     slow = sorted((one for one in cases if one[0] >= SLOW_SECONDS), key=lambda one: -one[0])[:SHOWN_SLOW]
     if not slow:
         return []
-    rows: list[list[str | Line]] = [["SLOWEST", "OUTCOME", "SUITE", "CASE"]]
-    for seconds, suite, case in slow:
-        rows.append(
-            [
-                formatting.show_duration(seconds),
-                terminal.styled(case.outcome.value),
-                suite,
-                status_lines.one_line(case.id),
-            ]
-        )
-    return [terminal.empty(), *terminal.table(rows, numbers=frozenset({0}))]
+    rows: list[list[str | Line]] = [
+        [formatting.show_duration(seconds), terminal.styled(case.outcome.value), suite, status_lines.one_line(case.id)]
+        for seconds, suite, case in slow
+    ]
+    head = ["SLOWEST", "OUTCOME", "SUITE", "CASE"]
+    return [terminal.line(), *terminal.table([head, *rows], numbers=frozenset({0}))]
 
 
 def _events(seen: DescribedRun) -> list[Line]:
@@ -193,7 +184,7 @@ def _events(seen: DescribedRun) -> list[Line]:
         style = terminal.WARNING if kind == "Warning" else ""
         reason, message = fields.text(event.get("reason")), status_lines.one_line(event.get("message"))
         rows.append([formatting.show_age(at, seen.now), terminal.line((kind, style)), reason, message])
-    return [terminal.empty(), *terminal.table(rows)]
+    return [terminal.line(), *terminal.table(rows)]
 
 
 def _event_time(event: Mapping[str, Any]) -> Any:
@@ -208,10 +199,10 @@ def _further(seen: DescribedRun) -> list[Line]:
     lines = []
     stored = fields.text(fields.mapping(status.get("report")).get("configMap"))
     if stored:
-        lines += [terminal.line(f"  disttest report {where} -o html={seen.name}.html      # of ConfigMap {stored}")]
+        lines += [terminal.line(f"  disttest report {where} -o html={seen.name}.html      # from ConfigMap {stored}")]
     if status.get("verdict"):
         lines += [terminal.line(f"  disttest logs {where} --failed")] if status["verdict"] != "Passed" else []
     else:
         lines += [terminal.line(f"  disttest logs {where} --follow")]
     notes = [terminal.line((f"  {escaping.line(note)}", terminal.QUIET)) for note in seen.notes]
-    return [*(heading("Go on") if lines else []), *lines, *(heading("Not shown") if notes else []), *notes]
+    return [*(heading("Next steps") if lines else []), *lines, *(heading("Not shown") if notes else []), *notes]

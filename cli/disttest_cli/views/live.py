@@ -15,9 +15,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from disttest_cli.formats import values
 from disttest_cli.views import terminal
 from disttest_contract.outcomes import Outcome
-from disttest_contract.text import escaping
+from disttest_contract.text import escaping, formatting
 from disttest_contract.transport.progress import Failure, Progress
 
 BAR_COLUMNS = 30
@@ -55,14 +56,12 @@ class LiveView:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._live.stop()
 
-    def step(self, text: str) -> None:
-        self._enter(escaping.line(text))
-
     def feed(self, progress: Progress) -> None:
         before, self._progress = self._progress, progress
         if before is None or (before.suite, before.current_case) != (progress.suite, progress.current_case):
             self._case_since = self._clock()
-        self._enter(progress.step)
+        if progress.step != self._step:
+            self._step, self._step_since = progress.step, self._clock()
         for failure in progress.failures:
             if (key := (failure.suite, failure.case)) not in self._reported:
                 self._reported.add(key)
@@ -82,25 +81,22 @@ class LiveView:
             case_for=now - self._case_since,
         )
 
-    def _enter(self, step: str) -> None:
-        if step != self._step:
-            self._step, self._step_since = step, self._clock()
-
 
 def render(
     progress: Progress | None, gang: GangShape, *, step: str, step_for: float, case_for: float
 ) -> RenderableType:
     """At most two lines; `step_for` and `case_for` are seconds."""
     if progress is None or not progress.cases_total:
-        joined = f"{progress.nodes_joined} of {gang.nodes} nodes joined" if progress and progress.nodes_joined else ""
-        ranks = f"{gang.nodes * gang.ranks_per_node} ranks"
+        nodes = formatting.counted(gang.nodes, "node")
+        joined = f"{progress.nodes_joined} of {nodes} joined" if progress and progress.nodes_joined else ""
+        ranks = formatting.counted(gang.nodes * gang.ranks_per_node, "rank")
         return _line(
             step,
             ProgressBar(total=None, width=BAR_COLUMNS, pulse_style=terminal.GOOD),
             " · ".join(filter(None, (joined, ranks))),
             step_for,
         )
-    style = terminal.BROKEN if _bad(progress) else terminal.GOOD
+    style = terminal.BROKEN if progress.counts.red else terminal.GOOD
     bar = ProgressBar(
         total=progress.cases_total,
         completed=progress.cases_done,
@@ -142,7 +138,7 @@ class _Fitting:
 
 
 def summary(progress: Progress, gang: GangShape) -> str:
-    bad = _bad(progress)
+    bad = progress.counts.red
     more = " so far" if progress.suites_done + 1 < gang.suites else ""
     parts = [
         f"{progress.cases_done}/{progress.cases_total} cases{more}",
@@ -153,20 +149,9 @@ def summary(progress: Progress, gang: GangShape) -> str:
     return " · ".join(part for part in parts if part)
 
 
-def _bad(progress: Progress) -> int:
-    return progress.counts.bad - progress.counts.quarantined
-
-
 def failure_line(failure: Failure) -> Text:
-    """`failed mine: test_it.py::test_a (ranks 1 on node-b): message`, sanitized."""
-    where = " ".join(
-        part
-        for part in (
-            f"rank{'s' if not failure.ranks.isdecimal() else ''} {failure.ranks}" if failure.ranks else "",
-            f"on {', '.join(failure.nodes)}" if failure.nodes else "",
-        )
-        if part
-    )
+    """`failed mine: test_it.py::test_a (rank 1 on node-b): message`, sanitized."""
+    where = values.where(failure.ranks, failure.nodes)
     text = f" {failure.suite}: {failure.case}" + (f" ({where})" if where else "")
     message = failure.message.strip().splitlines()
     text += f": {message[0]}" if message else ""

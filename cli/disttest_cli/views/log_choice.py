@@ -51,7 +51,7 @@ def blamed(body: Body, attempt: int, pods: Sequence[Body], report: Report | None
     nodes = {part.node for part in parts}
     record = _record(body, attempt)
     if parts and record.get("verdict") in BY_CASES:
-        return parts  # all agents fail then, so the first one has no meaning
+        return parts  # all agents fail in this case, so the first one has no meaning
     return parts + [part for part in _first(record, pods, per_node) if part.node not in nodes]
 
 

@@ -1,10 +1,10 @@
 """`-o FORMAT` and `-o FORMAT=FILE`: parse options, render a report in a format, write files."""
 
-import contextlib
 import importlib
 import math
 import os
-import tempfile
+import secrets
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ def parse(values: Sequence[str], formats: Sequence[str], *, default: str) -> lis
     doubled = next((place for place in places if places.count(place) > 1), None)
     if doubled:
         raise UsageError(
-            f"two formats want {doubled}: write -o FORMAT=FILE for all but one, each with a file of its own"
+            f"two formats are written to {doubled}. Use -o FORMAT=FILE with a different file for each format."
         )
     return outputs
 
@@ -37,9 +37,9 @@ def parse(values: Sequence[str], formats: Sequence[str], *, default: str) -> lis
 def _parse(value: str, formats: Sequence[str]) -> Output:
     name, equals, file = value.partition("=")
     if name not in formats:
-        raise UsageError(f"-o {value}: {name!r} is no format; write one of {', '.join(formats)}")
+        raise UsageError(f"-o {value}: format {name!r} is unknown. Use one of {', '.join(formats)}.")
     if equals and not file:
-        raise UsageError(f"-o {value}: no file behind the =; write -o {name} for standard output")
+        raise UsageError(f"-o {value} names no file. Add one, or use -o {name} for standard output.")
     return Output(format=name, path=Path(file) if file else None)
 
 
@@ -52,28 +52,19 @@ def write(path: Path, text: str) -> None:
         else:
             _replace(target, text)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}; name another file") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}. Name another file.") from error
 
 
 def _replace(target: Path, text: str) -> None:
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    new = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with new.open("x", encoding="utf-8") as file:
             file.write(text)
-        Path(name).chmod(_mode(target))
-        Path(name).replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
-
-
-def _mode(target: Path) -> int:
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+        if target.exists():
+            shutil.copymode(target, new)
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 TEXT = "text"
@@ -99,7 +90,7 @@ def _module(name: str) -> ModuleType:
         return importlib.import_module(f"disttest_cli.formats.{name}")
     except ModuleNotFoundError as error:
         raise UsageError(
-            f"the format {name} needs the Python package {error.name!r}, which is not here: install disttest[cli]"
+            f"format {name} needs the Python package {error.name!r}, which is not installed. Install disttest[cli]."
         ) from error
 
 

@@ -14,8 +14,8 @@ from disttest_contract.text import formatting
 COLUMNS = ("NAME", "SERIES", "VERDICT", "PHASE", "PROGRESS", "NODES", "GPUS", "PASSED", "FAILED", "DURATION", "AGE")
 WIDE = ("REASON", "ATTEMPTS", "CURRENT", "REPORT")
 LEGEND = (
-    "PROGRESS: cases that ended, of those known so far. "
-    "FAILED: failed, errored, crashed or hung cases that are not in quarantine."
+    "PROGRESS: finished cases, of those collected. "
+    "FAILED: failed, errored, crashed or hung cases outside of quarantine."
 )
 NAMESPACE = "NAMESPACE"
 BEGINNING = datetime.fromtimestamp(0, UTC)
@@ -23,7 +23,7 @@ CURRENT_CHARACTERS = 80
 
 
 def newest_first(bodies: Iterable[Body]) -> list[Body]:
-    by_name = sorted(bodies, key=lambda body: (fields.text(fields.metadata(body).get("namespace")), fields.name(body)))
+    by_name = sorted(bodies, key=lambda body: (fields.namespace(body), fields.name(body)))
     return sorted(by_name, key=_created, reverse=True)
 
 
@@ -58,8 +58,7 @@ def duration_seconds(status: Mapping[str, Any], now: datetime) -> float | None:
 def _row(body: Body, *, now: datetime, wide: bool, namespaces: bool) -> list[str | Line]:
     metadata, spec, status = fields.metadata(body), fields.spec(body), fields.status(body)
     found = counts(status)
-    red = found.bad - found.quarantined
-    row: list[str | Line] = [fields.text(metadata.get("namespace"))] if namespaces else []
+    row: list[str | Line] = [fields.namespace(body)] if namespaces else []
     row += [
         fields.name(body),
         fields.text(status.get("series") or spec.get("series")),
@@ -69,7 +68,7 @@ def _row(body: Body, *, now: datetime, wide: bool, namespaces: bool) -> list[str
         fields.text(spec.get("nodes")),
         fields.text(status.get("gpus")),
         str(found[Outcome.PASSED]) if found.total else "",
-        terminal.line((str(red), terminal.BROKEN if red else "")) if found.total else "",
+        terminal.line((str(found.red), terminal.BROKEN if found.red else "")) if found.total else "",
         formatting.show_duration(duration_seconds(status, now)),
         formatting.show_age(fields.moment(metadata.get("creationTimestamp")), now),
     ]

@@ -1,4 +1,4 @@
-"""The text of `history`: nights of a series, failing and flipping cases, and nodes at fault."""
+"""The text of `history`: runs of a series, failing and flipping cases, and suspect nodes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ WIDE = ("CASES", "NOT RUN", "QUARANTINED", "QUEUED", "RAN", "SUITES THAT DID NOT
 NIGHT_NUMBERS = frozenset({4, 5, 6, 7, 8, 10, 11, 12, 13, 14})
 FAILING = ("FAILING", "SUITE", "STREAK", "SINCE", "LAST", "OUTCOMES")
 FLIPPING = ("FLIPPING", "SUITE", "FLIPS", "LAST FLIP", "OUTCOMES")
-NODES = ("NODE BLAMED", "REASON", "TIMES", "CONFIRMED", "LAST", "LAST RUN", "CLEARED")
+NODES = ("SUSPECT NODE", "REASON", "COUNT", "CONFIRMED", "LAST", "LAST RUN", "CLEARED")
 SERIES = ("NAME", "RUNS", "LAST", "VERDICT", "LAST SUCCESS", "PASS RATE", "STREAK", "FLAKY")
 NAMESPACE = "NAMESPACE"
 
@@ -38,7 +38,10 @@ STYLES = {
     "f": terminal.WARNING,
     **dict.fromkeys("ic.", terminal.QUIET),
 }
-LEGEND = "outcomes, the newest last: P good, F bad, f bad and good when tried again, . did not run"
+LEGEND = (
+    "OUTCOMES, newest last: P passed, F failed, f failed and passed in a rerun, . did not run. "
+    "FLIPPING: alternates between passing and failing."
+)
 NAME_BYTES = 160
 MESSAGE_BYTES = 256
 LETTERS_SHOWN = 30
@@ -53,7 +56,9 @@ def night_table(nights: Sequence[NightRun], *, wide: bool) -> list[Line]:
 def page(series: SeriesHistory, *, limit: int, wide: bool) -> list[Line]:
     status = series.status
     parts = [
-        night_table(series.nights[:limit], wide=wide) if series.nights else [line("no run has finished yet")],
+        night_table(series.nights[:limit], wide=wide)
+        if series.nights
+        else [line("No run of the series has finished.")],
         _trend(series),
         _cases(status, "failing", FAILING, _failing, limit=limit),
         _cases(status, "flipping", FLIPPING, _flipping, limit=limit),
@@ -71,7 +76,6 @@ def series_table(bodies: Sequence[Body], *, now: datetime, namespaces: bool) -> 
 
 def _night(night: NightRun, *, wide: bool) -> list[str | Line]:
     counts = night.counts
-    red = counts.bad - counts.quarantined
     has_cases = counts.total > 0
     row: list[str | Line] = [
         _time(night.time),
@@ -80,10 +84,10 @@ def _night(night: NightRun, *, wide: bool) -> list[str | Line]:
         _short(night.reason),
         str(night.nodes),
         str(counts[Outcome.PASSED]) if has_cases else "",
-        line((str(red), terminal.BROKEN if red else "")) if has_cases else "",
+        line((str(counts.red), terminal.BROKEN if counts.red else "")) if has_cases else "",
         line((str(counts.flaky), terminal.WARNING if counts.flaky else "")) if has_cases else "",
         formatting.show_duration(night.seconds),
-        "kept" if night.report else "",
+        "retained" if night.report else "",
     ]
     return row + (_wide(night) if wide else [])
 
@@ -106,16 +110,16 @@ def _trend(series: SeriesHistory) -> list[Line]:
     if not series.nights:
         return []
     rate, streak = fields.number(status.get("passRatePercent")), fields.count(status.get("streak"))
-    parts = [f"{fields.count(status.get('runCount'))} runs"]
+    parts = [formatting.counted(fields.count(status.get("runCount")), "run")]
     if rate is not None:
-        parts.append(f"{rate:.0f} % of the last {len(series.nights)} passed (InfraFailed and Cancelled do not count)")
+        parts.append(f"{rate:.0f} % of the last {len(series.nights)} passed, without InfraFailed and Cancelled")
     if streak:
         parts.append(f"the last {abs(streak)} {'passed' if streak > 0 else 'did not pass'}")
     if success := fields.text(status.get("lastSuccessTime")):
-        parts.append(f"passed last {_time(success)}")
+        parts.append(f"last success {_time(success)}")
     letters = "".join(LETTERS.get(night.verdict, "?") for night in reversed(series.nights))
     used = [f"{letter} {verdict}" for verdict, letter in LETTERS.items() if letter in letters]
-    return [line("; ".join(parts)), line("verdicts, the newest last: ", _strip(letters), f"  ({', '.join(used)})")]
+    return [line("; ".join(parts)), line("verdicts, newest last: ", _strip(letters), f"  ({', '.join(used)})")]
 
 
 def _cases(status: Mapping[str, Any], name: str, head: Sequence[str], row: Any, *, limit: int) -> list[Line]:
@@ -130,13 +134,15 @@ def _cases(status: Mapping[str, Any], name: str, head: Sequence[str], row: Any, 
         lines.append(cells)
         if message := fields.text(one.get("message")):
             lines.append(line("    ", (_short(message, MESSAGE_BYTES), terminal.QUIET)))
-    missing = len(found) - len(shown) + fields.count(status.get(f"{name}Cut"))
-    more = [line(f"and at least {missing} more")] if missing else []
-    return [*lines, *more]
+    return [*lines, *_more(len(found) - len(shown) + fields.count(status.get(f"{name}Omitted")))]
+
+
+def _more(missing: int) -> list[Line]:
+    return [line(f"at least {missing} more")] if missing else []
 
 
 def _failing(one: Mapping[str, Any]) -> list[str | Line]:
-    streak = f"{'at least ' if one.get('atLeast') else ''}{fields.count(one.get('streak'))}"
+    streak = f"{'at least ' if one.get('truncated') else ''}{fields.count(one.get('streak'))}"
     last = terminal.styled(fields.text(one.get("lastOutcome")))
     return [*_case(one), streak, _time(fields.text(one.get("since"))), last, _outcomes(one)]
 
@@ -163,21 +169,18 @@ def _strip(letters: str) -> Line:
 
 
 def _nodes(status: Mapping[str, Any], *, limit: int) -> list[Line]:
-    found = fields.rows(status.get("blamedNodes"))
+    found = fields.rows(status.get("suspectNodes"))
     if not found:
         return []
-    missing = max(0, len(found) - limit) + fields.count(status.get("blamedCut"))
-    return [
-        *terminal.table([NODES, *map(_node, found[:limit])], numbers=frozenset({2})),
-        *([line(f"and at least {missing} more")] if missing else []),
-    ]
+    missing = max(0, len(found) - limit) + fields.count(status.get("suspectNodesOmitted"))
+    return [*terminal.table([NODES, *map(_node, found[:limit])], numbers=frozenset({2})), *_more(missing)]
 
 
 def _node(one: Mapping[str, Any]) -> list[str | Line]:
     return [
         _short(fields.text(one.get("name"))),
         _short(fields.text(one.get("reason"))),
-        str(fields.count(one.get("times"))),
+        str(fields.count(one.get("count"))),
         line(("yes", terminal.BROKEN)) if one.get("confirmed") is True else "no",
         _time(fields.text(one.get("lastTime"))),
         _short(fields.text(one.get("lastRun"))),
@@ -199,18 +202,18 @@ def _speeds(status: Mapping[str, Any]) -> list[Line]:
 
 def _speed(point: Mapping[str, Any]) -> str:
     what = _short(f"{fields.text(point.get('collective'))} {fields.text(point.get('dtype'))}")
-    wanted = fields.number(point.get("referenceBytesPerSecond"))
+    wanted = fields.number(point.get("thresholdBytesPerSecond"))
     threshold = f" (threshold {_short(show_speed(wanted))})" if wanted else ""
     return (
         f"{what} {show_bytes(fields.count(point.get('sizeBytes')))} "
-        f"{_short(show_speed(fields.number(point.get('busBytesPerSecond')) or 0.0))}{threshold}"
+        f"{_short(show_speed(fields.number(point.get('busBandwidthBytesPerSecond')) or 0.0))}{threshold}"
     )
 
 
 def _series(body: Body, *, now: datetime, namespaces: bool) -> list[str | Line]:
     status = fields.status(body)
     rate = fields.number(status.get("passRatePercent"))
-    row: list[str | Line] = [fields.text(fields.metadata(body).get("namespace"))] if namespaces else []
+    row: list[str | Line] = [fields.namespace(body)] if namespaces else []
     return [
         *row,
         fields.name(body),

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from disttest_cli import fields, lazy
+from disttest_cli.formats import values
 from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome
 from disttest_contract.text import formatting
-from disttest_contract.transport.progress import Failure, Progress
+from disttest_contract.transport.progress import Progress
 
-NOT_SEEN = "created; no operator has looked at it yet"
+NOT_SEEN = "created, not processed by an operator yet"
 LINE_BYTES = 500
 MAX_FAILURES = 20
 OUTCOMES = (  # in the order of display; zeros are omitted
@@ -40,11 +41,10 @@ def headline(status: Mapping[str, Any]) -> str:
 def progress_line(progress: Progress) -> str:
     """Progress in one line; empty if there is nothing to count."""
     if not progress.cases_total:
-        return f"{progress.nodes_joined} nodes have joined" if progress.nodes_joined else ""
-    red = progress.counts.bad - progress.counts.quarantined
+        return f"{formatting.counted(progress.nodes_joined, 'node')} joined" if progress.nodes_joined else ""
     parts = [f"{progress.cases_done}/{progress.cases_total} cases", f"{progress.counts[Outcome.PASSED]} passed"]
-    parts += [f"{red} failed"] if red else []
-    case = f"; in flight: {progress.suite}: {progress.current_case}" if progress.current_case else ""
+    parts += [f"{progress.counts.red} failed"] if progress.counts.red else []
+    case = f"; running: {progress.suite}: {progress.current_case}" if progress.current_case else ""
     return one_line(", ".join(parts) + case)
 
 
@@ -79,11 +79,11 @@ def counted(counts: Counts) -> str:
 
 def _failure(entry: Mapping[str, Any]) -> str:
     how = next((mark for mark in ("flaky", "quarantined") if entry.get(mark)), entry.get("outcome", ""))
-    ranks = ", ".join(str(rank) for rank in entry.get("ranks") or ())
-    nodes = ", ".join(str(node) for node in entry.get("nodes") or ())
-    where = (f" rank {ranks}" if ranks else "") + (f" on {nodes}" if nodes else "")
+    where = values.where(fields.rank_words(entry.get("ranks")), fields.texts(entry.get("nodes")))
     message = " ".join(gist_of(str(entry.get("message") or "")))
-    return one_line(f"{how}: {entry.get('suite', '')}: {entry.get('case', '')}{where}: {message}")
+    return one_line(
+        f"{how}: {entry.get('suite', '')}: {entry.get('case', '')}{f' {where}' if where else ''}: {message}"
+    )
 
 
 if TYPE_CHECKING:
@@ -98,33 +98,13 @@ Say = Callable[[str], None]
 
 
 def progress_of(status: Mapping[str, Any]) -> Progress | None:
-    """None until the leader has reported."""
+    """None until the leader has reported, and for values of other types, which the CRD of another version can allow."""
     found = fields.mapping(status.get("progress"))
-    if not found:
+    data = {"step": status.get("phase"), **found, "counts": fields.mapping(found.get("cases"))}
+    try:
+        return Progress.from_json({key: value for key, value in data.items() if value is not None}) if found else None
+    except (LookupError, TypeError, ValueError, AttributeError):
         return None
-    return Progress(
-        step=fields.text(found.get("step")) or fields.text(status.get("phase")),
-        nodes_joined=fields.count(found.get("nodesJoined")),
-        suite=fields.text(found.get("suite")),
-        current_case=fields.text(found.get("currentCase")),
-        cases_done=fields.count(found.get("casesDone")),
-        cases_total=fields.count(found.get("casesTotal")),
-        suites_done=fields.count(found.get("suitesDone")),
-        counts=Counts.from_json(fields.mapping(found.get("cases"))),
-        failures=tuple(_read_failure(row) for row in fields.rows(found.get("failures"))),
-    )
-
-
-def _read_failure(row: Mapping[str, Any]) -> Failure:
-    outcome = fields.text(row.get("outcome"))
-    return Failure(
-        suite=fields.text(row.get("suite")),
-        case=fields.text(row.get("case")),
-        outcome=Outcome(outcome) if outcome in set(Outcome) else Outcome.ERRORED,
-        ranks=fields.rank_words(row.get("ranks")),
-        nodes=tuple(fields.texts(row.get("nodes"))),
-        message=fields.text(row.get("message")),
-    )
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from disttest_cli import lazy
 from disttest_contract.outcomes import BAD, Outcome, Verdict
@@ -29,14 +29,9 @@ GOOD, BROKEN, WARNING, QUIET, STRONG = "green", "bold red", "yellow", "dim", "bo
 # Other verdicts and outcomes have no colour.
 STYLES: dict[str, str] = {
     Verdict.PASSED.value: GOOD,
-    Verdict.TESTS_FAILED.value: BROKEN,
-    Verdict.HUNG.value: BROKEN,
-    Verdict.TIMED_OUT.value: BROKEN,
-    Verdict.ERRORED.value: BROKEN,
-    Verdict.INFRA_FAILED.value: WARNING,
-    Verdict.CANCELLED.value: WARNING,
+    **dict.fromkeys((Verdict.TESTS_FAILED, Verdict.HUNG, Verdict.TIMED_OUT, Verdict.ERRORED, *BAD), BROKEN),
+    **dict.fromkeys((Verdict.INFRA_FAILED, Verdict.CANCELLED), WARNING),
     Outcome.PASSED.value: GOOD,
-    **{outcome.value: BROKEN for outcome in BAD},
     Outcome.SKIPPED.value: QUIET,
     Outcome.NOT_RUN.value: WARNING,
 }
@@ -56,19 +51,14 @@ def _console_class() -> type[Console]:
     return QuietConsole
 
 
-def empty() -> Line:
-    return rich_text.Text()
-
-
-def console(stream: TextIO | None = None) -> Console:
-    """For standard output unless another stream is given.
+def console() -> Console:
+    """For standard output.
 
     NO_COLOR (if not empty) and TERM=dumb disable colours; without a terminal there are none.
     """
-    stream = stream or sys.stdout
-    is_terminal = stream.isatty()
+    is_terminal = sys.stdout.isatty()
     return _console_class()(
-        file=stream,
+        file=sys.stdout,
         force_terminal=is_terminal,
         no_color=bool(os.environ.get("NO_COLOR")),
         width=None if is_terminal else PLAIN_COLUMNS,
@@ -132,8 +122,12 @@ def paragraphs(parts: Iterable[Sequence[Line]]) -> list[Line]:
     found: list[Line] = []
     for part in parts:
         if part:
-            found += [empty(), *part] if found else part
+            found += [line(), *part] if found else part
     return found
+
+
+def say(words: str) -> None:
+    print(escaping.exact_line(words), flush=True)
 
 
 def show(lines: Iterable[Line]) -> None:

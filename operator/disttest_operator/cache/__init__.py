@@ -1,1 +1,1 @@
-"""What the watches have delivered, parsed once."""
+"""The objects from the watches, parsed once."""

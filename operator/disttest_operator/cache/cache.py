@@ -1,4 +1,4 @@
-"""The operator's picture of the cluster, for reconciles and metrics."""
+"""The operator's view of the cluster, for reconciles and metrics."""
 
 from collections.abc import Container, Iterable
 from dataclasses import replace
@@ -14,38 +14,8 @@ from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.objects import Body, JobView, PodView
 from disttest_operator.core.schedule.expected_runs import CronJobView, cron_job
 
-# Dropped from the status of finished runs, which no reader needs: thousands of them would fill the memory.
+# Unused fields of finished runs, dropped from the cache: thousands of them would fill the memory.
 DETAILS = frozenset({"failures", "suites", "cases", "bandwidth", "stepSeconds", "conditions"})
-
-
-class OpenRuns:
-    """Runs without a verdict, by namespace and series: a few among thousands."""
-
-    def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], dict[str, CachedRun]] = {}
-
-    def update(self, run: CachedRun) -> None:
-        if run.test.is_finished:
-            self.discard(run)
-        else:
-            self._runs.setdefault(_series(run), {})[run.test.uid] = run
-
-    def discard(self, run: CachedRun) -> None:
-        if runs := self._runs.get(_series(run)):
-            runs.pop(run.test.uid, None)
-            if not runs:
-                del self._runs[_series(run)]
-
-    def of_series(self, namespace: str, series: str) -> list[CachedRun]:
-        """Oldest first."""
-        runs = self._runs.get((namespace, series), {}).values()
-        return sorted(runs, key=lambda run: (run.test.created, run.test.uid))
-
-    def by_series(self) -> dict[tuple[str, str], tuple[CachedRun, ...]]:
-        return {where: tuple(runs.values()) for where, runs in self._runs.items()}
-
-    def tests(self) -> list[DistTest]:
-        return [run.test for runs in self._runs.values() for run in runs.values()]
 
 
 class Cache:
@@ -65,7 +35,7 @@ class Cache:
             Kind.POD: self._pods,
             Kind.CRON_JOB: self._cron_jobs,
         }
-        self.open = OpenRuns()
+        self._open = VersionedStore[CachedRun](_series_of)  # runs without a verdict: a few among thousands
 
     def put(self, kind: Kind, body: Body, now: datetime) -> Key | None:
         """Store an object, unless a newer state of it is known. None: there is nothing to reconcile."""
@@ -73,26 +43,33 @@ class Cache:
         uid, version = meta["uid"], int(meta["resourceVersion"])
         before = store.find(uid)
         if store.is_stale(uid, version):
-            # Ledgers have one writer: the echo of its writes is no news.
+            # The operator is the only writer of ledgers: events of its writes need no reconcile.
             return before.key if before and kind is not Kind.SERIES else None
         item = self._decode(kind, body, before.item if before else None, now)
         if item is None:
             return self._drop(kind, uid)
         key = store.put(uid, version, item)
         if isinstance(item, CachedRun):
-            self.open.update(item)
             if item.test.is_finished:
+                self._open.drop(uid)
                 self._pods.drop_untracked(key)
+            else:
+                self._open.put(uid, version, item)
         return key
 
     def remove(self, kind: Kind, body: Body, now: datetime) -> Key | None:
         """Remove an object that was deleted. A pod of an unfinished run stays, marked as gone."""
         uid, version = body["metadata"]["uid"], int(body["metadata"]["resourceVersion"])
         pod = self._pods.decode_gone(body, now) if kind is Kind.POD else None
-        if pod and self._has_open_run(pod):
-            key: Key | None = self._pods.put(uid, version, pod)
-        else:
-            key = self._drop(kind, uid)
+        if pod is None or not self._has_open_run(pod):
+            return self.forget(kind, uid, version)
+        key = self._pods.put(uid, version, pod)
+        self._pods.note_deleted(uid, version)
+        return key
+
+    def forget(self, kind: Kind, uid: str, version: int = 0) -> Key | None:
+        """Remove an object that no longer exists; 0: with an unknown version."""
+        key = self._drop(kind, uid)
         self._stores[kind].note_deleted(uid, version)
         return key
 
@@ -138,6 +115,15 @@ class Cache:
 
     def runs(self) -> list[CachedRun]:
         return self._runs.items()
+
+    def open_runs(self) -> list[CachedRun]:
+        """The runs without a verdict."""
+        return self._open.items()
+
+    def open_runs_of(self, namespace: str, series: str) -> list[CachedRun]:
+        """Oldest first."""
+        runs = self._open.items_of(Key.of_series(namespace, series))
+        return sorted(runs, key=lambda run: (run.test.created, run.test.uid))
 
     def series(self) -> list[CachedSeries]:
         return self._series.items()
@@ -196,10 +182,10 @@ class Cache:
         if entry is None:
             return None
         if isinstance(entry.item, CachedRun):
-            self.open.discard(entry.item)
+            self._open.drop(uid)
             self._pods.drop_untracked(entry.key)
         return entry.key
 
 
-def _series(run: CachedRun) -> tuple[str, str]:
-    return run.test.namespace, naming.series(run.test)
+def _series_of(run: CachedRun) -> Key:
+    return Key.of_series(run.test.namespace, naming.series(run.test))

@@ -1,13 +1,12 @@
 """The objects that the cache holds, and the key by which each is reconciled."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from disttest_operator.core.api.model import Defaults, DistTest, Spec
-from disttest_operator.core.api.parse import InvalidSpecError, parse
+from disttest_operator.core.api.parse import InvalidSpecError, build, parse
 from disttest_operator.core.api.resources import Kind
-from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.objects import Body, JobView, PodView
 from disttest_operator.core.schedule.expected_runs import CronJobView
 
@@ -54,27 +53,12 @@ CachedItem = CachedRun | CachedSeries | JobView | PodView | CronJobView
 
 
 def read_run(body: Body, defaults: Defaults) -> CachedRun:
-    """An invalid DistTest that passed admission is cached too: it must get its verdict."""
+    """An invalid DistTest that passed admission is cached too: it must get a verdict."""
     try:
         return CachedRun(test=parse(body, defaults))
     except InvalidSpecError as error:
-        meta = body["metadata"]
-        created = decoding.time(meta["creationTimestamp"])
-        if created is None:
-            raise
-        test = DistTest(
-            namespace=meta["namespace"],
-            name=meta["name"],
-            uid=meta["uid"],
-            generation=meta.get("generation", 1),
-            resource_version=meta["resourceVersion"],
-            created=created,
-            is_deleting="deletionTimestamp" in meta,
-            spec=Spec(suites=(), image=defaults.image, gpus_per_node=0),
-            runner_image=defaults.image,
-            status=body.get("status") or {},
-        )
-        return CachedRun(test=test, problems=error.problems)
+        empty = Spec(suites=(), image=defaults.image, gpus_per_node=0)
+        return CachedRun(test=build(body, empty, defaults), problems=error.problems)
 
 
 def read_series(body: Body) -> CachedSeries:
@@ -86,6 +70,12 @@ def read_series(body: Body) -> CachedSeries:
         resource_version=int(meta["resourceVersion"]),
         status=body.get("status") or {},
     )
+
+
+def blames(ledgers: Iterable[CachedSeries]) -> list[Mapping[str, Any]]:
+    """The entries of `suspectNodes` of nodes that were not cleared, oldest first."""
+    rows = (row for series in ledgers for row in series.status.get("suspectNodes") or () if "clearedTime" not in row)
+    return sorted(rows, key=lambda row: row["lastTime"])
 
 
 def key_of(item: CachedItem) -> Key:

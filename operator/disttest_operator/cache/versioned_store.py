@@ -1,6 +1,6 @@
 """Stores of parsed objects, one for each kind. Watches, lists and our own writes fill them in any order."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
@@ -24,7 +24,8 @@ class StoreEntry(Generic[T]):
 class VersionedStore(Generic[T]):
     """Objects of one kind by uid: an older state never replaces a newer one, and a deleted object stays deleted."""
 
-    def __init__(self) -> None:
+    def __init__(self, key_of: Callable[[T], Key] = key_of) -> None:
+        self._key_of = key_of
         self._entries: dict[str, StoreEntry[T]] = {}
         self._by_key: dict[Key, dict[str, StoreEntry[T]]] = {}
         self._deleted: dict[str, int] = {}  # uid -> resourceVersion of the deletion: an older list still has the object
@@ -53,7 +54,7 @@ class VersionedStore(Generic[T]):
         return is_deleted or (entry is not None and entry.resource_version >= version)
 
     def put(self, uid: str, version: int, item: T) -> Key:
-        entry = StoreEntry(resource_version=version, key=key_of(item), item=item)
+        entry = StoreEntry(resource_version=version, key=self._key_of(item), item=item)
         before = self._entries.get(uid)
         if before and before.key != entry.key:  # a CronJob can move to another series
             self.drop(uid)

@@ -1,17 +1,18 @@
-"""The table of flags: name, default, meaning, and how a value is parsed."""
+"""The operator's options: each is a field, with the default, meaning and parser of its flag."""
 
 import ipaddress
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from disttest_operator.core.api import allowances, schema, spec_schema
 from disttest_operator.core.api.allowances import Allowance
-from disttest_operator.core.api.model import Timeouts
+from disttest_operator.core.api.model import GPU_RESOURCE, Timeouts
 from disttest_operator.core.hardware import user_rules
 from disttest_operator.core.hardware.user_rules import UserRule
-from disttest_operator.core.series import report_retention
+from disttest_operator.core.series import ledger
 
 PREFIX = "DISTTEST_OPERATOR_"
 DEFAULT_RUNNER_IMAGE = "disttest-runner:latest"
@@ -27,25 +28,25 @@ Read = Callable[[str, str], object]  # of a text and the name of its flag or var
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One row of the table. `default` is parsed like a user's value."""
+    """`field` is that of Options. `default` is parsed like a value of the user."""
 
-    name: str
-    default: str
+    field: str
     meaning: str
     read: Read
+    default: str = ""
     value: str = "TEXT"  # the placeholder in --help
     default_words: str = ""  # if it depends on the environment
 
     @property
-    def variable(self) -> str:
-        return PREFIX + self.name.upper().replace("-", "_")
+    def name(self) -> str:
+        return self.field.replace("_", "-")
 
     @property
-    def field(self) -> str:
-        return self.name.replace("-", "_")
+    def variable(self) -> str:
+        return PREFIX + self.field.upper()
 
 
-def _by_rule(rule: schema.Text | schema.Whole) -> Read:
+def _by_rule(rule: schema.Rule) -> Read:
     """Checks with the rules and messages of a DistTest."""
 
     def read(text: str, source: str) -> object:
@@ -59,7 +60,7 @@ def _by_rule(rule: schema.Text | schema.Whole) -> Read:
 
 def _boolean(text: str, source: str) -> bool:
     if text.lower() not in BOOLEANS:
-        raise ValueError(f"{source}: write true or false, not {text!r}")
+        raise ValueError(f"{source}: must be true or false, not {text!r}")
     return BOOLEANS[text.lower()]
 
 
@@ -71,7 +72,7 @@ def _address(text: str, source: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine or pod can reach it."""
+    """Whether only this machine or pod can connect to it."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -81,7 +82,9 @@ def is_loopback(address: str) -> bool:
 
 def _directory(text: str, source: str) -> str:
     if text and not Path(text).is_dir():
-        raise ValueError(f"{source}: {text!r} is no directory, write the path of one that holds tls.crt and tls.key")
+        raise ValueError(
+            f"{source}: {text!r} is not a directory; write the path of a directory with tls.crt and tls.key"
+        )
     return text
 
 
@@ -89,16 +92,18 @@ def _namespace(text: str, source: str) -> str:
     if not text:
         return text
     if len(text) > 63 or not schema.matches(schema.DNS_LABEL, text):
-        raise ValueError(f"{source}: write the name of a namespace: lower-case letters, digits and '-', not {text!r}")
+        raise ValueError(f"{source}: must be the name of a namespace: lower-case letters, digits and '-', not {text!r}")
     return text
 
 
 def _namespaces(text: str, source: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",")) if text.strip() else ()
     if not all(_namespace(name, source) for name in names):
-        raise ValueError(f"{source}: write names of namespaces with single commas between, not {text!r}")
+        raise ValueError(f"{source}: write names of namespaces, separated by commas, not {text!r}")
     if len(set(names)) < len(names) or len(names) > NAMESPACES:
-        raise ValueError(f"{source}: write each namespace once, at most {NAMESPACES}; for more leave it out: all")
+        raise ValueError(
+            f"{source}: write each namespace once, at most {NAMESPACES}; to watch all namespaces, omit the flag"
+        )
     return names
 
 
@@ -112,9 +117,9 @@ def _rules(text: str, source: str) -> tuple[UserRule, ...]:
     try:
         return user_rules.parse(Path(text).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ValueError(f"{source}: {text!r} cannot be read ({error.strerror}), write the path of a file") from error
+        raise ValueError(f"{source}: {text!r} cannot be read ({error.strerror}); write the path of a file") from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{source}: {text!r} is not UTF-8 text, write the path of a YAML file") from error
+        raise ValueError(f"{source}: {text!r} is not UTF-8 text; write the path of a YAML file") from error
     except user_rules.InvalidRulesError as error:
         raise ValueError(f"{source}: {text!r}: {error}") from error
 
@@ -123,155 +128,130 @@ def _one_of(*choices: str) -> Read:
     return _by_rule(schema.Text(max_length=max(map(len, choices)), choices=choices))
 
 
-def _of_spec(field: str) -> Read:
-    rule = spec_schema.SPEC.fields[field]
-    if not isinstance(rule, schema.Text):
-        raise TypeError(field)
-    return _by_rule(rule)
+def _flag(meaning: str, **more: Any) -> Any:
+    """An option with this flag."""
+    return field(metadata={"meaning": meaning, **more})
 
 
-def _number(name: str, default: int, *, minimum: int, maximum: int, meaning: str) -> Flag:
+def _number(meaning: str, default: int, *, minimum: int, maximum: int) -> Any:
     read = _by_rule(schema.Whole(minimum=minimum, maximum=maximum))
-    return Flag(name=name, default=str(default), read=read, value="N", meaning=meaning)
+    return _flag(meaning, read=read, default=str(default), value="N")
 
 
-def _switch(name: str, meaning: str) -> Flag:
-    return Flag(name=name, default="false", read=_boolean, meaning=meaning)
+def _switch(meaning: str) -> Any:
+    return _flag(meaning, read=_boolean, default="false")
 
 
-def _seconds(name: str, field: str, meaning: str) -> Flag:
-    rule = spec_schema.TIMEOUTS.fields[field]
-    if not isinstance(rule, schema.Whole):
-        raise TypeError(field)
-    default = getattr(Timeouts(), name.replace("-", "_"))
-    return Flag(name=name, default=str(default), read=_by_rule(rule), value="N", meaning=f"{meaning}, in seconds")
+def _timeout(name: str, default: int) -> Any:
+    rule = _by_rule(spec_schema.TIMEOUTS.fields[name])
+    return _flag(f"Default of `timeouts.{name}`", read=rule, default=str(default), value="N")
 
 
-FLAGS = (
-    Flag(
-        name="runner-image",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    runner_image: str = _flag(
+        "Default of `spec.image`, and the image from which the runner is copied if `spec.image` is set",
+        read=_by_rule(spec_schema.SPEC.fields["image"]),
         default=DEFAULT_RUNNER_IMAGE,
-        read=_of_spec("image"),
         value="IMAGE",
-        meaning="image of runs that name none; in runs with an image of their own it brings the runner",
-    ),
-    Flag(
-        name="namespaces",
-        default="",
-        read=_namespaces,
-        value="A,B",
-        default_words="all",
-        meaning="the only namespaces that are looked at",
-    ),
-    Flag(
-        name="rules",
-        default="",
-        read=_rules,
-        value="FILE",
-        meaning="YAML file of rules of your own, read once at start",
-    ),
-    Flag(
-        name="allow",
-        default="",
+    )
+    namespaces: tuple[str, ...] = _flag("Namespaces to watch", read=_namespaces, value="A,B", default_words="all")
+    rules: tuple[UserRule, ...] = _flag(
+        "YAML file with failure rules, read once at start: docs/reference/rules.md", read=_rules, value="FILE"
+    )
+    allow: tuple[Allowance, ...] = _flag(
+        "Privileges that DistTests can request beyond PodSecurity `restricted`, as `[NAMESPACE/]WHAT`: "
+        "docs/operating/security.md",
         read=_allowances,
         value="ITEM,ITEM",
-        meaning="what DistTests may ask for beyond PodSecurity `restricted`, as `[NAMESPACE/]WHAT`: docs/security.md",
-    ),
-    _seconds("queue-seconds", "queueSeconds", "`timeouts.queueSeconds` of runs that leave it out"),
-    _seconds("join-seconds", "joinSeconds", "`timeouts.joinSeconds` of runs that leave it out"),
-    _seconds("case-seconds", "caseSeconds", "`timeouts.caseSeconds` of runs that leave it out"),
-    _seconds("run-seconds", "runSeconds", "`timeouts.runSeconds` of runs that leave it out"),
-    Flag(
-        name="gpu-resource",
-        default="nvidia.com/gpu",
-        read=_of_spec("gpuResource"),
+    )
+    queue_seconds: int = _timeout("queueSeconds", Timeouts().queue_seconds)
+    rendezvous_seconds: int = _timeout("rendezvousSeconds", Timeouts().rendezvous_seconds)
+    case_seconds: int = _timeout("caseSeconds", Timeouts().case_seconds)
+    run_seconds: int = _timeout("runSeconds", Timeouts().run_seconds)
+    gpu_resource: str = _flag(
+        "Default of `spec.gpuResource`",
+        read=_by_rule(spec_schema.SPEC.fields["gpuResource"]),
+        default=GPU_RESOURCE,
         value="NAME",
-        meaning="resource of GPUs in runs that name none",
-    ),
-    _switch("fixed-nodes", "no nodes will be added: too few GPUs end a run at once, not after its queueSeconds"),
-    _number("image-patience-seconds", 30, minimum=0, maximum=86400, meaning="how long an image may fail to be pulled"),
-    _number(
-        "gang-patience-seconds",
+    )
+    fixed_nodes: bool = _switch(
+        "The cluster does not add nodes: with too few GPUs, a run ends at once instead of after `queueSeconds`"
+    )
+    image_pull_timeout_seconds: int = _number(
+        "Time in seconds to retry a failed image pull", 30, minimum=0, maximum=86400
+    )
+    partial_gang_timeout_seconds: int = _number(
+        "Time in seconds that a gang keeps its nodes while some of its pods have none. "
+        "A twentieth of it while an older run waits in the same way",
         600,
         minimum=1,
         maximum=86400,
-        meaning="how long a gang keeps half of its nodes while there are none for the rest; "
-        "a twentieth of it while an older run waits in the same way",
-    ),
-    _switch(
-        "label-suspect-nodes",
-        "nodes that runs blame get the label `disttest.dev/suspect`, until a run passes there; "
-        "needs `manifests/rbac/suspects`",
-    ),
-    _number(
-        "series-idle-days",
+    )
+    label_suspect_nodes: bool = _switch(
+        "Label suspect nodes with `disttest.dev/suspect` until a run passes there. Requires `manifests/rbac/suspects`"
+    )
+    series_idle_days: int = _number(
+        "Number of days after its last run until a DistTestSeries without runs and CronJob is deleted. 0: never",
         90,
         minimum=0,
         maximum=3650,
-        meaning="a DistTestSeries without runs and CronJob is deleted so many days after its last run; 0: never",
-    ),
-    _number(
-        "kept-reports",
+    )
+    retained_reports: int = _number(
+        "Number of reports of a series, the newest, to retain after their runs are deleted. 0: none",
         10,
         minimum=0,
-        maximum=report_retention.RUNS,
-        meaning="so many reports of a series stay when their runs go, the newest; 0: reports go with their runs",
-    ),
-    _number("workers", 16, minimum=1, maximum=256, meaning="how many runs are looked at at the same time"),
-    Flag(
-        name="metrics-address",
-        default=":8443",
+        maximum=ledger.RUNS,
+    )
+    workers: int = _number("Maximum number of runs to reconcile at the same time", 16, minimum=1, maximum=256)
+    metrics_address: str = _flag(
+        "Address of `/metrics`, served over HTTPS to authorized scrapers: docs/operating/monitoring.md",
         read=_address,
+        default=":8443",
         value="HOST:PORT",
-        meaning="where `/metrics` is served over HTTPS, to those who may read it: docs/monitoring.md",
-    ),
-    Flag(
-        name="metrics-certificates",
-        default="",
+    )
+    metrics_certificates: str = _flag(
+        "Directory with `tls.crt` and `tls.key`, reloaded when they change",
         read=_directory,
         value="DIR",
         default_words="self-signed",
-        meaning="directory of `tls.crt` and `tls.key`, taken anew when they change; while there are none a self-signed "
-        "certificate is shown",
-    ),
-    _switch(
-        "metrics-insecure", "`/metrics` over plain HTTP, and nobody is asked who it is: on a loopback address only"
-    ),
-    Flag(
-        name="health-address",
-        default=":8081",
-        read=_address,
-        value="HOST:PORT",
-        meaning="where `/healthz` and `/readyz` are served",
-    ),
-    Flag(
-        name="lease-namespace",
-        default="",
+    )
+    metrics_insecure: bool = _switch(
+        "Serve `/metrics` over plain HTTP and without authentication. Only on a loopback address"
+    )
+    health_address: str = _flag(
+        "Address of `/healthz` and `/readyz`", read=_address, default=":8081", value="HOST:PORT"
+    )
+    lease_namespace: str = _flag(
+        "Namespace of the Lease for leader election",
         read=_namespace,
         value="NAME",
         default_words=f"`POD_NAMESPACE`, else `{DEFAULT_LEASE_NAMESPACE}`",
-        meaning="where the operators' Lease is",
-    ),
-    Flag(
-        name="kubeconfig",
-        default="",
+    )
+    kubeconfig: str = _flag(
+        "Kubeconfig for an operator outside of the cluster",
         read=lambda text, _: text,
         value="FILE",
         default_words="the pod's ServiceAccount",
-        meaning="how to reach the cluster from outside",
-    ),
-    Flag(
-        name="log-level",
-        default="info",
-        read=_one_of(*LEVELS),
-        value="LEVEL",
-        meaning=f"how much is logged: {', '.join(LEVELS)}",
-    ),
-    Flag(
-        name="log-format",
-        default="text",
+    )
+    log_level: str = _flag(
+        f"Minimum level of log messages: {', '.join(LEVELS)}", read=_one_of(*LEVELS), default="info", value="LEVEL"
+    )
+    log_format: str = _flag(
+        "Format of the log: `text`, or `json` with one object per line",
         read=_one_of(*FORMATS),
+        default="text",
         value="FORMAT",
-        meaning="`text`, or `json`: one object a line with time, level, logger, message and exception",
-    ),
-)
+    )
+
+    @property
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            queue_seconds=self.queue_seconds,
+            rendezvous_seconds=self.rendezvous_seconds,
+            case_seconds=self.case_seconds,
+            run_seconds=self.run_seconds,
+        )
+
+
+FLAGS = tuple(Flag(field=option.name, **option.metadata) for option in fields(Options))

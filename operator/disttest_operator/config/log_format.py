@@ -1,4 +1,4 @@
-"""The format of the operator's log, those of kopf and aiohttp included, on standard error."""
+"""The format of the operator's log on standard error, including records of kopf and aiohttp."""
 
 import json
 import logging
@@ -10,20 +10,20 @@ from typing import TextIO
 from disttest_contract.text import escaping
 
 TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-CHATTY = ("kopf", "aiohttp", "kubernetes")  # at info they log only about themselves
+CHATTY = ("kopf", "aiohttp", "kubernetes")  # their info messages do not concern runs
 
 log = logging.getLogger(__name__)
 
 
 class TextFormatter(logging.Formatter):
-    """One record a line; further lines are indented, so that no name or message can forge a record."""
+    """One record per line; further lines are indented, so that no name or message can forge a record."""
 
     def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override came with 3.12
         return escaping.block(super().format(record)).replace("\n", "\n    ")
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, and the exception if there is one."""
+    """One object per line: time, level, logger, message, and the exception if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:  # type: ignore[explicit-override]  # typing.override came with 3.12
         entry = {
@@ -50,4 +50,4 @@ def set_up(level: str, log_format: str, stream: TextIO | None = None) -> None:
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    log.critical("the operator ends", exc_info=(kind, error, trace))
+    log.critical("the operator stops because of an uncaught exception", exc_info=(kind, error, trace))

@@ -1,59 +1,19 @@
-"""The operator's options: flags, or environment variables DISTTEST_OPERATOR_* of the same names.
-
-`python -m disttest_operator.config.options` prints the table of docs/configuration.md.
-"""
+"""Reads the options from flags, or from environment variables DISTTEST_OPERATOR_* of the same names."""
 
 import argparse
-import sys
+import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag, is_loopback
-from disttest_operator.core.api.allowances import Allowance
+from disttest_operator.config.flags import DEFAULT_LEASE_NAMESPACE, FLAGS, PREFIX, Flag, Options, is_loopback
 from disttest_operator.core.api.model import Timeouts
-from disttest_operator.core.hardware.user_rules import UserRule
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    runner_image: str
-    namespaces: tuple[str, ...]
-    rules: tuple[UserRule, ...]
-    allow: tuple[Allowance, ...]
-    queue_seconds: int
-    join_seconds: int
-    case_seconds: int
-    run_seconds: int
-    gpu_resource: str
-    fixed_nodes: bool
-    image_patience_seconds: int
-    gang_patience_seconds: int
-    label_suspect_nodes: bool
-    series_idle_days: int
-    kept_reports: int
-    workers: int
-    metrics_address: str
-    metrics_certificates: str
-    metrics_insecure: bool
-    health_address: str
-    lease_namespace: str
-    kubeconfig: str
-    log_level: str
-    log_format: str
-
-    @property
-    def timeouts(self) -> Timeouts:
-        return Timeouts(
-            queue_seconds=self.queue_seconds,
-            join_seconds=self.join_seconds,
-            case_seconds=self.case_seconds,
-            run_seconds=self.run_seconds,
-        )
+LINE_CHARACTERS = 100  # of prose in the documentation
 
 
 def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
-    """Read options; a flag overrides its variable. An invalid value ends the program with a message."""
+    """Read the options; a flag overrides its variable. An invalid value ends the program with a message."""
     parser = _parser()
     given = vars(parser.parse_args(arguments))
     values: dict[str, Any] = {}
@@ -73,18 +33,21 @@ def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
         parser.error(str(error))
 
 
-def table() -> str:
-    """All flags as a Markdown table."""
-    rows = ["| flag | variable | default | meaning |", "|---|---|---|---|"]
-    rows += [f"| `--{flag.name}` | `{flag.variable}` | {_default(flag)} | {flag.meaning} |" for flag in FLAGS]
-    return "\n".join(rows) + "\n"
+def markdown() -> str:
+    """All flags with their defaults as a list, wrapped like prose."""
+    items = (f"- `--{flag.name}` ({_default(flag)}): {flag.meaning}" for flag in FLAGS)
+    lines = (
+        textwrap.fill(one, LINE_CHARACTERS, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+        for one in items
+    )
+    return "\n".join(lines) + "\n"
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="disttest_operator",
-        description="Runs DistTests of a cluster.",
-        epilog=f"Each flag has a variable: --runner-image is {PREFIX}RUNNER_IMAGE.",
+        description="Run the DistTests of a cluster.",
+        epilog=f"Each flag has an environment variable, such as {PREFIX}RUNNER_IMAGE for --runner-image.",
         allow_abbrev=False,  # an abbreviation may become ambiguous with a new flag
     )
     for flag in FLAGS:
@@ -95,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _find(flag: Flag, argument: str | None, environ: Mapping[str, str]) -> tuple[str, str, bool]:
-    """The text, its flag or variable, and whether it is given. An empty variable counts as unset, for manifests."""
+    """The text, its flag or variable, and whether it is set. An empty variable is unset, which manifests need."""
     if argument is not None:
         return argument, f"--{flag.name}", True
     if text := environ.get(flag.variable):
@@ -111,15 +74,17 @@ def _resolve(chosen: Options, sources: Mapping[str, str]) -> Options:
     """Resolve contradictions by changing a default. Raises ValueError if both values are given."""
     if chosen.metrics_address == chosen.health_address:
         source = sources.get("health_address") or sources["metrics_address"]
-        raise ValueError(f"{source}: {chosen.health_address} serves metrics and health, write another port for one")
+        raise ValueError(
+            f"{source}: metrics and health have the same address {chosen.health_address}; change the port of one"
+        )
     if chosen.metrics_insecure:
         _check_insecure(chosen, sources)
     given = {name: getattr(chosen, name) for name in ("case_seconds", "run_seconds") if name in sources}
     timeouts = Timeouts().override(given)
     if not timeouts.is_consistent:
         raise ValueError(
-            f"{sources['case_seconds']}: a case cannot last longer than the run; "
-            f"write at most the {chosen.run_seconds} of {sources['run_seconds']}, not {chosen.case_seconds}"
+            f"{sources['case_seconds']}: must not exceed {sources['run_seconds']} ({chosen.run_seconds}), "
+            f"but is {chosen.case_seconds}"
         )
     return replace(chosen, case_seconds=timeouts.case_seconds, run_seconds=timeouts.run_seconds)
 
@@ -128,14 +93,11 @@ def _check_insecure(chosen: Options, sources: Mapping[str, str]) -> None:
     source = sources["metrics_insecure"]
     if not is_loopback(chosen.metrics_address):
         raise ValueError(
-            f"{source}: nobody would be asked who scrapes; write a loopback address like 127.0.0.1:8080 "
-            f"for --metrics-address, not {chosen.metrics_address!r}"
+            f"{source}: requires a loopback address, because scrapers are not authenticated; "
+            f"write --metrics-address=127.0.0.1:8080, not {chosen.metrics_address!r}"
         )
     if chosen.metrics_certificates:
         raise ValueError(
-            f"{sources['metrics_certificates']}: plain HTTP shows no certificate, write one of it and {source}"
+            f"{sources['metrics_certificates']}: has no effect with {source}, because plain HTTP has no certificate; "
+            "remove one of the two"
         )
-
-
-if __name__ == "__main__":
-    sys.stdout.write(table())

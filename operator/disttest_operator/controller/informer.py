@@ -11,10 +11,11 @@ from datetime import datetime
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import Key
+from disttest_operator.core.api.api_errors import ApiServerError
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, ClusterError, Page
-from disttest_operator.kubernetes.requests import ApiRequest
+from disttest_operator.kubernetes.api_session import ApiRequest
+from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, Page
 from disttest_operator.metrics import Metrics
 
 INTERVAL_SECONDS = 300.0
@@ -57,16 +58,16 @@ class WatchHealth:
         self._lagging.add(self._watch(kind, namespace))
 
     def problems(self) -> list[str]:
-        """Why this process should be restarted; empty if it should not."""
+        """Why this process needs a restart; empty if it does not."""
         now = self._monotonic()
         ages = {watch: now - self._started.get(watch, self._since) for watch in self._watches}
-        stalled = [
-            f"watch of {_describe(watch)} was begun {age:.0f} s ago"
-            for watch, age in ages.items()
-            if age > STALLED_SECONDS
-        ]
-        return stalled + [
-            f"watch of {_describe(watch)} does not tell what lists show" for watch in sorted(self._lagging)
+        stalled = {watch: age for watch, age in ages.items() if age > STALLED_SECONDS}
+        return [
+            *(f"watch of {_describe(watch)} has not restarted for {age:.0f} s" for watch, age in stalled.items()),
+            *(
+                f"watch of {_describe(watch)} does not report objects that lists contain"
+                for watch in sorted(self._lagging)
+            ),
         ]
 
     def watch_ages(self) -> dict[str, float]:
@@ -108,13 +109,13 @@ class Informer:
             self.add(key)
 
     async def run(self) -> None:
-        """Resync for ever. It starts when all watches have started, so that no change is between list and watch."""
+        """Resync forever. It starts when all watches have started, so that no change is between list and watch."""
         await self.health.all_started.wait()
         while True:
             pause = INTERVAL_SECONDS * (1 + random.uniform(-JITTER, JITTER))  # noqa: S311  # spreads load only
             try:
                 await self._resync()
-            except ClusterError as error:
+            except ApiServerError as error:
                 log.warning("resync: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
@@ -131,26 +132,17 @@ class Informer:
         self.cluster.gap.clear()
         try:
             for kind in self.kinds:
-                await self._fill(kind)
+                await self._list(kind, self._put, only_metadata=False)
         except BaseException:
-            self.cluster.gap.set()  # nothing has filled it
+            self.cluster.gap.set()  # the gap still exists
             raise
         self.health.synced.set()
         for key in self.caches.keys():  # noqa: SIM118  # not a dict
             self.add(key)
 
-    async def _fill(self, kind: Kind) -> None:
-        present, version = set(), 0
-        async for page, version in self._pages(kind, only_metadata=False):  # noqa: B007  # the last one is used below
-            present |= {body["metadata"]["uid"] for body in page}
-            for body in page:
-                self._put(kind, body)
-            await asyncio.sleep(0)  # let other tasks run
-        self.caches.prune(kind, present, version, self.clock())
-
     async def _compare(self) -> None:
         newer = {kind: await self._newer(kind) for kind in self.kinds}
-        # Finished runs are nearly all of thousands, and have timers for what is left to do.
+        # Most of thousands of runs are finished, and have timers for their remaining steps.
         finished = {Key.of_run(run.test) for run in self.caches.runs() if run.test.is_finished}
         for key in self.caches.keys() - finished:
             self.add(key)
@@ -159,15 +151,26 @@ class Informer:
 
     async def _newer(self, kind: Kind) -> list[Body]:
         """The metadata of objects that are newer than in the cache; those that are gone are removed from it."""
-        present, version, newer = set(), 0, []
-        async for page, version in self._pages(kind, only_metadata=True):  # noqa: B007  # the last one is used below
-            present |= {body["metadata"]["uid"] for body in page}
-            newer += [body for body in page if self._is_newer(kind, body)]
-            await asyncio.sleep(0)
-        if pruned := self.caches.prune(kind, present, version, self.clock()):
-            log.warning("resync: %d %s were gone without a word", len(pruned), kind.resource)
+        newer: list[Body] = []
+
+        def compare(kind: Kind, body: Body) -> None:
+            if self._is_newer(kind, body):
+                newer.append(body)
+
+        if pruned := await self._list(kind, compare, only_metadata=True):
+            log.warning("resync: %d %s were deleted without a watch event", len(pruned), kind.resource)
             self.metrics.count_healed(kind, len(pruned))
         return newer
+
+    async def _list(self, kind: Kind, take: Callable[[Kind, Body], None], *, only_metadata: bool) -> list[Key]:
+        """Pass all objects to `take`, remove those that are gone from the cache, and return the keys of these."""
+        present, version = set(), 0
+        async for page, version in self._pages(kind, only_metadata=only_metadata):  # noqa: B007  # the last one is used below
+            for body in page:
+                present.add(body["metadata"]["uid"])
+                take(kind, body)
+            await asyncio.sleep(0)  # let other tasks run
+        return self.caches.prune(kind, present, version, self.clock())
 
     async def _catch_up(self, newer: dict[Kind, list[Body]]) -> None:
         """Give watches time to report newer objects; read those that they do not, and note that the watch lags."""
@@ -176,7 +179,7 @@ class Informer:
             behind = [body["metadata"] for body in listed if self._is_newer(kind, body)]
             if not behind or self.cluster.gap.is_set():
                 continue
-            log.error("resync: the watch of %s did not tell of %d objects", kind.resource, len(behind))
+            log.error("resync: the watch of %s did not report %d objects", kind.resource, len(behind))
             self.metrics.count_healed(kind, len(behind))
             for namespace in {meta["namespace"] for meta in behind}:
                 self.health.note_lagging(kind, namespace)

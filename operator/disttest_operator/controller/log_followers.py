@@ -1,6 +1,6 @@
 """Follows the logs of leaders and keeps the last progress of each for the next reconcile of its run.
 
-Nothing waits for it, and no failure here ends or delays a run.
+No other part waits for it, and no failure here ends or delays a run.
 """
 
 import asyncio
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 from disttest_contract.transport.progress import MARK, Progress, seal
 from disttest_operator.cache.cached_run import Key
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.observed.evidence import ProgressSeen
 from disttest_operator.core.status import progress
 from disttest_operator.core.status.progress import FollowTarget
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, RefusedError
+from disttest_operator.kubernetes.ports import Cluster
 
 MAX_STREAMS = 128  # each takes 0.3 MiB here, a connection at the API server and one at a kubelet
 TAIL_LINES = 1000  # the last progress may be minutes old, and ranks may write much after it
 LOG_BYTES = 16 << 20  # per connection; an agent limits its log to a quarter of it
-LAST_STEP = "finished"  # followed only by the report, which is read when the leader has ended
+LAST_STEP = "finished"  # only the report follows, which is read when the leader has ended
 JITTER = 0.2
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,8 @@ class LogFollowers:
         self._follows: dict[Key, _FollowedLog] = {}
         self._tasks: set[asyncio.Task[None]] = set()  # includes tasks that are being cancelled
         self._opening = asyncio.Lock()  # logs are opened one after another
-        self._is_refusal_logged = self._is_limit_logged = self._is_closed = False
+        self._warned: set[str] = set()
+        self._is_closed = False
 
     @property
     def followed(self) -> int:
@@ -87,7 +89,7 @@ class LogFollowers:
         if follow is None or follow.last is None:
             return None
         spacing_seconds = progress.spacing_seconds(self.followed)
-        return ProgressSeen(told=follow.last, nonce=follow.target.nonce, spacing_seconds=spacing_seconds)
+        return ProgressSeen(progress=follow.last, nonce=follow.target.nonce, spacing_seconds=spacing_seconds)
 
     def mute(self, key: Key) -> None:
         """Follow no log of this attempt: its progress cannot be stored."""
@@ -116,7 +118,8 @@ class LogFollowers:
             if follow.task or follow.is_muted:
                 continue
             if followed >= self._limit:
-                self._log_limit()
+                words = "the maximum of %d logs is followed: other runs show no progress until one ends"
+                self._warn_once(words, self._limit)
                 break
             followed += 1
             follow.task = asyncio.create_task(self._run(follow), name=f"log of {follow.key.words}")
@@ -128,8 +131,8 @@ class LogFollowers:
         try:
             await self._read_until_finished(follow)
         except Exception:
-            # A fault in the operator costs the run only its progress.
-            log.exception("%s: its log is followed no more", follow.key.words)
+            # A bug in the operator only affects the progress of the run.
+            log.exception("%s: the log is no longer followed because of a bug in the operator", follow.key.words)
 
     async def _read_until_finished(self, follow: _FollowedLog) -> None:
         """Reopen a log that ends early: it was cut off, or the event of its pod has yet to arrive."""
@@ -142,11 +145,12 @@ class LogFollowers:
             try:
                 if await self._is_finished(follow):
                     return
-            except RefusedError as error:
-                self._log_refusal(follow, error)
+            except RequestRefusedError as error:
+                words = "%s: the log cannot be followed, so progress is not shown (logged only once): %s"
+                self._warn_once(words, follow.key.words, error)
                 pause_seconds = timing.longest_pause_seconds
-            except ClusterError as error:
-                log.debug("%s: %s; its log is opened again in %.0f s", follow.key.words, error, pause_seconds)
+            except ApiServerError as error:
+                log.debug("%s: %s; the log is reopened in %.0f s", follow.key.words, error, pause_seconds)
             if loop.time() - started >= timing.stable_seconds:
                 pause_seconds = timing.first_pause_seconds
             await asyncio.sleep(pause_seconds * (1 + random.uniform(-JITTER, JITTER)))  # noqa: S311  # spreads load only
@@ -182,16 +186,7 @@ class LogFollowers:
         follow.timer = None
         self._plan_later(follow.key, 0)
 
-    def _log_refusal(self, follow: _FollowedLog, error: RefusedError) -> None:
-        if not self._is_refusal_logged:
-            self._is_refusal_logged = True
-            log.warning(
-                "%s: its progress is not shown, nor that of others with the same trouble: %s", follow.key.words, error
-            )
-
-    def _log_limit(self) -> None:
-        if not self._is_limit_logged:
-            self._is_limit_logged = True
-            log.warning(
-                "%d logs are followed, which is the most: other runs show no progress until one ends", self._limit
-            )
+    def _warn_once(self, words: str, *values: object) -> None:
+        if words not in self._warned:
+            self._warned.add(words)
+            log.warning(words, *values)

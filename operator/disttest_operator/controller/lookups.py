@@ -4,9 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from disttest_contract.gang import quarantine
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.model import DistTest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware import matcher
@@ -15,7 +17,7 @@ from disttest_operator.core.hardware.user_rules import UserRule
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.evidence import Observed, QuarantineRead, Reference, ReportFound, Search
 from disttest_operator.core.observed.objects import Body, EventView, NodeView, PodView
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, RefusedError
+from disttest_operator.kubernetes.ports import Cluster
 
 # Objects that a spec can reference.
 NAMED = {
@@ -53,7 +55,7 @@ class Lookups:
         if job_uid in self._listed:
             return None
         self._listed[job_uid] = now
-        listed, _ = await self._cluster.list(Kind.POD, namespace, label_selector=f"{JOB_UID_LABEL}={job_uid}")
+        listed = await self._cluster.list(Kind.POD, namespace, label_selector=f"{JOB_UID_LABEL}={job_uid}")
         return [body for body in listed if decoding.owner_uid(body) == job_uid]
 
     async def quarantine(self, test: DistTest) -> QuarantineRead:
@@ -75,10 +77,10 @@ class Lookups:
 
     async def _list_nodes(self) -> tuple[NodeView, ...]:
         try:
-            listed, _ = await self._cluster.list(Kind.NODE)
-        except RefusedError as error:
+            listed = await self._cluster.list(Kind.NODE)
+        except RequestRefusedError as error:
             if self._may_list_nodes:
-                log.warning("nodes cannot be looked at, so too few GPUs and sick nodes go unnoticed: %s", error)
+                log.warning("nodes cannot be listed, so too few GPUs and unhealthy nodes are not detected: %s", error)
             self._may_list_nodes = False
             return ()
         self._may_list_nodes = True
@@ -92,7 +94,7 @@ class Lookups:
             found: list[EventView] = []
             for uid in uids:
                 selector = f"involvedObject.uid={uid}"
-                listed, _ = await self._cluster.list(Kind.CORE_EVENT, namespace, field_selector=selector)
+                listed = await self._cluster.list(Kind.CORE_EVENT, namespace, field_selector=selector)
                 found += [decoding.event(body) for body in sorted(listed, key=_time)]
             self._events[uids] = (now, tuple(found))
         return self._events[uids][1]
@@ -107,40 +109,40 @@ LOG_BYTES = 4 << 20  # an agent limits its log to this
 SEARCH_SECONDS = 5.0  # for all rules in one log
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareSearch:
     """Searches logs and nodes for signs of broken hardware, by the configured rules in their order."""
 
-    def __init__(self, cluster: Cluster, lookups: Lookups, rules: tuple[UserRule, ...]) -> None:
-        self._cluster = cluster
-        self._lookups = lookups
-        self._rules = rules
+    cluster: Cluster
+    lookups: Lookups
+    rules: tuple[UserRule, ...]
 
     async def search(self, test: DistTest, pods: tuple[PodView, ...], seen: Observed) -> Search:
-        """Skips what cannot be read: then the attempt is judged without it."""
+        """Skips what cannot be read: the verdict on the attempt is then made without it."""
         lines = (
             await self._matching(matcher.of_report(seen.report.report)) if isinstance(seen.report, ReportFound) else []
         )
         for pod in sorted(pods, key=_search_order)[:SEARCHED_PODS]:
             lines += await self._lines(test, pod)
         try:
-            nodes = await self._lookups.nodes(now=True)
-        except ClusterError as error:
-            log.warning("%s/%s: conditions of nodes are not looked at: %s", test.namespace, test.name, error)
+            nodes = await self.lookups.nodes(now=True)
+        except ApiServerError as error:
+            log.warning("%s/%s: conditions of nodes cannot be checked: %s", test.namespace, test.name, error)
             nodes = ()
         found = matcher.collect(pods, nodes, lines)
-        return Search(match=await asyncio.to_thread(matcher.first_match, self._rules, found, _lateness()))
+        return Search(match=await asyncio.to_thread(matcher.first_match, self.rules, found, _lateness()))
 
     async def _matching(self, lines: Iterable[LogLine]) -> list[LogLine]:
         """Only the lines that a rule matches, to save memory."""
-        return await asyncio.to_thread(lambda: list(matcher.matching_lines(self._rules, lines, _lateness())))
+        return await asyncio.to_thread(lambda: list(matcher.matching_lines(self.rules, lines, _lateness())))
 
     async def _lines(self, test: DistTest, pod: PodView) -> list[LogLine]:
         if pod.is_gone or not pod.has_started:
             return []
         try:
-            raw = await self._cluster.log(test.namespace, pod.name, limit_bytes=LOG_BYTES)
-        except ClusterError as error:
-            log.warning("%s/%s: the log of %s is not searched: %s", test.namespace, test.name, pod.name, error)
+            raw = await self.cluster.log(test.namespace, pod.name, limit_bytes=LOG_BYTES)
+        except ApiServerError as error:
+            log.warning("%s/%s: the log of %s cannot be searched: %s", test.namespace, test.name, pod.name, error)
             return []
         return await self._matching(matcher.of_log(raw or b"", pod.index, test.spec.ranks_per_node))
 

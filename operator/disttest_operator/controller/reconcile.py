@@ -14,10 +14,11 @@ from disttest_operator.controller import reports
 from disttest_operator.controller.log_followers import LogFollowers
 from disttest_operator.controller.lookups import HardwareSearch, Lookups
 from disttest_operator.controller.snapshot import SnapshotBuilder
-from disttest_operator.controller.status_writer import StatusWriter, SuspectLabels
+from disttest_operator.controller.status_writer import StatusWriter, label_suspect_nodes
 from disttest_operator.core import actions
 from disttest_operator.core.actions import Step
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError, ConflictError, RequestRefusedError
 from disttest_operator.core.api.model import DistTest, Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.hardware.user_rules import UserRule
@@ -26,18 +27,11 @@ from disttest_operator.core.observed.evidence import Evidence, Observed, Policy,
 from disttest_operator.core.plan import next_step
 from disttest_operator.core.status import progress
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import (
-    Cluster,
-    ClusterError,
-    ConflictError,
-    ExistsError,
-    OperationCounter,
-    RefusedError,
-)
+from disttest_operator.kubernetes.ports import Cluster, OperationCounter
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import LedgerExpiry, ReportRetention
 
-STEPS = 40  # of one reconcile; a run needs about a dozen from beginning to end
+STEPS = 40  # of one reconcile; a whole run needs about a dozen
 NONCE_BYTES = 16
 
 log = logging.getLogger(__name__)
@@ -49,7 +43,7 @@ class ReconcileSettings:
     rules: tuple[UserRule, ...] = ()  # tried in this order on failed attempts
     label_suspect_nodes: bool = False
     series_idle_days: int = 0  # 0: ledgers are never deleted
-    kept_reports: int = 0  # per series; 0: reports are deleted with their runs
+    retained_reports: int = 0  # per series; 0: reports are deleted with their runs
     instance: str  # identity of this operator in events
 
 
@@ -74,25 +68,26 @@ class Reconciler:
             cluster=cluster, caches=caches, clock=clock, instance=settings.instance, plan_later=plan_later
         )
         self._counts = counts
-        self._retention = ReportRetention(cluster, caches, most=settings.kept_reports)
-        self._ledgers = LedgerStore(cluster, caches, clock, counts=counts, retention=self._retention)
-        self._expiry = LedgerExpiry(cluster, caches, clock=clock, idle_days=settings.series_idle_days)
+        self._retention = ReportRetention(cluster, caches, most=settings.retained_reports)
+        self._ledgers = LedgerStore(
+            cluster=cluster, caches=caches, clock=clock, counts=counts, retention=self._retention
+        )
+        self._expiry = LedgerExpiry(cluster=cluster, caches=caches, clock=clock, idle_days=settings.series_idle_days)
         self._lookups = Lookups(cluster)
-        self._suspect_labels = SuspectLabels(cluster, caches) if settings.label_suspect_nodes else None
         self._followers = LogFollowers(cluster, plan_later, note=counts.note_followed)
         self._snapshots = SnapshotBuilder(
             caches=caches, policy=settings.policy, clock=clock, newest=self._followers.newest
         )
-        self._search = HardwareSearch(cluster, self._lookups, settings.rules)
+        self._search = HardwareSearch(cluster=cluster, lookups=self._lookups, rules=settings.rules)
         self._large_report = asyncio.Lock()
 
     async def reconcile(self, key: Key) -> float | None:
-        """Seconds until the key must be reconciled even without an event; None: never."""
+        """Seconds until the key must be reconciled without an event; None: never."""
         if key.kind is Kind.SERIES:
             await self._ledgers.settle(key.namespace, key.name)
             await self._expiry.check(key.namespace, key.name)
-            if self._suspect_labels:
-                await self._suspect_labels.refresh()
+            if self._settings.label_suspect_nodes:
+                await label_suspect_nodes(self._cluster, self._caches.series())
             return None
         permit = reports.MemoryPermit(self._large_report)
         try:
@@ -112,7 +107,7 @@ class Reconciler:
                 self._followers.follow(key, progress.target(evidence))
                 return step.requeue_seconds
             seen = await self._carry_out(step, evidence, permit)
-        raise ClusterError(f"{key.words}: not done after {STEPS} steps, the last of them {type(step).__name__}")
+        raise ApiServerError(f"{key.words}: not finished after {STEPS} steps, the last is {type(step).__name__}")
 
     async def close(self) -> None:
         await self._followers.close()
@@ -153,17 +148,14 @@ class Reconciler:
             case actions.KeepReport():
                 await self._retention.keep(test)
                 return replace(seen, is_report_kept=True)
-            case actions.WriteStatus(status=status):
+            case actions.WriteStatus(status=status, ends_attempt=ends_attempt):
                 await self._statuses.write(test, dict(status))
-                return seen
+                return Observed() if ends_attempt else seen
             case actions.WriteProgress(progress=steps):
                 self._counts.count_progress()
                 if not await self._statuses.write_progress(test, steps):
                     self._followers.mute(Key.of_run(test))
                 return seen
-            case actions.EndAttempt(status=status):
-                await self._statuses.write(test, dict(status))
-                return Observed()
             case actions.DeleteJob(name=name, uid=uid):
                 return await self._delete_job(test, name, uid, seen)
             case actions.DeleteRun():
@@ -184,15 +176,15 @@ class Reconciler:
         name = manifest["metadata"]["name"]
         try:
             body = await self._cluster.create(kind, manifest)
-        except ExistsError:
+        except AlreadyExistsError:
             found = await self._cluster.get(kind, test.namespace, name)
             if found is None:
                 raise
             if decoding.owner_uid(found) != test.uid:
                 return replace(seen, taken=f"{manifest['kind']} {name!r}")
             body = found
-        except RefusedError as error:
-            return replace(seen, refused=f"{manifest['kind']} {name!r} was refused: {error}")
+        except RequestRefusedError as error:
+            return replace(seen, refused=f"{manifest['kind']} {name!r} was rejected: {error}")
         else:
             log.info("%s/%s: created %s %s", test.namespace, test.name, manifest["kind"], name)
         if kind is not Kind.JOB:
@@ -201,12 +193,12 @@ class Reconciler:
         return replace(seen, job=decoding.job(body))
 
     async def _delete_job(self, test: DistTest, name: str, uid: str, seen: Observed) -> Observed:
-        log.info("%s/%s: deletes Job %s", test.namespace, test.name, name)
+        log.info("%s/%s: deleting Job %s", test.namespace, test.name, name)
         await self._cluster.delete(Kind.JOB, test.namespace, name, uid=uid)
         if name == naming.job(test, test.attempt):
             return replace(seen, is_job_gone=True)
         # The Service of an earlier attempt would stay until the run is deleted.
-        self._caches.remove(Kind.JOB, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
+        self._caches.forget(Kind.JOB, uid)
         service = await self._cluster.get(Kind.SERVICE, test.namespace, name)
         if service and decoding.owner_uid(service) == test.uid:
             await self._cluster.delete(Kind.SERVICE, test.namespace, name, uid=service["metadata"]["uid"])
@@ -218,15 +210,14 @@ class Reconciler:
         return replace(seen, stored=await reports.store(self._cluster, test, name, seen.report))
 
     async def _delete_run(self, test: DistTest) -> None:
-        log.info("%s/%s: deletes the run, its time to live is over", test.namespace, test.name)
+        log.info("%s/%s: deleting the run after its ttlSecondsAfterFinished", test.namespace, test.name)
         with contextlib.suppress(ConflictError):  # its time to live may have been extended: read it again
             await self._cluster.delete(Kind.RUN, test.namespace, test.name, uid=test.uid, version=test.resource_version)
         live = await self._cluster.get(Kind.RUN, test.namespace, test.name)
         if live and live["metadata"]["uid"] == test.uid:
             self._caches.put(Kind.RUN, live, self._clock())
         else:
-            gone = {"metadata": {"uid": test.uid, "resourceVersion": test.resource_version}}
-            self._caches.remove(Kind.RUN, gone, self._clock())
+            self._caches.forget(Kind.RUN, test.uid, int(test.resource_version))
 
 
 def _job_manifest(test: DistTest, step: actions.CreateJob) -> Manifest:

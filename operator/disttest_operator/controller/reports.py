@@ -15,6 +15,7 @@ from disttest_contract.transport import frames
 from disttest_contract.transport.frames import GZIP, squeeze
 from disttest_operator.core.actions import ReadReport
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError, RequestRefusedError
 from disttest_operator.core.api.model import DistTest, Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
@@ -22,14 +23,7 @@ from disttest_operator.core.observed.evidence import LogUnreadable, ReportFound,
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.verdict.report_check import read_report, read_stored_report
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import (
-    Cluster,
-    ClusterError,
-    ExistsError,
-    OperationCounter,
-    RefusedError,
-    Transport,
-)
+from disttest_operator.kubernetes.ports import Cluster, OperationCounter, Transport
 
 TRIMMED_TEXT_BYTES = 1024  # a report may contain any text
 
@@ -45,15 +39,12 @@ class PackedReport:
 
 def pack(found: ReportFound, limit_bytes: int = limits.CONFIG_MAP_REPORT_BYTES) -> PackedReport:
     """Compress the report, and trim it only if it does not fit."""
-    whole = squeeze(found.raw, limit_bytes, form=GZIP)
-    if whole is not None:
-        return PackedReport(
-            gz_bytes=whole, sha256=found.sha256, trimmed=limits.cut(found.report.trimmed, TRIMMED_TEXT_BYTES)
-        )
-    raw, packed, trimmed = trimming.fit(found.report.to_json(), lambda raw: squeeze(raw, limit_bytes, form=GZIP))
-    return PackedReport(
-        gz_bytes=packed, sha256=hashlib.sha256(raw).hexdigest(), trimmed=limits.cut(trimmed, TRIMMED_TEXT_BYTES)
-    )
+    packed, sha256, trimmed = squeeze(found.raw, limit_bytes, form=GZIP), found.sha256, found.report.trimmed
+    if packed is None:
+        fitted = trimming.fit(found.report.to_json(), lambda raw: squeeze(raw, limit_bytes, form=GZIP))
+        raw, packed, trimmed = fitted
+        sha256 = hashlib.sha256(raw).hexdigest()
+    return PackedReport(gz_bytes=packed, sha256=sha256, trimmed=limits.cut(trimmed, TRIMMED_TEXT_BYTES))
 
 
 THREAD_BYTES = 1 << 16  # less than this is processed faster than a thread starts
@@ -94,7 +85,7 @@ async def read(
     counts.count_report(Transport.LOG, _outcome(found))
     if isinstance(found, ReportLost) and not found.is_invalid:
         stored = await _from_config_map(cluster, test, permit)
-        counts.count_report(Transport.CONFIG_MAP, "found" if stored else "missing")
+        counts.count_report(Transport.CONFIG_MAP, _outcome(stored or found))
         return stored or found
     return found
 
@@ -112,66 +103,66 @@ def _outcome(found: ReportFound | ReportLost | LogUnreadable) -> str:
 
 
 async def store(cluster: Cluster, test: DistTest, name: str, found: ReportFound) -> Stored:
-    """Store the report. A failure is a problem in the result: it must not keep the run from its verdict."""
+    """Store the report. A failure is a problem in the result: it must not prevent the verdict."""
     packed = await _in_thread(len(found.raw), pack, found)
-    problem = f"left out for its size: {packed.trimmed}" if packed.trimmed else ""
+    problem = f"omitted because of the size limit: {packed.trimmed}" if packed.trimmed else ""
     try:
         for free in (name, naming.spare_report_config_map(test, name)):
             manifest = job.build_report_config_map(test, free, packed.gz_bytes, packed.sha256)
             if await _create(cluster, test, manifest, packed.sha256):
                 return Stored(config_map=free, sha256=packed.sha256, problem=problem)
-    except RefusedError as error:
-        return Stored(problem=f"it could not be stored: {error}")
-    return Stored(problem=f"ConfigMap {free!r} exists and is not the report of this run, as does {name!r}")
+    except RequestRefusedError as error:
+        return Stored(problem=f"the report could not be stored: {error}")
+    return Stored(problem=f"the report could not be stored: {name!r} and {free!r} are ConfigMaps of other owners")
 
 
 async def _create(cluster: Cluster, test: DistTest, manifest: Manifest, sha256: str) -> bool:
     """Whether the ConfigMap exists now; it may be left from before a restart."""
     try:
         await cluster.create(Kind.CONFIG_MAP, manifest)
-    except ExistsError:
+    except AlreadyExistsError:
         name = manifest["metadata"]["name"]
         existing = await cluster.get(Kind.CONFIG_MAP, test.namespace, name, only_metadata=True)
         return existing is not None and _is_ours(existing, test, sha256)
     return True
 
 
-async def _from_log(  # noqa: PLR0911  # each way to have no report has its message
+async def _from_log(  # noqa: PLR0911  # each cause of a missing report has a message
     cluster: Cluster, test: DistTest, step: ReadReport, permit: MemoryPermit
 ) -> ReportFound | ReportLost | LogUnreadable:
     leader, nonce = step.leader, step.nonce
     if not nonce:
-        return ReportLost(problem="the report cannot be told from others, since the Job is gone")
+        return ReportLost(problem="the report cannot be verified, because the Job was deleted")
     try:
         log = None if leader.is_gone else await cluster.log(test.namespace, leader.name, limit_bytes=LOG_LIMIT_BYTES)
-    except RefusedError as error:
+    except RequestRefusedError as error:
         return ReportLost(problem=f"the leader's log cannot be read: {error}")
-    except ClusterError as error:
+    except ApiServerError as error:
         return LogUnreadable(problem=f"the leader's log cannot be read: {error}")
     if log is None:
-        return ReportLost(problem="the leader's log went with its pod")
+        return ReportLost(problem="the leader's log was deleted with its pod")
     summary = leader.exit.summary if leader.exit else None
     try:
         packed = await _in_thread(len(log), _find, log, nonce)
-        del log  # other runs may hold the permit for long
+        del log  # other runs may keep the permit for a long time
         if packed.is_larger_than(LARGE_BYTES):
             await permit.acquire()
         raw = await _in_thread(len(packed.stream), packed.unpack)
         return await _in_thread(len(raw), read_report, raw, test, leader.exit, step.quarantine)
     except frames.FrameError as error:
         if summary and summary.report_sha256:
-            return LogUnreadable(problem=str(error))  # the leader has written it, the log is behind
+            return LogUnreadable(problem=str(error))  # the leader has written it, but the log is delayed
         return ReportLost(problem=str(error), is_invalid=not isinstance(error, frames.NoFrameError))
     except InvalidReportError as error:
         return ReportLost(problem=str(error), is_invalid=True)
 
 
 def _find(log: bytes, nonce: str) -> frames.FramedReport:
-    """Decoded as latin-1 the log takes no more memory as text. Frames are ASCII."""
+    """Decoded as latin-1, the text needs the same memory as the log. Frames are ASCII."""
     return frames.find(log.decode("latin-1"), nonce)
 
 
-async def _from_config_map(cluster: Cluster, test: DistTest, permit: MemoryPermit) -> ReportFound | None:
+async def _from_config_map(cluster: Cluster, test: DistTest, permit: MemoryPermit) -> ReportFound | ReportLost | None:
     name = naming.report_config_map(test)
     for candidate in (name, naming.spare_report_config_map(test, name)):
         body = await cluster.get(Kind.CONFIG_MAP, test.namespace, candidate)
@@ -181,13 +172,14 @@ async def _from_config_map(cluster: Cluster, test: DistTest, permit: MemoryPermi
     return None
 
 
-async def _unpack(body: Body, test: DistTest) -> ReportFound | None:
+async def _unpack(body: Body, test: DistTest) -> ReportFound | ReportLost:
     try:
         packed = base64.b64decode((body.get("binaryData") or {}).get(naming.REPORT_KEY, ""), validate=True)
         raw = await asyncio.to_thread(zlib.decompressobj(wbits=31).decompress, packed, limits.REPORT_BYTES)
         return await asyncio.to_thread(read_stored_report, raw, test)
-    except (ValueError, zlib.error):  # InvalidReportError and binascii.Error are ValueErrors
-        return None
+    except (ValueError, zlib.error) as error:  # InvalidReportError and binascii.Error are ValueErrors
+        problem = f"the report in ConfigMap {body['metadata']['name']} is invalid: {error}"
+        return ReportLost(problem=problem, is_invalid=True)
 
 
 async def _in_thread(size_bytes: int, function: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:

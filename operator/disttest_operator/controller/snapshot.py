@@ -1,6 +1,6 @@
-"""A snapshot of one run: what the cache holds now, with what this reconcile has read."""
+"""A snapshot of one run: objects in the cache, and what this reconcile has read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,7 +10,6 @@ from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import Concurrency, DistTest
 from disttest_operator.core.observed import attempts
 from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ProgressSeen
-from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.series import ledger
 
 
@@ -51,7 +50,7 @@ class SnapshotBuilder:
         """The name of the oldest open run of the series, if the run has to wait for it."""
         if test.spec.concurrency_policy is not Concurrency.WAIT or test.is_finished or test.has_begun:
             return ""
-        first = self.caches.open.of_series(test.namespace, naming.series(test))[0].test
+        first = self.caches.open_runs_of(test.namespace, naming.series(test))[0].test
         return "" if first.uid == test.uid else first.name
 
     def _has_older_rival(self, evidence: Evidence) -> bool:
@@ -60,12 +59,11 @@ class SnapshotBuilder:
             return False
         created = (evidence.test.created, evidence.test.uid)
         return any(
-            (other.created, other.uid) < created and _has_half_a_gang(other, self.caches.pods(other))
-            for other in self.caches.open.tests()
+            (other.test.created, other.test.uid) < created and self._has_half_a_gang(other.test)
+            for other in self.caches.open_runs()
         )
 
-
-def _has_half_a_gang(test: DistTest, pods: Iterable[PodView]) -> bool:
-    """Whether some pods of the run's attempt have nodes while the scheduler finds none for others."""
-    waiting = [pod for pod in pods if pod.attempt == test.attempt and not pod.has_ended]
-    return any(pod.is_scheduled for pod in waiting) and any(pod.is_unschedulable for pod in waiting)
+    def _has_half_a_gang(self, test: DistTest) -> bool:
+        """Whether some pods of the run's attempt have nodes while the scheduler finds none for others."""
+        waiting = [pod for pod in self.caches.pods(test) if pod.attempt == test.attempt and not pod.has_ended]
+        return any(pod.is_scheduled for pod in waiting) and any(pod.is_unschedulable for pod in waiting)

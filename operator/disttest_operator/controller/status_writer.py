@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from disttest_operator.cache.cache import Cache
-from disttest_operator.cache.cached_run import CachedSeries, Key
+from disttest_operator.cache.cached_run import CachedSeries, Key, blames
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError, ConflictError, RequestRefusedError
 from disttest_operator.core.api.model import Concurrency, DistTest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.status import events
 from disttest_operator.core.status.status import without_details
-from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, ConflictError, ExistsError, RefusedError
+from disttest_operator.kubernetes.ports import Cluster
 
 SETTLE_SECONDS = 2.0  # after a verdict, so that one write removes the entries of several runs
 
@@ -49,12 +49,12 @@ class StatusWriter:
         where = f"{test.namespace}/{test.name}"
         try:
             body = await self._write(test, {"progress": dict(progress)})
-        except RefusedError as error:
-            log.warning("%s: goes on without progress in its status: %s", where, error)
+        except RequestRefusedError as error:
+            log.warning("%s: progress cannot be written to the status: %s", where, error)
             return False
         is_kept = body is None or bool((body.get("status") or {}).get("progress"))
         if not is_kept:
-            log.warning("%s: goes on without progress in its status: apply the newer manifests/crd", where)
+            log.warning("%s: the CRD has no status.progress; apply the newer manifests/crd", where)
         return is_kept
 
     async def _write(self, test: DistTest, status: dict[str, Any]) -> Body | None:
@@ -75,12 +75,12 @@ class StatusWriter:
                 raise
             return None
         if body is None:
-            raise ConflictError(f"{test.namespace}/{test.name} is gone")
+            raise ConflictError(f"DistTest {test.namespace}/{test.name} was deleted")
         self.caches.put(Kind.RUN, body, self.clock())
         return body
 
     def _add_waiting_runs(self, test: DistTest) -> None:
-        for run in self.caches.open.of_series(test.namespace, naming.series(test)):
+        for run in self.caches.open_runs_of(test.namespace, naming.series(test)):
             if run.test.spec.concurrency_policy is Concurrency.WAIT:
                 self.plan_later(Key.of_run(run.test), 0)
 
@@ -88,52 +88,43 @@ class StatusWriter:
         """A verdict is written even if the details of the status are refused."""
         try:
             return await self.cluster.patch_status(Kind.RUN, meta, status)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             if not status.get("verdict"):
                 raise
-            log.error("%s/%s: the whole status is refused: %s", meta["namespace"], meta["name"], error)  # noqa: TRY400  # the traceback says nothing
+            words = "%s/%s: the API server rejected the status, so its details are omitted: %s"
+            log.error(words, meta["namespace"], meta["name"], error)  # noqa: TRY400  # the traceback is of no use
             return await self.cluster.patch_status(Kind.RUN, meta, without_details(status))
 
     async def _announce(self, test: DistTest, body: Body) -> None:
         for transition in events.between(test.status, body.get("status") or {}):
-            event = job.build_event(
-                test,
-                reason=transition.reason,
-                note=transition.note,
-                warning=transition.is_warning,
-                now=self.clock(),
-                instance=self.instance,
-            )
             try:
+                event = events.build(test, transition, now=self.clock(), instance=self.instance)
                 await self.cluster.create(Kind.EVENT, event)
-            except ExistsError:
+            except AlreadyExistsError:
                 continue
-            except ClusterError as error:
-                log.warning("%s/%s: event %s is lost: %s", test.namespace, test.name, transition.reason, error)
+            except ApiServerError as error:
+                log.warning(
+                    "%s/%s: event %s could not be created: %s", test.namespace, test.name, transition.reason, error
+                )
 
 
-class SuspectLabels:
-    """Labels nodes while a series blames them. It compares with the existing labels, so it needs no state."""
+async def label_suspect_nodes(cluster: Cluster, ledgers: Iterable[CachedSeries]) -> None:
+    """Label nodes while a series blames them. It compares with the existing labels, so it needs no state.
 
-    def __init__(self, cluster: Cluster, caches: Cache) -> None:
-        self._cluster = cluster
-        self._caches = caches
-
-    async def refresh(self) -> None:
-        """Errors are only logged: a node that cannot be labelled must not keep a run from its verdict."""
-        wanted = suspect_nodes(self._caches.series())
-        try:
-            listed, _ = await self._cluster.list(Kind.NODE, label_selector=naming.LABEL_SUSPECT)
-            labels = {body["metadata"]["name"]: body["metadata"]["labels"][naming.LABEL_SUSPECT] for body in listed}
-            for name in sorted(wanted.keys() | labels.keys()):
-                if wanted.get(name) != labels.get(name):
-                    log.info("node %s: label %s is now %s", name, naming.LABEL_SUSPECT, wanted.get(name) or "gone")
-                    await self._cluster.patch_labels(Kind.NODE, name, {naming.LABEL_SUSPECT: wanted.get(name)})
-        except ClusterError as error:
-            log.warning("labels of suspect nodes are not as they should be: %s", error)
+    Errors are only logged: a node that cannot be labelled must not prevent a verdict.
+    """
+    wanted = suspect_nodes(ledgers)
+    try:
+        listed = await cluster.list(Kind.NODE, label_selector=naming.LABEL_SUSPECT)
+        labels = {body["metadata"]["name"]: body["metadata"]["labels"][naming.LABEL_SUSPECT] for body in listed}
+        for name in sorted(wanted.keys() | labels.keys()):
+            if wanted.get(name) != labels.get(name):
+                log.info("node %s: label %s is now %s", name, naming.LABEL_SUSPECT, wanted.get(name) or "removed")
+                await cluster.patch_labels(Kind.NODE, name, {naming.LABEL_SUSPECT: wanted.get(name)})
+    except ApiServerError as error:
+        log.warning("suspect nodes could not be labelled: %s", error)
 
 
-def suspect_nodes(series: Iterable[CachedSeries]) -> dict[str, str]:
+def suspect_nodes(ledgers: Iterable[CachedSeries]) -> dict[str, str]:
     """The reason of the latest blame by node, without nodes that were cleared."""
-    rows = [row for one in series for row in one.status.get("blamedNodes") or () if "clearedTime" not in row]
-    return {row["name"]: row["reason"] for row in sorted(rows, key=lambda row: row["lastTime"])}
+    return {row["name"]: row["reason"] for row in blames(ledgers)}

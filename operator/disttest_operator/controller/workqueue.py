@@ -1,4 +1,4 @@
-"""A queue of keys: each is queued once, runs once at a time, runs again if added meanwhile, and has its own backoff."""
+"""A queue of keys: each is queued once, runs once at a time, runs again if added meanwhile, and has a backoff."""
 
 import asyncio
 import random
@@ -20,9 +20,8 @@ class WorkQueue(Generic[K]):
     def __init__(self, note_wait: Callable[[float], None] = lambda _: None) -> None:
         """`note_wait` receives for each key the seconds that it was queued."""
         self._note_wait = note_wait
-        self._since: dict[K, float] = {}
         self._ready: asyncio.Queue[K] = asyncio.Queue()
-        self._waiting: set[K] = set()
+        self._waiting: dict[K, float] = {}  # since when, on the monotonic clock
         self._running: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._replanned: set[K] = set()  # running keys for which another run was planned since they started
@@ -39,8 +38,7 @@ class WorkQueue(Generic[K]):
         """Queue the key. A running key runs again."""
         if key in self._waiting:
             return
-        self._waiting.add(key)
-        self._since[key] = time.monotonic()
+        self._waiting[key] = time.monotonic()
         if key not in self._running:
             self._ready.put_nowait(key)
 
@@ -77,8 +75,7 @@ class WorkQueue(Generic[K]):
         await self._open.wait()
         key = await self._ready.get()
         await self._open.wait()
-        self._waiting.discard(key)
-        self._note_wait(time.monotonic() - self._since.pop(key))
+        self._note_wait(time.monotonic() - self._waiting.pop(key))
         self._running.add(key)
         self.idle.clear()
         return key

@@ -1,4 +1,4 @@
-"""The steps that the plan of a run consists of, one at a time: most of them observe what decides the next one."""
+"""The steps of the plan of a run, one at a time: most of them observe what decides the next one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class ReadPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReport:
-    """Read the report at the end of the leader's log. `quarantine` is the list of known failures that the gang got."""
+    """Read the report at the end of the leader's log. `quarantine` is the quarantine list that the gang received."""
 
     leader: PodView
     nonce: str
@@ -106,21 +106,17 @@ class KeepReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteStatus:
+    """With `ends_attempt` the run continues with another gang, for which nothing has been observed yet."""
+
     status: Mapping[str, Any]
+    ends_attempt: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteProgress:
-    """Nothing depends on it: the run continues if it cannot be written."""
+    """The run continues if it cannot be written."""
 
     progress: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndAttempt:
-    """Write this status; the run continues with another gang, for which nothing has been observed yet."""
-
-    status: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +155,6 @@ Step = (
     | KeepReport
     | WriteStatus
     | WriteProgress
-    | EndAttempt
     | DeleteJob
     | DeleteRun
     | Done

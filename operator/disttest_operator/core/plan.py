@@ -1,6 +1,6 @@
 """The next step for a run, from the evidence: it is carried out, then the run is observed and planned again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -52,7 +52,7 @@ def _conclude(last: Mapping[str, Any], *, is_report_kept: bool) -> Step:
 
 
 def _start(evidence: Evidence) -> Step:
-    """Find everything that can be wrong before a gang occupies nodes."""
+    """Find errors before a gang occupies nodes."""
     test, seen = evidence.test, evidence.seen
     if ending := refuse(evidence):
         return _end(evidence, ending)
@@ -99,12 +99,12 @@ def _delayed_until(evidence: Evidence) -> datetime | None:
     moments = [attempts.not_before(test)]
     if evidence.departing and test.records:
         ended = decoding.time(test.records[-1].get("completionTime"))
-        moments.append(ended + timedelta(seconds=policy.parting_seconds) if ended else None)
+        moments.append(_after(ended, policy.parting_seconds))
     return max((moment for moment in moments if moment and moment > evidence.now), default=None)
 
 
 def _references(spec: Spec) -> tuple[Reference, ...]:
-    """Objects without which pods would wait for ever, without an event that says why."""
+    """Objects without which pods would wait forever, without an event."""
     files = sorted({suite.config_map for suite in spec.suites})
     named = (
         *(("ConfigMap", name, "spec.suites[].configMap.name") for name in files),
@@ -166,7 +166,7 @@ def _end(evidence: Evidence, ending: Ending) -> Step:
         name = naming.attempt_report_config_map(test) if is_retried else naming.report_config_map(test)
         return actions.WriteReport(name=name)
     if is_retried:
-        return actions.EndAttempt(status=status.between_attempts(evidence, ending))
+        return actions.WriteStatus(status=status.between_attempts(evidence, ending), ends_attempt=True)
     last = status.finished(evidence, ending)
     entry = ledger.make_entry(uid=test.uid, name=test.name, status=last, before=test.status)
     return actions.Fold(series=naming.series(test), entry=entry, results=run_results.of(evidence, last))
@@ -198,37 +198,36 @@ def _after_the_end(evidence: Evidence) -> Step:
 def _requeue_seconds(evidence: Evidence) -> float | None:
     """Seconds until the next moment at which the passing of time alone changes the next step."""
     seen, policy, now = evidence.seen, evidence.policy, evidence.now
-    moments = [] if evidence.has_whole_gang or evidence.test.spec.suspend else [evidence.queue_deadline]
-    if seen.job is None and (later := _delayed_until(evidence)):
-        moments.append(later)
-    if evidence.half_since:
-        patience = (policy.rival_patience_seconds, policy.gang_patience_seconds)
-        moments += [evidence.half_since + timedelta(seconds=seconds) for seconds in patience]
-    if evidence.run_deadline:
-        moments.append(evidence.run_deadline)
-    if evidence.leader_end:
-        moments.append(evidence.leader_end + timedelta(seconds=policy.settle_seconds))
-    if evidence.first_loss:
-        moments.append(evidence.first_loss + timedelta(seconds=policy.leader_patience_seconds))
-    moments += _moments_of_pods(evidence)
-    if progress_due := progress.due_at(evidence):
-        moments.append(progress_due)
+    moments = [
+        None if evidence.has_whole_gang or evidence.test.spec.suspend else evidence.queue_deadline,
+        _delayed_until(evidence) if seen.job is None else None,
+        _after(evidence.half_since, policy.rival_patience_seconds),
+        _after(evidence.half_since, policy.partial_gang_timeout_seconds),
+        evidence.run_deadline,
+        _after(evidence.leader_end, policy.settle_seconds),
+        _after(evidence.first_loss, policy.leader_patience_seconds),
+        progress.due_at(evidence),
+        *_moments_of_pods(evidence),
+    ]
     if isinstance(seen.report, LogUnreadable):
         moments.append(now + timedelta(seconds=LOG_RETRY_SECONDS))
     if seen.job and not evidence.has_whole_gang and not seen.job.is_suspended:
         age_seconds = (now - (seen.job.started or seen.job.created)).total_seconds()
         pause_seconds = min(max(age_seconds, policy.stuck_seconds), MAX_START_CHECK_SECONDS)
         moments.append(now + timedelta(seconds=pause_seconds))
-    ahead = [(moment - now).total_seconds() for moment in moments if moment > now]
+    ahead = [(moment - now).total_seconds() for moment in moments if moment and moment > now]
     return min(*ahead, MAX_REQUEUE_SECONDS) + SOON_SECONDS if ahead else None
 
 
-def _moments_of_pods(evidence: Evidence) -> list[datetime]:
-    policy, moments = evidence.policy, []
+def _moments_of_pods(evidence: Evidence) -> Iterator[datetime | None]:
+    policy = evidence.policy
     for pod in evidence.pods:
-        if pod.waiting_since and not pod.has_started:
-            patience = (policy.config_patience_seconds, policy.image_patience_seconds)
-            moments += [pod.waiting_since + timedelta(seconds=seconds) for seconds in patience]
+        if not pod.has_started:
+            yield _after(pod.waiting_since, policy.config_patience_seconds)
+            yield _after(pod.waiting_since, policy.image_pull_timeout_seconds)
         if pod.is_unwatched:
-            moments.append(evidence.now + timedelta(seconds=UNWATCHED_SECONDS))
-    return moments
+            yield _after(evidence.now, UNWATCHED_SECONDS)
+
+
+def _after(moment: datetime | None, seconds: float) -> datetime | None:
+    return moment + timedelta(seconds=seconds) if moment else None

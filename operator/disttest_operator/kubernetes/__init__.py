@@ -1,1 +1,1 @@
-"""The only home of the Kubernetes client: requests, watches, log streams and the Lease."""
+"""The Kubernetes client: requests, watches, log streams and the Lease. No other package uses it."""

@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Final, NotRequired, TypedDict, cast
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, Generic, NotRequired, TypedDict, TypeVar
 from urllib.parse import urlencode
 
 import aiohttp
@@ -15,13 +14,15 @@ from kubernetes.aio import config as kube_config
 
 from disttest_contract import limits
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import ApiServerError, ConflictError, NotFoundError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes import ports, requests
-from disttest_operator.kubernetes.log_streams import LogStreams
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError, Page
-from disttest_operator.kubernetes.requests import Observer
+from disttest_operator.kubernetes import api_session, log_streams
+from disttest_operator.kubernetes.api_session import JSON, MERGE_PATCH, ApiSession, Observer
+from disttest_operator.kubernetes.ports import Page
+
+T = TypeVar("T")
 
 
 class _Meta(TypedDict):
@@ -38,46 +39,31 @@ class _Item(TypedDict):
 _ListMeta = TypedDict("_ListMeta", {"resourceVersion": str, "continue": NotRequired[str]})
 
 
-class _List(TypedDict):
+class _List(TypedDict, Generic[T]):
     metadata: _ListMeta
-    items: list[_Item] | None  # an empty list of metadata has none
+    items: list[T] | None  # an empty list of metadata has none
 
 
-_decoder = msgspec.json.Decoder(_List)
+# It skips managed fields, which are most of the metadata: as dicts those of 5,000 Jobs take a second of processor time.
+METADATA_PAGE = msgspec.json.Decoder(_List[_Item])
+OBJECT_PAGE = msgspec.json.Decoder(_List[dict[str, Any]])
 
 
-def read_page(raw: bytes) -> tuple[Page, str]:
-    """A page of whole objects and its continue token. Raises ClusterError if it is no list."""
+def read_page(raw: bytes, decoder: "msgspec.json.Decoder[_List[Any]]") -> tuple[Page, str]:
+    """A page of a list and its continue token. Raises ApiServerError if it is no list."""
     try:
-        page = json.loads(raw)
+        page = decoder.decode(raw)
         meta = page["metadata"]
-        return (page["items"], int(meta["resourceVersion"])), meta.get("continue") or ""
-    except (ValueError, KeyError, TypeError) as error:
-        raise ClusterError(f"a list cannot be read: {error!r}") from error
-
-
-def read_metadata_page(raw: bytes) -> tuple[Page, str]:
-    """A page with only the metadata to compare versions, and its continue token. Raises ClusterError if it is no list.
-
-    Managed fields are most of it. The decoder skips them: as dicts those of 5,000 Jobs take a second of processor time.
-    """
-    try:
-        page = _decoder.decode(raw)
-        listed = cast("Page", (page["items"] or [], int(page["metadata"]["resourceVersion"])))
+        return (page["items"] or [], int(meta["resourceVersion"])), meta.get("continue", "")
     except ValueError as error:
-        raise ClusterError(f"a list of metadata cannot be read: {error}") from error
-    return listed, page["metadata"].get("continue", "")
+        raise ApiServerError(f"a list cannot be read: {error}") from error
 
 
-TIMEOUT_SECONDS = 15
 LOG_TIMEOUT_SECONDS = 60
-OTHER_CONNECTIONS = 16  # besides those of workers: Lease, informer
+OTHER_CONNECTIONS = 16  # in addition to those of workers: Lease, informer
 PAGE = 500  # objects per list request
-NO_END: Final = aiohttp.ClientTimeout(total=None)  # every request has its own deadline
-JSON: Final = "application/json"
 METADATA: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1,{JSON}"
 METADATA_LIST: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
-MERGE_PATCH: Final = "application/merge-patch+json"
 
 # Kinds of which the answer to a creation is not needed.
 WRITTEN_ONLY = frozenset({Kind.SERVICE, Kind.CONFIG_MAP, Kind.EVENT})
@@ -90,29 +76,23 @@ class KubernetesCluster:
 
     def __init__(self, configuration: Any, observe: Observer, *, connections: int) -> None:
         self._configuration = configuration
+        self.server = str(configuration.host)
         self._observe = observe
         self._may_write: Callable[[], bool] = lambda: True
         self._tls = kube_client.ApiClient(configuration).rest_client.ssl_context
         # Plain requests: the models, retries and proxy look-ups of the client would double their cost.
-        self._session = self._new_session(limit=connections)
-        self._streams = LogStreams(self._new_session(), self._auth_headers)
-        self._date = ""
+        self._session = ApiSession(self.server, self._new_session(limit=connections), self._auth_headers)
+        # A separate session, so that other requests never wait for a log.
+        self._log_session = ApiSession(self.server, self._new_session(), self._auth_headers)
         self.gap = asyncio.Event()
 
     @property
-    def server(self) -> str:
-        return str(self._configuration.host)
-
-    @property
     def server_time(self) -> datetime | None:
-        try:
-            return parsedate_to_datetime(self._date).astimezone(UTC)
-        except ValueError:
-            return None
+        return self._session.server_time
 
     async def close(self) -> None:
         await self._session.close()
-        await self._streams.close()
+        await self._log_session.close()
 
     def fence(self, may_write: Callable[[], bool]) -> None:
         """Send only Leases and reviews from now on, unless `may_write` returns true right before a request."""
@@ -132,7 +112,7 @@ class KubernetesCluster:
             request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
         ) -> aiohttp.ClientResponse:
             request.headers.update(await self._auth_headers())
-            if requests.describe(request.method, request.url.path, request.url.query).verb != "list":
+            if api_session.describe(request.method, request.url.path, request.url.query).verb != "list":
                 return await handler(request)
             request.url = request.url.update_query(fieldSelector=NOTHING)
             response = await handler(request)
@@ -146,24 +126,20 @@ class KubernetesCluster:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=limit, ssl=self._tls),
             middlewares=middlewares,
-            trace_configs=[requests.trace_requests(self._observe, self._may_send)],
+            trace_configs=[api_session.trace_requests(self._observe, self._may_send)],
             headers={"User-Agent": naming.MANAGED_BY},
             proxy=self._configuration.proxy or None,
         )
 
     async def get(self, kind: Kind, namespace: str, name: str, *, only_metadata: bool = False) -> Body | None:
         accept = METADATA if only_metadata else JSON
-        return await self._json("GET", kind.path(namespace, name), accept=accept, missing_ok=True)
+        return await _if_found(self._json("GET", kind.path(namespace, name), accept=accept))
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[list[Body], int]:
-        items: list[Body] = []
-        version = 0
+    ) -> list[Body]:
         pages = self.pages(kind, namespace, label_selector=label_selector, field_selector=field_selector)
-        async for page, version in pages:  # noqa: B007  # the last one is returned
-            items += page
-        return items, version
+        return [body async for page, _ in pages for body in page]
 
     async def pages(
         self,
@@ -174,13 +150,13 @@ class KubernetesCluster:
         field_selector: str = "",
         only_metadata: bool = False,
     ) -> AsyncIterator[Page]:
-        accept, read = (METADATA_LIST, read_metadata_page) if only_metadata else (JSON, read_page)
+        accept, decoder = (METADATA_LIST, METADATA_PAGE) if only_metadata else (JSON, OBJECT_PAGE)
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         query = {"limit": str(PAGE), **selectors, "continue": ""}
         while True:
             chosen = urlencode({key: value for key, value in query.items() if value})
-            raw = await self._request("GET", f"{kind.path(namespace)}?{chosen}", accept=accept)
-            page, query["continue"] = read(raw or b"")
+            raw = await self._session.request("GET", f"{kind.path(namespace)}?{chosen}", accept=accept)
+            page, query["continue"] = read_page(raw, decoder)
             yield page
             if not query["continue"]:
                 return
@@ -188,26 +164,26 @@ class KubernetesCluster:
     async def create(self, kind: Kind, manifest: Manifest) -> Body:
         path = kind.path(manifest["metadata"].get("namespace", ""))
         accept = METADATA if kind in WRITTEN_ONLY else JSON
-        return await self._json("POST", f"{path}?{WRITER}", manifest, accept=accept) or {}
+        return await self._json("POST", f"{path}?{WRITER}", manifest, accept=accept)
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
         meta = manifest["metadata"]
         path = kind.path(meta["namespace"], meta["name"])
-        return await self._json("PUT", f"{path}?{WRITER}", manifest) or {}
+        return await self._json("PUT", f"{path}?{WRITER}", manifest)
 
     async def patch_status(self, kind: Kind, body_meta: Mapping[str, Any], status: Mapping[str, Any]) -> Body | None:
-        path = f"{kind.path(body_meta['namespace'], body_meta['name'])}/status?{WRITER}"
-        patch = {"metadata": _guard(body_meta), "status": status}
-        return await self._json("PATCH", path, patch, content_type=MERGE_PATCH, missing_ok=True)
+        path = f"{kind.path(body_meta['namespace'], body_meta['name'])}/status"
+        return await self._patch(path, {"metadata": _guard(body_meta), "status": status})
 
     async def patch_owners(self, kind: Kind, body_meta: Mapping[str, Any], owners: Sequence[Manifest]) -> None:
-        path = f"{kind.path(body_meta['namespace'], body_meta['name'])}?{WRITER}"
-        patch = {"metadata": {**_guard(body_meta), "ownerReferences": list(owners)}}
-        await self._json("PATCH", path, patch, content_type=MERGE_PATCH, accept=METADATA, missing_ok=True)
+        path = kind.path(body_meta["namespace"], body_meta["name"])
+        await self._patch(path, {"metadata": {**_guard(body_meta), "ownerReferences": list(owners)}}, accept=METADATA)
 
     async def patch_labels(self, kind: Kind, name: str, labels: Mapping[str, str | None]) -> None:
-        path = f"{kind.path(name=name)}?{WRITER}"
-        await self._json("PATCH", path, {"metadata": {"labels": labels}}, content_type=MERGE_PATCH, missing_ok=True)
+        await self._patch(kind.path(name=name), {"metadata": {"labels": labels}})
+
+    async def _patch(self, path: str, patch: Manifest, *, accept: str = JSON) -> Body | None:
+        return await _if_found(self._json("PATCH", f"{path}?{WRITER}", patch, content_type=MERGE_PATCH, accept=accept))
 
     async def delete(self, kind: Kind, namespace: str, name: str, *, uid: str, version: str = "") -> None:
         options = {
@@ -217,62 +193,34 @@ class KubernetesCluster:
             "preconditions": {"uid": uid, **({"resourceVersion": version} if version else {})},
         }
         try:
-            await self._json("DELETE", kind.path(namespace, name), options, missing_ok=True)
+            await _if_found(self._json("DELETE", kind.path(namespace, name), options))
         except ConflictError:
             if version:
                 raise
-            return  # another object has the name: the one to delete is gone
+            # Otherwise another object has the name: the one to delete no longer exists.
 
     async def log(self, namespace: str, pod: str, *, limit_bytes: int) -> bytes | None:
         query = urlencode({"container": naming.CONTAINER, "limitBytes": limit_bytes})
         path = f"{Kind.POD.path(namespace, pod)}/log?{query}"
-        return await self._request("GET", path, accept="*/*", missing_ok=True, timeout_seconds=LOG_TIMEOUT_SECONDS)
+        answer = self._session.request("GET", path, accept="*/*", timeout_seconds=LOG_TIMEOUT_SECONDS)
+        return await _if_found(answer)
 
     def follow_log(
         self, namespace: str, pod: str, *, prefix: str, tail_lines: int, limit_bytes: int
     ) -> AsyncGenerator[str, None]:
         how = {"container": naming.CONTAINER, "follow": "true", "tailLines": tail_lines, "limitBytes": limit_bytes}
-        url = f"{self.server}{Kind.POD.path(namespace, pod)}/log?{urlencode(how)}"
-        return self._streams.lines(url, prefix=prefix, limit_bytes=limits.FRAME_LINE_BYTES)
+        path = f"{Kind.POD.path(namespace, pod)}/log?{urlencode(how)}"
+        return log_streams.follow(self._log_session, path, prefix=prefix, limit_bytes=limits.FRAME_LINE_BYTES)
 
     async def _json(
-        self, method: str, path: str, body: Manifest | None = None, **options: Any
-    ) -> dict[str, Any] | None:
-        raw = await self._request(method, path, body, **options)
+        self, method: str, path: str, body: Manifest | None = None, *, content_type: str = JSON, accept: str = JSON
+    ) -> Body:
+        raw = await self._session.request(method, path, body, content_type=content_type, accept=accept)
         try:
-            return None if raw is None else json.loads(raw)
+            answer: Body = json.loads(raw)
         except ValueError as error:
-            raise ClusterError(f"{method} {path}: the answer is no JSON: {error}") from error
-
-    async def _request(
-        self,
-        method: str,
-        path: str,
-        body: Manifest | None = None,
-        *,
-        content_type: str = JSON,
-        accept: str = JSON,
-        missing_ok: bool = False,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-    ) -> bytes | None:
-        data = None if body is None else json.dumps(body, separators=(",", ":")).encode()
-        try:
-            headers = {"Accept": accept, "Content-Type": content_type, **await self._auth_headers()}
-            async with (
-                asyncio.timeout(timeout_seconds),
-                self._session.request(
-                    method, self.server + path, headers=headers, data=data, timeout=NO_END
-                ) as response,
-            ):
-                self._date = response.headers.get("Date", "")
-                raw: bytes = await response.read()
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise ClusterError(f"{method} {path}: {type(error).__name__}: {error}") from error
-        if response.status < 400:
-            return raw
-        if response.status == 404 and missing_ok:
-            return None
-        raise ports.error_of_answer(response.status, f"{method} {path}", raw)
+            raise ApiServerError(f"{method} {path}: the response is not JSON: {error}") from error
+        return answer
 
     async def _auth_headers(self) -> dict[str, str]:
         settings = await self._configuration.auth_settings()
@@ -288,9 +236,16 @@ async def connect(observe: Observer, *, kubeconfig: str = "", workers: int = 16)
         else:
             kube_config.load_incluster_config(client_configuration=configuration)
     except (kube_config.ConfigException, OSError) as error:
-        raise ClusterError(f"no way to reach a cluster: {error}; give --kubeconfig, or run in a pod") from error
+        raise ApiServerError(f"no cluster is configured: {error}; set --kubeconfig, or run in a pod") from error
     return KubernetesCluster(configuration, observe, connections=workers + OTHER_CONNECTIONS)
 
 
 def _guard(body_meta: Mapping[str, Any]) -> dict[str, str]:
     return {"uid": body_meta["uid"], "resourceVersion": str(body_meta["resourceVersion"])}
+
+
+async def _if_found(answer: Awaitable[T]) -> T | None:
+    try:
+        return await answer
+    except NotFoundError:
+        return None

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import Cluster, ClusterError, ExistsError
+from disttest_operator.kubernetes.ports import Cluster
 
 NAME = "disttest-operator"
 RELEASED_SECONDS = 1  # the duration of a Lease without a holder
@@ -77,15 +78,13 @@ class LeaderElector:
     async def run(self) -> None:
         """Acquire and renew the Lease. Returns when it is lost, so that the process ends, and when it is released."""
         while not self._is_releasing:
-            started = self._monotonic()
+            started, holds = self._monotonic(), False
             try:
                 holds = await asyncio.wait_for(self._try(), self._timing.answer_seconds)
-            except ClusterError as error:
+            except ApiServerError as error:
                 log.warning("lease %s/%s: %s", self._namespace, NAME, error)
-                holds = False
             except TimeoutError:
                 log.warning("lease %s/%s: no answer within %g s", self._namespace, NAME, self._timing.answer_seconds)
-                holds = False
             if self._is_releasing:
                 return
             if holds:
@@ -102,7 +101,7 @@ class LeaderElector:
 
     def _why_lost(self) -> str:
         if self._held is None:
-            return "somebody else holds it, or it is gone"
+            return "another operator holds it, or it was deleted"
         return f"not renewed for more than {self._timing.lost_seconds:g} s"
 
     async def release(self) -> None:
@@ -116,7 +115,7 @@ class LeaderElector:
             manifest["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": RELEASED_SECONDS}
             try:
                 await self._cluster.replace(Kind.LEASE, manifest)
-            except ClusterError as error:
+            except ApiServerError as error:
                 log.warning("lease %s/%s: not released: %s", self._namespace, NAME, error)
             self._held = None
 
@@ -129,7 +128,7 @@ class LeaderElector:
         if self._held is not None:
             try:
                 self._held = await self._cluster.replace(Kind.LEASE, self._manifest(self._held))
-            except ClusterError:
+            except ApiServerError:
                 body = await self._cluster.get(Kind.LEASE, self._namespace, NAME)
                 holder = (body or {}).get("spec", {}).get("holderIdentity")
                 self._held = body if body and holder == self._identity else None
@@ -143,7 +142,7 @@ class LeaderElector:
                 self._held = await self._cluster.create(Kind.LEASE, self._manifest(None))
             elif self._is_free(body):
                 self._held = await self._cluster.replace(Kind.LEASE, self._manifest(body))
-        except ExistsError:
+        except AlreadyExistsError:
             return False
         return self._held is not None
 

@@ -1,14 +1,12 @@
-"""Follows logs, each over a separate connection, so that other requests never wait for one."""
+"""Follows the log of a container and picks its lines."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Final
+from collections.abc import AsyncGenerator
 
 import aiohttp
 
-from disttest_operator.kubernetes import ports
-from disttest_operator.kubernetes.ports import ClusterError
+from disttest_operator.core.api.api_errors import NotFoundError
+from disttest_operator.kubernetes.api_session import ApiSession
 
 NEWLINE = b"\n"
 NEWEST = 16  # lines of a chunk; each has the whole progress
@@ -56,53 +54,30 @@ class LineReader:
         return found[::-1]
 
 
-ANSWER_SECONDS = 15  # until the first byte
-SILENCE_SECONDS = 300  # after which a connection counts as dead: a leader writes nothing while a case runs
-NO_END: Final = aiohttp.ClientTimeout(total=None)
-ERROR_BYTES = 4096  # that are read of an error
-
-Headers = Callable[[], Awaitable[Mapping[str, str]]]
+SILENCE_SECONDS = 300  # after which a connection counts as dead: a leader writes no lines while a case runs
 
 
-class LogStreams:
-    """`session` is used for logs only and does not limit its connections."""
+async def follow(
+    session: ApiSession, path: str, *, prefix: str, limit_bytes: int, silence_seconds: float = SILENCE_SECONDS
+) -> AsyncGenerator[str, None]:
+    """Lines that begin with `prefix`, of at most `limit_bytes`, until the log ends or nothing arrives.
 
-    def __init__(
-        self, session: aiohttp.ClientSession, headers: Headers, *, silence_seconds: float = SILENCE_SECONDS
-    ) -> None:
-        self._session = session
-        self._headers = headers
-        self._silence_seconds = silence_seconds
+    A pod that is gone has no log. Other failures raise ApiServerError.
+    """
+    lines = LineReader(prefix, limit_bytes=limit_bytes)
+    try:
+        async with session.stream(path, accept="*/*") as content:
+            while chunk := await _read(content, silence_seconds):
+                for line in lines.feed(chunk):
+                    yield line
+    except NotFoundError:
+        return
 
-    async def close(self) -> None:
-        await self._session.close()
 
-    async def lines(self, url: str, *, prefix: str, limit_bytes: int) -> AsyncGenerator[str, None]:
-        """Lines that begin with `prefix`, of at most `limit_bytes`, until the log ends or nothing arrives."""
-        lines = LineReader(prefix, limit_bytes=limit_bytes)
-        what = f"GET {url.partition('?')[0]}"
-        try:
-            async with self._open(url, what) as response:
-                while chunk := await self._read(response):
-                    for line in lines.feed(chunk):
-                        yield line
-        except (TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise ClusterError(f"{what}: {type(error).__name__}: {error}") from error
-
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        """The next chunk; empty at the end, and after a silence, since the connection may be dead."""
-        try:
-            async with asyncio.timeout(self._silence_seconds):
-                return await response.content.readany() if response.status < 400 else b""
-        except TimeoutError:
-            return b""
-
-    @asynccontextmanager
-    async def _open(self, url: str, what: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Accept": "*/*", **await self._headers()}
-        async with asyncio.timeout(ANSWER_SECONDS) as patience:
-            async with self._session.get(url, headers=headers, timeout=NO_END) as response:
-                if response.status >= 400 and response.status != 404:  # a pod that is gone has no log
-                    raise ports.error_of_answer(response.status, what, await response.content.read(ERROR_BYTES))
-                patience.reschedule(None)
-                yield response
+async def _read(content: aiohttp.StreamReader, silence_seconds: float) -> bytes:
+    """The next chunk; empty at the end, and after a silence, since the connection may be dead."""
+    try:
+        async with asyncio.timeout(silence_seconds):
+            return await content.readany()
+    except TimeoutError:
+        return b""

@@ -1,13 +1,6 @@
-"""The operator's interface to a cluster. Objects are plain dicts, as Kubernetes writes them.
-
-ClusterError                 the request failed: try again
-├── ConflictError            the object was changed by another client: read it again
-├── ExistsError              an object of this name exists
-└── RefusedError             the request is refused, and will be refused again
-"""
+"""The operator's interface to a cluster. Objects are plain dicts, as Kubernetes writes them."""
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
@@ -56,24 +49,8 @@ class OperationCounter(Protocol):
     def note_followed(self, logs: int) -> None: ...
 
 
-class ClusterError(Exception):
-    """A request failed; the message names it."""
-
-
-class ConflictError(ClusterError):
-    """The object has changed since it was read."""
-
-
-class ExistsError(ClusterError):
-    """An object of this name exists."""
-
-
-class RefusedError(ClusterError):
-    """Refused by admission, quota, validation or RBAC."""
-
-
 class Cluster(Protocol):
-    """Every call has a deadline and raises ClusterError.
+    """Every call has a deadline and raises ApiServerError.
 
     `gap` is set when a watch was restarted: it does not report earlier changes, so they must be read from a list.
     """
@@ -89,8 +66,7 @@ class Cluster(Protocol):
 
     async def list(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[list[Body], int]:
-        """The objects, and the resourceVersion of the list."""
+    ) -> list[Body]: ...
 
     def pages(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
@@ -128,18 +104,3 @@ class Cluster(Protocol):
 
         It ends with the container, after `limit_bytes`, and after a long silence.
         """
-
-
-def error_of_answer(status: int, request: str, raw: bytes) -> ClusterError:
-    """The exception for an error of the API server."""
-    try:
-        answer = json.loads(raw)
-        words, reason = str(answer.get("message", "")), str(answer.get("reason", ""))
-    except (ValueError, AttributeError):
-        words, reason = raw[:300].decode(errors="replace"), ""
-    sentence = f"{request}: {status} {words}"
-    if status == 409:
-        return ExistsError(sentence) if reason == "AlreadyExists" else ConflictError(sentence)
-    if status in {400, 403, 404, 413, 422}:
-        return RefusedError(sentence)
-    return ClusterError(sentence)

@@ -1,4 +1,4 @@
-"""Watches by kopf, which logs in and restarts them. The only home of kopf: it writes nothing to any object."""
+"""Watches by kopf, which logs in and restarts them. No other module uses kopf, and it writes to no object."""
 
 import asyncio
 import functools
@@ -10,9 +10,10 @@ from typing import Any
 import aiohttp
 import kopf
 
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster, ClusterError, RefusedError
+from disttest_operator.kubernetes.ports import SELECTORS, WATCHED, Cluster
 
 OWN_DOMAIN = "operator.disttest.dev"
 WATCH_SECONDS = 240  # the server ends a watch and kopf restarts it, so that a stalled one is noticed
@@ -97,7 +98,7 @@ async def watch(
     stop: asyncio.Event,
     on_signal: Callable[[], None],
 ) -> None:
-    """Watch until `stop` is set. Raises when a watch fails for good: then the process must end."""
+    """Watch until `stop` is set. Raises when a watch fails permanently: then the process must end."""
     scope: dict[str, Any] = {"namespaces": list(namespaces)} if namespaces else {"clusterwide": True}
     loop, before = asyncio.get_running_loop(), asyncio.all_tasks()
     # Without an identity kopf looks up the user's name, and a container's user has none.
@@ -114,7 +115,7 @@ async def cron_jobs_refusal(cluster: Cluster, namespaces: Sequence[str]) -> str:
     for namespace in namespaces or ("",):
         try:
             await cluster.list(Kind.CRON_JOB, namespace, label_selector=SELECTORS[Kind.CRON_JOB])
-        except RefusedError as error:
+        except RequestRefusedError as error:
             return str(error)
     return ""
 
@@ -127,7 +128,7 @@ async def wait_for_cron_jobs(
         await asyncio.sleep(poll_seconds)
         try:
             if not await cron_jobs_refusal(cluster, namespaces):
-                log.info("CronJobs may be read now")
+                log.info("the operator now has permission to list CronJobs")
                 return
-        except ClusterError as error:
-            log.warning("whether CronJobs may be read is not known: %s", error)
+        except ApiServerError as error:
+            log.warning("the permission to list CronJobs cannot be checked: %s", error)

@@ -1,7 +1,7 @@
-"""The metrics of the operator. The only home of the Prometheus client.
+"""The metrics of the operator. No other package uses the Prometheus client.
 
 Metrics of runs are made from ledgers and the cache at each scrape, so that they survive a restart of the operator.
-What the operator itself does is counted here.
+Metrics of the operator itself are counted here.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,20 +9,20 @@ from datetime import UTC, datetime
 
 from prometheus_client import (
     CollectorRegistry,
+    Counter,
+    Gauge,
     GCCollector,
+    Histogram,
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
 )
-from prometheus_client import Counter as CounterMetric
-from prometheus_client import Gauge as GaugeMetric
-from prometheus_client import Histogram as HistogramMetric
 from prometheus_client.exposition import choose_encoder
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.resources import Kind
+from disttest_operator.kubernetes.api_session import ApiRequest
 from disttest_operator.kubernetes.ports import WATCHED, LedgerWrite, Transport
-from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import families
 from disttest_operator.metrics.exposition import END, Encode, Exposition
 from disttest_operator.metrics.families import INGESTED, LEDGER_WRITES, Family, FamilyType, Group
@@ -38,7 +38,7 @@ OPERATOR_FAMILIES = (*families.in_group(Group.OPERATOR), LEDGER_WRITES, INGESTED
 
 
 class Metrics:
-    """All metrics. Those of runs are exposed only while `speaks` returns true, which is so in the active operator."""
+    """All metrics. Those of runs are exposed only while `speaks` returns true, as in the active operator."""
 
     def __init__(
         self,
@@ -52,9 +52,9 @@ class Metrics:
         self._registry = CollectorRegistry()  # not the library's global one, which tests would share
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
-        self._counters: dict[Family, CounterMetric] = {}
-        self._gauges: dict[Family, GaugeMetric] = {}
-        self._histograms: dict[Family, HistogramMetric] = {}
+        self._counters: dict[Family, Counter] = {}
+        self._gauges: dict[Family, Gauge] = {}
+        self._histograms: dict[Family, Histogram] = {}
         for family in OPERATOR_FAMILIES:
             self._register(family)
         self._gauges[families.BUILD_INFO].labels(version).set(1)
@@ -67,11 +67,11 @@ class Metrics:
         arguments = (family.full_name, family.meaning, family.labels)
         match family.type:
             case FamilyType.COUNTER:
-                self._counters[family] = CounterMetric(*arguments, registry=self._registry)
+                self._counters[family] = Counter(*arguments, registry=self._registry)
             case FamilyType.GAUGE:
-                self._gauges[family] = GaugeMetric(*arguments, registry=self._registry)
+                self._gauges[family] = Gauge(*arguments, registry=self._registry)
             case FamilyType.HISTOGRAM:
-                self._histograms[family] = HistogramMetric(*arguments, buckets=BUCKETS, registry=self._registry)
+                self._histograms[family] = Histogram(*arguments, buckets=BUCKETS, registry=self._registry)
 
     def _initialize(self) -> None:
         """Create counters at 0: increase() does not count a first sample of 1."""

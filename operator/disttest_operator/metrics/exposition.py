@@ -107,6 +107,11 @@ def rows(family: Family, common: tuple[str, ...], samples: Iterable[Row]) -> Met
     return metric
 
 
+def single(family: Family, common: tuple[str, ...], number: float | None) -> Metric:
+    """A family with one sample, or none without a number."""
+    return rows(family, common, [] if number is None else [((), number)])
+
+
 def histogram(
     family: Family,
     common: tuple[str, ...],
@@ -122,24 +127,22 @@ def histogram(
     known: dict[str, Mapping[str, Any]] = {str(value): {"buckets": empty, "sum": 0, "count": 0} for value in expected}
     known |= {row[key]: row for row in histograms or ()}
     for value, row in known.items():
-        bounds = [one["le"] for one in row.get("buckets") or ()]
-        exemplars = _exemplars([*bounds, float("inf")], [run for run in runs if run["verdict"] == value])
-        counts = [one["count"] for one in row.get("buckets") or ()]
-        texts = [*(floatToGoString(bound) for bound in bounds), "+Inf"]  # type: ignore[no-untyped-call]  # library without types
-        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = [
-            (text, count, exemplars[number]) if number in exemplars else (text, count)
-            for number, (text, count) in enumerate(zip(texts, [*counts, row["count"]], strict=True))
-        ]
+        counts = {one["le"]: one["count"] for one in row.get("buckets") or ()} | {float("inf"): row["count"]}
+        exemplars = _exemplars(counts, [run for run in runs if run["verdict"] == value])
+        buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+        for bound, count in counts.items():
+            bucket = (floatToGoString(bound), count)  # type: ignore[no-untyped-call]  # library without types
+            buckets.append((*bucket, exemplars[bound]) if bound in exemplars else bucket)
         metric.add_metric((*common, value), buckets=buckets, sum_value=row["sum"])
     return metric
 
 
-def _exemplars(bounds: Sequence[float], runs: Iterable[Mapping[str, Any]]) -> dict[int, Exemplar]:
-    """The newest run of each bucket, by the bucket's index."""
+def _exemplars(bounds: Iterable[float], runs: Iterable[Mapping[str, Any]]) -> dict[float, Exemplar]:
+    """The newest run of each bucket, by the bucket's bound."""
     found = {}
     for run in runs:
         seconds, at = run.get("seconds"), decoding.time(run.get("time"))
         if seconds is not None and at and run.get("name"):
-            number = next(index for index, bound in enumerate(bounds) if seconds <= bound)
-            found[number] = Exemplar({"run": run["name"]}, seconds, at.timestamp())
+            bucket = next(bound for bound in bounds if seconds <= bound)
+            found[bucket] = Exemplar({"run": run["name"]}, seconds, at.timestamp())
     return found

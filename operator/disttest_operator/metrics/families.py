@@ -1,8 +1,10 @@
-"""The table of metric families, with their names, types and labels. docs/metrics.md is generated from it."""
+"""The table of metric families, with their names, types and labels. docs/reference/metrics.md is generated from it."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partialmethod
 
 PREFIX = "disttest_"
 SERIES = ("namespace", "series")
@@ -16,27 +18,26 @@ class FamilyType(StrEnum):
 
 
 class Group(StrEnum):
-    """A table of the document; the value is its heading."""
+    """A list of the page; the value is its heading."""
 
     RUNS = "Runs: counters and histograms"
-    LAST = "Runs: the last one, and what the ledger remembers"
-    ACTIVE = "Runs: those without a verdict"
+    LAST = "Runs: last run and history"
+    ACTIVE = "Runs: active runs"
     FABRIC = "Fabric: collectives of the last run that measured them"
     NODES = "Nodes"
     SCHEDULE = "Schedule: CronJobs with the label `disttest.dev/series`"
-    HISTORY = "Whether the history is whole"
-    OPERATOR = "The operator itself: every replica"
+    HISTORY = "Completeness of results"
+    OPERATOR = "Operator: every replica"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """`name` has no prefix and no `_total`. `bound` is the maximum number of series."""
+    """`name` has no prefix and no `_total`."""
 
     group: Group
     name: str
     type: FamilyType
     labels: tuple[str, ...] = ()
-    bound: str
     meaning: str
 
     @property
@@ -50,278 +51,174 @@ class Family:
 
 
 class _FamilyBuilder:
-    """Builds the families of one group, with their common labels."""
+    """Builds the families of one group, with their common labels. A name is followed by the other labels in braces."""
 
     def __init__(self, group: Group, common: tuple[str, ...]) -> None:
         self._group, self._common = group, common
 
-    def counter(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._build(FamilyType.COUNTER, name, labels, bound, meaning)
+    def _build(self, kind: FamilyType, name: str, meaning: str) -> Family:
+        name, *own = re.findall(r"\w+", name)
+        labels = (*self._common, *own)
+        return Family(group=self._group, name=name, type=kind, labels=labels, meaning=meaning)
 
-    def gauge(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._build(FamilyType.GAUGE, name, labels, bound, meaning)
-
-    def histogram(self, name: str, *labels: str, bound: str, meaning: str) -> Family:
-        return self._build(FamilyType.HISTOGRAM, name, labels, bound, meaning)
-
-    def _build(self, kind: FamilyType, name: str, labels: tuple[str, ...], bound: str, meaning: str) -> Family:
-        labels = (*self._common, *labels)
-        return Family(group=self._group, name=name, type=kind, labels=labels, bound=bound, meaning=meaning)
+    counter = partialmethod(_build, FamilyType.COUNTER)
+    gauge = partialmethod(_build, FamilyType.GAUGE)
+    histogram = partialmethod(_build, FamilyType.HISTOGRAM)
 
 
 _runs = _FamilyBuilder(Group.RUNS, SERIES)
-RUNS = _runs.counter("runs", "verdict", "reason", bound="13 to 40", meaning="finished runs, exact")
-RETRIES = _runs.counter(
-    "retries", "reason", bound="20", meaning="attempts that were followed by another, by why the first one ended"
-)
-CASES = _runs.counter("cases", "suite", "outcome", bound="9 a suite", meaning="cases of finished runs")
-HANGS = _runs.counter(
-    "hangs", "suite", bound="1 a suite", meaning="cases that hung, those too that passed when they were tried again"
-)
+RUNS = _runs.counter("runs{verdict,reason}", "number of finished runs")
+RETRIES = _runs.counter("retries{reason}", "number of attempts that were retried, by the reason of their end")
+CASES = _runs.counter("cases{suite,outcome}", "number of cases of finished runs")
+HANGS = _runs.counter("hangs{suite}", "number of cases that hung, including those that passed in a rerun")
 RUN_DURATION = _runs.histogram(
-    "run_duration_seconds",
-    "verdict",
-    bound="17 a verdict",
-    meaning="from the start of the whole gang to the verdict; runs whose gang never started are not in it. "
-    "Exemplars name a run of each bucket",
+    "run_duration_seconds{verdict}",
+    "time from the start of the complete gang to the verdict, without runs whose gang did not start",
 )
 STEP_DURATION = _runs.histogram(
-    "step_duration_seconds",
-    "step",
-    bound="17 a step, 6 steps",
-    meaning="where the time of a run went: queued, scheduled, pulled, joined, ran, collected",
+    "step_duration_seconds{step}", "duration of each step of a run: queued, scheduled, pulled, joined, ran, collected"
 )
 GANG_WAIT = _runs.histogram(
-    "gang_wait_seconds",
-    "queue",
-    bound="17 a queue, 8 queues",
-    meaning="from the creation of a run until its last pod had a node, by `spec.queueName` (empty: none)",
+    "gang_wait_seconds{queue}",
+    "time from the creation of a run until all its pods have nodes, by `spec.queueName` (empty: none)",
 )
 
 _last = _FamilyBuilder(Group.LAST, SERIES)
-LAST_VERDICT = _last.gauge(
-    "last_run_verdict", "verdict", bound="7", meaning="1 for the verdict of the last finished run, 0 for the others"
-)
-LAST_COMPLETION = _last.gauge("last_completion_timestamp_seconds", bound="1", meaning="when the last run finished")
-LAST_SUCCESS = _last.gauge("last_success_timestamp_seconds", bound="1", meaning="when the last passed run finished")
-LAST_STEPS = _last.gauge(
-    "last_run_step_seconds", "step", bound="6", meaning="how long each step of the last finished run took"
-)
+LAST_VERDICT = _last.gauge("last_run_verdict{verdict}", "1 for the verdict of the last finished run, 0 for the others")
+LAST_COMPLETION = _last.gauge("last_completion_timestamp_seconds", "time when the last run finished")
+LAST_SUCCESS = _last.gauge("last_success_timestamp_seconds", "time when the last passed run finished")
+LAST_STEPS = _last.gauge("last_run_step_seconds{step}", "duration of each step of the last finished run")
 LAST_CASES = _last.gauge(
-    "last_run_cases",
-    "suite",
-    "outcome",
-    bound="9 a suite, 32 suites",
-    meaning="cases of the last run that had results; the outcomes of a suite add up to all its cases",
+    "last_run_cases{suite,outcome}",
+    "number of cases of the last run with results; the outcomes of a suite add up to all its cases",
 )
-LAST_FLAKY = _last.gauge(
-    "last_run_flaky_cases", "suite", bound="32", meaning="those of them that passed only when they were tried again"
-)
-SUITE_SUCCESS = _last.gauge(
-    "suite_last_success", "suite", bound="32", meaning="1 if the suite passed in that run, 0 if not"
-)
-SUITE_DURATION = _last.gauge(
-    "suite_last_duration_seconds", "suite", bound="32", meaning="how long the suite took in that run"
-)
+LAST_FLAKY = _last.gauge("last_run_flaky_cases{suite}", "number of flaky cases of the last run with results")
+SUITE_SUCCESS = _last.gauge("suite_last_success{suite}", "1 if the suite passed in the last run with results, else 0")
+SUITE_DURATION = _last.gauge("suite_last_duration_seconds{suite}", "duration of the suite in the last run with results")
 STREAK = _last.gauge(
     "run_streak",
-    bound="1",
-    meaning="so many runs in a row passed; negative: so many did not. InfraFailed and Cancelled do not count",
+    "number of consecutive passed runs; negative: runs that did not pass. InfraFailed and Cancelled do not count",
 )
 PASS_RATIO = _last.gauge(
-    "pass_ratio", bound="1", meaning="passed runs among the last 30, without InfraFailed and Cancelled; 0 to 1"
+    "pass_ratio", "fraction of passed runs among the last 30, without InfraFailed and Cancelled; 0 to 1"
 )
 FLIP_RATIO = _last.gauge(
-    "flip_ratio",
-    bound="1",
-    meaning="how often, among the last 30 runs, one passed and the next did not or the other way round; 0 to 1",
+    "flip_ratio", "fraction of changes between passed and not passed among the last 30 runs; 0 to 1"
 )
-FAILING = _last.gauge(
-    "failing_cases", "suite", bound="1 a suite", meaning="cases that were bad when they last ran, the listed ones"
-)
-NEWLY_FAILING = _last.gauge(
-    "newly_failing_cases", "suite", bound="1 a suite", meaning="those of them that were good the time before"
-)
+FAILING = _last.gauge("failing_cases{suite}", "number of listed cases that were bad when they last ran")
+NEWLY_FAILING = _last.gauge("newly_failing_cases{suite}", "number of failing cases that were good in the run before")
 FLAKY = _last.gauge(
-    "flaky_cases",
-    "suite",
-    bound="1 a suite",
-    meaning="cases that passed only when tried again, or broke more than once, within the last 30 runs",
+    "flaky_cases{suite}",
+    "number of cases that passed only in a rerun, or started to fail more than once, within the last 30 runs",
 )
-FLIPS = _last.gauge(
-    "case_flips", "suite", bound="1 a suite", meaning="most changes of one case between good and bad within 30 runs"
-)
+FLIPS = _last.gauge("case_flips{suite}", "maximum number of changes of one case between good and bad within 30 runs")
 FAILING_STREAK = _last.gauge(
-    "failing_case_streak",
-    "suite",
-    "case",
-    bound="50",
-    meaning="runs in a row in which the case was bad; the only family that names cases",
+    "failing_case_streak{suite,case}",
+    "number of consecutive runs in which the case was bad; the only family that names cases",
 )
 INFO = _last.gauge(
-    "info",
-    "backend",
-    "torch_version",
-    "nccl_version",
-    "gpu_product",
-    bound="1",
-    meaning="1; with what the last run that had results was made",
+    "info{backend,torch_version,nccl_version,gpu_product}",
+    "1; versions and hardware of the last run with results are labels",
 )
 
 _active = _FamilyBuilder(Group.ACTIVE, SERIES)
 ACTIVE_RUNS = _active.gauge(
-    "active_runs", "phase", bound="4", meaning="runs without a verdict: Queued, Starting, Running, Collecting"
+    "active_runs{phase}", "number of runs without a verdict: Queued, Starting, Running, Collecting"
 )
 ACTIVE_START = _active.gauge(
-    "active_run_start_timestamp_seconds",
-    bound="1",
-    meaning="when the oldest of them was created; absent while there is none",
+    "active_run_start_timestamp_seconds", "time when the oldest active run was created; absent if there is none"
 )
 ACTIVE_DEADLINE = _active.gauge(
     "active_run_deadline_timestamp_seconds",
-    bound="1",
-    meaning="by when one of them must have moved on or have its verdict, by its own timeouts; of several the earliest. "
-    "Those that are suspended or wait for an older run have none",
+    "earliest time at which an active run must leave its phase or have its verdict, according to its timeouts. "
+    "Suspended runs and runs that wait for an older run have none",
 )
 
 _fabric = _FamilyBuilder(Group.FABRIC, POINT)
-BUSBW = _fabric.gauge("collective_busbw_bytes_per_second", bound="64", meaning="bus bandwidth, median of the ranks")
+BUSBW = _fabric.gauge("collective_busbw_bytes_per_second", "bus bandwidth, median of the ranks")
 BUSBW_REFERENCE = _fabric.gauge(
-    "collective_reference_busbw_bytes_per_second",
-    bound="64",
-    meaning="the threshold of `spec.thresholds` that the run was judged by",
+    "collective_busbw_threshold_bytes_per_second", "threshold of `spec.thresholds` that applies to the measurement"
 )
 COLLECTIVE_TIME = _fabric.gauge(
-    "collective_time_seconds",
-    "stat",
-    bound="128",
-    meaning="one call: stat `median` of the ranks, or the `slowest` rank",
+    "collective_time_seconds{stat}", "duration of one call: stat `median` of the ranks, or the `slowest` rank"
 )
-WRONG_ELEMENTS = _fabric.gauge(
-    "collective_wrong_elements", bound="64", meaning="elements of the result that were wrong, over all ranks"
-)
+WRONG_ELEMENTS = _fabric.gauge("collective_wrong_elements", "number of wrong elements of the result, over all ranks")
 
 _nodes = _FamilyBuilder(Group.NODES, ())
 NODE_SUSPECT = _nodes.gauge(
-    "node_suspect",
-    "node",
-    "reason",
-    "confirmed",
-    bound="1 a blamed node, 200",
-    meaning="1 for each node that runs of any series blame; gone when a later run passed on it",
+    "node_suspect{node,reason,confirmed}",
+    "1 for each suspect node of any series; absent after a later run passed on it",
 )
 NODE_FAILURES = _nodes.counter(
-    "node_failures",
-    "node",
-    "reason",
-    bound="100",
-    meaning="runs that were sure: a second failure there, and a pass elsewhere",
+    "node_failures{node,reason}",
+    "number of runs that confirmed the node as suspect: they failed there and passed on other nodes",
 )
 NODE_TESTED = _nodes.gauge(
-    "node_last_tested_timestamp_seconds",
-    "namespace",
-    "series",
-    "node",
-    bound="1 a node and series, 512 a series",
-    meaning="when a run with results was last made there",
+    "node_last_tested_timestamp_seconds{namespace,series,node}", "time of the last run with results on the node"
 )
 
 _schedule = _FamilyBuilder(Group.SCHEDULE, SERIES)
 SCHEDULE_DUE = _schedule.gauge(
     "schedule_due_timestamp_seconds",
-    bound="1",
-    meaning="the last scheduled time of which the run should be finished by now; absent while suspended and before "
-    "the first. A `disttest_last_completion_timestamp_seconds` below it, or none, is a missed night",
+    "last scheduled time whose run must have finished by now; absent while suspended and before the first. "
+    "If `disttest_last_completion_timestamp_seconds` is lower or absent, a nightly run is missing",
 )
-SCHEDULE_NEXT = _schedule.gauge(
-    "schedule_next_timestamp_seconds", bound="1", meaning="the next scheduled time; absent while suspended"
-)
-SCHEDULE_INTERVAL = _schedule.gauge(
-    "schedule_interval_seconds", bound="1", meaning="from the last scheduled time to the next"
-)
-SCHEDULE_SUSPENDED = _schedule.gauge(
-    "schedule_suspended", bound="1", meaning="1 while the CronJob is suspended, else 0"
-)
+SCHEDULE_NEXT = _schedule.gauge("schedule_next_timestamp_seconds", "next scheduled time; absent while suspended")
+SCHEDULE_INTERVAL = _schedule.gauge("schedule_interval_seconds", "time from the last scheduled time to the next")
+SCHEDULE_SUSPENDED = _schedule.gauge("schedule_suspended", "1 while the CronJob is suspended, else 0")
 SCHEDULE_READABLE = _schedule.gauge(
-    "schedule_readable", bound="1", meaning="0 if schedule or time zone is not understood: then nothing is expected"
+    "schedule_readable", "0 if the schedule or time zone is not valid, and missed runs cannot be detected; else 1"
 )
 
 LEDGER_PENDING = _FamilyBuilder(Group.HISTORY, SERIES).gauge(
-    "ledger_pending_runs", bound="1", meaning="runs that are counted and whose own status may not say so yet, up to 16"
+    "ledger_pending_runs", "number of counted runs whose status may not have been written yet, up to 16"
 )
 _history = _FamilyBuilder(Group.HISTORY, ())
-DROPPED = _history.gauge(
-    "dropped_series",
-    "family",
-    bound="1 a family that is cut",
-    meaning="series of this family that are missing because of its bound, at least",
-)
-LEDGER_WRITES = _history.counter(
-    "ledger_writes", "result", bound="4", meaning="writes of ledgers: success, conflict, refused, error"
-)
+DROPPED = _history.gauge("dropped_series{family}", "minimum number of time series of this family above its limit")
+LEDGER_WRITES = _history.counter("ledger_writes{result}", "number of ledger writes: success, conflict, refused, error")
 INGESTED = _history.counter(
-    "results_ingested",
-    "transport",
-    "outcome",
-    bound="6",
-    meaning="reports that were asked for: from the `log` of a pod or a `configmap`; found, missing, invalid or "
-    "unreadable (asked for again)",
+    "results_ingested{transport,outcome}",
+    "number of reads of reports, from the `log` of a pod or a `configmap`: found, missing, invalid or "
+    "unreadable (read again)",
 )
 
 _own = _FamilyBuilder(Group.OPERATOR, ())
-BUILD_INFO = _own.gauge("build_info", "version", bound="1", meaning="1")
-LEADER = _own.gauge("leader", bound="1", meaning="1 where this replica acts")
-QUEUE_DEPTH = _own.gauge("queue_depth", bound="1", meaning="keys that wait for a worker")
-QUEUE_WAIT = _own.histogram("queue_wait_seconds", bound="14", meaning="how long keys waited for a worker")
+BUILD_INFO = _own.gauge("build_info{version}", "1")
+LEADER = _own.gauge("leader", "1 if this replica is active, else 0")
+QUEUE_DEPTH = _own.gauge("queue_depth", "number of keys that wait for a worker")
+QUEUE_WAIT = _own.histogram("queue_wait_seconds", "time that keys waited for a worker")
 RECONCILES = _own.counter(
-    "reconciles", "kind", "result", bound="6", meaning="looks at a run or a series: success, conflict, error"
+    "reconciles{kind,result}", "number of reconciles of a run or series: success, conflict, error"
 )
-RECONCILE_DURATION = _own.histogram("reconcile_duration_seconds", "kind", bound="28", meaning="how long they took")
+RECONCILE_DURATION = _own.histogram("reconcile_duration_seconds{kind}", "duration of reconciles")
 API_REQUESTS = _own.counter(
-    "api_requests",
-    "verb",
-    "resource",
-    "code",
-    bound="100",
-    meaning="requests to the API server, watches included; code `error`: no answer",
+    "api_requests{verb,resource,code}",
+    "number of requests to the API server, including watches; code `error`: no response",
 )
 API_DURATION = _own.histogram(
-    "api_request_duration_seconds", "verb", bound="14 a verb", meaning="how long they took, watches excluded"
+    "api_request_duration_seconds{verb}", "duration of requests to the API server, without watches"
 )
 PROGRESS_WRITES = _own.counter(
-    "progress_writes",
-    bound="1",
-    meaning="writes of `status.progress`: every 10 s at most for one run, 5 a second for all",
+    "progress_writes", "number of writes of `status.progress`: at most every 10 s for one run, and 5 per second for all"
 )
-FOLLOWED_LOGS = _own.gauge(
-    "followed_logs", bound="1", meaning="leaders' logs that are followed for it, 128 at most; each is a connection"
-)
-LAST_EVENT = _own.gauge(
-    "last_event_timestamp_seconds", "resource", bound="5", meaning="when a watch last told something"
-)
+FOLLOWED_LOGS = _own.gauge("followed_logs", "number of followed leader logs, at most 128; each needs a connection")
+LAST_EVENT = _own.gauge("last_event_timestamp_seconds{resource}", "time of the last event of a watch")
 WATCH_BEGUN = _own.gauge(
-    "watch_begun_timestamp_seconds",
-    "resource",
-    bound="5",
-    meaning="when the watch was last begun anew, which happens every four minutes; the oldest of its namespaces",
+    "watch_start_timestamp_seconds{resource}",
+    "time when the watch last restarted, which happens every four minutes; the oldest of its namespaces",
 )
 HEALED = _own.counter(
-    "resync_healed", "resource", bound="5", meaning="objects whose change or deletion a watch had not told"
+    "watch_missed_changes{resource}", "number of objects whose change or deletion a watch did not report"
 )
-SCRAPES = _own.counter(
-    "metrics_requests", "code", bound="6", meaning="requests for /metrics by answer: 200, 401, 403, 429, 503"
-)
+SCRAPES = _own.counter("metrics_requests{code}", "number of requests for /metrics by status: 200, 401, 403, 429, 503")
 CERTIFICATE_END = _own.gauge(
-    "metrics_certificate_expiry_timestamp_seconds",
-    "source",
-    bound="1",
-    meaning="until when the certificate that scrapers are shown is valid; from `files` (`--metrics-certificates`) or "
-    "our `own`; absent over plain HTTP",
+    "metrics_certificate_expiry_timestamp_seconds{source}",
+    "time when the certificate of `/metrics` expires; it is from `files` (`--metrics-certificates`) or "
+    "self-signed (`own`); absent over plain HTTP",
 )
 CERTIFICATE_REFUSALS = _own.counter(
-    "metrics_certificate_refusals",
-    bound="1",
-    meaning="looks at `--metrics-certificates`, one every 10 s, that found what cannot be used: what was shown stays",
+    "metrics_certificate_load_errors",
+    "number of failed loads of `--metrics-certificates`, tried every 10 s; the previous certificate stays in use",
 )
 
 FAMILIES = tuple(value for value in globals().values() if isinstance(value, Family))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -21,8 +22,8 @@ STATS = {"median": "seconds", "slowest": "slowestSeconds"}
 def fabric(status: Mapping[str, Any], common: tuple[str, ...]) -> Iterator[Metric]:
     points = (status.get("bandwidth") or {}).get("points") or ()
     fields = {
-        families.BUSBW: "busBytesPerSecond",
-        families.BUSBW_REFERENCE: "referenceBytesPerSecond",
+        families.BUSBW: "busBandwidthBytesPerSecond",
+        families.BUSBW_REFERENCE: "thresholdBytesPerSecond",
         families.WRONG_ELEMENTS: "wrongElements",
     }
     for family, field in fields.items():
@@ -43,7 +44,7 @@ COMMON = (
     (Verdict.TESTS_FAILED, Reason.CASES_FAILED),
     (Verdict.TESTS_FAILED, Reason.CASES_CRASHED),
     (Verdict.HUNG, Reason.CASES_HUNG),
-    (Verdict.TIMED_OUT, Reason.RUN_DEADLINE),
+    (Verdict.TIMED_OUT, Reason.RUN_TIMEOUT),
     (Verdict.INFRA_FAILED, Reason.QUEUE_TIMEOUT),
     (Verdict.INFRA_FAILED, Reason.GANG_TIMEOUT),
     (Verdict.INFRA_FAILED, Reason.DISRUPTED),
@@ -81,7 +82,7 @@ def of(series: CachedSeries) -> Iterator[Metric]:
     yield from fabric(status, common)
     tested = (((row["name"],), _epoch(row["time"])) for row in status.get("nodes") or ())
     yield exposition.rows(families.NODE_TESTED, common, ((labels, at) for labels, at in tested if at))
-    yield exposition.rows(families.LEDGER_PENDING, common, [((), len(status.get("pending") or ()))])
+    yield exposition.single(families.LEDGER_PENDING, common, len(status.get("pending") or ()))
 
 
 def cut(ledgers: Iterable[CachedSeries]) -> Mapping[str, int]:
@@ -90,11 +91,11 @@ def cut(ledgers: Iterable[CachedSeries]) -> Mapping[str, int]:
     for series in ledgers:
         status = series.status
         bandwidth = status.get("bandwidth") or {}
-        missing[families.FAILING_STREAK.shown_name] += status.get("failingCut", 0)
-        missing[families.FLAKY.shown_name] += status.get("flippingCut", 0)
-        missing[families.NODE_SUSPECT.shown_name] += status.get("blamedCut", 0)
-        missing[families.NODE_TESTED.shown_name] += status.get("nodesCut", 0)
-        missing[families.BUSBW.shown_name] += bandwidth.get("cut", 0)
+        missing[families.FAILING_STREAK.shown_name] += status.get("failingOmitted", 0)
+        missing[families.FLAKY.shown_name] += status.get("flippingOmitted", 0)
+        missing[families.NODE_SUSPECT.shown_name] += status.get("suspectNodesOmitted", 0)
+        missing[families.NODE_TESTED.shown_name] += status.get("nodesOmitted", 0)
+        missing[families.BUSBW.shown_name] += bandwidth.get("omitted", 0)
     return missing
 
 
@@ -117,8 +118,7 @@ def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     verdicts = [((one.value,), one == verdict) for one in Verdict] if verdict else []
     yield exposition.rows(families.LAST_VERDICT, common, verdicts)
     for family, field in ((families.LAST_COMPLETION, "lastCompletionTime"), (families.LAST_SUCCESS, "lastSuccessTime")):
-        at = _epoch(status.get(field))
-        yield exposition.rows(family, common, [((), at)] if at else [])
+        yield exposition.single(family, common, _epoch(status.get(field)))
     steps: Status = last.get("stepSeconds") or {}
     yield exposition.rows(families.LAST_STEPS, common, (((step,), steps[step]) for step in STEPS if step in steps))
     suites = next((run["suites"] for run in reversed(runs) if run.get("suites")), ())
@@ -129,14 +129,12 @@ def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     yield exposition.rows(families.SUITE_SUCCESS, common, passed)
     seconds = (((suite["name"],), suite["seconds"]) for suite in suites if "seconds" in suite)
     yield exposition.rows(families.SUITE_DURATION, common, seconds)
-    streak = [((), status["streak"])] if "streak" in status else []
-    yield exposition.rows(families.STREAK, common, streak)
+    yield exposition.single(families.STREAK, common, status.get("streak"))
     about_tests = [run["verdict"] == Verdict.PASSED for run in runs if run["verdict"] not in NO_VERDICT_OF_TESTS]
-    ratio = [((), sum(about_tests) / len(about_tests))] if about_tests else []
-    yield exposition.rows(families.PASS_RATIO, common, ratio)
+    yield exposition.single(families.PASS_RATIO, common, _mean(about_tests))
     flips = [one != other for one, other in pairwise(about_tests)]
-    yield exposition.rows(families.FLIP_RATIO, common, [((), sum(flips) / len(flips))] if flips else [])
-    made: Status = status.get("madeWith") or {}
+    yield exposition.single(families.FLIP_RATIO, common, _mean(flips))
+    made: Status = status.get("environment") or {}
     labels = tuple(made.get(key, "") for key in ("backend", "torchVersion", "ncclVersion", "gpuProduct"))
     yield exposition.rows(families.INFO, common, [(labels, 1)] if made else [])
 
@@ -156,7 +154,7 @@ def _cases_by_name(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
         families.FAILING: Counter(row["suite"] for row in failing),
         families.NEWLY_FAILING: Counter(row["suite"] for row in failing if row["streak"] == 1),
         families.FLAKY: Counter(row["suite"] for row in flipping if is_flaky(row["outcomes"])),
-        families.FLIPS: _most(flipping),
+        families.FLIPS: Counter({row["suite"]: row["flips"] for row in sorted(flipping, key=itemgetter("flips"))}),
     }
     for family, by_suite in counts.items():
         yield exposition.rows(
@@ -168,11 +166,8 @@ def _cases_by_name(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     yield exposition.rows(families.FAILING_STREAK, common, streaks.items())
 
 
-def _most(flipping: Iterable[Status]) -> Counter[str]:
-    most: Counter[str] = Counter()
-    for row in flipping:
-        most[row["suite"]] = max(most[row["suite"]], row["flips"])
-    return most
+def _mean(truths: Sequence[bool]) -> float | None:
+    return sum(truths) / len(truths) if truths else None
 
 
 def _epoch(text: str | None) -> float | None:

@@ -8,21 +8,13 @@ from datetime import datetime
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError, ConflictError, RequestRefusedError
 from disttest_operator.core.api.model import DistTest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.core.series import ledger
-from disttest_operator.core.series.report_retention import fallen, forget, surplus
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import (
-    Cluster,
-    ClusterError,
-    ConflictError,
-    ExistsError,
-    LedgerWrite,
-    OperationCounter,
-    RefusedError,
-)
+from disttest_operator.kubernetes.ports import Cluster, LedgerWrite, OperationCounter
 from disttest_operator.series.retention import ReportRetention
 
 ATTEMPTS = 8  # of a compare-and-swap: there is a second writer only while another operator takes over
@@ -48,24 +40,16 @@ class _FoldQueue:
     requests: list[_FoldRequest] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerStore:
     """The only writer of DistTestSeries."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        caches: Cache,
-        clock: Callable[[], datetime],
-        *,
-        counts: OperationCounter,
-        retention: ReportRetention,
-    ) -> None:
-        self._counts = counts
-        self._retention = retention
-        self._cluster = cluster
-        self._caches = caches
-        self._clock = clock
-        self._queues: dict[tuple[str, str], _FoldQueue] = {}
+    cluster: Cluster
+    caches: Cache
+    clock: Callable[[], datetime]
+    counts: OperationCounter
+    retention: ReportRetention
+    _queues: dict[tuple[str, str], _FoldQueue] = field(default_factory=dict)
 
     async def fold(self, test: DistTest, step: actions.Fold) -> ledger.Entry | None:
         """Count the run and return its entry. None: the run is finished or gone, and is not counted."""
@@ -82,15 +66,15 @@ class LedgerStore:
     async def settle(self, namespace: str, series: str) -> None:
         """Remove the entries of runs that have their verdict, or are gone."""
         async with self._queue(namespace, series).lock:
-            body = self._cached(namespace, series) or await self._cluster.get(Kind.SERIES, namespace, series)
+            body = self._cached(namespace, series) or await self.cluster.get(Kind.SERIES, namespace, series)
             if body is None:
                 return
             try:
                 await self._settle(body)
             except ConflictError:
-                live = await self._cluster.get(Kind.SERIES, namespace, series)
+                live = await self.cluster.get(Kind.SERIES, namespace, series)
                 if live is None:
-                    self._forget(body)
+                    self.caches.remove(Kind.SERIES, body, self.clock())
                     return
                 await self._settle(live)
 
@@ -113,7 +97,7 @@ class LedgerStore:
                 folded = counted[: max(1, ledger.PENDING - len(status["pending"]))]
                 status = self._count(status, folded)
                 # Usually none: they were released when they were no longer among the newest.
-                await self._retention.release(body, fallen(body.get("status") or {}, status))
+                await self.retention.release(body, ledger.unlisted_reports(body.get("status") or {}, status))
                 await self._write(body, status)
             except ConflictError:
                 body = await self._open(namespace, series)
@@ -123,7 +107,9 @@ class LedgerStore:
                 for request in folded:
                     request.is_done, request.entry = True, request.step.entry
                 return
-        raise ClusterError(f"ledger {namespace}/{series}: {ATTEMPTS} writes in a row met another's; again later")
+        raise ApiServerError(
+            f"ledger {namespace}/{series}: {ATTEMPTS} consecutive writes conflicted with other writes; retried later"
+        )
 
     def _count(self, status: ledger.Status, requests: list[_FoldRequest]) -> ledger.Status:
         for request in requests:
@@ -132,7 +118,7 @@ class LedgerStore:
                 request.step.entry,
                 request.step.results,
                 nodes=request.test.spec.nodes,
-                keeps_reports=self._retention.most > 0,
+                keeps_reports=self.retention.most > 0,
             )
         return status
 
@@ -152,7 +138,7 @@ class LedgerStore:
         """The uids of entries whose runs have their verdict in the cache."""
         uids = set()
         for entry in status.get("pending") or ():
-            known = self._caches.run(namespace, entry["name"])
+            known = self.caches.run(namespace, entry["name"])
             if known is not None and known.test.uid == entry["uid"] and known.test.is_finished:
                 uids.add(entry["uid"])
         return uids
@@ -162,31 +148,29 @@ class LedgerStore:
 
         The same write removes the reports that were released.
         """
-        before, meta = body.get("status") or {}, body["metadata"]
-        status = ledger.settle(before, self._finished(meta["namespace"], before))
+        before, namespace = body.get("status") or {}, body["metadata"]["namespace"]
+        status = ledger.settle(before, self._finished(namespace, before))
         released = await self._release_surplus(body, status)
-        gone = set()
-        for entry in status["pending"]:
-            if not await self._is_open(meta["namespace"], entry["name"], entry["uid"]):
-                gone.add(entry["uid"])
-        status = forget(ledger.settle(status, gone), released)
+        pending = status["pending"]
+        gone = {entry["uid"] for entry in pending if not await self._is_open(namespace, entry["name"], entry["uid"])}
+        status = ledger.forget_reports(ledger.settle(status, gone), released)
         is_changed = released or len(status["pending"]) < len(before.get("pending") or ())
         return await self._write(body, status) if is_changed else body
 
     async def _release_surplus(self, body: Body, status: ledger.Status) -> set[str]:
-        """Release reports that are no longer among the newest. A failure must not keep runs from being settled."""
+        """Release reports that are no longer among the newest. A failure must not block other entries."""
         meta = body["metadata"]
         try:
-            return await self._retention.release(body, surplus(status, self._retention.most))
+            return await self.retention.release(body, ledger.surplus_reports(status, self.retention.most))
         except ConflictError:
             raise
-        except ClusterError as error:
-            log.warning("series %s/%s: keeps more reports than it should: %s", meta["namespace"], meta["name"], error)
+        except ApiServerError as error:
+            log.warning("series %s/%s: old reports could not be released: %s", meta["namespace"], meta["name"], error)
             return set()
 
     def _cached(self, namespace: str, series: str) -> Body | None:
         """The ledger of the last write or watch event; writing from an older state fails."""
-        known = self._caches.find_series(namespace, series)
+        known = self.caches.find_series(namespace, series)
         if known is None:
             return None
         meta = {
@@ -198,45 +182,42 @@ class LedgerStore:
         return {"metadata": meta, "status": known.status}
 
     async def _open(self, namespace: str, series: str) -> Body:
-        body = await self._cluster.get(Kind.SERIES, namespace, series)
+        body = await self.cluster.get(Kind.SERIES, namespace, series)
         if body is None:
             try:
-                return await self._cluster.create(Kind.SERIES, job.build_series(namespace, series))
-            except ExistsError as error:
-                raise ConflictError(f"ledger {namespace}/{series} was created by another") from error
+                return await self.cluster.create(Kind.SERIES, job.build_series(namespace, series))
+            except AlreadyExistsError as error:
+                raise ConflictError(f"ledger {namespace}/{series} was created by another operator") from error
         return body
 
     async def _is_open(self, namespace: str, name: str, uid: str) -> bool:
         """Read the run: whether it exists, is not being deleted, and has no verdict."""
-        body = await self._cluster.get(Kind.RUN, namespace, name)
+        body = await self.cluster.get(Kind.RUN, namespace, name)
         if body is None or body["metadata"]["uid"] != uid:
-            self._caches.remove(Kind.RUN, {"metadata": {"uid": uid, "resourceVersion": "0"}}, self._clock())
+            self.caches.forget(Kind.RUN, uid)
             return False
-        self._caches.put(Kind.RUN, body, self._clock())
+        self.caches.put(Kind.RUN, body, self.clock())
         return "deletionTimestamp" not in body["metadata"] and not (body.get("status") or {}).get("verdict")
 
     async def _write(self, body: Body, status: ledger.Status) -> Body:
         try:
-            written = await self._cluster.patch_status(Kind.SERIES, body["metadata"], status)
-        except ClusterError as error:
-            self._counts.count_ledger_write(_kind_of(error))
+            written = await self.cluster.patch_status(Kind.SERIES, body["metadata"], status)
+        except ApiServerError as error:
+            self.counts.count_ledger_write(_kind_of(error))
             raise
-        self._counts.count_ledger_write(LedgerWrite.CONFLICT if written is None else LedgerWrite.SUCCESS)
+        self.counts.count_ledger_write(LedgerWrite.CONFLICT if written is None else LedgerWrite.SUCCESS)
         if written is None:
-            self._forget(body)
+            self.caches.remove(Kind.SERIES, body, self.clock())
             raise ConflictError(f"ledger {body['metadata']['name']} was deleted meanwhile")
-        self._caches.put(Kind.SERIES, written, self._clock())
+        self.caches.put(Kind.SERIES, written, self.clock())
         return written
 
-    def _forget(self, body: Body) -> None:
-        self._caches.remove(Kind.SERIES, body, self._clock())
 
-
-def _kind_of(error: ClusterError) -> LedgerWrite:
+def _kind_of(error: ApiServerError) -> LedgerWrite:
     match error:
         case ConflictError():
             return LedgerWrite.CONFLICT
-        case RefusedError():
+        case RequestRefusedError():
             return LedgerWrite.REFUSED
         case _:
             return LedgerWrite.ERROR

@@ -8,18 +8,20 @@ it is deleted with the run, or at once if the run is gone. So the operator delet
 import logging
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from disttest_operator.cache.cache import Cache
 from disttest_operator.cache.cached_run import CachedSeries
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import RequestRefusedError
 from disttest_operator.core.api.model import DistTest, Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed import decoding
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.core.series import report_retention
+from disttest_operator.core.series import ledger
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import Cluster, RefusedError
+from disttest_operator.kubernetes.ports import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -31,19 +33,19 @@ class ReportRetention:
         self._cluster = cluster
         self._caches = caches
         self.most = most
-        self._is_refused = False  # and that was logged
+        self._is_refused = False  # and this was logged
 
     async def keep(self, test: DistTest) -> None:
         """Make the series an owner of the run's report, if its ledger lists that and it still exists."""
         series = self._caches.find_series(test.namespace, naming.series(test))
-        run = report_retention.find(series.status, test.uid) if series else None
+        run = ledger.find_report(series.status, test.uid) if series else None
         body = await self._find(test.namespace, run) if run else None
         if series is None or body is None or _owns(body, series.uid):
             return
-        owners = [job.owner(test), job.series_owner(series.name, series.uid)]
+        owners = [job.run_owner(test.name, test.uid), job.series_owner(series.name, series.uid)]
         await self._set_owners(test.namespace, body, owners)
 
-    async def release(self, series: Body, runs: Iterable[report_retention.Run]) -> set[str]:
+    async def release(self, series: Body, runs: Iterable[ledger.Row]) -> set[str]:
         """Release the reports of these runs; returns the uids of runs whose reports the series no longer owns."""
         namespace, uids = series["metadata"]["namespace"], set()
         for run in runs:
@@ -55,7 +57,7 @@ class ReportRetention:
             uids.add(run["uid"])
         return uids
 
-    async def _find(self, namespace: str, run: report_retention.Run) -> Body | None:
+    async def _find(self, namespace: str, run: ledger.Row) -> Body | None:
         """The ConfigMap of the report; one with another label is not ours."""
         body = await self._cluster.get(Kind.CONFIG_MAP, namespace, run["report"], only_metadata=True)
         labels = (body["metadata"].get("labels") or {}) if body else {}
@@ -64,10 +66,10 @@ class ReportRetention:
     async def _set_owners(self, namespace: str, body: Body, owners: list[Manifest]) -> bool:
         try:
             await self._cluster.patch_owners(Kind.CONFIG_MAP, body["metadata"], owners)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             if not self._is_refused:
                 words = (
-                    "%s: owners of reports cannot be changed (manifests/rbac/runs), so they go with their owners: %s"
+                    "%s: owners of reports cannot be changed (see manifests/rbac/runs), so reports are not retained: %s"
                 )
                 log.warning(words, namespace, error)
             self._is_refused = True
@@ -79,75 +81,65 @@ def _owns(body: Body, uid: str) -> bool:
     return any(owner["uid"] == uid for owner in body["metadata"].get("ownerReferences") or ())
 
 
-# If all clocks are wrong, one ledger is lost an hour, each with a log line, not all at once.
+# If all clocks are wrong, one ledger per hour is lost, each with a log line, not all at once.
 PAUSE_SECONDS = 3600.0
 
 
+@dataclass(slots=True, kw_only=True)
 class LedgerExpiry:
     """Deletes idle ledgers when their series is reconciled, which happens every five minutes at least.
 
     The operator's and the API server's clock must both be past the limit: one clock that jumps deletes nothing.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        caches: Cache,
-        *,
-        clock: Callable[[], datetime],
-        idle_days: int,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._cluster = cluster
-        self._caches = caches
-        self._clock = clock
-        self._idle = timedelta(days=idle_days)
-        self._monotonic = monotonic
-        self._paused_until = 0.0
-        self._is_refused = False  # and that was logged
+    cluster: Cluster
+    caches: Cache
+    clock: Callable[[], datetime]
+    idle_days: int
+    monotonic: Callable[[], float] = time.monotonic
+    _paused_until: float = 0.0
+    _is_refused: bool = False  # and this was logged
 
     async def check(self, namespace: str, name: str) -> None:
         """Delete the ledger if it is idle and has not changed since."""
-        series = self._caches.find_series(namespace, name)
+        series = self.caches.find_series(namespace, name)
         ended = _ended(series) if series else None
-        if series is None or ended is None or not self._is_over(ended, self._clock()) or self._is_used(series):
+        if series is None or ended is None or not self._is_over(ended, self.clock()) or self._is_used(series):
             return
         try:
             if self._is_paused() or await self._has_cron_job(series):
                 return
-            if self._is_over(ended, self._cluster.server_time) and not self._is_paused():
+            if self._is_over(ended, self.cluster.server_time) and not self._is_paused():
                 await self._delete(series, ended)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             if not self._is_refused:
-                log.warning("series %s/%s is idle and stays, as do others: %s", namespace, name, error)
+                log.warning("series %s/%s is idle but cannot be deleted (logged only once): %s", namespace, name, error)
             self._is_refused = True
 
     def _is_paused(self) -> bool:
-        return self._monotonic() < self._paused_until
+        return self.monotonic() < self._paused_until
 
     def _is_over(self, ended: datetime, now: datetime | None) -> bool:
-        return bool(self._idle) and now is not None and now - ended > self._idle
+        return self.idle_days > 0 and now is not None and now - ended > timedelta(days=self.idle_days)
 
     def _is_used(self, series: CachedSeries) -> bool:
         """By a run or a CronJob in the cache. A finished run counts too: it may need its ledger again."""
-        tests = (run.test for run in self._caches.runs() if run.test.namespace == series.namespace)
+        tests = (run.test for run in self.caches.runs() if run.test.namespace == series.namespace)
         has_run = any(naming.series(test) == series.name for test in tests)
-        return has_run or self._caches.has_schedule(series.namespace, series.name)
+        return has_run or self.caches.has_schedule(series.namespace, series.name)
 
     async def _has_cron_job(self, series: CachedSeries) -> bool:
         """A suspended one counts too. Read live: without the permission for CronJobs the cache has none."""
         selector = f"{naming.LABEL_SERIES}={series.name}"
-        cron_jobs, _ = await self._cluster.list(Kind.CRON_JOB, series.namespace, label_selector=selector)
-        return bool(cron_jobs)
+        return bool(await self.cluster.list(Kind.CRON_JOB, series.namespace, label_selector=selector))
 
     async def _delete(self, series: CachedSeries, ended: datetime) -> None:
-        self._paused_until = self._monotonic() + PAUSE_SECONDS
+        self._paused_until = self.monotonic() + PAUSE_SECONDS
         namespace, name, version = series.namespace, series.name, str(series.resource_version)
-        await self._cluster.delete(Kind.SERIES, namespace, name, uid=series.uid, version=version)
+        await self.cluster.delete(Kind.SERIES, namespace, name, uid=series.uid, version=version)
         words = "series %s/%s: deleted its ledger of %s runs, the last of them finished at %s (--series-idle-days %d)"
-        log.warning(words, namespace, name, series.status.get("runCount"), ended.isoformat(), self._idle.days)
-        gone = {"metadata": {"uid": series.uid, "resourceVersion": version}}
-        self._caches.remove(Kind.SERIES, gone, self._clock())
+        log.warning(words, namespace, name, series.status.get("runCount"), ended.isoformat(), self.idle_days)
+        self.caches.forget(Kind.SERIES, series.uid, series.resource_version)
 
 
 def _ended(series: CachedSeries) -> datetime | None:

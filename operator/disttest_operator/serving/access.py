@@ -5,17 +5,14 @@ import hashlib
 import logging
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from types import MappingProxyType
-from typing import Protocol
 
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import ClusterError, RefusedError
 
 PATH = "/metrics"
 READER_ROLE = "disttest-metrics-reader"
@@ -40,39 +37,29 @@ class AccessDecision:
 
 
 ALLOWED = AccessDecision(status=ScrapeStatus.ALLOWED)
-UNKNOWN = AccessDecision(
-    status=ScrapeStatus.UNKNOWN, sentence="the API server does not know this token, or it has expired"
-)
-NO_RIGHT = "the operator may not ask the API server who scrapes: an administrator applies manifests/rbac/metrics"
-NO_ANSWER = "the API server cannot be asked now who scrapes: try again"
+UNKNOWN = AccessDecision(status=ScrapeStatus.UNKNOWN, sentence="the token is not valid, or has expired")
+NO_RIGHT = "the operator has no permission to review tokens; an administrator must apply manifests/rbac/metrics"
+NO_ANSWER = "the API server does not respond to token reviews; try again"
 
 
-class ReviewCreator(Protocol):
-    """The part of a Cluster that is used here."""
-
-    async def create(self, kind: Kind, manifest: Manifest) -> Body: ...
+Create = Callable[[Kind, Manifest], Awaitable[Body]]  # of a Cluster
 
 
-class TokenReviewer:
-    def __init__(self, cluster: ReviewCreator, *, deadline_seconds: float = DEADLINE_SECONDS) -> None:
-        self._cluster = cluster
-        self._deadline_seconds = deadline_seconds
-
-    async def review(self, token: str) -> AccessDecision:
-        """Never raises for an error of the API server; the token is in no message."""
-        try:
-            async with asyncio.timeout(self._deadline_seconds):
-                user = read_user(await self._cluster.create(Kind.TOKEN_REVIEW, token_review(token)))
-                if user is None:
-                    return UNKNOWN
-                return decide(user, await self._cluster.create(Kind.ACCESS_REVIEW, access_review(user)))
-        except TimeoutError:
-            cause = f"no answer within {self._deadline_seconds:g} s"
-            return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=cause)
-        except RefusedError as error:
-            return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_RIGHT, cause=str(error))
-        except ClusterError as error:
-            return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=str(error))
+async def review_token(create: Create, token: str, *, deadline_seconds: float = DEADLINE_SECONDS) -> AccessDecision:
+    """Never raises for an error of the API server; the token is in no message."""
+    try:
+        async with asyncio.timeout(deadline_seconds):
+            user = read_user(await create(Kind.TOKEN_REVIEW, token_review(token)))
+            if user is None:
+                return UNKNOWN
+            return decide(user, await create(Kind.ACCESS_REVIEW, access_review(user)))
+    except TimeoutError:
+        cause = f"no response within {deadline_seconds:g} s"
+        return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=cause)
+    except RequestRefusedError as error:
+        return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_RIGHT, cause=str(error))
+    except ApiServerError as error:
+        return AccessDecision(status=ScrapeStatus.UNASKED, sentence=NO_ANSWER, cause=str(error))
 
 
 def token_review(token: str) -> Manifest:
@@ -101,7 +88,7 @@ def decide(user: Body, review: Body) -> AccessDecision:
     status = review.get("status") or {}
     if status.get("allowed") is True and status.get("denied") is not True:
         return ALLOWED
-    sentence = f"{user['username']} may not get {PATH}: bind it to the ClusterRole {READER_ROLE}"
+    sentence = f"{user['username']} has no permission to get {PATH}; bind it to the ClusterRole {READER_ROLE}"
     return AccessDecision(status=ScrapeStatus.FORBIDDEN, sentence=sentence)
 
 
@@ -114,17 +101,13 @@ NO_TOKEN = AccessDecision(
     status=ScrapeStatus.UNKNOWN,
     sentence="write the header Authorization: Bearer TOKEN, with the token of a ServiceAccount",
 )
-TOO_MANY = AccessDecision(
-    status=ScrapeStatus.TOO_MANY, sentence="too many unknown tokens are being asked about: try again later"
-)
-KEPT_SECONDS: Mapping[ScrapeStatus, float] = MappingProxyType(
-    {
-        ScrapeStatus.ALLOWED: 60,  # a scraper keeps access for this time after its permission was removed
-        ScrapeStatus.UNKNOWN: 10,
-        ScrapeStatus.FORBIDDEN: 10,  # a scraper waits for this time after its permission was added
-        ScrapeStatus.UNASKED: 2,
-    }
-)
+TOO_MANY = AccessDecision(status=ScrapeStatus.TOO_MANY, sentence="too many unknown tokens; try again later")
+KEPT_SECONDS: Mapping[ScrapeStatus, float] = {
+    ScrapeStatus.ALLOWED: 60,  # a scraper keeps access for this time after its permission was removed
+    ScrapeStatus.UNKNOWN: 10,
+    ScrapeStatus.FORBIDDEN: 10,  # a scraper waits for this time after its permission was added
+    ScrapeStatus.UNASKED: 2,
+}
 
 log = logging.getLogger(__name__)
 Review = Callable[[str], Awaitable[AccessDecision]]
@@ -158,8 +141,8 @@ class AccessCache:
         self._limits = limits or AccessLimits()
         self._monotonic = monotonic
         # Expired ones too: these tokens are not unknown.
-        self._allowed: OrderedDict[bytes, _CachedDecision] = OrderedDict()
-        self._others: OrderedDict[bytes, _CachedDecision] = OrderedDict()
+        self._allowed: dict[bytes, _CachedDecision] = {}
+        self._others: dict[bytes, _CachedDecision] = {}
         self._pending: dict[bytes, asyncio.Task[AccessDecision]] = {}
         self._pending_unknown: set[bytes] = set()
         self._budget = float(self._limits.unknown_burst)
@@ -224,7 +207,7 @@ class AccessCache:
         _remember(self._others, key, cached, at_most=self._limits.other_tokens)
 
     def _log(self, decision: AccessDecision) -> None:
-        """Log each refusal once: a scraper shows only the number to its user."""
+        """Log each refusal once: a scraper only shows the status to its user."""
         if decision.status is not ScrapeStatus.UNASKED:
             self._failure = ""
         elif decision.sentence != self._failure:
@@ -236,11 +219,9 @@ class AccessCache:
             log.warning("a scrape was answered with 403: %s", decision.sentence)
 
 
-def _remember(
-    entries: OrderedDict[bytes, _CachedDecision], key: bytes, cached: _CachedDecision, *, at_most: int
-) -> None:
+def _remember(entries: dict[bytes, _CachedDecision], key: bytes, cached: _CachedDecision, *, at_most: int) -> None:
     """Drop those that were reviewed longest ago."""
+    entries.pop(key, None)
     entries[key] = cached
-    entries.move_to_end(key)
     while len(entries) > at_most:
-        entries.popitem(last=False)
+        del entries[next(iter(entries))]

@@ -62,8 +62,8 @@ class Certificate:
             try:
                 self.reload()
             except Exception:
-                # A fault in the operator must not end the task: the certificate would expire.
-                log.exception("fault in the operator; the certificate stays as it is")
+                # A bug in the operator must not end the task: the certificate would expire.
+                log.exception("bug in the operator; the certificate does not change")
 
     def reload(self) -> None:
         """Load new files of the directory. If they cannot be used, log that and keep the current certificate."""
@@ -75,7 +75,7 @@ class Certificate:
         except InvalidPairError as error:
             self._counter.count_refused_certificate()
             if str(error) != self._refusal:
-                log.error("%s: %s; what was shown before stays", self._directory, error)  # noqa: TRY400  # a traceback says nothing
+                log.error("%s: %s; the previous certificate stays in use", self._directory, error)  # noqa: TRY400  # no use here
             self._refusal = str(error)
         else:
             self._refusal = ""
@@ -85,7 +85,7 @@ class Certificate:
     def _read(self) -> TlsPair | None:
         found = tls_pair.read(self._directory) if self._directory else None
         if found is None and self._loaded:
-            raise InvalidPairError(f"{tls_pair.CERTIFICATE} and {tls_pair.KEY} are gone")
+            raise InvalidPairError(f"{tls_pair.CERTIFICATE} and {tls_pair.KEY} were deleted")
         return found
 
     def _renew_self_signed(self) -> None:
@@ -99,7 +99,7 @@ class Certificate:
         tls_pair.load(pair, context)
         self._current = context
         self._counter.note_certificate(source, ends_at)
-        log.info("scrapers are shown a certificate (%s) that is valid until %s", source, ends_at)
+        log.info("the certificate of /metrics (%s) is valid until %s", source, ends_at)
         return ends_at
 
     def _choose(self, handshake: ssl.SSLObject | ssl.SSLSocket, _: str | None, __: ssl.SSLContext) -> None:

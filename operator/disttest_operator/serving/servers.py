@@ -122,6 +122,11 @@ def health_app(problems: Callable[[], list[str]], is_ready: Callable[[], bool]) 
 Render = Callable[[str], tuple[bytes, str]]  # from an Accept header to body and content type
 Authorize = Callable[[str], Awaitable[AccessDecision]]  # from an Authorization header
 
+REFUSAL_HEADERS = {
+    access.ScrapeStatus.UNKNOWN: {"WWW-Authenticate": "Bearer"},
+    access.ScrapeStatus.TOO_MANY: {"Retry-After": "1"},
+}
+
 
 async def allow_all(_: str) -> AccessDecision:
     return access.ALLOWED
@@ -132,7 +137,8 @@ def metrics_app(render: Render, *, authorize: Authorize, count: Callable[[int], 
         answer = await authorize(request.headers.get("Authorization", ""))
         count(answer.status)
         if answer.status is not access.ScrapeStatus.ALLOWED:
-            return _refusal(answer)
+            headers = REFUSAL_HEADERS.get(answer.status)
+            return web.Response(status=answer.status, text=f"{answer.sentence}\n", headers=headers)
         body, content_type = render(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
@@ -150,12 +156,3 @@ def reload_while_serving(certificate: Certificate, server: web.Application) -> N
             await task
 
     server.cleanup_ctx.append(run)
-
-
-def _refusal(answer: AccessDecision) -> web.Response:
-    headers = {}
-    if answer.status is access.ScrapeStatus.UNKNOWN:
-        headers["WWW-Authenticate"] = "Bearer"
-    if answer.status is access.ScrapeStatus.TOO_MANY:
-        headers["Retry-After"] = "1"
-    return web.Response(status=answer.status, text=f"{answer.sentence}\n", headers=headers)

@@ -1,8 +1,9 @@
-"""Certificates with their keys: read from files, created, and decoded. The only home of cryptography."""
+"""Certificates with their keys: read from files, created, and decoded. No other module uses cryptography."""
 
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -41,16 +42,16 @@ def read(directory: Path) -> TlsPair | None:
         if before is None or key is None:
             raise InvalidPairError(f"{CERTIFICATE if key else KEY} is missing")
         return TlsPair(certificate=before, key=key)
-    raise InvalidPairError(f"{CERTIFICATE} changes all the time")
+    raise InvalidPairError(f"{CERTIFICATE} changed while it was read")
 
 
 def load(pair: TlsPair, into: ssl.SSLContext) -> None:
     """Load the pair for the next handshakes. A context in which this fails must not be used."""
-    with _MemoryFile(pair.certificate) as certificate, _MemoryFile(pair.key) as key:
+    with _memory_file(pair.certificate) as certificate, _memory_file(pair.key) as key:
         try:
             into.load_cert_chain(certificate, key, password=_refuse_passphrase)
         except ssl.SSLError as error:
-            raise InvalidPairError(f"{CERTIFICATE} and {KEY} are no PEM pair that can be used: {error}") from error
+            raise InvalidPairError(f"{CERTIFICATE} and {KEY} are not a valid PEM pair: {error}") from error
 
 
 def ends_at(pair: TlsPair) -> datetime:
@@ -103,20 +104,13 @@ def _content(file: Path) -> bytes | None:
 
 
 def _refuse_passphrase() -> str:
-    """Without this OpenSSL asks on a terminal."""
-    raise InvalidPairError(f"{KEY} is encrypted, write one without a passphrase")
+    """Without this callback, OpenSSL prompts on a terminal."""
+    raise InvalidPairError(f"{KEY} is encrypted; use a key without a passphrase")
 
 
-class _MemoryFile:
+@contextmanager
+def _memory_file(content: bytes) -> Iterator[str]:
     """A file in memory: ssl reads certificates from files only, and the root file system is read-only."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
-
-    def __enter__(self) -> str:
-        self._descriptor = os.memfd_create("pair", os.MFD_CLOEXEC)
-        os.write(self._descriptor, self._content)
-        return f"/proc/self/fd/{self._descriptor}"
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
+    with open(os.memfd_create("pair", os.MFD_CLOEXEC), "wb", buffering=0) as file:  # noqa: PTH123  # it has no path
+        file.write(content)
+        yield f"/proc/self/fd/{file.fileno()}"

@@ -1,1 +1,1 @@
-"""What a gang is given: the run plan, environment variables, suites, quarantine."""
+"""The inputs of a gang: run plan, environment variables, suites, quarantine."""

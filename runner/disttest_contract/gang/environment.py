@@ -24,6 +24,10 @@ LEADER_PORT = 29400
 
 # Of a run with gpusPerNode 0: hides the GPUs of the node, which are for other pods, from torch.
 WITHOUT_GPUS = MappingProxyType({"CUDA_VISIBLE_DEVICES": ""})
+# NVIDIA's container runtime adds the GPUs that this variable lists, even those that no device plugin allocated. CUDA
+# images set it to "all". A device plugin sets it for its containers; a value in the pod's manifest would replace that.
+GPUS_TO_ADD = "NVIDIA_VISIBLE_DEVICES"
+NO_GPUS_TO_ADD = MappingProxyType({GPUS_TO_ADD: "void"})  # the runtime does nothing
 
 # Set by the runner for each rank, or by Kubernetes and torchelastic: users must not set these.
 RESERVED = frozenset(
@@ -55,7 +59,7 @@ class AgentEnvironment:
         def need(name: str) -> str:
             if not environ.get(name):
                 raise InvalidPlanError(
-                    f"environment variable {name} is missing: this program is started by a DistTest's pod"
+                    f"environment variable {name} is missing. This program runs only in a pod of a DistTest"
                 )
             return environ[name]
 

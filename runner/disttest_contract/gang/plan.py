@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from disttest_contract.results.thresholds import Threshold
 
-SCHEMA = 1
+SCHEMA = 2
 FOR_EVER = 0  # instead of a number of repetitions
 OPTIONAL = ("thresholds", "repeat", "until_fail")  # omitted if they have their defaults
 OPTIONAL_OF_SUITE = ("quarantine", "cases", "in_repository")  # likewise
@@ -45,6 +45,25 @@ class SuitePlan:
         values = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in values.items() if value or name not in OPTIONAL_OF_SUITE}
 
+    @classmethod
+    def from_json(cls, entry: object) -> Self:
+        """Raises InvalidPlanError."""
+        if not isinstance(entry, dict):
+            raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
+        entry = {"quarantine": [], "cases": [], "in_repository": False, **entry}
+        plain = _plain_values(cls, entry)
+        lists = {key: _value(entry, key, list) for key in ("files", "quarantine", "cases")}
+        for key, patterns in lists.items():
+            if not all(isinstance(pattern, str) for pattern in patterns):
+                raise InvalidPlanError(f"the plan's {key!r} are {patterns!r}, expected strings")
+        env = _value(entry, "env", list)
+        if not all(
+            isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in env
+        ):
+            raise InvalidPlanError(f"the plan's 'env' is {env!r}, expected pairs of strings")
+        tuples: dict[str, Any] = {key: tuple(patterns) for key, patterns in lists.items()}
+        return cls(env=tuple((name, value) for name, value in env), **tuples, **plain)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
@@ -65,7 +84,7 @@ class RunPlan:
     backend: str  # nccl or gloo
     spread: bool  # two agents on one node are an error
     suites: tuple[SuitePlan, ...]
-    join_seconds: int
+    rendezvous_seconds: int
     case_seconds: int
     run_seconds: int
     flaky_retries: int = 0
@@ -98,10 +117,12 @@ class RunPlan:
         except (ValueError, RecursionError) as error:
             raise InvalidPlanError(f"the plan is not JSON: {error}") from error
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise InvalidPlanError(f"the plan is not of schema {SCHEMA}: operator and runner image do not fit together")
+            raise InvalidPlanError(
+                f"the schema of the plan is not {SCHEMA}. Use operator and runner of the same version"
+            )
         data = {"thresholds": [], "repeat": 1, "until_fail": False, **data}
         return cls(
-            suites=tuple(_suite(entry) for entry in _value(data, "suites", list)),
+            suites=tuple(map(SuitePlan.from_json, _value(data, "suites", list))),
             **_plain_values(cls, data),
             thresholds=tuple(_threshold(entry) for entry in _value(data, "thresholds", list)),
         )
@@ -111,25 +132,7 @@ def _threshold(entry: object) -> Threshold:
     try:
         return Threshold.from_json(entry)  # type: ignore[arg-type]  # raises for anything else than a mapping
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidPlanError(f"the plan's 'thresholds' hold {entry!r:.200}") from error
-
-
-def _suite(entry: object) -> SuitePlan:
-    if not isinstance(entry, dict):
-        raise InvalidPlanError(f"a suite of the plan is {entry!r}, not an object")
-    entry = {"quarantine": [], "cases": [], "in_repository": False, **entry}
-    plain = _plain_values(SuitePlan, entry)
-    lists = {key: _value(entry, key, list) for key in ("files", "quarantine", "cases")}
-    for key, patterns in lists.items():
-        if not all(isinstance(pattern, str) for pattern in patterns):
-            raise InvalidPlanError(f"the plan's {key!r} are {patterns!r}, expected strings")
-    env = _value(entry, "env", list)
-    if not all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in env
-    ):
-        raise InvalidPlanError(f"the plan's 'env' is {env!r}, expected pairs of strings")
-    tuples: dict[str, Any] = {key: tuple(patterns) for key, patterns in lists.items()}
-    return SuitePlan(env=tuple((name, value) for name, value in env), **tuples, **plain)
+        raise InvalidPlanError(f"an entry of the plan's 'thresholds' is invalid: {entry!r:.200}") from error
 
 
 def _plain_values(cls: type["RunPlan | SuitePlan"], data: Mapping[str, Any]) -> dict[str, Any]:

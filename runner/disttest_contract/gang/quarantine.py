@@ -15,20 +15,20 @@ NOTHING: Lists = {}
 
 
 class InvalidListError(ValueError):
-    """The list cannot be used; the message names the part that is wrong and what to write instead."""
+    """The list is invalid; the message names the line and how to correct it."""
 
 
 def read(config_map: Mapping[str, Any], suites: Iterable[str]) -> Lists:
     """Parse a ConfigMap: each key is the name of a suite, its value has one pattern per line."""
     known = tuple(suites)
     if binary := sorted(config_map.get("binaryData") or {}):
-        raise InvalidListError(f"key {binary[0]!r} is not text: write one case a line, in UTF-8")
+        raise InvalidListError(f"key {binary[0]!r} is not UTF-8 text. Write one case ID per line")
     found = {}
     for suite, text in (config_map.get("data") or {}).items():
         if suite not in known:
-            raise InvalidListError(f"key {suite!r} is no suite of this run, which has {listed(known, SHOWN)}")
+            raise InvalidListError(f"key {suite!r} is not a suite of this run. Its suites: {listed(known, SHOWN)}")
         if not isinstance(text, str):
-            raise InvalidListError(f"key {suite!r} is not text: write one case a line")
+            raise InvalidListError(f"key {suite!r} is not text. Write one case ID per line")
         found[suite] = _patterns(suite, text)
     return {suite: patterns for suite, patterns in found.items() if patterns}
 
@@ -43,19 +43,19 @@ def _patterns(suite: str, text: str) -> tuple[str, ...]:
     unique = tuple(dict.fromkeys(pattern for _, pattern in patterns))
     if len(unique) > limits.QUARANTINED:
         raise InvalidListError(
-            f"key {suite!r} has {len(unique)} cases, of which {limits.QUARANTINED} are possible: "
-            f"write {WILDCARD} for what their ids do not share, or leave the suite out"
+            f"key {suite!r} has {len(unique)} lines, more than {limits.QUARANTINED}. "
+            f"Combine lines with {WILDCARD}, or remove the suite from the run"
         )
     return unique
 
 
 def _problem(pattern: str) -> str:
     if len(pattern.encode(errors="replace")) > limits.CASE_ID_BYTES:
-        return f"is longer than {limits.CASE_ID_BYTES} bytes; write {WILDCARD} for a part of the id"
+        return f"the line is longer than {limits.CASE_ID_BYTES} bytes. Replace a part of the case ID by {WILDCARD}"
     if not pattern.isprintable():
-        return f"{pattern[:40]!r} has characters that cannot be shown; write the case's id as the report has it"
+        return f"{pattern[:40]!r} has characters that are not printable. Copy the case ID from the report"
     if not pattern.strip(WILDCARD):
-        return f"{pattern!r} stands for every case; leave the suite out of the run instead"
+        return f"{pattern!r} matches every case. Remove the suite from the run instead"
     return ""
 
 

@@ -4,52 +4,28 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
 
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
 from disttest_contract.results.measurement import Measurement
-from disttest_contract.text import escaping, formatting, numbers
+from disttest_contract.text import escaping
+from disttest_contract.text.json_values import Message, PlainRecord, Ranks, Seconds3, Seconds4
 
 INTERRUPTED = "interrupted"
 HEADING_BYTES = 512  # of a case's id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(PlainRecord):
     """Observations of ranks that waited for each other. `artifacts` is the folder of the full data, if it was kept."""
 
-    summary: str = ""  # one sentence: which ranks wait in which collective, and which never joined it
+    OMITS_EMPTY = True
+
+    summary: Message = ""  # one sentence: which ranks wait in which collective, and which never joined it
     states: Mapping[int, str] = field(default_factory=dict)  # rank -> what it was doing
     native: Mapping[int, str] = field(default_factory=dict)  # rank -> stacks with C frames
     ras: str = ""  # output of NCCL's RAS service
     artifacts: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        data = {
-            "summary": limits.cut(self.summary, limits.MESSAGE_BYTES),
-            "states": _texts_to_json(self.states),
-            "native": _texts_to_json(self.native),
-            "ras": self.ras,
-            "artifacts": self.artifacts,
-        }
-        return {key: value for key, value in data.items() if value}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            **{name: str(data.get(name, "")) for name in ("summary", "ras", "artifacts")},
-            states=_read_texts(data, "states"),
-            native=_read_texts(data, "native"),
-        )
-
-
-def _texts_to_json(by_rank: Mapping[int, str]) -> dict[str, str]:
-    return {str(rank): text for rank, text in by_rank.items()}
-
-
-def _read_texts(data: Mapping[str, Any], key: str) -> dict[int, str]:
-    return {formatting.read_rank(rank): str(text) for rank, text in data.get(key, {}).items()}
 
 
 def heading(suite: str, case_id: str) -> str:
@@ -58,33 +34,14 @@ def heading(suite: str, case_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Earlier:
+class Earlier(PlainRecord):
     """A try before the last one."""
 
     outcome: Outcome
-    seconds: float
-    message: str = ""
+    seconds: Seconds4
+    message: Message = ""
     ranks: tuple[int, ...] = ()
     nodes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "outcome": self.outcome.value,
-            "seconds": round(self.seconds, 4),
-            "message": limits.cut(self.message, limits.MESSAGE_BYTES),
-            "ranks": list(self.ranks),
-            "nodes": list(self.nodes),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            outcome=Outcome(data["outcome"]),
-            seconds=numbers.real(data["seconds"]),
-            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
-            ranks=tuple(numbers.whole(rank) for rank in data.get("ranks", ())),
-            nodes=tuple(str(node) for node in data.get("nodes", ())),
-        )
 
 
 class RankEnding(StrEnum):
@@ -102,39 +59,31 @@ class RankEnding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RankGroup:
+class RankGroup(PlainRecord):
     """Ranks with the same ending and message."""
 
-    ranks: tuple[int, ...]
+    OMITS_EMPTY = True
+
+    ranks: Ranks
     ending: RankEnding
-    message: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        data = {"ranks": formatting.show_ranks(self.ranks), "ending": self.ending.value}
-        return data | ({"message": limits.cut(self.message, limits.MESSAGE_BYTES)} if self.message else {})
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            ranks=formatting.read_ranks(data["ranks"]),
-            ending=RankEnding(data["ending"]),
-            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
-        )
+    message: Message = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseResult:
+class CaseResult(PlainRecord):
     """One case over all ranks. `ranks` and `nodes` are those at fault; empty if all agree on a good outcome.
 
     `by_rank` is set if ranks ended differently or badly: each rank is in one group at most, and without room for all
     groups the last ones are missing.
     """
 
+    OMITS_EMPTY = True  # thousands of passed cases are id, outcome and seconds
+
     id: str
     outcome: Outcome
-    seconds: float
-    at: float | None = None  # seconds from the start of the attempt to the start of the last try
-    message: str = ""
+    seconds: Seconds4
+    at: Seconds3 | None = None  # seconds from the start of the attempt to the start of the last try
+    message: Message = ""
     ranks: tuple[int, ...] = ()
     nodes: tuple[str, ...] = ()
     by_rank: tuple[RankGroup, ...] = ()
@@ -145,7 +94,7 @@ class CaseResult:
     diagnosis: Diagnosis | None = None  # of a case in which ranks waited for each other
     earlier: tuple[Earlier, ...] = ()  # tries before this one, oldest first
     measurements: tuple[Measurement, ...] = ()
-    quarantined: bool = False  # it is on the list of known failures, whatever its outcome
+    quarantined: bool = False  # it is in quarantine, independent of its outcome
 
     @property
     def is_flaky(self) -> bool:
@@ -170,51 +119,6 @@ class CaseResult:
     def ending(self) -> str:
         """The outcome as users read it."""
         return INTERRUPTED if self.is_interrupted else self.outcome.value
-
-    def to_json(self) -> dict[str, Any]:
-        """Include only what is set: thousands of passed cases are id, outcome and seconds."""
-        data: dict[str, Any] = {"id": self.id, "outcome": self.outcome.value, "seconds": round(self.seconds, 4)}
-        if self.at is not None:
-            data["at"] = round(self.at, 3)
-        if self.message:
-            data["message"] = limits.cut(self.message, limits.MESSAGE_BYTES)
-        optional = {
-            "ranks": list(self.ranks),
-            "nodes": list(self.nodes),
-            "byRank": [group.to_json() for group in self.by_rank],
-            "signal": self.signal,
-            "stacks": _texts_to_json(self.stacks),
-            "logs": _texts_to_json(self.logs),
-            "diagnosis": self.diagnosis.to_json() if self.diagnosis else None,
-            "earlier": [one.to_json() for one in self.earlier],
-            "measurements": [one.to_json() for one in self.measurements],
-            "quarantined": self.quarantined,
-        }
-        data |= {key: value for key, value in optional.items() if value}
-        if self.exit_code is not None:
-            data["exitCode"] = self.exit_code
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            id=str(data["id"]),
-            outcome=Outcome(data["outcome"]),
-            seconds=numbers.real(data["seconds"]),
-            at=numbers.real(data["at"]) if "at" in data else None,
-            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
-            ranks=tuple(numbers.whole(rank) for rank in data.get("ranks", ())),
-            nodes=tuple(str(node) for node in data.get("nodes", ())),
-            by_rank=tuple(RankGroup.from_json(one) for one in data.get("byRank", ())),
-            signal=str(data.get("signal", "")),
-            exit_code=numbers.whole(data["exitCode"]) if data.get("exitCode") is not None else None,
-            stacks=_read_texts(data, "stacks"),
-            logs=_read_texts(data, "logs"),
-            diagnosis=Diagnosis.from_json(data["diagnosis"]) if data.get("diagnosis") else None,
-            earlier=tuple(Earlier.from_json(one) for one in data.get("earlier", ())),
-            measurements=tuple(Measurement.from_json(one) for one in data.get("measurements", ())),
-            quarantined=data.get("quarantined") is True,
-        )
 
 
 def judge_cases(cases: Iterable[CaseResult]) -> tuple[Verdict, Reason]:

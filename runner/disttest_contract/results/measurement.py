@@ -1,10 +1,8 @@
 """The measurement of one collective in one case, over all ranks."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
 
-from disttest_contract.text import numbers
+from disttest_contract.text.json_values import PlainRecord
 
 # What the suite `collectives` measures; a user's suite can use other names.
 COLLECTIVES = (
@@ -23,11 +21,11 @@ DTYPES = ("float32", "bfloat16", "float16", "float64", "int64", "int32", "uint8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(PlainRecord):
     """Seconds are for one call: the median of a rank's iterations, in `seconds` the median over the ranks.
 
-    Bandwidths follow nccl-tests: `alg_bytes_per_second` is size over seconds, `bus_bytes_per_second` is that times the
-    collective's factor, which makes different collectives and world sizes comparable with the hardware.
+    Bandwidths follow nccl-tests: `alg_bytes_per_second` is size over seconds. `bus_bandwidth_bytes_per_second` is
+    that times the collective's factor, which makes different collectives and world sizes comparable with the hardware.
     """
 
     collective: str  # all_reduce, all_gather …
@@ -40,21 +38,10 @@ class Measurement:
     slowest_rank_seconds: float
     slowest_rank: int
     alg_bytes_per_second: float
-    bus_bytes_per_second: float
+    bus_bandwidth_bytes_per_second: float
     wrong_elements: int  # of the timed buffers of all ranks
 
     @property
     def slowdown(self) -> float:
         """The slowest rank's time over the median."""
         return self.slowest_rank_seconds / self.seconds if self.seconds else 1.0
-
-    def to_json(self) -> dict[str, Any]:
-        return {numbers.camel_case(name): getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Raises KeyError for a missing field, ValueError for one of another type."""
-        return cls(**{field.name: READ[field.type](data[numbers.camel_case(field.name)]) for field in fields(cls)})
-
-
-READ: Mapping[object, Callable[[Any], Any]] = {str: str, int: numbers.whole, float: numbers.real}

@@ -2,24 +2,33 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from disttest_contract import limits
-from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict, judge
+from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
 from disttest_contract.results import trimming
 from disttest_contract.results.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
-from disttest_contract.results.left_out import NOTHING, LeftOut
 from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.thresholds import Threshold
-from disttest_contract.text import numbers
+from disttest_contract.text import json_values
+from disttest_contract.text.json_values import JsonRecord, Message, Seconds3, camel_case, fields_to_json
 
-SCHEMA = 1
+SCHEMA = 2
+MAX_LEFT_OUT = 10_000_000  # cases of one suite
+# The fields that are in sections of the JSON. A key of one level is unknown on another.
+SECTIONS = {
+    "run": ("namespace", "name", "uid", "attempt", "series"),
+    "world": ("backend", "nodes", "ranks_per_node", "node_names"),
+    "times": ("started", "joined", "first_case", "last_case", "finished"),
+}
 __all__ = [
     "SCHEMA",
     "CaseResult",
     "Earlier",
     "InvalidReportError",
+    "LeftOut",
+    "OtherSchemaError",
     "RankEnding",
     "RankGroup",
     "Report",
@@ -30,21 +39,73 @@ __all__ = [
 
 
 class InvalidReportError(ValueError):
-    """The text is not a report of a schema that this reader knows."""
+    """The text is not a report with a supported schema."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(limits.cut(sentence, limits.REPORT_PROBLEM_BYTES))
 
 
+class OtherSchemaError(InvalidReportError):
+    """Another version of DistTest wrote the report."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteResult:
+class LeftOut:
+    """The cases that were omitted because of the size limit, counted, so that counts and verdict do not change.
+
+    `excused` counts the bad ones of `by_outcome` that are in quarantine; `flaky` is a part of the passed ones.
+    """
+
+    by_outcome: Mapping[Outcome, int] = field(default_factory=dict)
+    excused: Mapping[Outcome, int] = field(default_factory=dict)
+    flaky: int = 0
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(by_outcome=self.by_outcome, flaky=self.flaky, quarantined=sum(self.excused.values()))
+
+    def to_json(self) -> dict[str, Any]:
+        data = {
+            "counts": {outcome.value: count for outcome, count in self.by_outcome.items() if count},
+            "quarantined": {outcome.value: count for outcome, count in self.excused.items() if count},
+            "flaky": self.flaky,
+        }
+        return {key: value for key, value in data.items() if value}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Raises ValueError for impossible counts: counts of cases left out must never reduce the visible ones."""
+        by_outcome, excused = _counts(data.get("counts", {})), _counts(data.get("quarantined", {}))
+        flaky = _count(data.get("flaky", 0))
+        if any(outcome not in BAD or count > by_outcome.get(outcome, 0) for outcome, count in excused.items()):
+            raise ValueError(f"the omitted cases in quarantine, {excused}, exceed the omitted cases: {by_outcome}")
+        if flaky > by_outcome.get(Outcome.PASSED, 0):
+            raise ValueError(f"{flaky} flaky cases were omitted, but fewer passed cases")
+        return cls(by_outcome=by_outcome, excused=excused, flaky=flaky)
+
+
+NOTHING = LeftOut()
+
+
+def _counts(data: Mapping[str, Any]) -> dict[Outcome, int]:
+    return {Outcome(key): number for key, value in data.items() if (number := _count(value))}
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_LEFT_OUT:
+        raise ValueError(f"{value!r:.40} is not a number of cases")
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteResult(JsonRecord):
     name: str
     verdict: Verdict
     reason: Reason
-    message: str = ""
-    seconds: float
-    cases: tuple[CaseResult, ...] = ()
-    left_out: LeftOut = NOTHING  # cases for which there was no room
+    message: Message = ""
+    seconds: Seconds3
+    cases: tuple[CaseResult, ...]
+    left_out: LeftOut = NOTHING  # cases that were omitted because of the size limit
 
     @property
     def counts(self) -> Counts:
@@ -63,28 +124,8 @@ class SuiteResult:
         return here + Counter(self.left_out.excused)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "verdict": self.verdict.value,
-            "reason": self.reason.value,
-            "message": limits.cut(self.message, limits.MESSAGE_BYTES),
-            "seconds": round(self.seconds, 3),
-            "counts": self.counts.to_json(),
-            "cases": [case.to_json() for case in self.cases],
-            **({"leftOut": self.left_out.to_json()} if self.left_out.counts.total else {}),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        return cls(
-            name=str(data["name"]),
-            verdict=Verdict(data["verdict"]),
-            reason=Reason(data["reason"]),
-            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
-            seconds=numbers.real(data["seconds"]),
-            cases=tuple(CaseResult.from_json(case) for case in data["cases"]),
-            left_out=LeftOut.from_json(data["leftOut"]) if "leftOut" in data else NOTHING,
-        )
+        data = fields_to_json(self) | {"counts": self.counts.to_json()}
+        return {key: value for key, value in data.items() if value or key != "leftOut"}
 
 
 def judge_suites(suites: Iterable[SuiteResult]) -> tuple[Verdict, Reason]:
@@ -94,7 +135,7 @@ def judge_suites(suites: Iterable[SuiteResult]) -> tuple[Verdict, Reason]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(JsonRecord):
     """Times are seconds since the epoch, by the leader's clock. `node_names[i]` is the node of node index i."""
 
     namespace: str
@@ -105,14 +146,14 @@ class Report:
     nodes: int
     ranks_per_node: int
     node_names: tuple[str, ...]
-    versions: Mapping[str, str]  # torch, python, nccl … as far as known
+    versions: Mapping[str, str] = field(default_factory=dict)  # torch, python, nccl … as far as known
     verdict: Verdict
     reason: Reason
-    message: str
+    message: Message = ""
     started: float  # the leader's agent started
-    joined: float | None  # all agents had joined
-    first_case: float | None
-    last_case: float | None  # the last case had ended
+    joined: float | None = None  # all agents had joined
+    first_case: float | None = None
+    last_case: float | None = None  # the last case had ended
     finished: float
     generations: int
     suites: tuple[SuiteResult, ...]
@@ -142,26 +183,10 @@ class Report:
         return [(suite.name, case) for suite in self.suites for case in suite.cases if case.is_excused]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "schema": SCHEMA,
-            "run": self._values("namespace", "name", "uid", "attempt", "series"),
-            "world": self._values("backend", "nodes", "ranks_per_node") | {"nodeNames": list(self.node_names)},
-            "versions": dict(self.versions),
-            "verdict": self.verdict.value,
-            "reason": self.reason.value,
-            "message": limits.cut(self.message, limits.MESSAGE_BYTES),
-            "times": self._values("started", "joined", "first_case", "last_case", "finished"),
-            "generations": self.generations,
-            "counts": self.counts.to_json(),
-            "suites": [suite.to_json() for suite in self.suites],
-            "preflight": [facts.to_json() for facts in self.preflight],
-            "atFault": list(self.at_fault),
-            "thresholds": [threshold.to_json() for threshold in self.thresholds],
-            **({"trimmed": self.trimmed} if self.trimmed else {}),
-        }
-
-    def _values(self, *names: str) -> dict[str, Any]:
-        return {numbers.camel_case(name): getattr(self, name) for name in names}
+        data = fields_to_json(self)
+        sections = {section: {key: data.pop(key) for key in map(camel_case, SECTIONS[section])} for section in SECTIONS}
+        data = {"schema": SCHEMA, **sections, "counts": self.counts.to_json(), **data}
+        return {key: value for key, value in data.items() if value or key != "trimmed"}
 
     def dumps(self) -> bytes:
         return trimming.dumps(self.to_json())
@@ -175,46 +200,24 @@ class Report:
         if problem := trimming.excess_of_text(raw):
             raise InvalidReportError(f"the report {problem}")
         try:
-            data = numbers.loads(raw)
+            data = json_values.loads(raw)
             if data["schema"] != SCHEMA:
-                raise InvalidReportError(f"the report is of schema {data['schema']!r}, this reader knows {SCHEMA}")
+                problem = f"the report has schema {data['schema']!r:.40}, but this version of DistTest reads {SCHEMA}"
+                raise (OtherSchemaError if "suites" in data else InvalidReportError)(problem)
             if problem := trimming.excess_of_cases(data):
                 raise InvalidReportError(f"the report {problem}")
-            report = cls._from_json(data)
+            report = cls.from_json(_without_sections(data))
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             if isinstance(error, InvalidReportError):
                 raise
             raise InvalidReportError(f"the report cannot be read: {type(error).__name__}: {error}") from error
         if not report.trimmed and any(suite.left_out.counts.total for suite in report.suites):
-            raise InvalidReportError("the report counts cases that are not in it, and does not say that it was cut")
+            raise InvalidReportError("the report counts cases that it does not contain, but is not marked as trimmed")
         return report
 
-    @classmethod
-    def _from_json(cls, data: Mapping[str, Any]) -> Self:
-        run, world, times = data["run"], data["world"], data["times"]
-        return cls(
-            namespace=str(run["namespace"]),
-            name=str(run["name"]),
-            uid=str(run["uid"]),
-            attempt=numbers.whole(run["attempt"]),
-            backend=str(world["backend"]),
-            nodes=numbers.whole(world["nodes"]),
-            ranks_per_node=numbers.whole(world["ranksPerNode"]),
-            node_names=tuple(str(name) for name in world["nodeNames"]),
-            versions={str(key): str(value) for key, value in data.get("versions", {}).items()},
-            verdict=Verdict(data["verdict"]),
-            reason=Reason(data["reason"]),
-            message=limits.cut(str(data.get("message", "")), limits.MESSAGE_BYTES),
-            started=numbers.real(times["started"]),
-            joined=numbers.optional_real(times.get("joined")),
-            first_case=numbers.optional_real(times.get("firstCase")),
-            last_case=numbers.optional_real(times.get("lastCase")),
-            finished=numbers.real(times["finished"]),
-            generations=numbers.whole(data["generations"]),
-            suites=tuple(SuiteResult.from_json(suite) for suite in data["suites"]),
-            preflight=tuple(NodeFacts.from_json(facts) for facts in data.get("preflight", ())),
-            at_fault=tuple(numbers.whole(index) for index in data.get("atFault", ())),
-            series=str(run.get("series", "")),
-            thresholds=tuple(Threshold.from_json(one) for one in data.get("thresholds", ())),
-            trimmed=str(data.get("trimmed", "")),
-        )
+
+def _without_sections(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all fields on one level. Others cannot take their place: sizes were checked where the fields belong."""
+    places = {camel_case(name): section for section, names in SECTIONS.items() for name in names}
+    inner = {key: data[section][key] for key, section in places.items() if key in data[section]}
+    return {key: value for key, value in data.items() if key not in places} | inner

@@ -8,6 +8,7 @@ from typing import Any, Self
 from disttest_contract import limits
 from disttest_contract.results.measurement import COLLECTIVES, DTYPES, Measurement
 from disttest_contract.text.formatting import show_bytes, show_speeds
+from disttest_contract.text.json_values import fields_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +19,9 @@ class Threshold:
     """
 
     collective: str
+    dtype: str = ""
     size_bytes: int
     min_bus_bandwidth_bytes_per_second: int
-    dtype: str = ""
 
     @property
     def name(self) -> str:
@@ -34,12 +35,7 @@ class Threshold:
         return f"thresholds::{self.collective}[{self.size_bytes}{kind}]"
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "collective": self.collective,
-            "dtype": self.dtype,
-            "sizeBytes": self.size_bytes,
-            "minBusBandwidthBytesPerSecond": self.min_bus_bandwidth_bytes_per_second,
-        }
+        return fields_to_json(self)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -48,7 +44,7 @@ class Threshold:
         names = data["collective"], data["dtype"]
         are_numbers = all(type(number) is int and number > 0 for number in numbers)
         if not are_numbers or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{data!r:.200} is no threshold")
+            raise ValueError(f"{data!r:.200} is not a threshold")
         (collective, dtype), (size, bandwidth) = names, numbers
         return cls(collective=collective, size_bytes=size, min_bus_bandwidth_bytes_per_second=bandwidth, dtype=dtype)
 
@@ -73,7 +69,7 @@ class ThresholdResult:
         """The measured bandwidth as a part of the threshold; 0 if either is missing."""
         if self.measured is None or self.threshold is None:
             return 0.0
-        return self.measured.bus_bytes_per_second / self.threshold.min_bus_bandwidth_bytes_per_second
+        return self.measured.bus_bandwidth_bytes_per_second / self.threshold.min_bus_bandwidth_bytes_per_second
 
 
 def is_sound(one: Measurement) -> bool:
@@ -82,8 +78,8 @@ def is_sound(one: Measurement) -> bool:
         one.collective in COLLECTIVES
         and one.dtype in DTYPES
         and 0 < one.size_bytes <= limits.SIZE_BYTES
-        and math.isfinite(one.bus_bytes_per_second)
-        and one.bus_bytes_per_second >= 0
+        and math.isfinite(one.bus_bandwidth_bytes_per_second)
+        and one.bus_bandwidth_bytes_per_second >= 0
     )
 
 
@@ -133,7 +129,7 @@ class ThresholdIndex:
 
 
 def _reaches(one: Measurement, wanted: Threshold) -> bool:
-    return one.bus_bytes_per_second >= wanted.min_bus_bandwidth_bytes_per_second
+    return one.bus_bandwidth_bytes_per_second >= wanted.min_bus_bandwidth_bytes_per_second
 
 
 def _result(
@@ -153,7 +149,7 @@ def _slowest(measured: Iterable[Measurement]) -> list[Measurement]:
     for one in measured:
         point = one.collective, one.dtype, one.size_bytes
         known = found.setdefault(point, one)
-        if one.bus_bytes_per_second < known.bus_bytes_per_second:
+        if one.bus_bandwidth_bytes_per_second < known.bus_bandwidth_bytes_per_second:
             found[point] = one
     return list(found.values())
 
@@ -169,6 +165,6 @@ def _largest(measured: Iterable[Measurement]) -> list[Measurement]:
 
 
 def _shortfall(one: Measurement, wanted: Threshold) -> str:
-    found, limit = show_speeds(one.bus_bytes_per_second, wanted.min_bus_bandwidth_bytes_per_second)
+    found, limit = show_speeds(one.bus_bandwidth_bytes_per_second, wanted.min_bus_bandwidth_bytes_per_second)
     what = f"{one.collective} of {show_bytes(one.size_bytes)} {one.dtype}"
     return f"{what}: {found} bus bandwidth, below the threshold of {limit}"

@@ -1,19 +1,19 @@
-"""The size of a report: whether it is too large for its readers, and what is left out to make it fit.
+"""The size of a report: whether it is too large for its readers, and what is omitted to make it fit.
 
 The same rules apply to the leader's log and to a ConfigMap. Each is applied on top of those before it until the report
 fits, the least informative parts first; `trimmed` lists in words what was done. Counts and verdict do not change:
 dropped cases are counted in `leftOut` of their suite. The last resort always fits. Pure; works on the JSON.
 """
 
+import bisect
 import copy
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from disttest_contract import limits
-from disttest_contract.results import left_out
-from disttest_contract.results.left_out import is_bad, is_interrupted
+from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.text import formatting
 
 Json = dict[str, Any]
@@ -30,6 +30,7 @@ SENTENCES = ("summary", "artifacts")  # of a diagnosis
 BY_RANK = "byRank"
 BY_ONE_RANK = frozenset({"stacks", "logs"})
 TRIMMED = "trimmed"
+BAD_WORDS = frozenset(outcome.value for outcome in BAD)
 BETWEEN = "; "
 # Of the last resort.
 MESSAGE_BYTES = 160  # of a case
@@ -48,7 +49,7 @@ def excess_of_text(raw: bytes) -> str:
     if len(raw) > limits.REPORT_BYTES:
         return f"has {len(raw)} bytes, more than {limits.REPORT_BYTES}"
     if (size := _text_bytes(raw)) > limits.REPORT_BYTES:
-        return f"has {size} bytes as a text with characters of their width, more than {limits.REPORT_BYTES}"
+        return f"has {size} bytes as a Python string, more than {limits.REPORT_BYTES}"
     if (count := sum(map(raw.count, (b",", b"[", b"{")))) > limits.REPORT_VALUES:
         return f"has {count} commas and brackets, more than {limits.REPORT_VALUES}"
     return ""
@@ -63,7 +64,7 @@ def _text_bytes(raw: bytes) -> int:
 def excess_of_cases(report: Json) -> str:
     """Describe what is too large in the parsed report. Raises LookupError, TypeError or ValueError for wrong types."""
     if (cases := sum(len(suite["cases"]) for suite in report["suites"])) > limits.CASES:
-        return f"has {cases} cases, more than {limits.CASES}: make several runs"
+        return f"has {cases} cases, more than {limits.CASES}. Split it into several runs"
     groups = (group["ranks"] for case in _cases(report) for group in case.get(BY_RANK, ()))
     if (named := sum(map(formatting.count_ranks, groups))) > limits.REPORT_RANKS:
         return f"names {named} ranks in byRank, more than {limits.REPORT_RANKS}"
@@ -104,19 +105,15 @@ def _last_resort(report: Json, said: str, pack: Callable[[bytes], T | None]) -> 
     shortest = Shortest(report)
 
     def attempt(count: int) -> tuple[bytes, T, str] | None:
-        words = _joined(limits.cut(said, limits.MESSAGE_BYTES), f"{HEAD} {count} cases, what is known of nodes")
+        words = _joined(limits.cut(said, limits.MESSAGE_BYTES), f"{HEAD} {count} cases, facts about nodes")
         short = shortest.with_cases(count)
         raw = dumps(_with_trimmed(short, words))
         packed = _packed(short, raw, pack)
         return None if packed is None else (raw, packed, words)
 
-    best, fits, too_many = attempt(0), 0, shortest.most + 1
-    if best is None:
-        raise ValueError("there is no room for a report, not even for one without cases")
-    while too_many - fits > 1:
-        count = (fits + too_many) // 2
-        found = attempt(count)
-        best, fits, too_many = (found, count, too_many) if found else (best, fits, count)
+    too_many = bisect.bisect_left(range(shortest.most + 1), True, key=lambda count: attempt(count) is None)
+    if (best := attempt(too_many - 1) if too_many else None) is None:
+        raise ValueError("the report exceeds the size limit even without cases")
     return best
 
 
@@ -164,7 +161,7 @@ class Shortest:
             short = {**suite, "cases": cases}
             if "leftOut" in suite:
                 short["leftOut"] = copy.deepcopy(suite["leftOut"])
-            left_out.keep(short, [cases[number] for number in sorted(numbers)])
+            _keep(short, [cases[number] for number in sorted(numbers)])
             suites.append(short)
         return {**self._base, "suites": suites}
 
@@ -175,7 +172,7 @@ def _priority(case: Json) -> int:
         return 0
     if case.get("quarantined") or "earlier" in case:
         return 1
-    return 2 if is_bad(case) or is_interrupted(case) else 3
+    return 2 if _is_bad(case) or _is_interrupted(case) else 3
 
 
 def _bare(case: Json) -> Json:
@@ -216,9 +213,38 @@ def _cases(report: Json) -> Iterator[Json]:
     return (case for suite in report["suites"] for case in suite["cases"])
 
 
+def _is_bad(case: Mapping[str, Any]) -> bool:
+    return case["outcome"] in BAD_WORDS
+
+
+def _is_interrupted(case: Mapping[str, Any]) -> bool:
+    return case["outcome"] == Outcome.NOT_RUN and "at" in case
+
+
+def _keep(suite: dict[str, Any], kept: Sequence[Mapping[str, Any]]) -> None:
+    """Keep only these of the suite's case objects and count the others; works on JSON, in place."""
+    kept_ids, counted = {id(case) for case in kept}, suite.setdefault("leftOut", {})
+    for case in suite["cases"]:
+        if id(case) not in kept_ids:
+            _count_case(counted, case)
+    suite["cases"] = list(kept)
+    if not counted:
+        del suite["leftOut"]
+
+
+def _count_case(counted: dict[str, Any], case: Mapping[str, Any]) -> None:
+    outcome = case["outcome"]
+    keys = ("counts", "quarantined") if _is_bad(case) and case.get("quarantined") is True else ("counts",)
+    for key in keys:
+        numbers = counted.setdefault(key, {})
+        numbers[outcome] = numbers.get(outcome, 0) + 1
+    if outcome == Outcome.PASSED and any(map(_is_bad, case.get("earlier", ()))):
+        counted["flaky"] = counted.get("flaky", 0) + 1
+
+
 def _cut_good_messages(report: Json) -> None:
     for case in _cases(report):
-        if not (is_bad(case) or is_interrupted(case)):
+        if not (_is_bad(case) or _is_interrupted(case)):
             case.pop("message", None)
             for group in case.get(BY_RANK, ()):
                 group.pop("message", None)
@@ -263,7 +289,7 @@ def _cut_measurements(report: Json) -> None:
     for case in _cases(report):
         for one in case.get("measurements", ()):
             key = (one["collective"], one["dtype"], one["sizeBytes"])
-            if key not in slowest or one["busBytesPerSecond"] < slowest[key]["busBytesPerSecond"]:
+            if key not in slowest or one["busBandwidthBytesPerSecond"] < slowest[key]["busBandwidthBytesPerSecond"]:
                 slowest[key] = one
     asked = {(one["collective"], one["sizeBytes"]) for one in report.get("thresholds", ())}
     ranked = sorted(slowest, key=lambda key: ((key[0], key[2]) not in asked, key))
@@ -275,21 +301,21 @@ def _cut_measurements(report: Json) -> None:
 
 def _drop_good_cases(report: Json) -> None:
     def is_kept(case: Json) -> bool:
-        return is_bad(case) or is_interrupted(case) or bool(case.keys() & {"earlier", "measurements"})
+        return _is_bad(case) or _is_interrupted(case) or bool(case.keys() & {"earlier", "measurements"})
 
     for suite in report["suites"]:
-        left_out.keep(suite, [case for case in suite["cases"] if is_kept(case)])
+        _keep(suite, [case for case in suite["cases"] if is_kept(case)])
 
 
 # What is left out, in words, and how; users find the table in the runner's documentation.
 RULES: tuple[tuple[str, Callable[[Json], None]], ...] = (
     ("messages of cases that did not fail", _cut_good_messages),
-    (f"stacks and logs beyond {STACK_BYTES} bytes, and all of a diagnosis but its sentence", _cut_stacks),
+    (f"stacks and logs beyond {STACK_BYTES} bytes, and details of diagnoses except for the summary", _cut_stacks),
     (
         f"ranks beyond {RANKS} and nodes beyond {NODES} of a case, messages of ranks beyond {RANK_MESSAGE_BYTES} bytes",
         _cut_ranks,
     ),
     (f"stacks, logs, messages of ranks, other messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes", _cut_messages),
-    ("measurements but the slowest of each collective, type and size", _cut_measurements),
+    ("measurements except for the slowest of each collective, type and size", _cut_measurements),
     ("cases that did not fail", _drop_good_cases),
 )

@@ -37,6 +37,16 @@ def short_message(message: str) -> str:
     return "\n".join([*lines[:1], *found]) if found and not lines[0].startswith(PYTEST_MARK) else message
 
 
+def counted(number: int, noun: str, style: str = "") -> str:
+    """`1 node`, `2 nodes`; `style` is the format of the number."""
+    return f"{number:{style}} {noun}{'' if number == 1 else 's'}"
+
+
+def gang_size(nodes: int, ranks_per_node: int) -> str:
+    """`2 nodes x 8 ranks`."""
+    return f"{counted(nodes, 'node')} x {counted(ranks_per_node, 'rank')}"
+
+
 def listed(names: Sequence[str], most: int) -> str:
     """`a, b and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -56,7 +66,7 @@ def show_ranks(ranks: Iterable[int]) -> str:
 
 
 def read_ranks(text: str) -> tuple[int, ...]:
-    """Parse what `show_ranks` writes. Raises ValueError for anything else, and for ranks beyond `MOST`."""
+    """Parse what `show_ranks` writes. Raises ValueError for anything else, and for ranks from MAX_RANKS on."""
     return tuple(rank for span in _spans(text) for rank in _every()[span.start : span.stop])
 
 
@@ -79,12 +89,12 @@ def _spans(text: str) -> Iterator[range]:
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         if not part.isascii() or not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"{part!r:.40} is neither a rank nor two with a dash between them")
+            raise ValueError(f"{part!r:.40} is neither a rank nor a range of ranks")
         begin, end = (int(word) if len(word) <= DIGITS else MAX_RANKS for word in (first, last or first))
         if not begin <= end < MAX_RANKS:
-            raise ValueError(f"{part!r:.40} has ranks that no gang has")
+            raise ValueError(f"{part!r:.40} has ranks above the maximum")
         if begin < lowest:
-            raise ValueError(f"{part!r:.40} has ranks that were named before, or in no order")
+            raise ValueError(f"{part!r:.40} has ranks that are repeated or not in order")
         lowest = end + 1
         yield range(begin, end + 1)
 

@@ -88,7 +88,15 @@ class FramedReport:
         return size > limit_bytes
 
     def unpack(self) -> bytes:
-        payload = _unpack(self.stream)
+        unpacker = zlib.decompressobj()
+        try:
+            payload = unpacker.decompress(self.stream, limits.REPORT_BYTES + 1)
+        except zlib.error as error:
+            raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
+        if len(payload) > limits.REPORT_BYTES:
+            raise FrameError(f"the report in the leader's log is larger than {limits.REPORT_BYTES} bytes unpacked")
+        if not unpacker.eof:
+            raise FrameError("the report in the leader's log is incomplete: the end of its stream is missing")
         if hashlib.sha256(payload).hexdigest() != self.digest:
             raise FrameError("the report in the leader's log does not match its checksum")
         return payload
@@ -105,26 +113,13 @@ def find(log: str, nonce: str) -> FramedReport:
     begins = re.finditer(rf"^{prefix}begin ([0-9]{{1,7}}) ([0-9a-f]{{64}})$", log, re.MULTILINE)
     begin = functools.reduce(lambda _, later: later, begins, None)
     if begin is None:
-        raise NoFrameError("the leader's log holds no report")
+        raise NoFrameError("the leader's log contains no report")
     lines, digest = int(begin[1]), begin[2]
     body = re.compile(rf"^{prefix}([0-9]{{1,7}}) ([A-Za-z0-9+/=]+)$", re.MULTILINE).finditer(log, begin.end())
     parts = {number: part[2] for part in body if (number := int(part[1])) < lines}
     if missing := lines - len(parts):
-        raise FrameError(f"the report in the leader's log is cut: {missing} of {lines} lines are missing")
+        raise FrameError(f"the report in the leader's log is incomplete: {missing} of {lines} lines are missing")
     try:
         return FramedReport(base64.b64decode("".join(parts[number] for number in range(lines)), validate=True), digest)
     except binascii.Error as error:
         raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
-
-
-def _unpack(stream: bytes) -> bytes:
-    unpacker = zlib.decompressobj()
-    try:
-        payload = unpacker.decompress(stream, limits.REPORT_BYTES + 1)
-    except zlib.error as error:
-        raise FrameError(f"the report in the leader's log cannot be unpacked: {error}") from error
-    if len(payload) > limits.REPORT_BYTES:
-        raise FrameError(f"the report in the leader's log is larger than {limits.REPORT_BYTES} bytes unpacked")
-    if not unpacker.eof:
-        raise FrameError("the report in the leader's log is cut: its stream has no end")
-    return payload

@@ -8,13 +8,12 @@ report, must stay secret.
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from disttest_contract import limits
-from disttest_contract.outcomes import Counts, Outcome
-from disttest_contract.text import numbers
+from disttest_contract.outcomes import Counts
+from disttest_contract.text.json_values import Count, JsonRecord, KnownOutcome, fields_to_json
 
 MARK = "DISTTEST-PROGRESS"
 FAILURES = 5  # the newest
@@ -30,40 +29,33 @@ def seal(nonce: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class Failure(JsonRecord):
     """A case that has ended badly so far; a retry can still pass. `ranks` is a list such as `0-3,7`."""
 
-    suite: str
-    case: str
-    outcome: Outcome
+    suite: str = ""
+    case: str = ""
+    outcome: KnownOutcome
     ranks: str = ""
     nodes: tuple[str, ...] = ()
     message: str = ""
 
-    def to_json(self, text_bytes: int) -> dict[str, Any]:
+    def cut_to_json(self, text_bytes: int) -> dict[str, Any]:
         texts = {name: limits.cut(getattr(self, name), text_bytes) for name in TEXTS_OF_FAILURE}
         nodes = [limits.cut(node, text_bytes) for node in self.nodes[:NODES]]
-        data = {**texts, "outcome": self.outcome.value, "nodes": nodes}
-        return {name: data[name] for name in self.__slots__ if data[name]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        texts: dict[str, Any] = {name: str(data.get(name, "")) for name in TEXTS_OF_FAILURE}
-        nodes = tuple(str(node) for node in data.get("nodes", ())[:NODES])
-        return cls(outcome=Outcome(data["outcome"]), nodes=nodes, **texts)
+        return {key: value for key, value in (fields_to_json(self) | texts | {"nodes": nodes}).items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(JsonRecord):
     """`step` is one of the steps of the termination message. Case totals cover the suites collected so far."""
 
     step: str
-    nodes_joined: int = 0
+    nodes_joined: Count = 0
     suite: str = ""
     current_case: str = ""  # in flight
-    cases_done: int = 0
-    cases_total: int = 0
-    suites_done: int = 0
+    cases_done: Count = 0
+    cases_total: Count = 0
+    suites_done: Count = 0
     counts: Counts = field(default_factory=Counts)
     failures: tuple[Failure, ...] = ()  # the newest last
 
@@ -77,11 +69,10 @@ class Progress:
         return line
 
     def _to_json(self, text_bytes: int) -> dict[str, Any]:
-        fields = {name: getattr(self, name) for name in self.__slots__}
-        fields |= {name: limits.cut(fields[name], text_bytes) for name in ("suite", "current_case")}
-        fields["counts"] = {key: count for key, count in self.counts.to_json().items() if count}
-        fields["failures"] = [failure.to_json(text_bytes) for failure in self.failures[-FAILURES:]]
-        data = {numbers.camel_case(name): value for name, value in fields.items()}
+        data = fields_to_json(self)
+        data |= {key: limits.cut(data[key], text_bytes) for key in ("suite", "currentCase")}
+        data["counts"] = {key: count for key, count in self.counts.to_json().items() if count}
+        data["failures"] = [failure.cut_to_json(text_bytes) for failure in self.failures[-FAILURES:]]
         return {key: value for key, value in data.items() if value}
 
     @classmethod
@@ -91,21 +82,8 @@ class Progress:
         if not line.startswith(head) or len(line) > limits.FRAME_LINE_BYTES:
             return None
         try:
-            return cls._from_json(json.loads(line.removeprefix(head)))
+            data = json.loads(line.removeprefix(head))
+            bounded = {"step": str(data["step"])[:STEP_CHARACTERS], "failures": data.get("failures", ())[-FAILURES:]}
+            return cls.from_json({**data, **bounded})
         except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
             return None
-
-    @classmethod
-    def _from_json(cls, data: Mapping[str, Any]) -> Self:
-        totals = {
-            name: max(0, int(data.get(numbers.camel_case(name), 0)))
-            for name in ("nodes_joined", "cases_done", "cases_total", "suites_done")
-        }
-        return cls(
-            step=str(data["step"])[:STEP_CHARACTERS],
-            suite=str(data.get("suite", "")),
-            current_case=str(data.get("currentCase", "")),
-            counts=Counts.from_json(data.get("counts", {})),
-            failures=tuple(Failure.from_json(one) for one in data.get("failures", ())[-FAILURES:]),
-            **totals,
-        )

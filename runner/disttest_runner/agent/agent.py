@@ -10,6 +10,7 @@ import os
 import platform
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -41,14 +42,10 @@ CLEAN_UP_SECONDS = 3.0
 LEAVE_SECONDS = 8.0  # for which a signalled agent still answers the leader, which asks what ranks are doing for 5 s
 SIGNALLED: Mapping[int, RunEnd] = {
     signal.SIGTERM: RunEnd(
-        Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it was finished"
+        Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was terminated (SIGTERM) before it finished"
     ),
-    signal.SIGINT: RunEnd(
-        Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it was finished"
-    ),
-    signal.SIGQUIT: RunEnd(
-        Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was ended at once (SIGQUIT) before it was finished"
-    ),
+    signal.SIGINT: RunEnd(Verdict.CANCELLED, Reason.CANCELLED, "the run was interrupted (SIGINT) before it finished"),
+    signal.SIGQUIT: RunEnd(Verdict.INFRA_FAILED, Reason.TERMINATED, "the run was killed (SIGQUIT) before it finished"),
 }
 
 
@@ -133,7 +130,7 @@ class Agent:
             loop.default_exception_handler(context)
             return
         self.leader.connections.close_strangers()
-        self.log.say(f"warning: {error.strerror}: connections of strangers were closed")
+        self.log.say(f"warning: {error.strerror}: unauthenticated connections were closed")
 
     def _publish(self, report: Report) -> None:
         """Write the log first, since the termination message has the checksum of its report."""
@@ -141,7 +138,7 @@ class Agent:
         self.log.say(f"verdict {report.verdict} ({report.reason}): {report.message}")
         framed = log.frame_report(report, self.environment.nonce, REPORT_BYTES)
         if framed.trimmed:
-            self.log.say(f"warning: the report was too large; left out: {framed.trimmed}")
+            self.log.say(f"warning: the report was too large. Omitted: {framed.trimmed}")
         self.log.report(framed.lines)
         was_cut_short = report.verdict is Verdict.INFRA_FAILED
         self.termination.update(
@@ -166,10 +163,12 @@ class Agent:
         )
         try:
             if self.leader is not None:
-                await self.link.connect_in_process(self.leader.connections.accept, hello, plan.join_seconds)
+                await self.link.connect_in_process(self.leader.connections.accept, hello, plan.rendezvous_seconds)
             else:
                 self.termination.update(step="joining")
-                await self.link.connect(environment.leader_host, environment.leader_port, hello, plan.join_seconds)
+                await self.link.connect(
+                    environment.leader_host, environment.leader_port, hello, plan.rendezvous_seconds
+                )
         except NotJoinedError as refused:
             self._finish_alone(refused.run_end)
             return
@@ -193,11 +192,11 @@ class Agent:
             case "ids":
                 self.ranks.ids(message["digest"])
             case unknown:
-                raise ValueError(f"the leader asks for {unknown!r}, which this agent does not know")
+                raise ValueError(f"the agent does not support the request {unknown!r} of the leader")
 
     def _rank_orders(self, message: Message) -> list[RankOrder]:
         plan, node = self.plan, self.environment.node_index
-        suite = plan.suites[message["suite"]]
+        suite = replace(plan.suites[message["suite"]], env=(), quarantine=())
         host, port = message["store"]
         return [
             RankOrder(
@@ -211,13 +210,7 @@ class Agent:
                 case_seconds=plan.case_seconds,
                 store_host=host,
                 store_port=port,
-                builtin=suite.builtin,
-                directory=suite.directory,
-                root=suite.root,
-                files=suite.files,
-                select=suite.select,
-                cases=suite.cases,
-                in_repository=suite.in_repository,
+                suite=suite,
             )
             for local in range(plan.ranks_per_node)
         ]
@@ -237,7 +230,7 @@ class Agent:
         if self._leaving:
             self._finish_alone(self._leaving, is_news=False)
         elif self.leader is None:
-            message = f"the leader at {self.environment.leader_host} {how}, before it had given a verdict"
+            message = f"the leader at {self.environment.leader_host} {how} before it reported a verdict"
             self._finish_alone(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_LOST, message))
 
     def _on_broken(self, message: str) -> None:
@@ -281,13 +274,15 @@ class Agent:
 def inspect(node_name: str, devices: Accelerator) -> NodeFacts:
     """Return the facts on this node before any rank starts. Takes seconds where a driver is initialized."""
     found = devices.detect(os.environ)
+    if found.products:
+        found = devices.initialized(found)
     return NodeFacts(
         node_name=node_name,
         gpus=found.products,
         shares_gpus=os.environ.get(accelerator.SHARE_GPUS) == "1",
         driver=found.driver,
         cuda_driver=found.runtime,
-        cuda_error=devices.initialization_error() if found.products else "",
+        cuda_error=found.error,
         shm_bytes=resource_limits.shm_bytes(),
         memlock_bytes=resource_limits.memlock_bytes(),
         cpus=len(os.sched_getaffinity(0)),

@@ -103,7 +103,7 @@ class LeaderLink:
     async def _connect(self, dial: Dial, where: str, hello: Hello, seconds: float) -> None:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        problem = "no attempt was made"
+        problem = "no connection attempt"
         while (left := deadline - loop.time()) > 0:
             try:
                 # not wait_for, which loses a cancellation that comes together with the result
@@ -118,8 +118,8 @@ class LeaderLink:
             RunEnd(
                 Verdict.INFRA_FAILED,
                 Reason.RENDEZVOUS_TIMEOUT,
-                f"the leader did not answer at {where} within {seconds:.0f} s ({problem}): see whether the pod of "
-                "node index 0 runs, and whether the network lets pods of this namespace reach each other",
+                f"the leader at {where} did not answer within {seconds:.0f} s ({problem}). Check that the pod of "
+                "node index 0 runs, and that the network connects the pods of this namespace",
             )
         )
 
@@ -139,7 +139,7 @@ class LeaderLink:
         def on_lost(lines: LineProtocol) -> None:
             if lines is self._lines:
                 self._heartbeat.stop()
-                self._on_lost("went away")
+                self._on_lost("closed the connection")
             elif not first.done():
                 first.set_exception(ConnectionError("the connection was closed"))
 
@@ -165,7 +165,7 @@ def _check_answer(raw: bytes, where: str) -> None:
     try:
         answer = unpack(raw)
     except WireError as error:
-        raise ConnectionError(f"somebody else listens there: {error}") from error
+        raise ConnectionError(f"another program listens there: {error}") from error
     if answer.get("op") != "welcome":
         message = f"the leader at {where} answered: {answer.get('message')}"
         raise NotJoinedError(RunEnd(Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START, message))

@@ -4,15 +4,16 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.results import case_result
-from disttest_contract.text import numbers
+from disttest_contract.text import json_values
 from disttest_runner.agent import accelerator
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.diagnosis.hang_dumps import HangDumps
@@ -40,7 +41,7 @@ def checked_collection(message: Message) -> Message:
     """Return a checked message on what a rank collected. Raises KeyError or TypeError."""
     ids = message["ids"]
     if not isinstance(ids, list) or not all(isinstance(case_id, str) for case_id in ids):
-        raise TypeError("the ids of cases are texts")
+        raise TypeError("case IDs must be strings")
     digest = str(message["digest"])[:DIGEST_CHARACTERS]
     return {**message, "digest": digest, "error": _end(message["error"]), "note": _end(message["note"])}
 
@@ -48,8 +49,8 @@ def checked_collection(message: Message) -> Message:
 def checked_result(message: Message) -> Message:
     """Return a rank's checked result. Raises KeyError, TypeError or ValueError."""
     if message["outcome"] not in WORDS:
-        raise ValueError(f"{message['outcome']!r:.40} is no outcome")
-    if not 0 <= numbers.real(message["seconds"]) <= limits.NUMBER:  # no reader would accept a report with it
+        raise ValueError(f"{message['outcome']!r:.40} is not an outcome")
+    if not 0 <= json_values.real(message["seconds"]) <= limits.NUMBER:  # no reader would accept a report with it
         raise ValueError(f"a case lasted {message['seconds']} s")
     if "measured" in message:
         measurements.read(message["measured"])
@@ -82,25 +83,25 @@ POLL_SECONDS = 0.02
 class MemoryRelease:
     """Waits until the accelerators have freed the memory of the last generation, before the next one starts."""
 
-    def __init__(self, used_bytes: Callable[[], tuple[int, ...]]) -> None:
-        self._used_bytes = used_bytes
-        self._before: tuple[int, ...] | None = None
+    def __init__(self, used_bytes: Callable[[], Mapping[str, int]]) -> None:
+        self._used_bytes = used_bytes  # by the name of a GPU
+        self._before: Mapping[str, int] | None = None
 
     async def wait(self, seconds: float = RELEASE_SECONDS) -> str:
-        """Return what is wrong, if anything, while no rank is alive. The first call only records what is in use."""
-        now = await asyncio.to_thread(self._used_bytes) if self._before != () else ()
-        if self._before is None or len(now) != len(self._before):
+        """Return a problem, if there is one, while no rank is alive. The first call only records what is in use."""
+        now = await asyncio.to_thread(self._used_bytes) if self._before != {} else {}
+        if self._before is None or now.keys() != self._before.keys():
             self._before = now
             return ""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        while kept := {gpu: used for gpu, used in enumerate(now) if used > self._before[gpu] + MARGIN_BYTES}:
+        while kept := {gpu: used for gpu, used in now.items() if used > self._before.get(gpu, used) + MARGIN_BYTES}:
             if loop.time() > deadline:
                 gpu, used = next(iter(kept.items()))
                 return (
-                    f"GPU {gpu} still has {used >> 20} MiB in use {seconds:.0f} s after its ranks have ended, "
-                    f"{self._before[gpu] >> 20} MiB before they began: "
-                    "another process uses it, or the driver has not given it back"
+                    f"{gpu} still has {used >> 20} MiB in use {seconds:.0f} s after its ranks ended "
+                    f"({self._before[gpu] >> 20} MiB before they started). "
+                    "Another process uses the GPU, or the driver did not release the memory"
                 )
             await asyncio.sleep(POLL_SECONDS)
             now = await asyncio.to_thread(self._used_bytes)
@@ -131,7 +132,7 @@ class LocalRanks:
         events = ZygoteEvents(self._on_warm, self._on_exited, self._on_lost, log.rank_output)
         self._zygotes = ZygotePool(plan, zygote, events)
         self._zygote: ZygoteClient | None = None  # of this generation
-        self._memory_release = MemoryRelease(accelerator.of_backend(plan.backend).used_bytes)
+        self._memory_release = MemoryRelease(partial(accelerator.of_backend(plan.backend).used_bytes, os.environ))
         self._memory = OutOfMemory()
         self._rank_exited = asyncio.Event()
         self._ranks: dict[int, Rank] = {}
@@ -233,10 +234,10 @@ class LocalRanks:
             rank.queries.close()
         self._ranks = {}
         for left in processes.kill_orphans():
-            self._log.say(f"a process that a case had left behind was killed: {left}")
+            self._log.say(f"killed a process that a case left running: {left}")
         if stuck:
             self._broken(
-                f"processes {stuck} were killed but did not end within {KILL_SECONDS} s: they hang in the kernel"
+                f"processes {stuck} did not exit within {KILL_SECONDS} s after SIGKILL: they hang in the kernel"
             )
         return not stuck
 
@@ -276,7 +277,7 @@ class LocalRanks:
             self._rank_exited.set()
             message = {"op": "exited", "rank": rank, "status": status}
             if status == -signal.SIGKILL and self._memory.happened():
-                message["why"] = "the container was out of memory and the kernel chose this process"
+                message["why"] = "the container was out of memory and the kernel killed this process"
             self._report(message)
 
     def _on_rank(self, generation: int, rank: int, raw: bytes) -> None:
@@ -295,7 +296,7 @@ class LocalRanks:
                 self._received[rank] = message
                 self._done(rank, message)
         except (WireError, KeyError, ValueError, TypeError) as error:
-            self._log.say(f"warning: rank {rank} sent something that is not a result ({error!r:.200}); ignored")
+            self._log.say(f"warning: rank {rank} sent an invalid message, which is ignored ({error!r:.200})")
 
     def _collected(self) -> None:
         if len(self._received) < self._expected:
@@ -311,9 +312,7 @@ class LocalRanks:
 
     def _done(self, rank: int, message: dict[str, Any]) -> None:
         if len(self._received) < self._expected:
-            if (
-                message["outcome"] in BAD
-            ):  # its peers may wait for it in a collective, so the leader must be informed now
+            if message["outcome"] in BAD:  # its peers may wait for it in a collective: the leader must know now
                 self._report({"op": "early", "rank": rank, "said": rank_text(message)})
             return
         outcomes = {one["outcome"] for one in self._received.values()}

@@ -22,7 +22,7 @@ def cause(text: str) -> str:
     """Return the line of pytest's failure text that explains most: the exception, else the last line."""
     marked = formatting.marked_lines(text)
     lines = marked or [line.strip() for line in text.splitlines() if line.strip()]
-    return next(filter(EXCEPTION.match, lines), lines[0 if marked else -1] if lines else "no reason was given")
+    return next(filter(EXCEPTION.match, lines), lines[0 if marked else -1] if lines else "no error message")
 
 
 def prefix(folder: str, root: Path) -> str:
@@ -44,7 +44,7 @@ def difference(ids: tuple[str, ...], others: tuple[str, ...]) -> str:
         return "; ".join(parts)
     pairs = enumerate(zip(ids, others, strict=False))
     place = next((number for number, (one, other) in pairs if one != other), min(len(ids), len(others)))
-    return f"the same cases in another order, from number {place + 1} on"
+    return f"the same cases in a different order, starting at number {place + 1}"
 
 
 def missing_cases(collected: Sequence[str], wanted: Iterable[str]) -> str:
@@ -59,7 +59,7 @@ def missing_cases(collected: Sequence[str], wanted: Iterable[str]) -> str:
 def _missing(case_id: str, collected: Sequence[str]) -> str:
     near = _near(case_id, collected)
     if near:
-        more = f" ({len(near) - NEAR} more begin like this)" if len(near) > NEAR else ""
+        more = f" ({len(near) - NEAR} more with this start)" if len(near) > NEAR else ""
         advice = f"did you mean {' or '.join(map(_show, near[:NEAR]))}?{more}"
     elif collected:
         advice = f"it has {len(collected)}, the first is {_show(collected[0])}"
@@ -110,15 +110,15 @@ class Repetition:
         if self.times == 1:
             return too_many(cases)
         return (
-            f"{cases} cases x {self.times} repetitions are more than the {limits.CASES} that a report holds: "
-            f"repeat them {limits.CASES // cases} times at most, or choose fewer cases"
+            f"{cases} cases x {self.times} repetitions exceed the limit of {limits.CASES} in a report. "
+            f"Repeat them at most {limits.CASES // cases} times, or select fewer cases"
         )
 
 
 def too_many(cases: int) -> str:
     return (
-        f"{cases} cases are more than the {limits.CASES} that a report holds: choose fewer with `select` or `files`, "
-        "or make several runs of them"
+        f"{cases} cases exceed the limit of {limits.CASES} in a report. Select fewer with `select` or `files`, "
+        "or split them into several runs"
     )
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from disttest_contract.gang.plan import SuitePlan
 from disttest_runner.cases import sources
-from disttest_runner.cases.rank_orders import RankOrder
 
 # What every rank needs.
 ALWAYS = ("torch", "torch.distributed", "numpy", "pytest", "disttest_runner.rank.rank", "disttest_runner.rank.session")
@@ -50,7 +49,7 @@ SAFE_IN_ZYGOTES = (
 IMPORT = re.compile(r"^\s*(?:from|import)\s+(torch[\w.]*)", re.MULTILINE)
 
 
-def modules_of_suite(suite: SuitePlan | RankOrder) -> tuple[str, ...]:
+def modules_of_suite(suite: SuitePlan) -> tuple[str, ...]:
     """Return the modules to import before ranks are forked for a suite; ranks report files that cannot be read."""
     if not suite.root:
         return OF_SUITE.get(suite.builtin, ())
@@ -68,5 +67,5 @@ def import_modules(modules: Iterable[str]) -> None:
         try:
             importlib.import_module(module)
         except Exception:  # noqa: BLE001 - a foreign module can raise anything
-            print(f"{module} cannot be imported ahead of its suite", flush=True)
+            print(f"{module} cannot be imported before its suite starts", flush=True)
             traceback.print_exc()

@@ -22,21 +22,15 @@ class RankOrder:
     case_seconds: int
     store_host: str
     store_port: int
-    builtin: str
-    directory: str
-    root: str = ""
-    files: tuple[str, ...] = ()
-    select: str = ""
-    cases: tuple[str, ...] = ()
-    in_repository: bool = False
+    suite: SuitePlan  # without environment and quarantine, which other processes need
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        lists: dict[str, Any] = {name: tuple(data[name]) for name in ("files", "cases")}
-        return cls(**{name: data[name] for name in cls.__slots__ if name not in lists}, **lists)
+        known = {name: data[name] for name in cls.__slots__}
+        return cls(**known | {"suite": SuitePlan.from_json(data["suite"])})
 
 
 def environment(plan: RunPlan, suite: SuitePlan) -> dict[str, str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.results.report import SuiteResult
-from disttest_runner.cases.rank_orders import RankOrder
 
 CONFIGURATIONS = ("pytest.ini", "pyproject.toml")
 # Disables settings that fail in a rank, which has no terminal and loads no plugins of the environment.
@@ -26,19 +25,23 @@ class SourceError(Exception):
     """The suite's files do not exist."""
 
 
-def pytest_arguments(order: RankOrder) -> list[str]:
+def pytest_arguments(suite: SuitePlan) -> list[str]:
     """Return pytest's arguments. The folder is the root, so ids do not depend on its path, except in a repository."""
-    if order.builtin:
-        return [*_select(order.select), *_builtin(order.builtin)]
-    if order.root:
-        return _files(Path(order.root), order.files, order.select)
-    folder = Path(order.directory)
-    targets = [str(folder / name) for name in order.files] or [str(folder)]
-    if order.in_repository:
-        return [*OVERRIDES, *_select(order.select), *targets]
+    return [*(["-k", suite.select] if suite.select else []), *_arguments(suite)]
+
+
+def _arguments(suite: SuitePlan) -> list[str]:
+    if suite.builtin:
+        return _builtin(suite.builtin)
+    if suite.root:
+        return _files(Path(suite.root), suite.files)
+    folder = Path(suite.directory)
+    targets = [str(folder / name) for name in suite.files] or [str(folder)]
+    if suite.in_repository:
+        return [*OVERRIDES, *targets]
     own = next((folder / name for name in CONFIGURATIONS if (folder / name).is_file()), Path(os.devnull))
     where = [f"--rootdir={folder}", f"--confcutdir={folder}", "-c", str(own), *OVERRIDES]
-    return [*where, *_select(order.select), *targets]
+    return [*where, *targets]
 
 
 def _builtin(name: str) -> list[str]:
@@ -51,16 +54,12 @@ def _builtin(name: str) -> list[str]:
     return [f"--rootdir={file.parent}", "-c", os.devnull, str(file)]
 
 
-def _files(root: Path, patterns: Sequence[str], select: str) -> list[str]:
+def _files(root: Path, patterns: Sequence[str]) -> list[str]:
     """Ignore the tree's pytest.ini: torch's requires plugins that runners do not have."""
     files = find(root, patterns)
     mode = import_mode(files)
     where = [f"--rootdir={root}", f"--confcutdir={root}", f"--import-mode={mode}", "-c", os.devnull]
-    return [*where, *_select(select), *map(str, files)]
-
-
-def _select(expression: str) -> list[str]:
-    return ["-k", expression] if expression else []
+    return [*where, *map(str, files)]
 
 
 def find(root: Path, patterns: Sequence[str]) -> list[Path]:
@@ -70,7 +69,7 @@ def find(root: Path, patterns: Sequence[str]) -> list[Path]:
         files = sorted(path for path in root.glob(pattern) if path.is_file())
         if not files:
             raise SourceError(
-                f"no file below {root} matches {pattern!r}: are the tests in this image, and at that root?"
+                f"no file below {root} matches {pattern!r}. Check that the image contains the tests in this directory"
             )
         found |= dict.fromkeys(files)
     return list(found)
@@ -115,7 +114,11 @@ def mismatch(revision: str, *, torch: str, git: str) -> str:
         here = git
     else:
         fits, here = _release(revision) == _release(torch), torch
-    return "" if fits else f"the files are of torch {revision}, the torch here is {here}: failures may come of that"
+    return (
+        ""
+        if fits
+        else f"the test files are for torch {revision}, but torch {here} is installed, which can cause failures"
+    )
 
 
 def _release(version: str) -> str:

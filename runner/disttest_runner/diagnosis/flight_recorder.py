@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from disttest_contract.text import formatting
+
 ENTRIES = 8  # of one group, around the first that has not ended
 MAX_GROUPS = 16  # of one rank
 TEXT_CHARACTERS = 80  # of a name or of sizes
@@ -13,6 +15,7 @@ P2P_ENTRIES = 2
 BEFORE = -1  # the life of a group that this case has not used
 
 DTYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Long": "int64", "Int": "int32"}
+_read_ranks = functools.lru_cache(maxsize=4096)(formatting.read_ranks)  # thousands of ranks have the same groups
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +49,17 @@ class GroupTrace:
     @property
     def pending(self) -> RecordedOperation | None:
         """The collective that this rank waits in, if any."""
-        if self.life == BEFORE:
-            return None
-        return next((entry for entry in self.entries if not entry.is_done and not entry.is_p2p), None)
+        return self._pending(is_p2p=False)
 
     @property
     def pending_p2p(self) -> RecordedOperation | None:
         """A send or receive that this rank waits in, if any."""
+        return self._pending(is_p2p=True)
+
+    def _pending(self, *, is_p2p: bool) -> RecordedOperation | None:
         if self.life == BEFORE:
             return None
-        return next((entry for entry in self.entries if not entry.is_done and entry.is_p2p), None)
+        return next((entry for entry in self.entries if not entry.is_done and entry.is_p2p is is_p2p), None)
 
     def entry(self, number: int) -> RecordedOperation | None:
         return next((entry for entry in self.entries if entry.number == number and not entry.is_p2p), None)
@@ -78,7 +82,7 @@ class Trace:
                 group.name,
                 group.description,
                 group.life,
-                ranges(group.members),
+                formatting.show_ranks(group.members),
                 group.last,
                 [[e.number, e.op, e.what, e.elements, int(e.is_done), int(e.is_p2p)] for e in group.entries],
             ]
@@ -98,7 +102,7 @@ def _group_from_json(data: Sequence[Any]) -> GroupTrace:
         name=_short(name),
         description=_short(description),
         life=int(life),
-        members=from_ranges(str(members)),
+        members=_read_ranks(str(members)),
         last=int(last),
         entries=tuple(
             RecordedOperation(
@@ -168,30 +172,3 @@ def _entry(raw: Mapping[str, Any]) -> RecordedOperation:
 
 def _short(text: object) -> str:
     return str(text)[:TEXT_CHARACTERS]
-
-
-def ranges(ranks: Iterable[int]) -> str:
-    """Return ranks as text, like `0-3,8`."""
-    parts: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if parts and parts[-1][1] == rank - 1:
-            parts[-1][1] = rank
-        else:
-            parts.append([rank, rank])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
-
-
-MAX_RANKS = 1 << 17
-
-
-@functools.lru_cache(maxsize=4096)  # thousands of ranks have the same groups
-def from_ranges(text: str) -> tuple[int, ...]:
-    """Parse the text of `ranges`. Raises ValueError."""
-    found: list[int] = []
-    for part in text.split(",") if text else []:
-        first, _, last = part.partition("-")
-        a, b = int(first), int(last or first)
-        if len(found) + b - a >= MAX_RANKS:
-            raise ValueError(f"{text[:TEXT_CHARACTERS]!r} names too many ranks")
-        found += range(a, b + 1)
-    return tuple(found)

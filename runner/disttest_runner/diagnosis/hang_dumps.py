@@ -56,7 +56,7 @@ def write_artifacts(place: Path, files: Mapping[str, str]) -> str:
         for name, text in files.items():
             (place / name).write_bytes(text.encode(errors="replace")[:FILE_BYTES])
     except OSError as error:
-        return f"what was seen of a hang could not be written to {place}: {error.strerror or error}"
+        return f"data about a hang could not be written to {place}: {error.strerror or error}"
     return ""
 
 
@@ -115,8 +115,8 @@ class PySpy:
         error = " ".join(done.stderr.decode(errors="replace").split())
         if "ermission" in error or "not permitted" in error:
             self.problem = (
-                "py-spy may not look into other processes: hangs are shown without C frames; "
-                f"the capability SYS_PTRACE would allow it ({error[:ERROR_CHARACTERS]})"
+                "py-spy has no permission to trace other processes: hangs are shown without C frames. "
+                f"Add the capability SYS_PTRACE ({error[:ERROR_CHARACTERS]})"
             )
         return ""
 
@@ -219,4 +219,4 @@ async def _write(place: Path, files: Mapping[str, str]) -> str:
     try:
         return await asyncio.wait_for(written, WRITE_SECONDS)
     except TimeoutError:
-        return f"{place} takes no files within {WRITE_SECONDS:g} s"
+        return f"{place} did not accept the files within {WRITE_SECONDS:g} s"

@@ -48,20 +48,20 @@ def status(where: tuple[str, int], *, form: str = "text", seconds: float = ANSWE
         with suppress(ValueError):
             json.loads(text)
             return text
-        raise SilentError(f"NCCL RAS at {where[0]}:{where[1]} sent what is not JSON")
+        raise SilentError(f"NCCL RAS at {where[0]}:{where[1]} sent invalid JSON")
     return text
 
 
 def _greet(sock: socket.socket, deadline: float) -> None:
     reply = _ask(sock, f"CLIENT PROTOCOL {PROTOCOL}", deadline)
     if not reply.upper().startswith("SERVER PROTOCOL "):
-        raise SilentError(f"what listens where NCCL RAS is expected is something else: {reply[:80]!r}")
+        raise SilentError(f"another program listens on the port of NCCL RAS: {reply[:80]!r}")
 
 
 def _command(sock: socket.socket, command: str, expected: str, deadline: float) -> None:
     reply = _ask(sock, command, deadline)
     if reply.strip().upper() != expected:
-        raise SilentError(f"NCCL RAS refuses {command!r}: {reply[:80]!r}")
+        raise SilentError(f"NCCL RAS rejected {command!r}: {reply[:80]!r}")
 
 
 def _ask(sock: socket.socket, command: str, deadline: float) -> str:

@@ -25,8 +25,6 @@ from disttest_runner.protocol.wire import Channel, Message
 
 CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 PR_SET_PTRACER = 0x59616D61
-SIZE_VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
-RECORDER_ENTRIES = "2000"
 DUMP_BYTES = 8 << 20  # of the whole recorder
 
 # The newer one also records gloo. Each has a separate recorder.
@@ -44,7 +42,6 @@ class Responder:
         sock = socket.socket(fileno=descriptor)
         agent, _, _ = CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         _let_trace(agent)
-        _keep_recorder_on()
         responder = cls(sock)
         _thread.start_new_thread(responder._serve, ())
         return responder
@@ -68,12 +65,11 @@ class Responder:
                 self._channel.send({"op": "stack", "text": stack() if message["stack"] else ""})
                 self._channel.send({"op": "trace", **self._trace()})
             case "dump":
-                text = json.dumps(dumps())
+                text, problem = json.dumps(dumps()), ""
                 if len(text) > DUMP_BYTES:
-                    problem = f"a flight recorder of {len(text)} bytes is not kept: set TORCH_FR_BUFFER_SIZE lower"
-                    self._channel.send({"op": "dump", "text": "", "problem": problem})
-                else:
-                    self._channel.send({"op": "dump", "text": text, "problem": ""})
+                    problem = f"a flight recorder of {len(text)} bytes is too large. Decrease TORCH_FR_BUFFER_SIZE"
+                    text = ""
+                self._channel.send({"op": "dump", "text": text, "problem": problem})
             case _:  # from a later version
                 pass
 
@@ -91,12 +87,9 @@ def _let_trace(pid: int) -> None:
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(pid), 0, 0, 0)
 
 
-def _keep_recorder_on() -> None:
-    """Must run before the first collective; the user's settings stay. Newer torch warns about the old name."""
-    newest = hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only way to find out which name is read
-    if not any(name in os.environ for name in SIZE_VARIABLES):
-        os.environ[SIZE_VARIABLES[0 if newest else 1]] = RECORDER_ENTRIES
-    os.environ.setdefault("TORCH_NCCL_DUMP_ON_TIMEOUT", "1")  # for groups whose own timeout is shorter than a case's
+def records_gloo() -> bool:
+    """Whether torch has the newer flight recorder."""
+    return hasattr(torch._C._distributed_c10d, DUMPS[0])  # noqa: SLF001 - the only access
 
 
 def has_recorder() -> bool:

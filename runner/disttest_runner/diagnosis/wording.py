@@ -1,6 +1,6 @@
 """Describes what a comparison found, in sentences for the report. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from disttest_contract.results.case_result import Diagnosis
 from disttest_runner.diagnosis import comparison
@@ -26,11 +26,11 @@ def sentence(finding: HangFinding, seen: Mapping[int, RankObservation], finished
         case FindingKind.MISMATCH:
             return _mismatch(finding, name)
         case FindingKind.STUCK:
-            joined = f"all ranks joined {_where(finding)}, and it does not end on {brief(finding.waiting)}"
-            return f"{joined}: the network or a GPU does not move data"
+            joined = f"all ranks joined {_where(finding)}, but it does not finish on {brief(finding.waiting)}"
+            return f"{joined}: the network or a GPU does not transfer data"
         case FindingKind.UNPROVEN:
             others = _doing(sorted(finding.absent), seen, {})
-            return f"{waits} in {_where(finding)}; whether all others joined it is not known: {others}"
+            return f"{waits} in {_where(finding)}; it is unknown whether all others joined it: {others}"
         case FindingKind.ELSEWHERE:
             be = "are" if len(finding.culprits) > 1 else "is"
             text = f"{waits} in {_by_stack(finding, seen)}; {name(finding.culprits)} {be} elsewhere"
@@ -51,7 +51,7 @@ def state(rank: int, seen: Mapping[int, RankObservation], finished: Mapping[int,
         return f"finished the case ({finished[rank]})"
     one = seen.get(rank)
     if one is None:
-        return "could not be asked: its agent did not answer"
+        return "was not observed: its agent did not answer"
     place = one.place
     at = f", at {place.at}" if place.at else ""
     if one.silent:
@@ -64,8 +64,12 @@ def state(rank: int, seen: Mapping[int, RankObservation], finished: Mapping[int,
 
 def brief(ranks: Iterable[int]) -> str:
     ranks = list(ranks)
-    shown = ", ".join(map(str, ranks[:NAMED_RANKS])) + (" …" if len(ranks) > NAMED_RANKS else "")
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {shown(ranks, NAMED_RANKS)}"
+
+
+def shown(things: Sequence[object], most: int) -> str:
+    """`0, 1, 2 …`."""
+    return ", ".join(map(str, things[:most])) + (" …" if len(things) > most else "")
 
 
 def of_group(group: GroupTrace) -> str:
@@ -118,10 +122,8 @@ def _doing(ranks: Iterable[int], seen: Mapping[int, RankObservation], finished: 
         words = state(rank, seen, finished)
         if words:
             same.setdefault(words, []).append(rank)
-    parts = [
-        f"{brief(who)} {_plural(words) if len(who) > 1 else words}" for words, who in list(same.items())[:DESCRIBED]
-    ]
-    return ", ".join(parts) + (" …" if len(same) > DESCRIBED else "")
+    parts = [f"{brief(who)} {_plural(words) if len(who) > 1 else words}" for words, who in same.items()]
+    return shown(parts, DESCRIBED)
 
 
 def _plural(words: str) -> str:

@@ -31,14 +31,14 @@ class UnfitError(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(prog="disttest_runner.inject", description=__doc__)
     parser.add_argument(
-        "directory", type=Path, help="is made where it is missing; what an earlier try left is replaced"
+        "directory", type=Path, help="Directory for the copy. It is created if missing; earlier copies are replaced"
     )
     directory: Path = parser.parse_args().directory
     os.umask(READABLE)
     try:
         number, size_bytes = copy(directory)
     except (metadata.PackageNotFoundError, UnfitError) as error:
-        print(f"the runner cannot be copied from this image: {error}; use an image of the runner")
+        print(f"the runner cannot be copied from this image: {error}. Use a runner image")
         return ExitCode.CONFIGURATION
     except OSError as error:
         print(f"the runner cannot be copied to {directory}: {error.strerror}")
@@ -73,13 +73,13 @@ def files_to_copy() -> Iterator[tuple[Path, Path]]:
 def of_distribution(distribution: metadata.Distribution) -> Iterator[tuple[Path, Path]]:
     """Include licence and version, leave out scripts that name an interpreter."""
     if not distribution.files:
-        raise UnfitError(f"{distribution.name} does not tell which files are its own")
+        raise UnfitError(f"{distribution.name} does not list its files")
     for file in distribution.files:
         source = Path(str(file.locate()))
         if source.name in PROGRAMS and ".." in file.parts:
             yield source, Path(PROGRAM_DIRECTORY, source.name)
         elif source.name.endswith(tuple(EXTENSION_SUFFIXES)):
-            raise UnfitError(f"{distribution.name} has machine code for this Python only ({source.name})")
+            raise UnfitError(f"{distribution.name} has native code for this version of Python only ({source.name})")
         elif ".." not in file.parts and not is_byte_code(source):
             yield source, Path(file)
 

@@ -20,18 +20,18 @@ def problem() -> str:
     here, oldest = (".".join(map(str, version[:2])) for version in (sys.version_info, OLDEST))
     if sys.version_info[:2] < OLDEST:
         return (
-            f"the image's Python is {here} ({sys.executable}); the runner needs {oldest} or newer: "
-            "choose an image with a newer Python"
+            f"the image has Python {here} ({sys.executable}), but the runner requires {oldest} or newer. "
+            "Use an image with a newer Python"
         )
     for name in NEEDED:
         if importlib.util.find_spec(name) is None:
-            return f"the image's Python ({sys.executable}, {here}) has no {name}: choose an image with torch and numpy"
+            return f"the image's Python ({sys.executable}, {here}) has no {name}. Use an image with torch and numpy"
     return ""
 
 
 def refuse(message: str) -> int:
     """Report an error in the log and in the termination message, which the operator reads first."""
-    print(f"Errored (ContainerStart): {message}", flush=True)
+    print(f"Errored (ContainerStartError): {message}", flush=True)
     try:
         plan = json.loads(os.environ.get("DISTTEST_PLAN", ""))
         uid, attempt = plan["uid"], plan["attempt"]
@@ -44,7 +44,7 @@ def refuse(message: str) -> int:
         "nodeIndex": int(os.environ.get("JOB_COMPLETION_INDEX") or 0),
         "step": "finished",
         "verdict": "Errored",
-        "reason": "ContainerStart",
+        "reason": "ContainerStartError",
         "message": message,
     }
     path = os.environ.get("DISTTEST_TERMINATION_LOG") or "/dev/termination-log"

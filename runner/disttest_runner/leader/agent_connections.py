@@ -17,7 +17,7 @@ from disttest_runner.protocol.wire import Heartbeat, LineProtocol, Message, Wire
 from disttest_runner.results.blame import RankReport, WaitEnd
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
-EXIT_SECONDS = 0.1  # after a rank's end, for the ends of others that had the same cause
+EXIT_SECONDS = 0.5  # after the end of a rank, for those of others with the same cause: a busy node is late
 HELLO_SECONDS = 10.0
 
 
@@ -67,9 +67,7 @@ class AgentConnections:
     def accept(self) -> LineProtocol:
         """Return the protocol of a new connection, for asyncio's create_server."""
         lines = LineProtocol(self._on_first_line, self._forget_stranger, wire.HELLO_BYTES)
-        if (
-            len(self._strangers) >= self._max_strangers
-        ):  # an agent sends its first line at once, so it is not the oldest
+        if len(self._strangers) >= self._max_strangers:  # an agent sends a line at once, so it is not the oldest
             self._forget_stranger(next(iter(self._strangers)), is_closed=True)
         self._strangers[lines] = self._loop.call_later(HELLO_SECONDS, lines.close)
         return lines
@@ -206,7 +204,7 @@ class AgentConnections:
 
     def _on_lost(self, index: int) -> None:
         self._lost.add(index)
-        self._interrupt_by(index, Reason.GANG_LOST, "the agent went away")
+        self._interrupt_by(index, Reason.GANG_LOST, "the connection to the agent broke")
         self._settle_if_complete()
 
     def _interrupt_by(self, index: int, reason: Reason, what: str, *, is_at_fault: bool = True) -> None:
@@ -233,7 +231,7 @@ class AgentConnections:
             case "broken":
                 self._interrupt_by(index, Reason.GANG_FAILED_TO_START, message["message"])
             case "leaving":  # it was signalled: its node is not at fault
-                what = f"the agent left: {message['message']}"
+                what = f"the agent exited: {message['message']}"
                 self._interrupt_by(index, Reason.GANG_LOST, what, is_at_fault=False)
             case "exited" if message["generation"] == self._generation:
                 self.exits[message["rank"]] = message["status"]

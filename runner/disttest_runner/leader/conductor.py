@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from disttest_contract.gang.plan import RunPlan
@@ -19,7 +19,7 @@ from disttest_runner.results import blame, endings, measurements, verdicts
 from disttest_runner.results.blame import CaseEvidence, WaitEnd, World
 
 STACKS_SECONDS = 5.0
-ADVICE = "is the file named test_*.py, and do its functions begin with test_?"
+ADVICE = "check that its files are named test_*.py and its functions test_*"
 
 
 class BrokenSuiteError(Exception):
@@ -28,15 +28,6 @@ class BrokenSuiteError(Exception):
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-
-
-@dataclass(slots=True)
-class Times:
-    """Seconds since the epoch, except for `started`: when the leader started, by the monotonic clock."""
-
-    started: float = field(default_factory=time.monotonic)
-    first_case: float | None = None
-    last_case: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +86,8 @@ def with_details(result: CaseResult, details: Sequence[Mapping[str, Any]]) -> Ca
 
 
 class Conductor:
+    """`started` is when the leader started, by the monotonic clock."""
+
     def __init__(
         self,
         plan: RunPlan,
@@ -102,13 +95,15 @@ class Conductor:
         connections: AgentConnections,
         open_store: Callable[[], tuple[str, int]],
         observer: RunObserver,
-        times: Times,
+        started: float,
     ) -> None:
         self.plan, self.world, self.connections = plan, world, connections
         self.done: list[SuiteResult] = []
         self.generation = 0
         self.memory_budget = MemoryBudget()
-        self.times = times
+        self.first_case: float | None = None  # when it started, in seconds since the epoch
+        self.last_case: float | None = None  # when it ended, likewise
+        self._started = started
         self._open_store, self._observer = open_store, observer
         self._current: SuiteRun | None = None
         self._hang_details = HangDetails(connections, writes=bool(plan.artifacts))
@@ -156,7 +151,7 @@ class Conductor:
             seconds = time.monotonic() - run.started
             return verdicts.broken(name, broken.reason, str(broken), seconds=seconds, cases=cases)
         await self._rerun(run)
-        cases = (*run.results, *run.unrun("a case before it ended badly: the run ends there"))
+        cases = (*run.results, *run.unrun(run.why_ended))
         return verdicts.finished(run.plan, seconds=time.monotonic() - run.started, cases=cases, note=run.note())
 
     async def _rerun(self, run: SuiteRun) -> None:
@@ -169,14 +164,14 @@ class Conductor:
                     await self._case(run, number)
                 self._blame_late_exits(run)
             except BrokenSuiteError as broken:
-                self._observer.noted(f"cases of {run.plan.name} were not tried again: {broken}")
+                self._observer.noted(f"cases of {run.plan.name} were not rerun: {broken}")
                 return
 
     async def _start(self, run: SuiteRun) -> None:
         """Start a new generation and have it collect the suite's cases."""
         self.generation += 1
         message = {"op": "start", "generation": self.generation, "suite": run.index, "store": self._open_store()}
-        seconds = max(rank_orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
+        seconds = max(rank_orders.MIN_COLLECT_SECONDS, self.plan.rendezvous_seconds)
         replies = await self.connections.ask(message, reply="collected", seconds=seconds)
         if replies.end is not WaitEnd.ALL:
             raise await self._did_not_collect(replies)
@@ -195,7 +190,7 @@ class Conductor:
         if run.digest and digests[0] != run.digest:
             raise BrokenSuiteError(
                 Reason.COLLECTION_DIFFERS,
-                f"started anew, all ranks collected other cases than before: {collection.difference(run.ids, ids)}",
+                f"after a restart, all ranks collected different cases: {collection.difference(run.ids, ids)}",
             )
         is_new, run.ids, run.digest, run.needs_gang = not run.digest, ids, digests[0], False
         if too_many := run.repetition.excess(len(ids)):
@@ -203,7 +198,7 @@ class Conductor:
         if not ids:
             notes = [reply["note"] for reply in replies.by_node.values() if reply["note"]]
             raise BrokenSuiteError(
-                Reason.NOTHING_COLLECTED, f"the suite holds no cases: {notes[0] if notes else ADVICE}"
+                Reason.NO_CASES_COLLECTED, f"the suite has no cases: {notes[0] if notes else ADVICE}"
             )
         if is_new:
             self._observer.collected(run)
@@ -214,7 +209,7 @@ class Conductor:
             who = blame.name_ranks(sorted(exits), self.world)
             how = blame.how_it_ended(exits[min(exits)])
             return BrokenSuiteError(
-                Reason.COLLECTION_FAILED, f"{who} {how} while collecting the cases; its output says more"
+                Reason.COLLECTION_FAILED, f"{who} {how} while collecting the cases. Check its output in the log"
             )
         silent = [node for node in range(self.plan.nodes) if node not in replies.by_node]
         names = ", ".join(self.world.node_names[node] for node in silent)
@@ -222,7 +217,7 @@ class Conductor:
         text = next((one.stack or one.silent for one in seen.values() if one.stack or one.silent), "")
         return BrokenSuiteError(
             Reason.COLLECTION_FAILED,
-            f"collecting the cases was not finished after {replies.seconds:.0f} s on {names}\n{text}",
+            f"the cases were not collected within {replies.seconds:.0f} s on {names}\n{text}",
         )
 
     async def _collected_differently(self, ids: tuple[str, ...], odd: list[int], digest: str) -> BrokenSuiteError:
@@ -230,7 +225,7 @@ class Conductor:
         lists = [tuple(reply["ids"]) for reply in replies.by_node.values() if reply["ids"] is not None]
         what = collection.difference(ids, lists[0] if lists else ())
         where = blame.name_ranks(odd, self.world)
-        return BrokenSuiteError(Reason.COLLECTION_DIFFERS, f"{where} collected other cases than rank 0: {what}")
+        return BrokenSuiteError(Reason.COLLECTION_DIFFERS, f"{where} collected different cases than rank 0: {what}")
 
     async def _case(self, run: SuiteRun, number: int) -> None:
         self._blame_late_exits(run)
@@ -238,15 +233,15 @@ class Conductor:
             await self._start(run)
         case_id = run.turn_id(number)
         self._observer.case_started(run, case_id)
-        self.times.first_case = self.times.first_case or time.time()
-        at = time.monotonic() - self.times.started
+        self.first_case = self.first_case or time.time()
+        at = time.monotonic() - self._started
         replies = await self._run_case(number)
         result = agreed(case_id, replies, self.connections.exits, at)
         if result is None:
             result = self._judge(case_id, await self._evidence(replies), at)
         if measured := measurements.gather(replies.by_node.values()):
             result = replace(result, measurements=measurements.merge(measured))
-        self.times.last_case = time.time()
+        self.last_case = time.time()
         is_cut_retry = result.is_interrupted and number < run.done  # its first result stays, and was reported
         run.record(number, self.memory_budget.fit(verdicts.judge_bandwidth(result, self.plan.thresholds)))
         # a rank could not undo what the case did to its process: the next case must not meet it
@@ -297,5 +292,5 @@ class Conductor:
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
         before = run.result(run.last)
         result = endings.judge_late_exits(before, exits, self.world)
-        run.amend(replace(result, message=f"{message}, after this one had reported its result"))
+        run.amend(replace(result, message=f"{message}, after this case reported its result"))
         self._observer.case_ended(run, run.last)

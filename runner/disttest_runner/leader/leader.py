@@ -9,12 +9,13 @@ from collections.abc import Callable
 from disttest_contract.gang.environment import AgentEnvironment
 from disttest_contract.outcomes import Counts, Reason, Verdict
 from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.text import formatting
 from disttest_contract.transport.progress import Progress
 from disttest_runner.cases import rank_orders, sources
 from disttest_runner.leader import preflight, progress_log
 from disttest_runner.leader.agent_connections import AgentConnections, InterruptedRunError
-from disttest_runner.leader.conductor import Conductor, RunObserver, Times
-from disttest_runner.leader.progress_log import JOIN_SECONDS, FailedCases, Pace, ProgressLog
+from disttest_runner.leader.conductor import Conductor, RunObserver
+from disttest_runner.leader.progress_log import RENDEZVOUS_SECONDS, FailedCases, Pace, ProgressLog
 from disttest_runner.leader.suite_run import SuiteRun
 from disttest_runner.output.log import Log
 from disttest_runner.output.termination import TerminationMessage
@@ -42,7 +43,7 @@ class Leader:
             self.plan, environment.nonce, environment.silence_seconds, log.say, max_strangers=max_strangers
         )
         self._open_store = open_store
-        self._started, self._times = time.time(), Times()
+        self._started, self._started_monotonic = time.time(), time.monotonic()
         self._joined: float | None = None
         self._conductor: Conductor | None = None
         self._current = ""  # case in flight
@@ -51,10 +52,10 @@ class Leader:
         self._suite: SuiteRun | None = None  # that has been collected and has not ended
         self._failures, self._has_ended = FailedCases(), False
         now = asyncio.get_running_loop().time()
-        ends = now + self.plan.join_seconds + self.plan.run_seconds
+        ends = now + self.plan.rendezvous_seconds + self.plan.run_seconds
         pace = Pace(started=now, ends=ends) if environment.log_is_kept else Pace.unbounded(now)
         self._progress_log = ProgressLog(pace, self._progress, log.progress_line, environment.nonce)
-        self.connections.on_joined = lambda: self._progress_log.change_now(JOIN_SECONDS)
+        self.connections.on_joined = lambda: self._progress_log.change_now(RENDEZVOUS_SECONDS)
         self._writer: asyncio.TimerHandle | None = None  # of what was noted on cases that have ended
 
     async def run(self) -> Report:
@@ -66,7 +67,7 @@ class Leader:
             end = interrupted.run_end
         except Exception as error:  # noqa: BLE001 - an error of the runner must end with a report as well
             self._log.say(traceback.format_exc())
-            end = RunEnd(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner itself failed: {error!r}; please report it")
+            end = RunEnd(Verdict.ERRORED, Reason.RUNNER_ERROR, f"the runner failed: {error!r}. Report this bug")
         self._suite, self._current, self._has_ended = None, "", True
         self._progress_log.end()
         return self._report(end)
@@ -74,12 +75,13 @@ class Leader:
     async def _run(self) -> None:
         plan = self.plan
         self._log.say(
-            f"{plan.namespace}/{plan.name} attempt {plan.attempt}: {plan.nodes} nodes x {plan.ranks_per_node} ranks, "
-            f"{plan.backend}, suites {', '.join(suite.name for suite in plan.suites)}"
+            f"{plan.namespace}/{plan.name} attempt {plan.attempt}: "
+            f"{formatting.gang_size(plan.nodes, plan.ranks_per_node)}, {plan.backend}, "
+            f"suites {', '.join(suite.name for suite in plan.suites)}"
         )
         self._step("joining")
         self.connections.heartbeat.start()  # an agent that waits for a late pod must not take the leader for lost
-        await self.connections.wait_for(self.connections.all_joined, plan.join_seconds)
+        await self.connections.wait_for(self.connections.all_joined, plan.rendezvous_seconds)
         _raise_if(
             join_protocol.check_gang(plan, self.connections.joined)
             or preflight.check_hardware(plan, self.connections.facts)
@@ -99,7 +101,7 @@ class Leader:
             RunObserver(
                 self._on_collected, self._on_case_started, self._on_case_ended, self._on_suite_ended, self._log.say
             ),
-            self._times,
+            self._started_monotonic,
         )
         await self._conductor.run()
         if plan.thresholds and not any(suite.cases for suite in plan.suites):
@@ -121,12 +123,12 @@ class Leader:
     async def _check_nodes(self) -> None:
         """Check what is not known before torch is imported. The conductor handles agents that are late."""
         await self.connections.wait_for(
-            self.connections.all_warm, max(rank_orders.MIN_COLLECT_SECONDS, self.plan.join_seconds)
+            self.connections.all_warm, max(rank_orders.MIN_COLLECT_SECONDS, self.plan.rendezvous_seconds)
         )
         facts = self.connections.facts
         for warning in preflight.warnings(self.plan, facts):
             self._log.say(f"warning: {warning}")
-        _raise_if(preflight.check_software(facts))
+        _raise_if(preflight.check_software(self.plan, facts))
 
     def _node_names(self) -> tuple[str, ...]:
         joined = self.connections.joined
@@ -228,8 +230,8 @@ class Leader:
             message=final.message,
             started=self._started,
             joined=self._joined,
-            first_case=conductor.times.first_case if conductor else None,
-            last_case=conductor.times.last_case if conductor else None,
+            first_case=conductor.first_case if conductor else None,
+            last_case=conductor.last_case if conductor else None,
             finished=time.time(),
             generations=conductor.generation if conductor else 0,
             suites=suites,
@@ -248,6 +250,6 @@ def _raise_if(end: RunEnd | None) -> None:
 def _run_deadline(seconds: int) -> RunEnd:
     return RunEnd(
         Verdict.TIMED_OUT,
-        Reason.RUN_DEADLINE,
-        f"the run was not finished within {seconds} s: raise its timeout or split the suites",
+        Reason.RUN_TIMEOUT,
+        f"the run did not finish within {seconds} s. Increase its timeout, or split the suites into several runs",
     )

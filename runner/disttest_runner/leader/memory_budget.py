@@ -1,11 +1,11 @@
 """Limits the memory of all results in the leader: thousands of failures must not take gigabytes. Pure."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from disttest_contract import limits
 from disttest_contract.results.case_result import Diagnosis
-from disttest_contract.results.report import CaseResult, RankEnding, RankGroup
+from disttest_contract.results.report import CaseResult
+from disttest_runner.results import endings
 
 DETAIL_BYTES = 16 << 20  # half of a report's limit; the log and a ConfigMap hold far less
 RANK_BYTES = 16  # approximate size of one number in a list of ranks
@@ -13,7 +13,7 @@ RANKS = 64
 NODES = 16
 TRIMMED = (
     f"stacks, logs, messages of ranks, messages beyond {limits.FAILURE_MESSAGE_BYTES} bytes and ranks beyond {RANKS} "
-    f"of what failed after the first {DETAIL_BYTES >> 20} MiB"
+    f"of failures after the first {DETAIL_BYTES >> 20} MiB of details"
 )
 
 
@@ -61,16 +61,8 @@ def _short(result: CaseResult) -> CaseResult:
         message=limits.cut_middle(result.message, limits.FAILURE_MESSAGE_BYTES),
         ranks=result.ranks[:RANKS],
         nodes=result.nodes[:NODES],
-        by_rank=_without_messages(result.by_rank),
+        by_rank=endings.without_messages(result.by_rank),
         stacks={},
         logs={},
         diagnosis=diagnosis,
     )
-
-
-def _without_messages(groups: Iterable[RankGroup]) -> tuple[RankGroup, ...]:
-    """Merge groups that differ only in their messages."""
-    ranks: dict[RankEnding, list[int]] = {}
-    for group in groups:
-        ranks.setdefault(group.ending, []).extend(group.ranks)
-    return tuple(RankGroup(ranks=tuple(sorted(each)), ending=ending) for ending, each in ranks.items())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
+from disttest_contract.text import formatting
 from disttest_runner.protocol.join_protocol import RunEnd
 
 CLOCK_SECONDS = 1.0  # apart: more makes logs of different nodes hard to compare
@@ -35,10 +36,11 @@ def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
         one = facts[min(poor)]
         return RunEnd(
             Verdict.INFRA_FAILED,
-            Reason.TOO_FEW_GPUS,
-            f"{one.node_name} (node index {min(poor)}) sees {len(one.gpus)} GPUs, "
-            f"but {plan.ranks_per_node} ranks need one each: "
-            "see the device plugin of this node, or set `gpusPerNode` and `ranksPerNode` to what the node has",
+            Reason.INSUFFICIENT_GPUS,
+            f"{one.node_name} (node index {min(poor)}) has {formatting.counted(len(one.gpus), 'GPU')}, "
+            f"but {plan.ranks_per_node} ranks need one GPU each. "
+            "Check the device plugin of this node and CUDA_VISIBLE_DEVICES, or decrease `gpusPerNode` and "
+            "`ranksPerNode`",
             at_fault=tuple(sorted(poor)),
         )
     broken = [index for index, one in facts.items() if one.cuda_error]
@@ -46,17 +48,44 @@ def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
         one = facts[min(broken)]
         return RunEnd(
             Verdict.INFRA_FAILED,
-            Reason.GPU_BROKEN,
-            f"CUDA cannot be initialised on {one.node_name} (node index {min(broken)}): {one.cuda_error}; "
-            "see the driver of this node",
+            Reason.GPU_UNHEALTHY,
+            f"CUDA cannot be initialized on {one.node_name} (node index {min(broken)}): {one.cuda_error}. "
+            "Check the driver of this node",
             at_fault=tuple(sorted(broken)),
         )
     return _differing(facts, HARDWARE)
 
 
-def check_software(facts: Facts) -> RunEnd | None:
+def check_software(plan: RunPlan, facts: Facts) -> RunEnd | None:
     """Check versions as soon as every node has imported torch."""
-    return _differing(facts, SOFTWARE)
+    return _differing(facts, SOFTWARE) or (_old_driver(facts) if plan.backend == "nccl" else None)
+
+
+def _old_driver(facts: Facts) -> RunEnd | None:
+    """Within a major version, a driver runs what was built for a newer CUDA: this has been so since CUDA 11."""
+    old = [index for index, one in sorted(facts.items()) if _major(one.cuda_driver) < _needed_major(one)]
+    if not old:
+        return None
+    one, others = facts[old[0]], f" and {len(old) - 1} more" if len(old) > 1 else ""
+    needed = _needed_major(one)
+    return RunEnd(
+        Verdict.ERRORED,
+        Reason.DRIVER_TOO_OLD,
+        f"torch of this image needs a driver for CUDA {needed}, but driver {one.driver} of {one.node_name} "
+        f"(node index {old[0]}){others} supports only CUDA {one.cuda_driver}. Update the driver, use torch for CUDA "
+        f"{_major(one.cuda_driver)}, or install NVIDIA's package cuda-compat for torch's CUDA "
+        f"({one.versions.get('cuda', '')}) in the image and put /usr/local/cuda/compat first in LD_LIBRARY_PATH",
+    )
+
+
+def _needed_major(facts: NodeFacts) -> int:
+    """0 where a version is unknown: such a node is not compared."""
+    return _major(facts.versions.get("cuda", "")) if _major(facts.cuda_driver) else 0
+
+
+def _major(version: str) -> int:
+    number = version.partition(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _differing(facts: Facts, what: Mapping[str, Callable[[NodeFacts], str]]) -> RunEnd | None:
@@ -70,8 +99,8 @@ def _differing(facts: Facts, what: Mapping[str, Callable[[NodeFacts], str]]) -> 
             return RunEnd(
                 Verdict.INFRA_FAILED,
                 Reason.NODES_DIFFER,
-                f"{name}: {facts[first].node_name} (node index {first}){others} has {values[first]}, "
-                f"{len(values) - len(odd)} of {len(values)} nodes have {usual}: a gang needs equal nodes",
+                f"{name}: {facts[first].node_name} (node index {first}){others} has {values[first]}, but "
+                f"{len(values) - len(odd)} of {len(values)} nodes have {usual}. All nodes of a gang must be equal",
             )
     return None
 
@@ -86,7 +115,7 @@ def warnings(plan: RunPlan, facts: Facts) -> list[str]:
         if plan.backend != "nccl":
             continue
         if one.shm_bytes < SHM_BYTES_PER_RANK * plan.ranks_per_node:
-            found.append(f"the shared memory of {where} has {one.shm_bytes >> 20} MiB: NCCL may find it too small")
+            found.append(f"the shared memory of {where} has {one.shm_bytes >> 20} MiB, which can be too small for NCCL")
         if one.memlock_bytes != UNLIMITED and one.memlock_bytes < MEMLOCK_BYTES:
-            found.append(f"{where} may lock {one.memlock_bytes >> 10} KiB of memory: RDMA will not work")
+            found.append(f"{where} can lock only {one.memlock_bytes >> 10} KiB of memory, so RDMA does not work")
     return found

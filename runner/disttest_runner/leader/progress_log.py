@@ -21,7 +21,7 @@ from disttest_runner.output.log import PROGRESS_LINE_BYTES
 
 LINE_SECONDS = 5.0
 LIVE_SECONDS = 0.2
-JOIN_SECONDS = 1.0  # for the line on agents that join: hundreds do so together
+RENDEZVOUS_SECONDS = 1.0  # for the line on agents that join: hundreds do so together
 MESSAGE_CHARACTERS = 128  # of a failure, of which a progress line has up to five
 
 
@@ -134,7 +134,7 @@ def case_line(suite: str, number: int, total: int, result: CaseResult) -> str:
     width = len(str(total))
     head = f"[{number:>{width}}/{total}] {result.outcome:<7} {result.seconds:7.2f} s  {suite}: {result.id}"
     if result.earlier:
-        head = f"{head}  (try {len(result.earlier) + 1}: {result.earlier[-1].outcome} before)"
+        head = f"{head}  (rerun {len(result.earlier)}: {result.earlier[-1].outcome} before)"
     if result.is_excused:
         head = f"{head}  (in quarantine)"
     if is_bad(result):
@@ -154,6 +154,6 @@ def suite_line(result: SuiteResult) -> str:
 def last_lines(message: str, count: int = MESSAGE_LINES) -> list[str]:
     """Return the first line, which names ranks, and the last ones, which have the error."""
     lines = [line for line in message.splitlines() if line.strip()] or [""]
-    return (
-        lines if len(lines) <= count else [lines[0], "…", *lines[len(lines) - count + 2 :]] if count > 1 else lines[:1]
-    )
+    if len(lines) <= count or count == 1:
+        return lines[:count]
+    return [lines[0], "…", *lines[len(lines) - count + 2 :]]

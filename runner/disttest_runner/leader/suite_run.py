@@ -9,6 +9,7 @@ from disttest_contract.gang.plan import FOR_EVER, SuitePlan
 from disttest_contract.gang.quarantine import Matcher
 from disttest_contract.outcomes import BAD, Counts, Outcome
 from disttest_contract.results.report import CaseResult, Earlier
+from disttest_contract.text import formatting
 from disttest_runner.cases.collection import KEPT_CASES, Repetition, turn_id
 from disttest_runner.results.blame import needs_new_gang
 
@@ -57,6 +58,13 @@ class SuiteRun:
         return self._is_ending
 
     @property
+    def why_ended(self) -> str:
+        """Return why cases of the last repetition have no turn."""
+        if self._is_ending and not self.is_red:
+            return "the run reached its time limit during this repetition"
+        return "the run ended at the first failure"
+
+    @property
     def is_red(self) -> bool:
         return sum(self._outcomes[outcome] for outcome in BAD) > self._excused
 
@@ -94,8 +102,8 @@ class SuiteRun:
             return ""
         cases = len(self.ids)
         times = -(-self.done // cases)
-        note = f"in {times} repetition{'' if times == 1 else 's'} of {cases} case{'' if cases == 1 else 's'}"
-        left_out = f", of which the first {self.dropped // cases} were well and are left out" if self.dropped else ""
+        note = f"in {formatting.counted(times, 'repetition')} of {formatting.counted(cases, 'case')}"
+        left_out = f", of which the first {self.dropped // cases} passed and are omitted" if self.dropped else ""
         return f"{note}{left_out}: "
 
     def record(self, number: int, result: CaseResult) -> None:

@@ -1,1 +1,1 @@
-"""What the kernel offers: process groups, process states, resource limits."""
+"""Linux: process groups, process states, resource limits."""

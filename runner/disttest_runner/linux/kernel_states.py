@@ -1,4 +1,4 @@
-"""What the kernel reports on a process that does not answer."""
+"""The kernel's state of a process that does not answer."""
 
 import contextlib
 import os
@@ -102,11 +102,11 @@ def describe(now: KernelState, *, has_watcher: bool, is_starved: bool) -> str:
     if now.letter in WORDS:
         return WORDS[now.letter] + (where if now.letter == "D" else "")
     if not has_watcher:
-        return "cannot answer: the runner's thread in it is gone"
+        return "cannot answer: its watcher thread ended"
     if is_starved:
-        return "gets too little of a processor to answer"
+        return "gets too little CPU time to answer"
     doing = "runs" if now.letter == RUNNING else "sleeps"
-    return f"{doing} in C{where} and keeps the interpreter's lock: no other Python thread of it can run"
+    return f"{doing} in C{where} and holds the interpreter lock, so that its other Python threads cannot run"
 
 
 def is_proof(now: KernelState, *, has_watcher: bool, is_starved: bool) -> bool:

@@ -68,6 +68,10 @@ def kill_group(pid: int) -> None:
 def kill_rank(pid: int) -> None:
     """SIGKILL an unreaped process and its group, which it may have left."""
     kill_group(pid)
+    _kill(pid)
+
+
+def _kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, signal.SIGKILL)
 
@@ -99,10 +103,8 @@ def command(pid: int, proc: Path = kernel_states.PROC) -> str:
 
 def kill_tree(pid: int) -> None:
     """SIGKILL a process, if it still exists, and all its descendants."""
-    found = _descendants(pid)
-    for one in (pid, *found):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(one, signal.SIGKILL)
+    for one in [pid, *_descendants(pid)]:
+        _kill(one)
 
 
 def _descendants(pid: int) -> list[int]:
@@ -132,9 +134,7 @@ def kill_all_children(deadline_seconds: float) -> list[int]:
     while True:
         remaining = children()
         for pid in remaining:
-            kill_group(pid)
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            kill_rank(pid)
         while _reap_one():
             pass
         if not remaining or time.monotonic() > deadline:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.results.preflight import UNLIMITED
+from disttest_contract.text import formatting
 
 AT_START = resource.getrlimit(resource.RLIMIT_NOFILE)  # soft and hard, which ranks get back
 ENOUGH = 65536  # some containers allow a billion, and some libraries iterate over all that are allowed
@@ -50,9 +51,10 @@ class OpenFiles:
     def of(cls, plan: RunPlan, node_index: int, limit: int) -> "OpenFiles":
         ranks = OF_AGENT + OF_RANK * plan.ranks_per_node
         if node_index:
-            return cls(limit=limit, needed=ranks, what=f"an agent of {plan.ranks_per_node} ranks")
+            return cls(limit=limit, needed=ranks, what=f"an agent of {formatting.counted(plan.ranks_per_node, 'rank')}")
+        size = formatting.gang_size(plan.nodes, plan.ranks_per_node)
         needed = ranks + plan.nodes + 2 * FEWEST_STRANGERS
-        return cls(limit=limit, needed=needed, what=f"the leader of {plan.nodes} nodes x {plan.ranks_per_node} ranks")
+        return cls(limit=limit, needed=needed, what=f"the leader of {size}")
 
     @property
     def problem(self) -> str:
@@ -60,8 +62,8 @@ class OpenFiles:
         if self.limit >= self.needed:
             return ""
         return (
-            f"{self.what} needs {self.needed} open files, but its limit is {self.limit}: "
-            "raise the hard limit (ulimit -Hn; in a pod the container runtime's), or use fewer nodes or ranks"
+            f"{self.what} needs {self.needed} open files, but its limit is {self.limit}. "
+            "Increase the hard limit (ulimit -Hn, or in the container runtime), or use fewer nodes or ranks"
         )
 
     @property

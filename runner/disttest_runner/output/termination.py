@@ -20,7 +20,7 @@ class TerminationMessage:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             log.say(
-                f"warning: the termination message cannot be written to {path}: {error.strerror}; going on without it"
+                f"warning: the termination message cannot be written to {path}: {error.strerror}; continuing without it"
             )
         self.update()
 
@@ -41,6 +41,8 @@ class TerminationMessage:
         try:
             os.pwrite(self._descriptor, self.summary.to_bytes(), 0)
         except OSError as error:
-            self._log.say(f"warning: the termination message cannot be written: {error.strerror}; going on without it")
+            self._log.say(
+                f"warning: the termination message cannot be written: {error.strerror}; continuing without it"
+            )
             os.close(self._descriptor)
             self._descriptor = None

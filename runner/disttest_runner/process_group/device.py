@@ -24,6 +24,9 @@ class RankDevice:
         """Make `device` this process's current one; return the device_id for init_process_group()."""
         return None
 
+    def synchronize(self) -> None:
+        """Wait until all work that this process started has ended. Raises RuntimeError for the error of a device."""
+
     def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:
         """Return the seconds that each call took."""
         stamps = [time.perf_counter()]
@@ -73,6 +76,14 @@ class CudaGpu(RankDevice):
     def bind(self, device: torch.device) -> torch.device:
         torch.cuda.set_device(device)
         return device
+
+    @override
+    def synchronize(self) -> None:
+        """Wait for every GPU on which this process has a context, not for its own one only."""
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
+            for index in range(torch.cuda.device_count()):
+                if torch._C._cuda_hasPrimaryContext(index):  # type: ignore[attr-defined]  # noqa: SLF001 - public calls create it
+                    torch.cuda.synchronize(index)
 
     @override
     def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 STORE_SECONDS = 120
 BEYOND_CASE_SECONDS = 60  # torch's timeout is longer than a case's, whose deadline names ranks
 GROUPS_OF_A_CASE_BITS = 16
+FULL_PRECISION = "highest"  # of float32 matrix products, in torch's words
 
 
 class Generation:
@@ -52,7 +54,7 @@ class Generation:
         self._group: ProcessGroup | None = None
         self.spent = ""  # why these processes cannot run another case, if so
         self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file uses for all its cases
-        self._case = 0
+        self.case = 0  # its number
         self._environment_rendezvous = EnvironmentRendezvous()
         self.gang = Gang(
             rank=order.rank,
@@ -78,8 +80,6 @@ class Generation:
             "MASTER_ADDR": order.store_host,
             "MASTER_PORT": str(order.store_port),
             "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store exists, so rank 0 must not serve another
-            # longer than a case, or the watchdog would end the process before the case's deadline has named ranks
-            "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(order.case_seconds + 2 * BEYOND_CASE_SECONDS),
         }
 
     def _serve_store(self, listener: int) -> TCPStore:
@@ -114,8 +114,8 @@ class Generation:
         return self._store
 
     def case_store(self, name: str) -> Store:
-        """Return a part of the store that only the current case uses."""
-        return PrefixStore(f"case/{self._case}/{name}", self.store)
+        """Return a part of the store that only the current case uses, and only in its current turn."""
+        return PrefixStore(f"case/{self.case}/{name}", self.store)
 
     def process_group(self) -> "ProcessGroup":
         """Return the default group, which is made at its first use and kept for the whole generation."""
@@ -126,7 +126,7 @@ class Generation:
         order = self.order
         dist.init_process_group(
             order.backend,
-            store=PrefixStore(f"disttest/{self._case}/default", self.store),
+            store=PrefixStore(f"disttest/{self.case}/default", self.store),
             rank=order.rank,
             world_size=order.world_size,
             timeout=timedelta(seconds=order.case_seconds + BEYOND_CASE_SECONDS),
@@ -138,14 +138,30 @@ class Generation:
         return self._group
 
     def enter(self) -> None:
-        """Set the environment and the seeds of this process."""
+        """Set the environment, the seeds and the precision of this process."""
         os.environ.update(self.environment())
         os.environ.update(rendezvous.interface_settings(self.order.store_host, self.order.store_port, os.environ))
         torch.manual_seed(self.order.rank)
+        if self.order.suite.builtin:
+            self._compute_in_float32()
+
+    def _compute_in_float32(self) -> None:
+        """Forbid TF32, which NGC images allow: its errors exceed the tolerances of built-in suites."""
+        allowed = torch.get_float32_matmul_precision()
+        if allowed == FULL_PRECISION:
+            return
+        torch.set_float32_matmul_precision(FULL_PRECISION)
+        if self.order.local_rank == 0:
+            print(
+                f"disttest: {self.order.suite.builtin} computes float32 matrix products in float32, although this "
+                f"image or its environment allows TF32 (precision {allowed!r})",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def enter_case(self, number: int) -> None:
         """Separate the groups that this case makes from those of other cases."""
-        self._case = number
+        self.case = number
         self._environment_rendezvous.enter_case(number)
         if dist.is_initialized() and hasattr(distributed_c10d, "_world"):
             # Torch numbers groups: a rank that had made more of them than its peers would wait forever.
@@ -155,11 +171,6 @@ class Generation:
     def has_lost_group(self) -> bool:
         """Whether a case destroyed or replaced the default group, which other ranks may still have."""
         return self._group is not None and not (dist.is_initialized() and dist.group.WORLD is self._group)
-
-    @property
-    def case(self) -> int:
-        """The number of the current case."""
-        return self._case
 
     def leave_group(self) -> None:
         """Destroy the default group before a case that makes it itself. All ranks call this."""

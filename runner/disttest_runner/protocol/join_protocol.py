@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_contract.results.preflight import NodeFacts
+from disttest_contract.text.json_values import JsonRecord, fields_to_json
 from disttest_runner.protocol.wire import PROTOCOL, Message
 
 
@@ -25,7 +26,7 @@ class RunEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class Hello(JsonRecord):
     """An agent's first line."""
 
     nonce: str = field(repr=False)
@@ -36,26 +37,17 @@ class Hello:
     facts: NodeFacts
 
     def to_message(self) -> Message:
-        return {
-            "op": "hello",
-            "protocol": PROTOCOL,
-            "nonce": self.nonce,
-            "nodeIndex": self.node_index,
-            "nodeName": self.node_name,
-            "podName": self.pod_name,
-            "podUid": self.pod_uid,
-            "facts": self.facts.to_json(),
-        }
+        return {"op": "hello", "protocol": PROTOCOL, **fields_to_json(self)}
 
 
 def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[int, Hello]) -> Hello:
     """Raises JoinRefusedError. The nonce is checked first: without it a client learns nothing else."""
     if message.get("op") != "hello" or not _is_equal(message.get("nonce"), nonce):
-        raise JoinRefusedError("refused: this is the leader of another gang, or you are no agent")
+        raise JoinRefusedError("refused: the client is not an agent of this gang")
     if message.get("protocol") != PROTOCOL:
         raise JoinRefusedError(
-            f"refused: the agent speaks protocol {message.get('protocol')!r}, the leader {PROTOCOL}: "
-            "use one image for all pods"
+            f"refused: the agent uses protocol {message.get('protocol')!r}, the leader {PROTOCOL}. "
+            "Use the same image for all pods"
         )
     index = message.get("nodeIndex")
     if not isinstance(index, int) or not 0 <= index < plan.nodes:
@@ -66,26 +58,15 @@ def check_hello(message: Message, *, plan: RunPlan, nonce: str, joined: Mapping[
             f"refused: node index {index} has joined already, "
             f"as pod {first.pod_name} ({first.pod_uid}) on {first.node_name}"
         )
-    return Hello(
-        nonce=nonce,
-        node_index=index,
-        node_name=str(message.get("nodeName")),
-        pod_name=str(message.get("podName")),
-        pod_uid=str(message.get("podUid")),
-        facts=_facts(message.get("facts")),
-    )
+    try:
+        return Hello.from_json(message)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise JoinRefusedError(f"refused: the facts about the agent's node are invalid: {error}") from error
 
 
 def _is_equal(received: object, nonce: str) -> bool:
     """`received` may be any JSON value, also half of a surrogate pair."""
     return isinstance(received, str) and hmac.compare_digest(received.encode(errors="replace"), nonce.encode())
-
-
-def _facts(data: object) -> NodeFacts:
-    try:
-        return NodeFacts.from_json(data if isinstance(data, dict) else {})
-    except (TypeError, ValueError, AttributeError) as error:
-        raise JoinRefusedError(f"refused: what the agent says of its node cannot be read: {error}") from error
 
 
 def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> RunEnd | None:
@@ -95,8 +76,8 @@ def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> RunEnd | None:
         return RunEnd(
             Verdict.INFRA_FAILED,
             Reason.RENDEZVOUS_TIMEOUT,
-            f"node {_indexes(missing)} of {plan.nodes} did not join within {plan.join_seconds} s: "
-            "see whether these pods run, and whether they can reach the pod of node index 0",
+            f"node {_indexes(missing)} of {plan.nodes} did not join within {plan.rendezvous_seconds} s. "
+            "Check that these pods run and can connect to the pod of node index 0",
             at_fault=tuple(missing),
         )
     names: dict[str, list[int]] = {}
@@ -108,7 +89,7 @@ def check_gang(plan: RunPlan, joined: Mapping[int, Hello]) -> RunEnd | None:
         return RunEnd(
             Verdict.INFRA_FAILED,
             Reason.SHARED_NODE,
-            f"node {_indexes(indexes)} all run on {name}, but `placement: Spread` asks for one pod a node",
+            f"node {_indexes(indexes)} all run on {name}, but `placement: Spread` requires one pod per node",
         )
     return None
 

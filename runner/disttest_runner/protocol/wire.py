@@ -48,7 +48,7 @@ def unpack(raw: bytes) -> Message:
     except (ValueError, RecursionError) as error:
         raise WireError(f"a line is not JSON: {error}") from error
     if end != len(text) and text[end:].strip():
-        raise WireError(f"a line goes on after its JSON: {text[end : end + 40]!r}")
+        raise WireError(f"a line has text after its JSON: {text[end : end + 40]!r}")
     if not isinstance(message, dict):
         raise WireError(f"a line is {type(message).__name__}, not an object")
     return message
@@ -222,5 +222,5 @@ class Heartbeat:
                 del self._silent_beats[peer]
                 seconds = beats * self._beat_seconds
                 self._lost(
-                    peer, f"has said nothing for over {seconds:.0f} s: it is stopped, or the network to it stalls"
+                    peer, f"sent nothing for more than {seconds:.0f} s (the process is stopped, or the network fails)"
                 )

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 
 from disttest_runner.linux import processes
+from disttest_runner.process_group import device
 from disttest_runner.process_group.generation import Generation
 from disttest_runner.rank import process_state
 
@@ -43,9 +44,10 @@ class CaseIsolation:
         self._children: frozenset[int] = frozenset()
         self._lasts = False  # a fixture that outlives the case was set up or torn down in it
         self._sets_up = False  # fixtures of the case can have changed the process
+        self._device_error = ""  # of the case
 
     def why_stale(self) -> str:
-        """Return why the gang must be replaced before the next case; empty if it need not be."""
+        """Return why the gang must be replaced before the next case; empty otherwise."""
         return self._stale or self._generation.spent
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -53,6 +55,7 @@ class CaseIsolation:
         if self._clean is None:
             self._clean = process_state.read()
         self._lasts = self._sets_up = False
+        self._device_error = ""
         seed(self._generation.order.rank)
         result = yield
         self._exit_if_forked()
@@ -73,6 +76,8 @@ class CaseIsolation:
         group = dist.group.WORLD if dist.is_initialized() else None
         try:
             result = yield
+            self._exit_if_forked()
+            self._synchronize("after the test's body")
         finally:
             self._exit_if_forked()
             self._restore(before)
@@ -91,6 +96,25 @@ class CaseIsolation:
         if os.getpid() != self._pid:
             os._exit(FORKED_AND_RETURNED)
 
+    def device_error(self, *, has_failed: bool) -> str:
+        """Return the error of the accelerator that no call of the case has raised; empty if there is none.
+
+        A case that has failed is not waited for: its work may never end, and all ranks are replaced after it.
+        """
+        if not has_failed:
+            self._synchronize("after the case")
+        return self._device_error
+
+    def _synchronize(self, when: str) -> None:
+        """Wait for the accelerator, on which calls only enqueue work: a case ends when its work has ended.
+
+        Work that never ends keeps the case from ending, so that it exceeds its deadline.
+        """
+        try:
+            device.of_backend(self._generation.order.backend).synchronize()
+        except RuntimeError as error:
+            self._device_error = self._device_error or f"the device reported {when}: {type(error).__name__}: {error}"
+
     def _restore(self, wanted: process_state.State) -> None:
         if "signal handlers" in process_state.restore(wanted):
             self._watch_signals()
@@ -104,7 +128,7 @@ class CaseIsolation:
             command = processes.command(pid)
             if command and not any(word in command for word in REUSED_PROCESSES):
                 processes.kill_tree(pid)
-                _print_note(item, f"left process {pid} behind, which was killed: {command}")
+                _print_note(item, f"left process {pid} running, which was killed: {command}")
 
     def _check_streams(self, item: pytest.Item) -> None:
         found = [_identity(number) for number, _, _ in self._streams]
@@ -118,9 +142,9 @@ class CaseIsolation:
                 setattr(sys, f"__{name}__", stream)
             self._clean = None  # the streams are a part of it
         if wrong:
-            _print_note(item, "closed its output, which was opened again")
+            _print_note(item, "closed its output, which was reopened")
         if any(now is not None for _, now in wrong):
-            self._replace_gang(item, "had something else in the place of its output, which has lost its descriptor now")
+            self._replace_gang(item, "used the file descriptor of its output for something else, which was closed")
 
     def _replace_gang(self, item: pytest.Item, what: str) -> None:
         self._stale = f"{item.nodeid} {what}"

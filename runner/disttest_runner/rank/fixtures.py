@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 GENERATION = pytest.StashKey["Generation"]()
 GANG = pytest.StashKey[Gang]()  # for suites that parametrize cases by the gang
 NO_GROUP = "Default process group has not been initialized"  # torch's message
-NEEDS_GROUP = "The test uses the default process group: name the fixture `process_group` as an argument of the test."
+NEEDS_GROUP = "The test uses the default process group. Add the fixture `process_group` to its arguments."
 MEASURED = pytest.StashKey[list[Sample]]()  # of a case
 
 
@@ -64,7 +64,7 @@ def measure(request: pytest.FixtureRequest) -> Callable[[Sample], None]:
 
     def measure(sample: Sample) -> None:
         if len(samples) >= limits.MEASUREMENTS:
-            raise ValueError(f"a case records at most {limits.MEASUREMENTS} measurements")
+            raise ValueError(f"a case can record at most {limits.MEASUREMENTS} measurements")
         samples.append(Sample.from_wire(sample.to_wire()))
 
     return measure

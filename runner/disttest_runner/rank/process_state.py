@@ -14,9 +14,7 @@ from typing import Any
 import torch
 
 PYTEST_CURRENT_TEST = b"PYTEST_CURRENT_TEST"  # set by pytest in every phase
-SIGNALS = tuple(
-    number for number in range(1, 32) if number not in (signal.SIGKILL, signal.SIGSTOP)
-)  # no real-time signals
+SIGNALS = tuple({*range(1, 32)} - {signal.SIGKILL, signal.SIGSTOP})  # no real-time signals
 State = tuple[Any, ...]
 
 

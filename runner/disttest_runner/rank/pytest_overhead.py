@@ -43,31 +43,18 @@ def _mentions(files: Iterable[Path], word: bytes) -> bool:
     return any(word in file.read_bytes() for file in files if file.is_file())
 
 
-class RunNothing:
-    """A pytest plugin that collects without running."""
-
-    def __init__(self) -> None:
-        self.found = 0
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        self.found = len(session.items)
-        return True
-
-
 def rehearse(options: tuple[str, ...]) -> bool:
-    """Run pytest once on an empty case, so that it imports its modules; return whether that worked.
+    """Have pytest collect an empty case once, so that it imports its modules; return whether that worked.
 
     Without space for a file it fails, and ranks start a little later.
     """
-    loop = RunNothing()
     try:
         with _without_users(), tempfile.TemporaryDirectory(prefix="disttest-") as folder:
             (Path(folder) / f"{MODULE}.py").write_text("def test_nothing():\n    pass\n")
-            code = pytest.main([*options, f"--rootdir={folder}", "-c", os.devnull, folder], plugins=[loop])
+            code = pytest.main([*options, "--collect-only", f"--rootdir={folder}", "-c", os.devnull, folder])
     except OSError:
         return False
-    return code == pytest.ExitCode.OK and loop.found == 1
+    return code == pytest.ExitCode.OK
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import json
+import os
 import random
 import signal
 import socket
@@ -14,8 +15,10 @@ import pytest
 from disttest_runner import upstream
 from disttest_runner.cases import collection, preload, sources
 from disttest_runner.cases.rank_orders import RankOrder
+from disttest_runner.diagnosis import responder
 from disttest_runner.diagnosis.responder import Responder
 from disttest_runner.linux import processes
+from disttest_runner.process_group import torch_settings
 from disttest_runner.process_group.generation import Generation
 from disttest_runner.protocol.wire import Channel
 from disttest_runner.rank.case_isolation import CaseIsolation
@@ -44,6 +47,10 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     random.seed(order.rank)
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()
+    settings = torch_settings.wanted(order.case_seconds, records_gloo=responder.records_gloo())
+    for sentence in torch_settings.apply(os.environ, settings):
+        if order.rank == 0 and order.generation == 1:
+            print(f"disttest: {sentence}")
     watcher = Responder.start(watched)
 
     def enter_case(number: int) -> None:
@@ -52,16 +59,16 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
 
     isolation = CaseIsolation(generation, show_stacks_on_signal)
     records = LogRecords()
-    folder = order.directory if order.in_repository else ""
-    lock_step = LockStep(channel, enter_case, isolation.why_stale, order.cases, records=records, folder=folder)
+    folder = order.suite.directory if order.suite.in_repository else ""
+    lock_step = LockStep(channel, enter_case, isolation, order.suite.cases, records=records, folder=folder)
     upstream.install(generation)
     plugins = [upstream.ImportOrder(), lock_step, isolation, records, FullDiffs(), Fixtures(generation)]
-    plugins += [upstream.SinglesOnce(order.rank)] if order.root else []
+    plugins += [upstream.SinglesOnce(order.rank)] if order.suite.root else []
     with contextlib.redirect_stderr(TailStream(sys.stderr)) as errors:
         try:
-            code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order)], plugins=plugins))
+            code = int(pytest.main([*OPTIONS, *sources.pytest_arguments(order.suite)], plugins=plugins))
             cause = collection.cause(errors.last)
-            problem = f"pytest ended with exit code {code} before it had collected anything: {cause}\n{errors.last}"
+            problem = f"pytest exited with code {code} before it collected cases: {cause}\n{errors.last}"
         except sources.SourceError as error:
             code, problem = pytest.ExitCode.USAGE_ERROR, str(error)
     if not lock_step.has_collected:
@@ -91,7 +98,7 @@ class TailStream:
 def main_without_zygote() -> int:
     """Run a rank in a new interpreter, if forking is not safe, with the same imports as a zygote."""
     order, descriptors = RankOrder.from_json(json.loads(sys.argv[1])), [int(word) for word in sys.argv[2:]]
-    preload.import_modules(preload.modules_of_suite(order))
+    preload.import_modules(preload.modules_of_suite(order.suite))
     return main(order, descriptors)
 
 

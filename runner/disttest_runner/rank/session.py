@@ -14,6 +14,7 @@ from disttest_contract.outcomes import BAD, Outcome
 from disttest_runner.cases import collection
 from disttest_runner.protocol.wire import LINE_BYTES, Channel, pack
 from disttest_runner.rank import pytest_overhead
+from disttest_runner.rank.case_isolation import CaseIsolation
 from disttest_runner.rank.failure_text import LogRecords, without_hints
 from disttest_runner.rank.fixtures import MEASURED
 from disttest_runner.results.blame import IDLE
@@ -37,7 +38,7 @@ class LockStep:
         self,
         channel: Channel,
         enter_case: Callable[[int], None],
-        why_stale: Callable[[], str] = lambda: "",
+        isolation: CaseIsolation,
         wanted: Sequence[str] = (),
         *,
         records: LogRecords,
@@ -47,7 +48,7 @@ class LockStep:
         self._records = records
         self._folder = folder  # root of ids, if it is not pytest's rootdir
         self._wanted = wanted  # ids of the only cases to run; all if empty
-        self._enter_case, self._why_stale = enter_case, why_stale
+        self._enter_case, self._isolation = enter_case, isolation
         self.has_collected = False
         self._collection_problems: list[str] = []
         self._skipped: list[str] = []  # whole files
@@ -125,6 +126,8 @@ class LockStep:
         session.config.hook.pytest_runtest_protocol(item=items[place], nextitem=following)
         if self._outcome is None:
             self._outcome, self._message = Outcome.ERRORED, "pytest reported nothing about this case"
+        if error := self._isolation.device_error(has_failed=self._outcome in BAD):  # whatever was expected of the case
+            self._outcome, self._message = Outcome.FAILED, f"{self._message}\n{error}".lstrip()
         done = {
             "op": "done",
             "case": number,
@@ -136,7 +139,7 @@ class LockStep:
             done["log"] = log
         if measured := items[place].stash.get(MEASURED, None):
             done["measured"] = [sample.to_wire() for sample in measured]
-        if stale := self._why_stale():
+        if stale := self._isolation.why_stale():
             done["stale"] = stale
         self.channel.send(done)
         if following is not None:
@@ -163,8 +166,8 @@ def _excess(ids: Sequence[str]) -> str:
         return collection.too_many(len(ids))
     if (size := len(pack({"ids": ids}))) > LONGEST_BYTES:
         return (
-            f"the ids of {len(ids)} cases have {size} bytes, more than the {LONGEST_BYTES} that can be told: "
-            "give parametrized cases short ids"
+            f"the IDs of {len(ids)} cases have {size} bytes, more than the limit of {LONGEST_BYTES}. "
+            "Use shorter IDs for parametrized cases"
         )
     return ""
 

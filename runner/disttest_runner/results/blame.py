@@ -9,11 +9,10 @@ from typing import Final, Self
 from disttest_contract.outcomes import BAD, Outcome, worst
 from disttest_contract.results.case_result import Diagnosis
 from disttest_contract.results.report import CaseResult
+from disttest_runner.diagnosis import wording
 from disttest_runner.diagnosis.observation import RankObservation
-from disttest_runner.diagnosis.wording import diagnose
 
 MAX_STACKS = 64  # of one case in the report
-NAMED_RANKS = 16  # in a sentence
 
 ABORTED = -signal.SIGABRT
 
@@ -108,7 +107,7 @@ def judge_case(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult
     outcome = worst(votes, len(votes))
     message = next((said.message for said in evidence.said.values() if said.outcome is outcome and said.message), "")
     if not votes:
-        message = "no rank has a part in this case"
+        message = "no rank takes part in this case"
     odd = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome is outcome))
     all_agree = len(odd) == len(votes)
     return CaseResult(
@@ -140,7 +139,7 @@ def _crashed(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
         id=case_id,
         outcome=Outcome.CRASHED,
         seconds=evidence.seconds,
-        message=f"{name_ranks(ranks, world)} {how} in mid-case{why}{_aborted(evidence, world, ranks)}",
+        message=f"{name_ranks(ranks, world)} {how} during the case{why}{_aborted(evidence, world, ranks)}",
         ranks=ranks,
         nodes=world.nodes(ranks),
         signal=signal_name(status) if status < 0 else "",
@@ -205,7 +204,7 @@ def unfinished(evidence: CaseEvidence, world: World) -> tuple[int, ...]:
 def diagnosed(evidence: CaseEvidence, world: World) -> tuple[tuple[int, ...], Diagnosis]:
     """Return the ranks that the others provably wait for, and what each rank was doing."""
     finished = {rank: said.outcome.value for rank, said in evidence.said.items() if said.outcome is not None}
-    return diagnose(
+    return wording.diagnose(
         evidence.seen,
         unfinished=unfinished(evidence, world),
         finished=finished,
@@ -220,14 +219,11 @@ def is_victim(message: str) -> bool:
 def name_ranks(ranks: Iterable[int], world: World) -> str:
     """`rank 3 on node-b`, `ranks 0, 1 on node-a, node-b`."""
     ranks = list(ranks)
-    shown = ", ".join(map(str, ranks[:NAMED_RANKS])) + (" …" if len(ranks) > NAMED_RANKS else "")
-    nodes = world.nodes(ranks)
-    names = ", ".join(nodes[:NAMED_RANKS]) + (" …" if len(nodes) > NAMED_RANKS else "")
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown} on {names}"
+    return f"{wording.brief(ranks)} on {wording.shown(world.nodes(ranks), wording.NAMED_RANKS)}"
 
 
 def how_it_ended(status: int) -> str:
-    return f"was killed by {signal_name(status)}" if status < 0 else f"left with exit code {status}"
+    return f"was killed by {signal_name(status)}" if status < 0 else f"exited with code {status}"
 
 
 def signal_name(status: int) -> str:

@@ -15,22 +15,16 @@ NUMBERS = re.compile(r"\d+")
 ADDRESSES = re.compile(r"0x[0-9a-f]+")  # of objects: different in each process
 COMPARED = 8  # texts of one shape that a text is compared with: limits the time if ranks fail in hundreds of ways
 
-# All outcomes, although a rank never sends some of them: test code runs in the process that sends.
-ENDINGS = {
-    Outcome.PASSED: RankEnding.PASSED,
-    Outcome.FAILED: RankEnding.FAILED,
-    Outcome.ERRORED: RankEnding.ERRORED,
-    Outcome.CRASHED: RankEnding.CRASHED,
+RENAMED = {
     Outcome.HUNG: RankEnding.UNFINISHED,
-    Outcome.SKIPPED: RankEnding.SKIPPED,
-    Outcome.XFAILED: RankEnding.XFAILED,
-    Outcome.XPASSED: RankEnding.XPASSED,
     Outcome.NOT_RUN: RankEnding.SKIPPED,  # with its reason as the message
 }
+# All outcomes, although a rank never sends some of them: test code runs in the process that sends.
+ENDINGS = {outcome: RENAMED.get(outcome) or RankEnding(outcome.value) for outcome in Outcome}
 BAD_ENDINGS = frozenset({RankEnding.FAILED, RankEnding.ERRORED, RankEnding.CRASHED, RankEnding.UNFINISHED})
 # Completes `still running after 12 s when …`; other reasons are shown by name.
 CAUSES: Mapping[Reason, str] = {
-    Reason.RUN_DEADLINE: "the run timed out",
+    Reason.RUN_TIMEOUT: "the run timed out",
     Reason.TERMINATED: "the run was terminated",
     Reason.CANCELLED: "the run was interrupted",
     Reason.GANG_LOST: "an agent was lost",
@@ -137,10 +131,15 @@ def _few(together: Sequence[RankGroup]) -> tuple[RankGroup, ...]:
     kept = next(
         count for count in range(most, -1, -1) if count + len({group.ending for group in together[count:]}) <= most
     )
-    rest: dict[RankEnding, list[int]] = {}
-    for group in together[kept:]:
-        rest.setdefault(group.ending, []).extend(group.ranks)
-    return (*together[:kept], *(RankGroup(ranks=tuple(sorted(ranks)), ending=end) for end, ranks in rest.items()))
+    return (*together[:kept], *without_messages(together[kept:]))
+
+
+def without_messages(groups: Iterable[RankGroup]) -> tuple[RankGroup, ...]:
+    """Merge groups that differ only in their messages."""
+    ranks: dict[RankEnding, list[int]] = {}
+    for group in groups:
+        ranks.setdefault(group.ending, []).extend(group.ranks)
+    return tuple(RankGroup(ranks=tuple(sorted(each)), ending=ending) for ending, each in ranks.items())
 
 
 def judge_interrupted(case_id: str, evidence: CaseEvidence, world: World, at: float, *, stop: RunEnd) -> CaseResult:

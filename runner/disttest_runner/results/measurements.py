@@ -85,7 +85,7 @@ def _merge_one(samples: Mapping[int, Sample]) -> Measurement:
         slowest_rank_seconds=_rounded(samples[slowest].seconds),
         slowest_rank=slowest,
         alg_bytes_per_second=_rounded(speed),
-        bus_bytes_per_second=_rounded(speed * first.bus_factor),
+        bus_bandwidth_bytes_per_second=_rounded(speed * first.bus_factor),
         wrong_elements=sum(sample.wrong_elements for sample in samples.values()),
     )
 

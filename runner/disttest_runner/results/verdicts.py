@@ -23,7 +23,7 @@ BAD_FOR = {
     Reason.CASES_CRASHED: frozenset({Outcome.CRASHED}),
     Reason.CASES_FAILED: frozenset({Outcome.FAILED, Outcome.ERRORED}),
 }
-COMPLETE = frozenset({*BAD_FOR, Reason.ALL_CASES_PASSED, Reason.NOTHING_PASSED})  # all other reasons: a broken suite
+COMPLETE = frozenset({*BAD_FOR, Reason.ALL_CASES_PASSED, Reason.NO_CASES_PASSED})  # all other reasons: a broken suite
 
 
 def finished(plan: SuitePlan, *, seconds: float, cases: tuple[CaseResult, ...], note: str = "") -> SuiteResult:
@@ -40,7 +40,7 @@ def broken(name: str, reason: Reason, message: str, *, seconds: float, cases: tu
 
 def unstarted(name: str, stop: RunEnd) -> SuiteResult:
     return SuiteResult(
-        name=name, verdict=stop.verdict, reason=stop.reason, message=f"not started: {stop.message}", seconds=0.0
+        name=name, verdict=stop.verdict, reason=stop.reason, message=f"not started: {stop.message}", seconds=0, cases=()
     )
 
 
@@ -48,18 +48,17 @@ def describe(reason: Reason, cases: Sequence[CaseResult]) -> str:
     counts = Counts.of((case.outcome for case in cases), quarantined=sum(case.is_excused for case in cases))
     known = quarantine_note(counts.quarantined)
     match reason:
-        case Reason.NOTHING_PASSED:
+        case Reason.NO_CASES_PASSED:
             why = next((case.message for case in cases if case.message), "no reason was given")
             return f"none of {counts.total} cases passed{known}; the first was {cases[0].outcome.value}: {why}"
         case Reason.ALL_CASES_PASSED:
             flaky = [case.id for case in cases if case.is_flaky]
-            note = f", {len(flaky)} of them at another try only, first {flaky[0]}" if flaky else ""
+            note = f", {len(flaky)} of them only in a rerun, first {flaky[0]}" if flaky else ""
             return f"{counts[Outcome.PASSED]} of {counts.total} cases passed{note}{known}"
         case _:
             first = next(case for case in cases if case.is_red and case.outcome in BAD_FOR[reason])
-            red = counts.bad - counts.quarantined
             what = formatting.summary_line(first.message)
-            return f"{red} of {counts.total} cases ended badly{known}; first {first.id}: {what}"
+            return f"{counts.red} of {counts.total} cases failed{known}; first {first.id}: {what}"
 
 
 def of_run(suites: Sequence[SuiteResult], stop: RunEnd | None) -> RunEnd:
@@ -70,22 +69,23 @@ def of_run(suites: Sequence[SuiteResult], stop: RunEnd | None) -> RunEnd:
         named = f"; still running: {', '.join(running)}" if running else ""
         ends.insert(0, replace(stop, message=f"{stop.message}{named}"))
     if not ends:
-        return RunEnd(Verdict.ERRORED, Reason.NOTHING_COLLECTED, "the plan names no suite")
+        return RunEnd(Verdict.ERRORED, Reason.NO_CASES_COLLECTED, "the plan has no suites")
     worst = min(ends, key=lambda one: VERDICTS_WORST_FIRST.index(one.verdict))
     if worst.verdict is Verdict.PASSED:
         counts = Counts.sum(suite.counts for suite in suites)
         return RunEnd(
             worst.verdict,
             worst.reason,
-            f"{counts[Outcome.PASSED]} of {counts.total} cases passed in {len(suites)} suites"
-            + (f", {counts.flaky} of them at another try only" if counts.flaky else "")
+            f"{counts[Outcome.PASSED]} of {counts.total} cases passed in "
+            + formatting.counted(len(suites), "suite")
+            + (f", {counts.flaky} of them only in a rerun" if counts.flaky else "")
             + quarantine_note(counts.quarantined),
         )
     return worst
 
 
 def quarantine_note(quarantined: int) -> str:
-    return f", {quarantined} quarantined failure{'s' if quarantined > 1 else ''}" if quarantined else ""
+    return f", {formatting.counted(quarantined, 'quarantined failure')}" if quarantined else ""
 
 
 def quarantine_advice(patterns: Sequence[str], cases: Sequence[CaseResult]) -> str:
@@ -98,8 +98,8 @@ def quarantine_advice(patterns: Sequence[str], cases: Sequence[CaseResult]) -> s
     idle = [pattern for pattern, found in seen.items() if not found]
     healed = [pattern for pattern, found in seen.items() if found and all(found)]
     parts = [
-        f"warning: in quarantine, but no case of this suite: {_some(idle)}" if idle else "",
-        f"passes again, take it off the quarantine list: {_some(healed)}" if healed else "",
+        f"warning: quarantine patterns that match no case: {_some(idle)}" if idle else "",
+        f"quarantine patterns to remove, because their cases pass: {_some(healed)}" if healed else "",
     ]
     return "; ".join(part for part in parts if part)
 
@@ -148,16 +148,18 @@ def with_unmeasured(plan: RunPlan, done: Sequence[SuiteResult]) -> SuiteResult:
 def _unmeasured_message(wanted: Threshold, builtin: str, measured: Sequence[Measurement]) -> str:
     of_it = (one for one in measured if one.collective == wanted.collective)
     others = list(dict.fromkeys(f"{show_bytes(one.size_bytes)} {one.dtype}" for one in of_it))
-    seen = f" (but of {', '.join(others[:SHOWN_SIZES])}{' …' if len(others) > SHOWN_SIZES else ''})" if others else ""
-    return f"nothing was measured: no case has timed {wanted.name}{seen}; {_advice(wanted, builtin)}"
+    seen = (
+        f" (measured: {', '.join(others[:SHOWN_SIZES])}{' …' if len(others) > SHOWN_SIZES else ''})" if others else ""
+    )
+    return f"no case measured {wanted.name}{seen}. {_advice(wanted, builtin)}"
 
 
 def _advice(wanted: Threshold, builtin: str) -> str:
     if builtin != MEASURING:
-        return "record it with the fixture `measure`, run the suite `collectives`, or remove the threshold"
+        return "Record it with the fixture `measure`, run the suite `collectives`, or remove the threshold"
     size = show_bytes(wanted.size_bytes).replace(" ", "").removesuffix("B").removesuffix("i")
-    dtype = f" and {wanted.dtype} in COLLECTIVES_DTYPES" if wanted.dtype else ""
+    dtype = f" and {wanted.dtype} to COLLECTIVES_DTYPES" if wanted.dtype else ""
     return (
-        f"write {size} in COLLECTIVES_SIZES{dtype} (env of the suite), or see whether its case was left out, "
-        "did not run or ended badly"
+        f"Add {size} to COLLECTIVES_SIZES{dtype} (env of the suite), or check whether its case was deselected, "
+        "did not run or failed"
     )

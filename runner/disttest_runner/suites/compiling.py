@@ -3,10 +3,8 @@
 import contextlib
 import gc
 import re
-import sysconfig
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -17,8 +15,6 @@ from torch._dynamo import compiled_autograd, guards
 from torch._dynamo.utils import counters
 from torch.distributed.tensor import debug
 from torch.nn.parallel import DistributedDataParallel
-
-from disttest_runner.process_group.gang import Gang
 
 RECOMPILE_LIMIT = 32  # of one function: each optimizer needs a few
 CALLS = re.compile(r"_c10d_functional\.(\w+)\.default\(")  # in the code that inductor generates
@@ -53,23 +49,6 @@ class Compiler:
             lambda graph: torch.compile(graph, fullgraph=True, backend=self.compile_backward), dynamic=False
         )
         return context
-
-
-def why_inductor_cannot(gang: Gang) -> str:
-    """Return what inductor needs and does not find; empty if it can compile."""
-    if gang.device.type == "cuda":
-        from torch.utils._triton import has_triton
-
-        return "" if has_triton() else "inductor needs triton, and a GPU that triton knows"
-    from torch._inductor import cpp_builder, exc
-
-    try:
-        compiler = cpp_builder.get_cpp_compiler()
-    except (exc.InvalidCxxCompiler, RuntimeError) as error:
-        return f"inductor needs a C++ compiler on CPUs: {str(error).splitlines()[0]}"
-    if not (Path(sysconfig.get_path("include")) / "Python.h").is_file():
-        return f"inductor needs the headers of Python beside {compiler} on CPUs"
-    return ""
 
 
 @pytest.fixture

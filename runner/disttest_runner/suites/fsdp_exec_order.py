@@ -5,7 +5,6 @@ While all ranks use the same path, outputs and parameters are compared with thos
 all ranks: the order is irrelevant if the collectives are wrong.
 """
 
-import copy
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +18,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
 
 from disttest_runner.compat import override
 from disttest_runner.process_group.gang import Gang
-from disttest_runner.suites.reference import SEED, same
+from disttest_runner.suites.reference import alike, batches, descend, same
 
 BATCH = 4  # of one rank
 IN, DIM, MIDDLE = 5, 6, 3
@@ -64,9 +63,7 @@ class ShardedTraining:
 
     def __init__(self, gang: Gang, strategy: ShardingStrategy) -> None:
         self.gang = gang
-        torch.manual_seed(SEED)
-        self.ways = TwoWays().to(device=gang.device, dtype=torch.float64)
-        self.reference = copy.deepcopy(self.ways)
+        self.ways, self.reference = alike(TwoWays, gang.device)
         self.ways.usual = self._shard(self.ways.usual, strategy)
         self.ways.other = self._shard(self.ways.other, strategy)
         self.model = self._shard(self.ways, strategy)
@@ -77,18 +74,14 @@ class ShardedTraining:
         return FullyShardedDataParallel(module, sharding_strategy=strategy, device_id=self.gang.device)
 
     def batches(self) -> list[torch.Tensor]:
-        """Draw the next batch of each rank; all ranks draw the same."""
+        """Draw the next batch of each rank."""
         self.iteration += 1
-        drawn = []
-        for rank in range(self.gang.world_size):
-            generator = torch.Generator().manual_seed(1000 * self.iteration + rank)
-            drawn.append(torch.randn((BATCH, IN), generator=generator, dtype=torch.float64).to(self.gang.device))
-        return drawn
+        return batches(self.gang, self.iteration, (BATCH, IN))
 
     def train_unchecked(self) -> None:
         """Train on different paths, which mixes up gradients: the warning is about that."""
         self.model(self.batches()[self.gang.rank]).square().sum().backward()
-        self._descend(self.model)
+        descend(self.model.parameters(), STEP)
 
     def train(self) -> None:
         batches = self.batches()
@@ -96,21 +89,13 @@ class ShardedTraining:
         output.square().sum().backward()
         expected = [self.reference(batch) for batch in batches]
         torch.autograd.backward([one.square().sum() / self.gang.world_size for one in expected])
-        self._descend(self.model)
-        self._descend(self.reference)
+        descend((*self.model.parameters(), *self.reference.parameters()), STEP)
         self._compare("the output", output, expected[self.gang.rank])
         self._compare_parameters()
 
     def evaluate(self) -> None:
         batches = self.batches()
         self._compare("the output", self.model(batches[self.gang.rank]), self.reference(batches[self.gang.rank]))
-
-    @torch.no_grad()
-    def _descend(self, model: nn.Module) -> None:
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                parameter.sub_(parameter.grad, alpha=STEP)
-                parameter.grad = None
 
     def _compare_parameters(self) -> None:
         with FullyShardedDataParallel.summon_full_params(self.model, writeback=False):

@@ -94,10 +94,6 @@ def same_shards(model: nn.Module, reference: nn.Module, gang: Gang, *, gradients
                 same(f"gradient of {name}", local_part(mine), my_shard(expected, gang))
 
 
-def adams(*models: nn.Module) -> list[torch.optim.Optimizer]:
-    return [torch.optim.Adam(model.parameters(), lr=1e-2) for model in models]
-
-
 @pytest.fixture
 def mesh(gang: Gang, process_group: object) -> DeviceMesh:  # noqa: ARG001 - the mesh uses the default group
     return init_device_mesh(gang.device.type, (gang.world_size,))
@@ -119,7 +115,7 @@ def shard(modules: Iterable[nn.Module], mesh: DeviceMesh, *, reshard: bool | int
 
 def test_unused_forward_output(gang: Gang, mesh: DeviceMesh, reshard: bool | int) -> None:  # noqa: FBT001 - a fixture
     """Gradients are right when the loss leaves an output of the forward unused."""
-    model, reference = alike(lambda: TwoBranches(uses_second=True), gang)
+    model, reference = alike(lambda: TwoBranches(uses_second=True), gang.device)
     shard((*model.children(), model), mesh, reshard=reshard)
 
     def loss(output: Any, iteration: int) -> Any:
@@ -131,7 +127,7 @@ def test_unused_forward_output(gang: Gang, mesh: DeviceMesh, reshard: bool | int
 
 def test_unused_forward_module(gang: Gang, mesh: DeviceMesh, reshard: bool | int) -> None:  # noqa: FBT001 - a fixture
     """Gradients are right, and absent where they must be, when the forward leaves a sharded module unused."""
-    model, reference = alike(lambda: TwoBranches(uses_second=False), gang)
+    model, reference = alike(lambda: TwoBranches(uses_second=False), gang.device)
     shard((*model.children(), model), mesh, reshard=reshard)
     train(model, reference, gang)
 
@@ -139,14 +135,14 @@ def test_unused_forward_module(gang: Gang, mesh: DeviceMesh, reshard: bool | int
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS.keys())
 def test_nontensor_activations(gang: Gang, mesh: DeviceMesh, wrap: Callable[..., Any]) -> None:
     """Gradients find their way when activations travel in containers: torch must hook what is inside of them."""
-    model, reference = alike(lambda: nn.Sequential(Wrapping(wrap), Unwrapping()), gang)
+    model, reference = alike(lambda: nn.Sequential(Wrapping(wrap), Unwrapping()), gang.device)
     shard((*model.children(), model), mesh)
     train(model, reference, gang)
 
 
 def test_post_acc_grad_hook_runs(gang: Gang, mesh: DeviceMesh) -> None:
     """A hook for accumulated gradients runs once for each parameter, and finds the finished gradient."""
-    model, reference = alike(lambda: nn.Sequential(Residual(), Residual()), gang)
+    model, reference = alike(lambda: nn.Sequential(Residual(), Residual()), gang.device)
     shard((*model.children(), model), mesh)
     seen: dict[str, list[torch.Tensor]] = collections.defaultdict(list)
 
@@ -170,19 +166,17 @@ def test_post_acc_grad_hook_runs(gang: Gang, mesh: DeviceMesh) -> None:
 
 def test_post_acc_grad_hook_optim_parity(gang: Gang, mesh: DeviceMesh) -> None:
     """AdamW and its schedule, stepped inside the hooks of each parameter, train like a normal step."""
-    model, reference = alike(lambda: nn.Sequential(Residual(), Residual(), nn.Linear(DIM, DIM)), gang)
+    model, reference = alike(lambda: nn.Sequential(Residual(), Residual(), nn.Linear(DIM, DIM)), gang.device)
     shard((*model.children(), model), mesh)
     reference_optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-2, foreach=False)
     reference_schedule = torch.optim.lr_scheduler.StepLR(reference_optimizer, step_size=5)
     for parameter in model.parameters():
         optimizer = torch.optim.AdamW([parameter], lr=1e-2, foreach=False)
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5)
-        on_gradient(parameter, functools.partial(step_in_hook, optimizer, schedule))
+        on_gradient(parameter, functools.partial(step, optimizer, schedule))
     for iteration in range(ITERATIONS):
         backward(model, reference, gang, iteration)
-        reference_optimizer.step()
-        reference_optimizer.zero_grad()
-        reference_schedule.step()
+        step(reference_optimizer, reference_schedule)
         same_shards(model, reference, gang)
 
 
@@ -190,9 +184,7 @@ def on_gradient(parameter: nn.Parameter, hook: Callable[[torch.Tensor], None]) -
     parameter.register_post_accumulate_grad_hook(hook)  # type: ignore[no-untyped-call]  # torch has no types here
 
 
-def step_in_hook(
-    optimizer: torch.optim.Optimizer, schedule: torch.optim.lr_scheduler.LRScheduler, _: torch.Tensor
-) -> None:
+def step(optimizer: torch.optim.Optimizer, schedule: torch.optim.lr_scheduler.LRScheduler, *_: torch.Tensor) -> None:
     optimizer.step()
     optimizer.zero_grad()
     schedule.step()
@@ -221,7 +213,7 @@ def backward(model: nn.Module, reference: nn.Module, gang: Gang, iteration: int,
 
 
 def train(model: nn.Module, reference: nn.Module, gang: Gang, loss: Loss = whole_output) -> None:
-    optimizers = adams(model, reference)
+    optimizers = [torch.optim.Adam(one.parameters(), lr=1e-2) for one in (model, reference)]
     for iteration in range(ITERATIONS):
         backward(model, reference, gang, iteration, loss)
         same_shards(model, reference, gang)

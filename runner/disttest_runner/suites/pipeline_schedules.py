@@ -137,5 +137,5 @@ def test_gradients_of_weights_that_the_model_computes_later(line: PipelineGroup,
 def test_plan(gang: Gang, name: str, triple: tuple[int, int, int]) -> None:
     schedule = named(name)
     if gang.rank:
-        pytest.skip("idle: rank 0 alone looks at plans")
+        pytest.skip("idle: only rank 0 checks plans")
     plans.check_schedule(schedule, *triple)

@@ -5,7 +5,8 @@ scaled or stale contribution changes the result. The default is float64, so that
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -16,14 +17,15 @@ from disttest_runner.process_group.gang import Gang
 SEED = 42
 STEP_SEEDS = 100_003  # more than there are ranks
 RELATIVE, ABSOLUTE = 1e-7, 1e-9  # tolerances in float64
+Model = TypeVar("Model", bound=nn.Module)
 
 
 def alike(
-    build: Callable[[], nn.Module], gang: Gang, copies: int = 2, dtype: torch.dtype = torch.float64
-) -> list[nn.Module]:
+    build: Callable[[], Model], device: torch.device, copies: int = 2, dtype: torch.dtype = torch.float64
+) -> list[Model]:
     """Build equal copies of a model, equal on every rank too."""
     torch.manual_seed(SEED)
-    first = build().to(device=gang.device, dtype=dtype)
+    first = build().to(device=device, dtype=dtype)
     return [first, *(copy.deepcopy(first) for _ in range(copies - 1))]
 
 
@@ -60,3 +62,12 @@ def average(model: nn.Module, parts: int) -> None:
     for parameter in model.parameters():
         if parameter.grad is not None:
             parameter.grad.div_(parts)
+
+
+@torch.no_grad()
+def descend(parameters: Iterable[nn.Parameter], step: float) -> None:
+    """Step by hand: an optimizer imports the compiler, which takes seconds."""
+    for parameter in parameters:
+        if parameter.grad is not None:
+            parameter.sub_(parameter.grad, alpha=step)
+            parameter.grad = None

@@ -4,6 +4,7 @@ Forward and backward are compiled, the backward as one graph with its communicat
 fallback to eager fails. Gradients also equal those of one process on the batches of all ranks.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,6 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
-from disttest_runner.compat import override
 from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.compiling import (
     Compiler,
@@ -26,9 +26,9 @@ from disttest_runner.suites.compiling import (
     fresh_compiler,  # noqa: F401 - a fixture
     generated_code,
     python_reducer,
-    why_inductor_cannot,
 )
 from disttest_runner.suites.reference import alike, average, batches, same
+from disttest_runner.suites.toolchain import why_inductor_cannot
 
 DIM = 8
 BUCKET_DIM = 300  # a float64 weight has 0.7 MB, and a bucket is closed beyond 1 MB: two weights
@@ -44,30 +44,15 @@ FUSED = {"coalesced": "all_reduce_coalesced", "concat": "all_reduce"}
 PLAN = {"fc1": ColwiseParallel(), "fc2": RowwiseParallel()}
 
 
-class Layers(nn.Module):
-    """Two layers: tensor parallelism needs pairs, and more take longer to compile."""
-
-    def __init__(self, *, bias: bool = True) -> None:
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(DIM, DIM, bias=bias), nn.Linear(DIM, DIM, bias=bias)
-
-    @override
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        output: torch.Tensor = self.fc2(torch.tanh(self.fc1(batch)))
-        return output
+def two_layers(*, bias: bool = True) -> nn.Module:
+    """Tensor parallelism needs pairs, and more layers take longer to compile."""
+    fc1, fc2 = (nn.Linear(DIM, DIM, bias=bias) for _ in range(2))
+    return nn.Sequential(OrderedDict(fc1=fc1, tanh=nn.Tanh(), fc2=fc2))
 
 
-class Weight(nn.Module):
-    """A layer with one parameter, so that the sizes of buckets are known and compiling is fast."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.linear = nn.Linear(BUCKET_DIM, BUCKET_DIM, bias=False)
-
-    @override
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        output: torch.Tensor = self.linear(batch)
-        return output
+def bucket_layers() -> nn.Module:
+    """Each has one parameter, so that the sizes of buckets are known and compiling is fast."""
+    return nn.Sequential(*(nn.Linear(BUCKET_DIM, BUCKET_DIM, bias=False) for _ in range(BUCKET_LAYERS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +94,7 @@ WAYS = {
 
 
 def need_inductor(gang: Gang) -> None:
-    if reason := why_inductor_cannot(gang):
+    if reason := why_inductor_cannot(gang.device.type):
         pytest.skip(reason)
 
 
@@ -125,7 +110,7 @@ def test_compile(gang: Gang, way: CompileMode) -> None:
         need_inductor(gang)
     backend = "inductor" if way.inductor else "aot_eager"
     to_replicate, to_wrap, to_stay_eager, reference, alone = alike(
-        lambda: Layers(bias=False), gang, copies=5, dtype=way.dtype
+        lambda: two_layers(bias=False), gang.device, copies=5, dtype=way.dtype
     )
     expected = gradients_of_one_process(reference, alone, gang, way)
     eager = way.trained("eager DistributedDataParallel", DistributedDataParallel(to_stay_eager))
@@ -185,7 +170,7 @@ def compare(what: str, found: Gradients, expected: Gradients, gang: Gang, way: C
 def test_bucketing(gang: Gang, how: str) -> None:
     """The generated code reduces all gradients in three calls, new gradients and accumulated ones."""
     need_inductor(gang)
-    whole, reference = alike(lambda: nn.Sequential(*(Weight() for _ in range(BUCKET_LAYERS))), gang)
+    whole, reference = alike(bucket_layers, gang.device)
     passes = [f"fuse_ddp_with_{how}_op", "schedule_comm_wait"]
     # no cache: it would return the code of the other pass
     with python_reducer(_fuse_ddp_communication_passes=passes, reorder_for_locality=False, fx_graph_cache=False):
@@ -215,7 +200,7 @@ def test_ddp_with_tensor_parallel(gang: Gang) -> None:
         pytest.skip(f"not run: pairs of ranks need an even world of at least 4, not {gang.world_size}")
     pairs = gang.world_size // 2
     mesh = init_device_mesh(gang.device.type, (pairs, 2), mesh_dim_names=("dp", "tp"))
-    to_compile, to_stay_eager, reference = alike(Layers, gang, copies=3)
+    to_compile, to_stay_eager, reference = alike(two_layers, gang.device, copies=3)
     drawn = batches(gang, 0, (BATCH, DIM), parts=pairs)
     reference(torch.cat(drawn)).square().sum().backward()
     average(reference, pairs)

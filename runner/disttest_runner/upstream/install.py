@@ -73,6 +73,7 @@ def install(generation: "Generation") -> None:
         from disttest_runner.upstream import continuous, test_classes, torch_patches  # noqa: PLC0415
         from disttest_runner.upstream.run_case import CaseRunner  # noqa: PLC0415
 
+        torch_patches.adapt_skips(harness, generation.order.world_size)
         runner = CaseRunner(generation, harness)
         torch_patches.adapt_seeding(runner.common_utils)
         test_classes.adapt_multi_process(runner)

@@ -1,6 +1,7 @@
 """The rules of torch's harness: which ranks take part, exit codes, expected failures, deciding decorators. No torch."""
 
 import types
+import unittest
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,27 +24,12 @@ HARNESS = "torch.testing._internal.common_distributed"
 def why_not(world_size: int, *, rank: int, gang_size: int) -> str:
     """Return the reason to skip, with its prefix for the report; empty for a rank that takes part."""
     if world_size <= 0:
-        return f"{NOT_RUN}the class asks for {world_size} ranks, as where no accelerator is found: nothing would run"
+        return f"{NOT_RUN}the class requires {world_size} ranks, because it finds no accelerator"
     if world_size > gang_size:
-        return f"{NOT_RUN}the class asks for {world_size} ranks, the gang has {gang_size}"
+        return f"{NOT_RUN}the class requires {world_size} ranks, but the gang has {gang_size}"
     if rank >= world_size:
-        return f"{IDLE}the class asks for {world_size} ranks"
+        return f"{IDLE}the class requires {world_size} ranks"
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessEnd:
-    """A good end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,25 +38,24 @@ class ExitCodes:
     error: int
 
 
-def read_exit(
-    code: object, codes: ExitCodes, *, traceback: str, accepts_any: bool = False
-) -> Skipped | Failed | ProcessEnd:
-    """Interpret the SystemExit of a part that torch would run in a separate process.
+def read_exit(code: object, codes: ExitCodes, *, traceback: str, accepts_any: bool = False) -> Exception | None:
+    """Return what the SystemExit of a part means that torch would run in a separate process; None for a good end.
 
     `traceback` is what the part sent through its pipe; `accepts_any` is for a test that may exit with any other code.
     """
     if code == codes.error:
-        return Failed(traceback or f"the part left with exit code {codes.error}, for an error, and sent no traceback")
+        nothing = f"this rank exited with code {codes.error} (error) without a traceback"
+        return AssertionError(traceback or nothing)
     if code in PASSED or accepts_any:
-        return ProcessEnd()
+        return None
     if isinstance(code, int) and code in codes.skips:
-        return Skipped(codes.skips[code])
-    return Failed(f"the part left with exit code {code}" + (f":\n{traceback}" if traceback else ""))
+        return unittest.SkipTest(codes.skips[code])
+    return AssertionError(f"this rank exited with code {code}" + (f":\n{traceback}" if traceback else ""))
 
 
 def why_exit_is_not_run(expected_code: int) -> str:
     """Return why a case that must end its process is skipped: it would end the rank, and with it the gang."""
-    return f"{NOT_RUN}the case must end its process with exit code {expected_code}, and ranks outlive their cases"
+    return f"{NOT_RUN}the case must exit with code {expected_code}, but ranks run several cases"
 
 
 def is_expected(test: Callable[..., Any]) -> bool:
@@ -91,7 +76,7 @@ def run_expected_failure(body: Callable[[], object], store: Any, *, rank: int, w
     store.wait(ranks, timedelta(seconds=seconds))
     failed = [number for number in ranks if store.get(number).decode() == FAILED]
     if failed:
-        raise AssertionError(f"failed on rank {', '.join(failed)}, as is expected of the test")
+        raise AssertionError(f"failed on rank {', '.join(failed)}, as the test expects")
 
 
 class _ReachedError(Exception):

@@ -1,4 +1,4 @@
-"""Runs this rank's part of a case of torch's harness, and cleans up for the next case."""
+"""Runs this rank's part of a case of torch's harness: serves its rendezvous, and cleans up for the next case."""
 
 import contextlib
 import importlib
@@ -6,21 +6,92 @@ import os
 import sys
 import tempfile
 import unittest
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import ModuleType
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import torch
 import torch.distributed as dist
+from torch.distributed import HashStore, PrefixStore, Store  # type: ignore[attr-defined]  # exported when run
 
 from disttest_runner.process_group.generation import STORE_SECONDS, Generation
 from disttest_runner.upstream import rules
-from disttest_runner.upstream.store_bridge import Bridge
 from disttest_runner.upstream.torch_patches import GlooGroups
 
 c10d: Any = dist  # its type stubs lack names
+Rendezvous = tuple[Store, int, int]
+Handler = Callable[..., Iterator[Rendezvous]]
+_PARAMETERS = ("rank", "world_size")
+
+
+class Bridge:
+    """Serves rendezvous by file, environment and TCP from the store of the generation: no files, no port conflicts.
+
+    Only while a case runs, whose world size is `_world_size`; else torch's own handlers and FileStore are in use.
+    """
+
+    def __init__(self, generation: Generation) -> None:
+        self._generation = generation
+        self._world_size: int | None = None
+        self._rendezvous: Counter[str] = Counter()  # of this case, by scheme and path
+        self._original = dist.FileStore  # type: ignore[attr-defined]  # exported when run
+        self.file_store = _file_store(self)
+        # torch.distributed.rendezvous is a function as well, which hides the module
+        handlers = importlib.import_module("torch.distributed.rendezvous")._rendezvous_handlers
+        for scheme in ("file", "env", "tcp"):
+            handlers[scheme] = self._handler(scheme, handlers[scheme])
+
+    @contextlib.contextmanager
+    def open(self, world_size: int, test_module: ModuleType | None) -> Iterator[None]:
+        """Serve one case. Modules that have imported `FileStore` get ours meanwhile."""
+        self._world_size = world_size
+        self._rendezvous.clear()
+        modules = [module for module in (dist, test_module) if getattr(module, "FileStore", None) is self._original]
+        for module in modules:
+            module.FileStore = self.file_store  # type: ignore[union-attr]  # the filter has dropped None
+        try:
+            yield
+        finally:
+            self._world_size = None
+            for module in modules:
+                module.FileStore = self._original  # type: ignore[union-attr]  # same
+
+    def store(self, path: str) -> Store:
+        """Return the store for a path; below the temporary folder, equal paths are one file on all nodes."""
+        return self._generation.case_store(f"file/{path.removeprefix(tempfile.gettempdir())}")
+
+    def _handler(self, scheme: str, original: Handler) -> Handler:
+        def rendezvous(url: str, *args: Any, **kwargs: Any) -> Iterator[Rendezvous]:
+            parts = urlsplit(url)
+            query = {name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in _PARAMETERS}
+            if query.get("world_size") == 1 and scheme != "file":
+                yield HashStore(), 0, 1  # alone: no port is needed
+            elif self._world_size is None:
+                yield from original(url, *args, **kwargs)
+            else:
+                key = f"{scheme}{parts.path.removeprefix(tempfile.gettempdir())}"
+                self._rendezvous[key] += 1  # all ranks create the same number of groups
+                store = self._generation.case_store(f"rendezvous/{key}/{self._rendezvous[key]}")
+                rank = query.get("rank", self._generation.gang.rank)
+                yield store, rank, query.get("world_size", int(os.environ.get("WORLD_SIZE", self._world_size)))
+
+        return rendezvous
+
+
+def _file_store(bridge: Bridge) -> type[Store]:
+    class FileStore(PrefixStore):
+        """Replaces torch's FileStore; equal paths are one store on all nodes."""
+
+        def __init__(self, file_name: str, world_size: int = -1) -> None:
+            del world_size  # users of the store count the ranks
+            super().__init__("store", bridge.store(str(file_name)))
+            self.path = file_name
+
+    return FileStore
 
 
 class ResultPipe:
@@ -100,13 +171,10 @@ class CaseRunner:
         try:
             yield
         except SystemExit as end:
-            match rules.read_exit(end.code, self._codes, traceback=part.pipe.text, accepts_any=part.accepts_any_exit):
-                case rules.Skipped(message):
-                    raise unittest.SkipTest(message) from None
-                case rules.Failed(message):
-                    raise AssertionError(message) from None
-                case rules.ProcessEnd():
-                    pass
+            code, text, accepts_any = end.code, part.pipe.text, part.accepts_any_exit
+            error = rules.read_exit(code, self._codes, traceback=text, accepts_any=accepts_any)
+            if error is not None:
+                raise error from None
 
     @contextlib.contextmanager
     def _clean(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ OF_GANG = (
     "MASTER_PORT",
     "TORCHELASTIC_USE_AGENT_STORE",
 )
-IDLE = "idle: the case uses neither our fixtures nor a class of torch's distributed harness: rank 0 runs it alone"
+IDLE = "idle: only rank 0 runs the case, because it uses neither fixtures of the runner nor torch's distributed harness"
 # Classes, and the method that a subclass overrides to simulate all ranks.
 _RUN_BY_RANKS = (
     ("MultiProcessTestCase", "join_or_run"),

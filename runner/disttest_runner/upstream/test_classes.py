@@ -24,11 +24,12 @@ FOLDERS = ("barrier", "test_dir", "init_dir")
 EXCHANGED = "test_dir"  # tests exchange files through it
 
 
+def _spawn_nothing(*_: Any) -> None:
+    pass
+
+
 def adapt_multi_process(runner: CaseRunner) -> None:
     base, common_utils = runner.harness.MultiProcessTestCase, runner.common_utils
-
-    def spawn_nothing(_: Any, *__: Any) -> None:
-        pass
 
     def join(self: Any, test: Callable[..., Any]) -> None:
         """Run this rank's part instead of waiting for processes."""
@@ -55,15 +56,12 @@ def adapt_multi_process(runner: CaseRunner) -> None:
         if self.destroy_pg_upon_exit and dist.is_initialized():
             dist.destroy_process_group()
 
-    base._start_processes = base._spawn_processes = spawn_nothing
+    base._start_processes = base._spawn_processes = _spawn_nothing
     base._join_processes, base.run_test = join, run_test
 
 
 def adapt_multi_threaded(runner: CaseRunner) -> None:
     base, common_utils = runner.harness.MultiThreadedTestCase, runner.common_utils
-
-    def spawn_nothing(_: Any) -> None:
-        pass
 
     def join_or_run(self: Any, test: Callable[..., Any]) -> types.MethodType:
         @wraps(test)
@@ -92,7 +90,7 @@ def adapt_multi_threaded(runner: CaseRunner) -> None:
         finally:
             self.perThreadTearDown()
 
-    base._spawn_threads, base.join_or_run = spawn_nothing, join_or_run
+    base._spawn_threads, base.join_or_run = _spawn_nothing, join_or_run
     base.run_test_with_threaded_pg = run_in_group
 
 

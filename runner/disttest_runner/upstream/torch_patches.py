@@ -1,4 +1,4 @@
-"""Patches of torch: short-lived gloo groups, RPC and seeding.
+"""Patches of torch: short-lived gloo groups, RPC, seeding and reasons for skipping.
 
 A gloo group costs a case two waits of up to 10 ms each, which the patch reduces to 1 ms. One is for the threads of its
 network device: all groups of a rank share a device. The other is for the device's thread to close connections, which it
@@ -16,12 +16,15 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
+from disttest_runner.upstream import rules
+
 if TYPE_CHECKING:
     from disttest_runner.process_group.generation import Generation
 
 MAX_OPEN = 8  # lists of groups whose sockets are still open
 DEVICE_VARIABLES = ("GLOO_SOCKET_IFNAME", "TORCH_GLOO_LAZY_INIT")  # that a device depends on
 RPC = "torch.distributed.rpc"
+SKIP_CODES = 1000  # our exit codes are above those of processes, which torch uses: parts run in this process
 SPENT = "the case has used RPC, which a process can do only once"
 
 
@@ -103,3 +106,10 @@ def adapt_seeding(common_utils: Any) -> None:
         np.random.seed(chosen)  # noqa: NPY002 - the legacy generator is the one that tests share
 
     common_utils.set_rng_seed = set_rng_seed
+
+
+def adapt_skips(harness: Any, world_size: int) -> None:
+    """Add the reasons of cases that need a GPU of their node for each rank; torch's end at 8 ranks with a KeyError."""
+    for gpus in range(1, world_size + 1):
+        skip = harness.TestSkip(SKIP_CODES + gpus, f"{rules.NOT_RUN}the case requires {gpus} GPUs on each node")
+        harness.TEST_SKIPS.setdefault(f"multi-gpu-{gpus}", skip)

@@ -61,7 +61,7 @@ class Zygote:
                 case "preload":
                     self.preload(message["modules"])
                 case unknown:
-                    raise ValueError(f"the agent asks for {unknown!r}")
+                    raise ValueError(f"unknown request {unknown!r} of the agent")
 
     def next_message(self) -> Message | None:
         """Return the agent's next request; ranks that end meanwhile are reaped.
@@ -127,7 +127,7 @@ def why_unsafe() -> str:
     if threads > 1:
         return f"the zygote has {threads} threads"
     is_safe = _copy_confirms(lambda: all(one.is_fork_safe() for one in device.BY_BACKEND.values()))
-    return "" if is_safe else "the CUDA driver was asked before the fork"
+    return "" if is_safe else "the CUDA driver was used before the fork"
 
 
 def _copy_confirms(question: Callable[[], bool]) -> bool:

@@ -120,7 +120,7 @@ class ZygoteClient:
         match message["op"]:
             case "warm" | "preloaded":
                 if message["unsafe"]:
-                    note = f"ranks are started afresh, which takes longer: {message['unsafe']}"
+                    note = f"ranks start in new interpreters, which takes longer: {message['unsafe']}"
                     self.events.output("zygote", note.encode())
                 if message["op"] == "warm":
                     self.warm.set_result(None)
@@ -139,7 +139,9 @@ class ZygoteClient:
         self.is_lost = True
         if self.is_ending:
             return
-        error = ZygoteEndedError("the process that imports torch and starts the ranks ended; its output says why")
+        error = ZygoteEndedError(
+            "the process that imports torch and starts the ranks ended. Check its output in the log"
+        )
         if not self.warm.done():
             self.warm.set_exception(error)
             self.warm.exception()  # it may not be awaited yet
@@ -215,13 +217,13 @@ class ZygotePool:
         client = self._open.get(wanted)
         if client is None or client.is_lost:
             client = await self._start(index)
-        seconds = WARM_SHARE * max(rank_orders.MIN_COLLECT_SECONDS, self._plan.join_seconds)
+        seconds = WARM_SHARE * max(rank_orders.MIN_COLLECT_SECONDS, self._plan.rendezvous_seconds)
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(client.warm)
         except TimeoutError:
             self._open.pop(wanted).end()
-            raise ZygoteEndedError(f"importing what the suite needs was not finished after {seconds:.0f} s") from None
+            raise ZygoteEndedError(f"the modules of the suite were not imported within {seconds:.0f} s") from None
         return client
 
     async def prepare_for_later(self, index: int) -> None:

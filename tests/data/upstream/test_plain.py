@@ -31,7 +31,7 @@ class TestUnittest(unittest.TestCase):
         self.assertEqual(dist.get_world_size(), 1)
 
 
-def test_no_rank_is_told() -> None:
+def test_no_rank_is_set() -> None:
     assert "RANK" not in os.environ
 
 

@@ -33,7 +33,7 @@ class Spawned(MultiProcessTestCase):
 
 
 class TestMeetings(Spawned):
-    """However ranks are told to meet, they do."""
+    """Ranks meet by any kind of store or URL."""
 
     def _sum(self) -> None:
         ours = torch.ones(2) * (self.rank + 1)

@@ -70,7 +70,7 @@ def test_without_the_right_the_request_of_the_operator_is_refused_and_with_it_it
     )
     cluster.wait_until("it may all that the operator may", lambda: is_accepted(send, cluster, namespace, user))
     cluster.apply(without(words), namespace)
-    cluster.wait_until("it may no more", lambda: not is_accepted(send, cluster, namespace, user))
+    cluster.wait_until("it is no longer allowed", lambda: not is_accepted(send, cluster, namespace, user))
     with pytest.raises(KubectlError, match=said):
         send(cluster, namespace, user)
 

@@ -1,4 +1,4 @@
-"""A DistTest reaches no more than its author could himself: the policy disttest-authors, on the real API server."""
+"""A DistTest cannot access more than its author: the policy disttest-authors, on the real API server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.support.clusters.cluster import Manifest
 ROLES = "rbac.authorization.k8s.io"
 PLAIN, TRUSTED, EDITOR, READER = "plain", "trusted", "editor", "reader"
 ADVICE = (
-    "is for those who may create pods in namespace {namespace}; leave it out, or have plain granted the verb use on"
-    ' disttests.disttest.dev/template there (docs/security.md, "Whose rights count")'
+    "requires permission to create pods in namespace {namespace}; remove it, or grant plain the verb use on"
+    ' disttests.disttest.dev/template there (docs/operating/security.md, "Admission policies")'
 )
 
 
@@ -27,7 +27,7 @@ def template(**fields: Any) -> Manifest:
     return spec(template={"spec": fields})
 
 
-# Id: the spec, and what its author is told before the advice.
+# Id: the spec, and the message before the advice.
 BEYOND = {
     "artifacts": (spec(artifacts={"persistentVolumeClaim": "dumps"}), "spec.artifacts"),
     "labels": (spec(template={"metadata": {"labels": {"a": "b"}}}), "spec.template.metadata"),
@@ -38,18 +38,18 @@ BEYOND = {
     "a runtime": (template(runtimeClassName="nvidia"), "spec.template.spec.runtimeClassName"),
 }
 FORBIDDEN_MAPS = {
-    "a ConfigMap": (spec("other"), "spec.suites[].configMap: plain may not get ConfigMap other"),
-    "the second of two": (spec("readable", "other"), "plain may not get ConfigMap readable or other"),
+    "a ConfigMap": (spec("other"), "spec.suites[].configMap: plain has no permission to get ConfigMap other"),
+    "the second of two": (spec("readable", "other"), "plain has no permission to get ConfigMap readable or other"),
     "three": (
         spec("readable", "listed", "other"),
-        "all ConfigMaps of the namespace, and DistTests that name more than two are for those who may",
+        "all ConfigMaps of the namespace, which DistTests with more than two ConfigMaps require",
     ),
     "a quarantine": (
         spec(quarantine={"configMap": {"name": "other"}}),
-        "spec.quarantine.configMap: plain may not get ConfigMap other",
+        "spec.quarantine.configMap: plain has no permission to get ConfigMap other",
     ),
 }
-HARMLESS = {
+ALLOWED = {
     "suites, image and environment": spec(image="example/own:1", env=[{"name": "A", "value": "b"}], nodes=4),
     "where it runs, and on how much": template(
         nodeSelector={"example.com/gpu": "h100"},
@@ -58,13 +58,13 @@ HARMLESS = {
         schedulerName="gang-scheduler",
     ),
     "an empty template": spec(template={}),
-    "ConfigMaps that he may get": spec("readable", "listed", quarantine={"configMap": {"name": "readable"}}),
+    "ConfigMaps that the author can get": spec("readable", "listed", quarantine={"configMap": {"name": "readable"}}),
     "one of them in many suites": spec(*["readable"] * 31),
 }
 
 
 def rights(namespace: str) -> Iterator[Manifest]:
-    """Everybody may create DistTests here; who may do more is called by that."""
+    """All users can create DistTests here. Users with more permissions are named after them."""
     names = ["readable", "listed"]
     yield from _role(namespace, "author", {"apiGroups": ["disttest.dev"], "resources": ["disttests"]}, "create")
     yield from _role(namespace, "named-maps", {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": names})
@@ -124,10 +124,10 @@ def test_configmaps_are_for_who_may_get_them(case: tuple[Manifest, str], authors
     status, message = tried(authors, PLAIN, wanted)
     assert status == 403
     assert words in message
-    assert message.endswith('; have the right to get it granted (docs/security.md, "Whose rights count")')
+    assert message.endswith('; grant it (docs/operating/security.md, "Admission policies")')
 
 
-@pytest.mark.parametrize("wanted", HARMLESS.values(), ids=HARMLESS.keys())
+@pytest.mark.parametrize("wanted", ALLOWED.values(), ids=ALLOWED.keys())
 def test_what_reaches_nothing_is_for_everybody(wanted: Manifest, authors: Api) -> None:
     assert tried(authors, PLAIN, wanted) == (201, "")
 
@@ -139,12 +139,12 @@ def test_who_may_create_pods_or_use_templates_is_held_to_nothing(user: str, auth
     ] * (len(BEYOND) + len(FORBIDDEN_MAPS))
 
 
-def test_who_may_get_all_configmaps_may_name_as_many_as_he_likes(authors: Api) -> None:
+def test_an_author_with_permission_for_all_configmaps_may_name_any_number(authors: Api) -> None:
     assert tried(authors, READER, spec(*(f"map-{place}" for place in range(32)))) == (201, "")
 
 
 def test_several_fields_are_named_at_once(authors: Api) -> None:
     wanted = template(priorityClassName="high", runtimeClassName="nvidia", schedulerName="fine")
     _, message = tried(authors, PLAIN, wanted)
-    named = message.partition(": spec.template.spec.")[2].partition(" is for")[0]
+    named = message.partition(": spec.template.spec.")[2].partition(" requires")[0]
     assert sorted(named.split(", ")) == ["priorityClassName", "runtimeClassName"]

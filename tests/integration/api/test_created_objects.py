@@ -9,6 +9,7 @@ import pytest
 
 from disttest_operator.core.api.model import Defaults, DistTest, Manifest
 from disttest_operator.core.api.parse import parse
+from disttest_operator.core.status import events
 from disttest_operator.core.workload import job
 from tests.data.good_manifest import GOOD, ON_ITS_NODE
 from tests.support.clusters.api import Api
@@ -26,9 +27,8 @@ def a_test(spec: Mapping[str, Any], namespace: str) -> DistTest:
 
 def objects(test: DistTest) -> dict[str, Manifest]:
     core, names = f"/api/v1/namespaces/{test.namespace}", f"namespaces/{test.namespace}"
-    event = job.build_event(
-        test, reason="Passed", note="all cases passed", warning=False, now=datetime.now(UTC), instance="here"
-    )
+    passed = events.Transition(reason="Passed", note="all cases passed", is_warning=False)
+    event = events.build(test, passed, now=datetime.now(UTC), instance="here")
     return {
         f"/apis/batch/v1/{names}/jobs": job.build_job(test, 1, "n"),
         f"{core}/services": job.build_service(test, 1),

@@ -8,7 +8,7 @@ import pytest
 from tests.data.good_manifest import GOOD
 from tests.support.clusters.api import Api
 
-FROZEN = "a run cannot be changed once created; create another DistTest"
+FROZEN = "field is immutable; create a new DistTest"
 
 
 def test_independent_defaults_are_filled_in_and_the_others_are_left_to_the_operator(api: Api) -> None:

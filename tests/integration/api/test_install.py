@@ -1,4 +1,4 @@
-"""What is installed is accepted by the API server, and gives nobody more rights than meant."""
+"""The API server accepts the manifests, and they grant only the intended permissions."""
 
 import functools
 import json
@@ -23,8 +23,11 @@ WITH_PODS = {"Deployment", "CronJob"}
 
 def test_explain_reads_well(cluster: SessionCluster, api: Api) -> None:
     text = " ".join(cluster.kubectl("explain", "dt.spec.timeouts").split())
-    assert "Deadlines, in whole seconds. Nothing waits longer than these" in text
-    assert "caseSeconds <integer> For a single case. Then the case is hung" in text
+    assert "timeouts are deadlines in whole seconds" in text
+    assert (
+        "caseSeconds <integer> caseSeconds limits the time of a single case. After that the outcome of the case is hung"
+        in text
+    )
 
 
 @functools.cache
@@ -52,11 +55,11 @@ def test_the_api_server_accepts_every_manifest_that_is_installed(
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_role_that_is_installed_allows_what_the_documentation_says(folder: str, cluster: SessionCluster) -> None:
     entries = list(yaml.safe_load_all(rendered(cluster, folder)))
-    told = {(row.role, row.right) for row in documented_rights.read((ROOT / SECURITY).read_text())}
+    documented = {(row.role, row.right) for row in documented_rights.read((ROOT / SECURITY).read_text())}
     found = permissions.of_roles(entries)
     assert found
     for role, allowed in found.items():
-        assert allowed == {right for name, right in told if name == role}, role
+        assert allowed == {right for name, right in documented if name == role}, role
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -21,7 +21,7 @@ RED = "def test_red():\n    raise AssertionError('as it should')\n"
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """An overlay of manifests/nightly that was applied to a namespace of its own."""
+    """An overlay of manifests/nightly, applied to a separate namespace."""
 
     cluster: SessionCluster
     api: Api
@@ -36,7 +36,7 @@ class Nights:
         assert status == 200, answer
         status, answer = self.api.patch(path, {"spec": {"suspend": False}})
         assert status == 200, answer
-        self.cluster.wait_until("the night has begun", lambda: self.jobs(series), PATIENCE_SECONDS)
+        self.cluster.wait_until("the nightly run has started", lambda: self.jobs(series), PATIENCE_SECONDS)
         self.api.patch(path, {"spec": {"suspend": True}})
 
     def by_hand(self, series: str, name: str) -> None:
@@ -109,7 +109,7 @@ def test_a_night_is_one_run_that_its_pod_waits_for_and_nothing_drifts(nights: Ni
     [job] = nights.jobs("nightly-1x8")
     name = job["metadata"]["name"]
     assert job["metadata"]["ownerReferences"][0]["kind"] == "CronJob"
-    nights.waiting_pod(name, words="waiting for its verdict")
+    nights.waiting_pod(name, words="for its verdict")
     nights.ended(name, "Complete")
 
     [run] = nights.runs("nightly-1x8")
@@ -119,7 +119,7 @@ def test_a_night_is_one_run_that_its_pod_waits_for_and_nothing_drifts(nights: Ni
     [pod] = nights.pods(name)
     log = nights.log(pod).splitlines()
     most = applying.budget_seconds(run["spec"])
-    assert log[0] == f"{name}: created, in namespace {nights.namespace}; waiting for its verdict, {most} s at most"
+    assert log[0] == f"{name}: created in namespace {nights.namespace}; waiting up to {most} s for its verdict"
     assert log[-1].startswith(f"{name}: Passed (AllCasesPassed): ")
     assert f"{name}: Running" in log
     assert nights.exit_codes(name) == [0]
@@ -131,7 +131,7 @@ def test_a_pod_that_is_deleted_is_replaced_by_one_that_waits_for_the_same_run(ni
     first = nights.waiting_pod("again", words="spec.suspend is true")
     nights.cluster.kubectl("delete", "pod", first["metadata"]["name"], "-n", nights.namespace)
     second = nights.waiting_pod("again", words="spec.suspend is true", besides=first["metadata"]["name"])
-    assert "again: is there since" in nights.log(second).splitlines()[0]
+    assert "again: exists since" in nights.log(second).splitlines()[0]
     [run] = nights.runs("nightly-2x8")
 
     path = f"/apis/disttest.dev/v1alpha1/namespaces/{nights.namespace}/disttests/again"
@@ -142,7 +142,7 @@ def test_a_pod_that_is_deleted_is_replaced_by_one_that_waits_for_the_same_run(ni
     assert nights.exit_codes("again") == [10], "red is final: no third pod looks again"
     log = nights.log(second).splitlines()
     assert "again: failed: own: test_own.py::test_red" in log[-5]
-    assert "see: disttest describe again" in log[-2]
+    assert "for details, run: disttest describe again" in log[-2]
     assert log[-1].startswith("again: TestsFailed (CasesFailed): ")
 
 
@@ -154,11 +154,13 @@ def test_a_refused_manifest_ends_in_one_line_that_says_why(nights: Nights) -> No
     message = pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"]
     assert len(message.strip().splitlines()) == 1
     assert "spec.gpusPerNode" in message
-    assert "write a whole number from 0 to 16, not 80" in message
+    assert "must be an integer from 0 to 16, not 80" in message
     assert nights.runs("nightly-4x8") == []
 
 
-def test_a_night_that_names_a_configmap_it_may_not_get_says_so_and_is_not_tried_again(nights: Nights) -> None:
+def test_a_night_that_names_a_configmap_it_may_not_get_fails_with_that_reason_and_is_not_retried(
+    nights: Nights,
+) -> None:
     rule = json.dumps([{"op": "remove", "path": "/rules/1"}])
     nights.cluster.kubectl("patch", "role", "disttest-nightly", "-n", nights.namespace, "--type=json", "-p", rule)
     try:
@@ -170,5 +172,5 @@ def test_a_night_that_names_a_configmap_it_may_not_get_says_so_and_is_not_tried_
     [pod] = nights.pods("forbidden")
     message = pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"]
     account = f"system:serviceaccount:{nights.namespace}:disttest-nightly"
-    assert f"spec.suites[].configMap: {account} may not get ConfigMap own; have the right to get it granted" in message
+    assert f"spec.suites[].configMap: {account} has no permission to get ConfigMap own; grant it" in message
     assert "disttest-edit" not in message, "which would not help"

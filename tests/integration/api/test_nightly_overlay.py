@@ -1,4 +1,4 @@
-"""What docs/nightly.md tells people to change, changed in the example overlay: it must arrive everywhere."""
+"""Changes to the example overlay that docs/operating/nightlies.md describes: they must arrive everywhere."""
 
 import json
 import os

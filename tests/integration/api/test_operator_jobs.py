@@ -15,7 +15,7 @@ from tests.support.operators.operator_token import UID, Token, a_job
 ELSEWHERE = "system:serviceaccount:kube-system:disttest-operator"
 ALLOWED = {"disttest.dev/allow": "privileged"}
 ADVICE = (
-    "leaves PodSecurity restricted; an administrator allows that with --allow and the label"
+    "violates PodSecurity restricted; an administrator can allow it with --allow and the label"
     " disttest.dev/allow=privileged on namespace "
 )
 NOT_BLOCKING = {"blockOwnerDeletion": False}  # of which OwnerReferencesPermissionEnforcement would speak first
@@ -44,18 +44,30 @@ NEVER: dict[str, tuple[Manifest, str]] = {
     "a series as controller": (an_owner(kind="DistTestSeries"), "must be its controller"),
     "no labels": ({"metadata": {"labels": {"disttest.dev/uid": UID}}}, "must have the labels of their run"),
     "pods without labels": ({"template": {"labels": {}}}, "must have the labels of their run"),
-    "a token": ({"pod": {"automountServiceAccountToken": True}}, "pods of DistTests get no token"),
-    "nothing said about a token": ({"pod": {"automountServiceAccountToken": None}}, "pods of DistTests get no token"),
-    "a token by projection": ({"volumes": [{"name": "t", **PROJECTED}]}, "never Secrets or tokens"),
-    "a Secret as volume": ({"volumes": [{"name": "s", "secret": {"secretName": "s"}}]}, "never Secrets or tokens"),
-    "a file server": ({"volumes": [{"name": "n", "nfs": {"server": "s", "path": "/"}}]}, "are emptyDir, configMap"),
+    "a token": ({"pod": {"automountServiceAccountToken": True}}, "pods of DistTests cannot have a token"),
+    "nothing said about a token": (
+        {"pod": {"automountServiceAccountToken": None}},
+        "pods of DistTests cannot have a token",
+    ),
+    "a token by projection": ({"volumes": [{"name": "t", **PROJECTED}]}, "not Secrets or tokens"),
+    "a Secret as volume": ({"volumes": [{"name": "s", "secret": {"secretName": "s"}}]}, "not Secrets or tokens"),
+    "a file server": ({"volumes": [{"name": "n", "nfs": {"server": "s", "path": "/"}}]}, "must be emptyDir, configMap"),
     "a Secret as variable": (
         {"container": {"env": [{"name": "A", "valueFrom": OF_A_SECRET}]}},
-        "come from no Secret",
+        "cannot come from Secrets or ConfigMaps",
     ),
-    "a ConfigMap as variable": ({"container": {"env": [{"name": "A", "valueFrom": OF_A_MAP}]}}, "come from no Secret"),
-    "a Secret as environment": ({"container": {"envFrom": [{"secretRef": {"name": "s"}}]}}, "come from no Secret"),
-    "a Secret before the test": ({"init": {"envFrom": [{"secretRef": {"name": "s"}}]}}, "come from no Secret"),
+    "a ConfigMap as variable": (
+        {"container": {"env": [{"name": "A", "valueFrom": OF_A_MAP}]}},
+        "cannot come from Secrets or ConfigMaps",
+    ),
+    "a Secret as environment": (
+        {"container": {"envFrom": [{"secretRef": {"name": "s"}}]}},
+        "cannot come from Secrets or ConfigMaps",
+    ),
+    "a Secret before the test": (
+        {"init": {"envFrom": [{"secretRef": {"name": "s"}}]}},
+        "cannot come from Secrets or ConfigMaps",
+    ),
 }
 # Refused but in namespaces that allow it.
 PRIVILEGES: dict[str, tuple[Manifest, str]] = {
@@ -73,7 +85,7 @@ PRIVILEGES: dict[str, tuple[Manifest, str]] = {
     ),
     "escalation": ({"container": a_security(allowPrivilegeEscalation=True)}, "with privileges or capabilities"),
     "escalation before the test": ({"init": a_security(allowPrivilegeEscalation=True)}, "with privileges"),
-    "nothing said of escalation": ({"container": {"securityContext": {}}}, "with privileges or capabilities"),
+    "escalation is unset": ({"container": {"securityContext": {}}}, "with privileges or capabilities"),
     "a capability": (
         {"container": a_security(capabilities={"drop": ["ALL"], "add": ["IPC_LOCK"]})},
         "with privileges or capabilities",
@@ -82,17 +94,17 @@ PRIVILEGES: dict[str, tuple[Manifest, str]] = {
     "root": ({"pod": {"securityContext": RESTRICTED | ROOT}}, "a container that may run as root"),
     "root in a container": ({"container": a_security(**ROOT)}, "a container that may run as root"),
     "root before the test": ({"init": a_security(runAsUser=0)}, "a container that may run as root"),
-    "a user that is not said": (
+    "a user that is unset": (
         {"pod": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}},
         "a container that may run as root",
     ),
     "no seccomp": (
         {"pod": {"securityContext": RESTRICTED | {"seccompProfile": {"type": "Unconfined"}}}},
-        "another seccomp profile",
+        "a seccomp profile other than",
     ),
     "no seccomp in a container": (
         {"container": a_security(seccompProfile={"type": "Unconfined"})},
-        "another seccomp profile",
+        "a seccomp profile other than",
     ),
     "a sysctl": (
         {"pod": {"securityContext": RESTRICTED | {"sysctls": [{"name": "kernel.shm_rmid_forced", "value": "1"}]}}},
@@ -146,9 +158,9 @@ def test_even_there_no_pod_gets_a_token_or_a_secret(policies: Token, allowing: s
 
 
 def test_others_are_not_held_to_what_the_operator_is(policies: Token) -> None:
-    nobody = Token(policies.api, user="")
+    administrator = Token(policies.api, user="")
     for change, _ in (NEVER | PRIVILEGES).values():
-        assert nobody.create_job(change) == (201, "")
+        assert administrator.create_job(change) == (201, "")
 
 
 def test_an_operator_in_another_namespace_is_held_to_it_too(policies: Token) -> None:
@@ -167,10 +179,10 @@ def test_an_operator_in_another_namespace_is_held_to_it_too(policies: Token) -> 
     assert "ValidatingAdmissionPolicy 'disttest-operator-jobs'" in message
 
 
-def test_who_is_refused_is_told_how_it_is_allowed(policies: Token) -> None:
+def test_a_rejection_says_how_to_allow_the_job(policies: Token) -> None:
     for change, _ in PRIVILEGES.values():
         _, message = policies.create_job(change)
-        assert message.endswith(f"{ADVICE}{policies.api.namespace} (docs/security.md)")
+        assert message.endswith(f"{ADVICE}{policies.api.namespace} (docs/operating/security.md)")
 
 
 def test_a_job_of_a_run_that_does_not_exist_does_not_last(policies: Token) -> None:

@@ -1,4 +1,4 @@
-"""What the operator may create, change and delete beside Jobs, by the policies of manifests/policies.
+"""What the operator can create, change and delete besides Jobs, according to manifests/policies.
 
 Its rights are those of manifests/rbac, so each refusal here is that of a policy.
 """
@@ -18,7 +18,7 @@ SERVICES: dict[str, Manifest | None] = {
     "as it is": None,
     "with an address": {"clusterIP": "10.96.55.55", "ports": [{"port": 80}]},
     "for the world": {"clusterIP": "10.96.55.55", "type": "LoadBalancer", "ports": [{"port": 80}]},
-    "with an address of somebody else's": {"externalIPs": ["192.0.2.1"]},
+    "with an external address": {"externalIPs": ["192.0.2.1"]},
     "another name for a host": {"clusterIP": "", "type": "ExternalName", "externalName": "example.com"},
     "of other pods": {"selector": {"app": "database"}},
     "of no pods": {"selector": None},
@@ -32,7 +32,7 @@ def test_services_are_headless_and_of_one_run(change: Manifest | None, policies:
         assert (status, message) == (201, "")
     else:
         assert status == 403, message
-        assert message.endswith("nightly-a1: the operator may create headless Services for pods of a DistTest only")
+        assert message.endswith("nightly-a1: the operator can only create headless Services for pods of a DistTest")
 
 
 REPORTS: dict[str, Manifest | None] = {
@@ -63,11 +63,11 @@ def test_configmaps_that_it_creates_are_reports(change: Manifest | None, policie
         assert (status, message) == (201, "")
     else:
         assert status == 403, message
-        assert message.endswith("/new-report is no report of a DistTest: the operator may not create it")
+        assert message.endswith("/new-report is not a report of a DistTest: the operator cannot create it")
 
 
 class PolicyObjects:
-    """What stands in the namespace: of a run that nobody looks at, and of somebody who has nothing to do with it."""
+    """The objects in the namespace: those of an idle run, and unrelated ones."""
 
     def __init__(self, token: Token) -> None:
         self.token, api = token, token.api
@@ -126,7 +126,10 @@ def test_of_a_report_it_may_change_whose_it_is(objects: PolicyObjects) -> None:
     for change in refused:
         status, message = token.patch(report, change)
         assert status == 403, change
-        assert "whose it is" in message or "has no DistTest or DistTestSeries as owner" in message
+        assert (
+            "can only change the owners of a report" in message
+            or "has no DistTest or DistTestSeries as owner" in message
+        )
 
 
 @pytest.mark.parametrize("name", ["foreign", "input"])
@@ -151,7 +154,7 @@ def test_it_deletes_what_belongs_to_runs_and_nothing_else(objects: PolicyObjects
         status, message = token.delete(f"{path}/foreign")
         assert status == 403
         kind = path.rpartition("/")[2]
-        assert f"may delete {kind} of DistTests only: {token.api.namespace}/foreign has no" in message
+        assert f"can only delete {kind} of DistTests: {token.api.namespace}/foreign has no" in message
     assert token.delete(f"{token.config_maps}/report") == (200, "")
 
 
@@ -174,7 +177,7 @@ def test_it_deletes_runs_only_that_are_finished_and_have_a_time_to_live(objects:
             return message if status == 403 else ""
 
         message = api.cluster.wait_until("the policy is active", refused)
-        assert message.endswith("may delete a run only when that has a verdict and a ttlSecondsAfterFinished")
+        assert message.endswith("can only delete a run with a verdict and a ttlSecondsAfterFinished")
         status, answer = api.patch(api.path(name) + "/status", {"status": ended})
         assert status == 200, answer
     assert token.delete(api.path("mortal")) == (200, "")
@@ -194,10 +197,10 @@ def labelling(policies: Token) -> Iterator[Token]:
 
 
 def test_of_a_node_it_may_change_one_label(labelling: Token) -> None:
-    for value in ("GpuBroken", None):
+    for value in ("GPUUnhealthy", None):
         assert labelling.patch_a_node({"metadata": {"labels": {"disttest.dev/suspect": value}}}) == (200, "")
     refused: tuple[Manifest, ...] = (
-        {"metadata": {"labels": {"disttest.dev/suspect": "GpuBroken", "pool": "mine"}}},
+        {"metadata": {"labels": {"disttest.dev/suspect": "GPUUnhealthy", "pool": "mine"}}},
         {"metadata": {"labels": {"kubernetes.io/hostname": None}}},
         {"metadata": {"labels": {"kubernetes.io/hostname": "other"}}},
         {"metadata": {"annotations": {"a": "b"}}},
@@ -208,11 +211,11 @@ def test_of_a_node_it_may_change_one_label(labelling: Token) -> None:
     for change in refused:
         status, message = labelling.patch_a_node(change)
         assert status == 403, change
-        assert message.endswith("the operator may change the label disttest.dev/suspect and nothing else")
+        assert message.endswith("the operator can only change the label disttest.dev/suspect")
 
 
 def test_no_expression_is_written_for_another_type_than_it_meets(policies: Token) -> None:
-    """The controller manager checks types, and says what it finds in the status; nothing else would tell."""
+    """The controller manager checks types and reports warnings only in the status."""
     names = [each["metadata"]["name"] for each in _policies()]
 
     def checked() -> list[Manifest] | None:

@@ -81,7 +81,7 @@ def _printed(cluster: SessionCluster, kind: str, namespace: str, *name: str) -> 
 
 
 def _is_newer(one: Manifest, other: Manifest) -> bool:
-    """Whether somebody wrote it meanwhile."""
+    """Whether it was written in between."""
     return bool(one["metadata"]["resourceVersion"] != other["metadata"]["resourceVersion"])
 
 

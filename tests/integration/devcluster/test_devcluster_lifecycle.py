@@ -1,4 +1,4 @@
-"""Starting and ending development clusters: nothing stays behind, and nobody else's cluster is touched."""
+"""Starting and ending development clusters: nothing remains, and other clusters are not changed."""
 
 import contextlib
 import signal
@@ -39,7 +39,7 @@ def wait_for(description: str, condition: Callable[[], Any], seconds: float = 30
     patience.wait_until(description, condition, seconds)
 
 
-def test_a_second_cluster_runs_beside_the_first_and_leaves_nothing_behind(
+def test_a_second_cluster_runs_next_to_the_first_and_leaves_nothing_behind(
     cluster: SessionCluster, tmp_path: Path
 ) -> None:
     if cluster.dev is None:
@@ -62,7 +62,7 @@ def test_a_second_cluster_runs_beside_the_first_and_leaves_nothing_behind(
 
 @pytest.fixture
 def foreground(cluster: SessionCluster, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """`up --foreground` as somebody's child, and its state directory."""
+    """`up --foreground` as a child process, and its state directory."""
     if cluster.dev is None:
         pytest.skip("uses the clusters of this machine, and KUBECONFIG chose another one")
     state = tmp_path / "owned"

@@ -114,8 +114,8 @@ def test_a_pod_that_waits_says_why(cluster: SessionCluster, namespace: str) -> N
     cluster.wait_until("the image's pull backs off", backs_off)
     assert "ErrImagePull" in reasons
     chosen = "--field-selector=reason=FailedMount"
-    told = lambda: cluster.kubectl("get", "events", "-n", namespace, chosen, "-o", "jsonpath={.items[*].message}")  # noqa: E731 - reads best in place
-    assert 'configmap "none" not found' in cluster.wait_until("an event names the ConfigMap", told)
+    messages = lambda: cluster.kubectl("get", "events", "-n", namespace, chosen, "-o", "jsonpath={.items[*].message}")  # noqa: E731 - reads best in place
+    assert 'configmap "none" not found' in cluster.wait_until("an event names the ConfigMap", messages)
     assert container_state(cluster, "unmounted", namespace)["waiting"]["reason"] == "ContainerCreating"
 
 

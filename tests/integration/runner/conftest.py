@@ -9,7 +9,7 @@ from tests.support.gangs.gang import AgentGang
 
 @pytest.fixture(autouse=True)
 def _gangs_end() -> Iterator[None]:
-    """Those of a module's fixture have ended by themselves when its first test runs."""
+    """Gangs of a module's fixture have already ended when its first test runs."""
     yield
     while AgentGang.started:
         AgentGang.started.pop().end()

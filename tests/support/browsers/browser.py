@@ -1,4 +1,4 @@
-"""A real headless browser, one for all tests of a session, and pages that tell what they did."""
+"""A real headless browser, one for all tests of a session, and pages that report their actions."""
 
 import contextlib
 import os
@@ -36,7 +36,7 @@ Open = Callable[..., Opened]
 
 @contextlib.contextmanager
 def started() -> Iterator[Browser]:
-    """The one that `make setup` got, else one of this machine. Raises ClusterError if there is none."""
+    """The one that `make setup` got, else one of this machine. Raises ApiServerError if there is none."""
     found = programs.find()
     if found is None:
         raise DevClusterError(
@@ -65,7 +65,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Open]:
-    """Opens text as a file, as somebody who downloaded it would."""
+    """Opens text as a file, as after a download."""
     contexts: list[BrowserContext] = []
 
     def open_text(html: str, **options: Any) -> Opened:

@@ -1,4 +1,4 @@
-"""Objects as an API server has them: runs that passed, failed, wait and go on, and what belongs to them. Made up."""
+"""Objects as an API server has them: fictional runs that passed, failed, wait or are running, and their objects."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -37,7 +37,7 @@ def a_run(name: str = "nightly", *, created: float = 3600, spec: Body | None = N
             "namespace": NAMESPACE,
             "uid": UID,
             "creationTimestamp": ago(created),
-            "managedFields": [{"manager": "somebody"}],
+            "managedFields": [{"manager": "kubectl"}],
         },
         "spec": usual | (spec or {}),
         "status": status,
@@ -110,7 +110,7 @@ def failed(name: str = "bad", *, created: float = 3600) -> Body:
                 "name": "mine",
                 "verdict": "Errored",
                 "reason": "CollectionFailed",
-                "message": "ModuleNotFoundError: nowhere",
+                "message": "ModuleNotFoundError: missing",
                 "seconds": 0.5,
                 "cases": counts(),
             },
@@ -150,12 +150,18 @@ def failed(name: str = "bad", *, created: float = 3600) -> Body:
                 "collective": "all_reduce",
                 "dtype": "bfloat16",
                 "sizeBytes": 1 << 30,
-                "busBytesPerSecond": 312.5e9,
-                "threshold": 400_000_000_000,
+                "busBandwidthBytesPerSecond": 312.5e9,
+                "thresholdBytesPerSecond": 400_000_000_000,
                 "ok": False,
             },
-            {"collective": "all_gather", "sizeBytes": 1 << 20, "threshold": 1_000_000_000, "ok": False},
-            {"collective": "broadcast", "dtype": "float32", "sizeBytes": 4096, "busBytesPerSecond": 2.5e6, "ok": True},
+            {"collective": "all_gather", "sizeBytes": 1 << 20, "thresholdBytesPerSecond": 1_000_000_000, "ok": False},
+            {
+                "collective": "broadcast",
+                "dtype": "float32",
+                "sizeBytes": 4096,
+                "busBandwidthBytesPerSecond": 2.5e6,
+                "ok": True,
+            },
         ],
         attempts=[
             {
@@ -227,7 +233,7 @@ def waiting(name: str = "later", *, created: float = 100) -> Body:
         gpus=16,
         attempt=1,
         message=message,
-        conditions=[{"type": "GangReady", "status": "False", "reason": "TooFewGpus", "message": message}],
+        conditions=[{"type": "GangReady", "status": "False", "reason": "InsufficientGPUs", "message": message}],
     )
 
 

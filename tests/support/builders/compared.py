@@ -9,7 +9,7 @@ from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report, SuiteResult
 from tests.support.builders.runs import a_report
 
-BEGAN = 1_795_226_400.0  # 2026-11-21 02:00 UTC
+STARTED = 1_795_226_400.0  # 2026-11-21 02:00 UTC
 DAY_SECONDS = 86400
 
 
@@ -33,8 +33,8 @@ def a_night(number: int, suites: Mapping[str, Iterable[CaseResult]], **changes: 
         "series": "nightly-2x8",
         "backend": "nccl",
         "ranks_per_node": 8,
-        "started": BEGAN + number * DAY_SECONDS,
-        "finished": BEGAN + number * DAY_SECONDS + 700,
+        "started": STARTED + number * DAY_SECONDS,
+        "finished": STARTED + number * DAY_SECONDS + 700,
         "verdict": verdict,
         "reason": reason,
         "suites": made,

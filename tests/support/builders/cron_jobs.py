@@ -6,7 +6,7 @@ CREATED = "2026-11-01T12:00:00Z"
 
 
 def cron_job_body(name: str = "nightly", series: str | None = "nightly", **spec: Any) -> dict[str, Any]:
-    """Every night at one, without a deadline of its own; with `series` None it has no label."""
+    """Every night at one, without a deadline; with `series` None it has no label."""
     labels = {"app": "nightly"} | ({} if series is None else {"disttest.dev/series": series})
     usual = {"schedule": "0 1 * * *", "suspend": False, "jobTemplate": {"spec": {"template": {"spec": {}}}}}
     return {

@@ -21,13 +21,13 @@ ALL_REDUCE = Measurement(
     slowest_rank_seconds=0.00902,
     slowest_rank=3,
     alg_bytes_per_second=238.08e9,
-    bus_bytes_per_second=357.1e9,
+    bus_bandwidth_bytes_per_second=357.1e9,
     wrong_elements=0,
 )
 
 
 def a_measurement(bus: float = 400 * GB, **changes: Any) -> Measurement:
-    return dataclasses.replace(ALL_REDUCE, bus_bytes_per_second=bus, **changes)
+    return dataclasses.replace(ALL_REDUCE, bus_bandwidth_bytes_per_second=bus, **changes)
 
 
 def a_threshold(bus: int = 400 * GB, **changes: Any) -> Threshold:

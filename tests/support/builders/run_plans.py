@@ -13,7 +13,7 @@ THREE_NODES = RunPlan(
     backend="nccl",
     spread=True,
     suites=(SuitePlan(name="collectives", builtin="collectives"),),
-    join_seconds=30,
+    rendezvous_seconds=30,
     case_seconds=30,
     run_seconds=300,
 )

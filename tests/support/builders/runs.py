@@ -10,7 +10,7 @@ from disttest_contract.results.report import CaseResult, Earlier, Report, SuiteR
 from disttest_contract.transport.termination_message import Summary
 from disttest_operator.core.api.model import Backend, DistTest, Spec, Suite, Timeouts
 from disttest_operator.core.observed.evidence import Evidence, Observed, Policy, ReportFound
-from disttest_operator.core.observed.objects import Condition, ContainerExit, JobView, PodView
+from disttest_operator.core.observed.objects import Condition, ConditionStatus, ContainerExit, JobView, PodView
 
 CREATED = datetime(2026, 11, 21, 2, 0, tzinfo=UTC)
 UID = "11111111-2222-3333-4444-555555555555"
@@ -19,7 +19,7 @@ STEP = "finished"
 
 
 def at(seconds: float) -> datetime:
-    """So long after the DistTest was created."""
+    """The time a number of seconds after the creation of the DistTest."""
     return CREATED + timedelta(seconds=seconds)
 
 
@@ -31,7 +31,7 @@ def a_spec(**changes: Any) -> Spec:
         "ranks_per_node": 2,
         "backend": Backend.GLOO,
         "image": "runner:1",
-        "timeouts": Timeouts(queue_seconds=600, join_seconds=60, case_seconds=60, run_seconds=300),
+        "timeouts": Timeouts(queue_seconds=600, rendezvous_seconds=60, case_seconds=60, run_seconds=300),
     }
     return Spec(**usual | changes)
 
@@ -121,7 +121,8 @@ def a_disrupted_pod(index: int, reason: str, *, seconds: float = 20, **changes: 
 
 
 def condition(*, reason: str = "", message: str = "", is_true: bool = True, since: datetime | None = None) -> Condition:
-    return Condition(reason=reason, message=message, is_true=is_true, since=since)
+    status = ConditionStatus.TRUE if is_true else ConditionStatus.FALSE
+    return Condition(reason=reason, message=message, status=status, since=since)
 
 
 def a_summary(**changes: Any) -> Summary:

@@ -36,14 +36,14 @@ class Nights:
         is_settled: bool = True,
         **status_changes: Any,
     ) -> None:
-        told, reason = judge(report.counts) if report else (Verdict.INFRA_FAILED, Reason.REPORT_MISSING)
+        judged, reason = judge(report.counts) if report else (Verdict.INFRA_FAILED, Reason.REPORT_MISSING)
         look = evidence(
             *(a_pod(index, node=node) for index, node in enumerate(nodes)),
             test=a_test(spec=self.spec),
             report=ReportFound(report=report, raw=b"", sha256="ab" * 32) if report else None,
             seconds=25 + self.count * DAY_SECONDS,
         )
-        ending = Ending(verdict=verdict or told, reason=reason, message="as it was")
+        ending = Ending(verdict=verdict or judged, reason=reason, message="as it was")
         last = status.finished(look, ending) | status_changes
         uid = f"u{self.count}"
         entry = ledger.make_entry(uid=uid, name=f"night-{self.count}", status=last)

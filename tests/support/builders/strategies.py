@@ -1,4 +1,4 @@
-"""Inputs that nobody thought of: texts out for trouble, JSON of any shape, and sound things with a part gone wrong."""
+"""Unexpected inputs: hostile texts, JSON of any shape, and valid objects with an invalid part."""
 
 import copy
 import json
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from disttest_contract.outcomes import BAD, Outcome, Reason
 from disttest_contract.results.case_result import CaseResult, Earlier, RankEnding, RankGroup
-from disttest_contract.results.left_out import LeftOut
 from disttest_contract.results.measurement import COLLECTIVES, DTYPES, Measurement
-from disttest_contract.results.report import Report, SuiteResult, judge_cases
+from disttest_contract.results.report import LeftOut, Report, SuiteResult, judge_cases
 from tests.support.builders.runs import a_report
 
 T = TypeVar("T")
@@ -114,7 +113,7 @@ measurements = st.builds(
     slowest_rank_seconds=seconds,
     slowest_rank=st.integers(0, 511),
     alg_bytes_per_second=st.floats(0, 1e12),
-    bus_bytes_per_second=st.floats(0, 1e12),
+    bus_bandwidth_bytes_per_second=st.floats(0, 1e12),
     wrong_elements=st.integers(0, 100),
 )
 cases = st.builds(
@@ -148,7 +147,7 @@ def left_outs(draw: st.DrawFn) -> LeftOut:
 @st.composite
 def suites(draw: st.DrawFn, name: st.SearchStrategy[str] = texts) -> SuiteResult:
     of_suite = tuple(draw(st.lists(cases, max_size=3)))
-    if draw(st.booleans()):  # so many that some have to go
+    if draw(st.booleans()):  # enough to exceed the limit
         more = draw(
             st.lists(st.builds(CaseResult, id=noise, outcome=few, seconds=st.just(1.0)), min_size=20, max_size=20)
         )

@@ -20,9 +20,9 @@ Granted = tuple[str, Right]
 FOLDER = "DISTTEST_AUDIT_LOGS"
 """Variable that names where clusters leave their logs."""
 ACCOUNT = "system:serviceaccount:"
-NOBODY = "system:anonymous"
+ANONYMOUS = "system:anonymous"
 OF_EVERYBODY = frozenset({"system:discovery"})
-"""Which kinds there are: Kubernetes tells it to whoever it knows, and kopf asks."""
+"""The list of kinds: Kubernetes serves it to all authenticated clients, and kopf requests it."""
 REVIEW = {"group": "authorization.k8s.io", "resources": ["subjectaccessreviews"]}
 BY_ROLE = re.compile(r'RBAC: allowed by (?:Cluster)?RoleBinding "[^"]+" of (?:Cluster)?Role "(?P<role>[^"]+)"')
 
@@ -37,7 +37,7 @@ OF_RIGHTS: tuple[Manifest, ...] = (
 
 
 def keep(state: Path) -> None:
-    """Of a cluster that ends, for whoever judges all of them; where nobody is going to, nothing is kept."""
+    """Store the log of a cluster that ends for tests/audit, if these tests run."""
     if folder := os.environ.get(FOLDER):
         logs = (Path(tempfile.mkdtemp(dir=folder)) / AUDIT_LOG).parent
         logs.mkdir()
@@ -47,7 +47,7 @@ def keep(state: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRequest:
-    """One that the API server answered, or began to answer."""
+    """One that the API server answered at least in part."""
 
     user: str
     right: Right
@@ -60,7 +60,7 @@ class AuditedRequest:
     uri: str
     message: str
     of_reader: Granted | None
-    """The right that somebody was found to have when this asked for it."""
+    """The permission of a scraper that this request reviewed and found."""
 
     @classmethod
     def read(cls, event: Manifest) -> Self:
@@ -150,12 +150,12 @@ def by_other_roles(asked: Iterable[AuditedRequest], roles: Iterable[str]) -> lis
 
 
 def refused(asked: Iterable[AuditedRequest]) -> list[AuditedRequest]:
-    """For want of a right, or by admission."""
+    """For a missing permission, or by admission."""
     return [request for request in asked if request.code == 403 or not request.is_allowed]
 
 
 def strangers(asked: Iterable[AuditedRequest], users: Iterable[str]) -> list[AuditedRequest]:
-    """Requests of ServiceAccounts that are none of these, and of nobody: pods of runs have no business here."""
+    """Requests of other ServiceAccounts and anonymous clients: pods of runs must not send any."""
     known = set(users)
     return [request for request in asked if request.user not in known]
 

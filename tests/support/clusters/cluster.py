@@ -22,6 +22,7 @@ from devcluster.kubectl import Kubectl, KubectlError
 from devcluster.machine.settings import ClusterSettings, Image, NoNamespaces
 from devcluster.operator_process import RUNNER_IMAGE
 from devcluster.programs import kubernetes
+from devcluster.programs.gobuild import Say
 from disttest_runner.compat import override
 from tests.support import patience
 from tests.support.clusters import audit, proxy
@@ -39,7 +40,7 @@ NAMESPACES = "/api/v1/namespaces"
 GONE_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # each is one of its own
+@dataclass(frozen=True, slots=True, eq=False)  # compared by identity
 class SessionCluster(Kubectl):
     dev: DevCluster | None = None
     """None if the user chose a cluster that is not ours."""
@@ -105,7 +106,7 @@ class SessionCluster(Kubectl):
 
     @contextlib.contextmanager
     def namespace(self, labels: dict[str, str] | None = None) -> Iterator[str]:
-        """A namespace of its own, deleted at the end (without waiting for that)."""
+        """A new namespace, deleted at the end without waiting."""
         name = f"test-{secrets.token_hex(4)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels or {}}}
         if self.proxy:
@@ -138,9 +139,9 @@ def proxied(cluster: SessionCluster) -> Iterator[SessionCluster]:
 
 @contextlib.contextmanager
 def fresh_cluster(
-    directory: Path, say: kubernetes.Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
+    directory: Path, say: Say, *, nodes: int = 2, rootless: bool = False, more_images: tuple[Image, ...] = ()
 ) -> Iterator[SessionCluster]:
-    """A cluster of our own; it ends with this process, however that ends."""
+    """A local cluster that ends with this process."""
     programs = kubernetes.programs(say)
     dev = DevCluster(directory / "state")
     images = (*running_venv(RUNNER_IMAGE, OPERATOR_IMAGE), *foreign_images.make(directory / "images"), *more_images)
@@ -157,7 +158,7 @@ def fresh_cluster(
         dev.stop()
 
 
-def say_aloud(config: pytest.Config) -> kubernetes.Say:
+def say_aloud(config: pytest.Config) -> Say:
     """Past pytest's capture: a first build takes minutes, and silence looks like a hang."""
     capture = config.pluginmanager.getplugin("capturemanager")
 

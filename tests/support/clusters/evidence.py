@@ -1,4 +1,4 @@
-"""Evidence of how a run ended on real nodes: what the API server told about its objects, in order, kept as data.
+"""Evidence of how a run ended on real nodes: what the API server reported about its objects, in order, as data.
 
 A test that provokes an ending writes it (`DISTTEST_RECORD=1 make e2e` into tests/data/real_nodes); unit tests give it
 to the rules.
@@ -101,7 +101,7 @@ def write(name: str, watch: NamespaceWatch, run: Manifest, report: Mapping[str, 
 
 
 def as_lines(recorded: Manifest) -> str:
-    """JSON with a line for each thing that was told."""
+    """JSON with a line for each event."""
     parts = []
     for name, value in recorded.items():
         rows = value if isinstance(value, list) else [value]
@@ -111,7 +111,7 @@ def as_lines(recorded: Manifest) -> str:
 
 
 def record(watch: NamespaceWatch, run: Manifest, report: Mapping[str, Any] | None) -> Manifest:
-    """What a judge needs: the run, what was told of its Job and pods, events, and the report if there was one."""
+    """The input for a verdict: the run, events of its Job and pods, and the report if present."""
     name, status = run["metadata"]["name"], run["status"]
     label = {"disttest.dev/name": name}
     mine = [
@@ -195,11 +195,13 @@ def _about(body: Manifest) -> str:
 
 def _node(one: RecordedEvidence) -> Manifest:
     body = one.object
-    told = {kind["type"]: f"{kind['status']} {kind['reason']}" for kind in body["status"].get("conditions") or ()}
+    conditions_by_type = {
+        kind["type"]: f"{kind['status']} {kind['reason']}" for kind in body["status"].get("conditions") or ()
+    }
     taints = [f"{taint['key']}:{taint['effect']}" for taint in body["spec"].get("taints") or ()]
-    return {"type": one.type, "name": body["metadata"]["name"], "taints": taints, "conditions": told}
+    return {"type": one.type, "name": body["metadata"]["name"], "taints": taints, "conditions": conditions_by_type}
 
 
 def _without_repetition(rows: Iterable[Manifest]) -> list[Manifest]:
-    """In the order in which each was told first; nodes and failing pulls repeat themselves."""
+    """In the order of first events; nodes and failed pulls repeat."""
     return [json.loads(text) for text in dict.fromkeys(json.dumps(row) for row in rows)]

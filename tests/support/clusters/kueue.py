@@ -1,7 +1,7 @@
 """Kueue: built from its Go module, run in a cluster's network, its webhooks called by address.
 
 It is the real manager. Of its manifests the deployment, its rights and the aggregated API are left out: a process has
-the administrator's rights, and `kubectl get workloads` tells what the visibility API would.
+the administrator's permissions, and `kubectl get workloads` replaces the visibility API.
 """
 
 import base64
@@ -31,7 +31,7 @@ WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 INSTALLED = frozenset({"Namespace", "CustomResourceDefinition", *WEBHOOKS})
 READY_SECONDS = 120
 STOP_SECONDS = 20
-# The certificate of the metrics lies at a fixed path below /etc, so Kueue gets an /etc of its own.
+# The certificate of the metrics has a fixed path below /etc, so Kueue gets a separate /etc.
 PRIVATE_ETC = 'mount --bind "$0" /etc && exec setpriv --pdeathsig KILL -- "$@"'
 CERTIFICATES = "kueue/metrics/certs"
 
@@ -62,7 +62,7 @@ def build(say: gobuild.Say) -> Built:
         pytest.skip(str(error))
     fetched = PROGRAM.go("mod", "download", "-json", MODULE)
     if fetched.returncode:
-        pytest.skip(f"{MODULE} {VERSION} cannot be had: {(fetched.stderr or fetched.stdout).strip()[-500:]}")
+        pytest.skip(f"{MODULE} {VERSION} is not available: {(fetched.stderr or fetched.stdout).strip()[-500:]}")
     module = Path(json.loads(fetched.stdout)["Dir"])
     return Built(binary=gobuild.build(PROGRAM, say), module=module)
 
@@ -84,7 +84,7 @@ def running(cluster: SessionCluster, built: Built) -> Iterator["Kueue"]:
 class Kueue:
     def __init__(self, cluster: SessionCluster, built: Built) -> None:
         if cluster.dev is None:
-            pytest.skip("the API server must call Kueue's webhooks: that needs a cluster of our own")
+            pytest.skip("the API server must call Kueue's webhooks: this requires a local cluster")
         self.cluster, self.dev, self.built = cluster, cluster.dev, built
         self.log = cluster.dev.state / "logs" / "kueue.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -143,7 +143,7 @@ def configuration(certificates: Path) -> Manifest:
 
 
 def manifests(cluster: SessionCluster, module: Path) -> list[Manifest]:
-    """As a user would install them, with addresses in place of Services, of which a cluster here has none that work."""
+    """As a user would install them, with addresses instead of Services, which do not work in a local cluster."""
     if cluster.dev is None:
         return []
     rendered = cluster.kubectl("kustomize", str(module / "config" / "default"))
@@ -176,7 +176,7 @@ def made(kind: str, name: str, spec: Manifest, **metadata: Any) -> Manifest:
 
 
 def queue(namespace: str, name: str, *, cpu: int, node_labels: dict[str, str] | None = None) -> list[Manifest]:
-    """A LocalQueue with a ClusterQueue of its own, in which the more important workload takes what others have."""
+    """A LocalQueue with its own ClusterQueue, in which workloads with higher priority preempt others."""
     flavor = f"{namespace}-{name}"
     quota = {"name": "cpu", "nominalQuota": cpu}
     group = {"coveredResources": ["cpu"], "flavors": [{"name": flavor, "resources": [quota]}]}

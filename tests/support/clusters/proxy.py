@@ -46,7 +46,7 @@ class KubectlProxy:
     _resources: dict[str, ProxyResource] = field(default_factory=dict)
 
     def request(self, method: str, path: str, body: Any = None, *, kind: str = "application/json") -> Answer:
-        """Who only reads comes back when the API server asks for it, as kubectl does: it makes stores of CRDs anew."""
+        """A read is repeated when the API server requests it, as in kubectl: the server rebuilds its stores of CRDs."""
         for _ in range(TIMES - 1):
             status, answer = self._request(method, path, body, kind)
             if method != "GET" or status != TOO_MANY:

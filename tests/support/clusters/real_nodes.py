@@ -14,6 +14,7 @@ from devcluster.controlplane.lifecycle import DevCluster, write_audit_policy
 from devcluster.machine import cache
 from devcluster.machine.settings import ClusterSettings
 from devcluster.programs import kubernetes
+from devcluster.programs.gobuild import Say
 from tests.support import patience
 from tests.support.clusters import audit
 from tests.support.clusters.cluster import Manifest, SessionCluster, running_venv
@@ -30,7 +31,7 @@ READY_SECONDS = 60
 
 
 @contextlib.contextmanager
-def fresh(directory: Path, say: kubernetes.Say) -> Iterator[SessionCluster]:
+def fresh(directory: Path, say: Say) -> Iterator[SessionCluster]:
     """Two real nodes and a tainted process node; everything ends with this process, however that ends."""
     dev = DevCluster(cache.cluster("e2e"))
     real = real_node_setup.real_nodes(len(REAL_NODES), dev.state, say)

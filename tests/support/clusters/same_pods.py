@@ -34,7 +34,7 @@ def an_init(script: str) -> list[Manifest]:
     return [{"name": "first", "image": IMAGE, "command": ["python", "-c", script]}]
 
 
-# How each is let come to its end: by itself, or deleted once its log says something.
+# How each ends: alone, or deleted once its log has a line.
 BY_THEMSELVES = {
     "well": a_pod("well", "print('well')"),
     "with exit code 3": a_pod("three", "raise SystemExit(3)"),
@@ -53,7 +53,7 @@ BY_THEMSELVES = {
         f"import subprocess, sys; sys.exit(5 if subprocess.run([sys.executable, '-c', {EAT!r}]).returncode else 0)",
         container={"resources": MEMORY},
     ),
-    "by a command that does not exist": a_pod("command", "", container={"command": ["/nowhere"]}),
+    "by a command that does not exist": a_pod("command", "", container={"command": ["/no/such/command"]}),
     "in an init container": a_pod("init", "print('never')", initContainers=an_init("raise SystemExit(4)")),
     "after an init container": a_pod("after-init", "print('then')", initContainers=an_init("print('first')")),
     "by its deadline": a_pod("deadline", OBEDIENT, activeDeadlineSeconds=3),
@@ -63,6 +63,9 @@ BY_THEMSELVES = {
         restartPolicy="OnFailure",
         container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]},
         volumes=[{"name": "data", "emptyDir": {}}],
+    ),
+    "well, with a missing ConfigMap that is not mounted": a_pod(
+        "unmounted", "print('well')", volumes=[{"name": "data", "configMap": {"name": "no"}}]
     ),
 }  # fmt: skip  # a row reads as a sentence
 DELETED = {
@@ -83,7 +86,12 @@ STUCK = {
         "CreateContainerConfigError",
     ),
     "for the ConfigMap of a volume": (
-        a_pod("volume", "", volumes=[{"name": "data", "configMap": {"name": "no"}}]), "ContainerCreating",
+        a_pod(
+            "volume", "",
+            container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]},
+            volumes=[{"name": "data", "configMap": {"name": "no"}}],
+        ),
+        "ContainerCreating",
     ),
     "for the image of an init container": (
         a_pod("init-image", "", initContainers=[{"name": "first", "image": NONE, "command": ["true"]}]),
@@ -133,7 +141,7 @@ KNOWN = {
     ("memory-child", "containerStatuses: main.state.terminated.exitCode"): "it kills the container, not the process",
     ("command", MESSAGE_OF.format("containerStatuses: main", "terminated")): "there is no runc to say it",
     ("no-image", MESSAGE_OF.format("containerStatuses: main", "waiting")): "there is no registry to say it",
-    ("bad-image", MESSAGE_OF.format("containerStatuses: main", "waiting")): "a parser of its own",
+    ("bad-image", MESSAGE_OF.format("containerStatuses: main", "waiting")): "a different parser",
     ("init-image", MESSAGE_OF.format("initContainerStatuses: first", "waiting")): "there is no registry to say it",
 }
 

@@ -1,4 +1,4 @@
-"""Stub nodes beside the nodes of the session's cluster: runs on them take no time, and end as their annotations say."""
+"""Stub nodes in the session's cluster: runs on them take no time and end as their annotations specify."""
 
 import json
 import subprocess

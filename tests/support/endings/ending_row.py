@@ -9,7 +9,7 @@ from disttest_operator.core.verdict.rule import Retry
 from tests.support.builders.runs import a_bad_report, a_spec, a_summary, a_test, an_ended_pod
 
 ENDED = (an_ended_pod(0, 0, summary=a_summary(report_sha256="x")), an_ended_pod(1, 0))
-LOST = ReportLost(problem="the leader's log holds no report")
+LOST = ReportLost(problem="the leader's log contains no report")
 INVALID = ReportLost(problem="the report claims Passed, but", is_invalid=True)
 OWN_IMAGE = a_test(spec=a_spec(image="mine:1"))
 GPUS = a_test(spec=a_spec(gpus_per_node=8, ranks_per_node=8))

@@ -15,51 +15,54 @@ from tests.support.endings.ending_row import LOST, OWN_IMAGE, EndingRow
 
 NO_PYTHON = 'unable to start container process: exec: "python3": executable file not found in $PATH'
 OLD = a_summary(
-    verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, message="the image's Python is 3.8; the runner needs 3.11"
+    verdict=Verdict.ERRORED,
+    reason=Reason.CONTAINER_START_ERROR,
+    message="the image's Python is 3.8; the runner needs 3.11",
 )
 
 OF_IMAGES = {
     "command not found": EndingRow(
         evidence=evidence(an_ended_pod(0, 127), an_ended_pod(1, 127), report=LOST),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="use an image of the runner",
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START_ERROR, words="Use an image of the runner",
     ),
     "container could not start": EndingRow(
         evidence=evidence(an_ended_pod(0, 128, reason="StartError"), an_ended_pod(1, 20), report=LOST),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="exit code 128",
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START_ERROR, words="exit code 128",
     ),
     "image without the runner": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 1, message="No module named disttest_runner"), an_ended_pod(1, 1), report=LOST
         ),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START, words="its log ends: No module named disttest_runner",
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START_ERROR,
+        words="end of its log: No module named disttest_runner",
     ),
     "own image without Python": EndingRow(
         evidence=evidence(
             *(an_ended_pod(n, 128, reason="StartError", message=NO_PYTHON, started=None) for n in (0, 1)),
             test=OWN_IMAGE, report=LOST,
         ),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START,
-        words=f"image 'mine:1' of pod nightly-a1-0-abcde on node node0 (exit code 128, {NO_PYTHON}): spec.image needs",
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START_ERROR,
+        words=f"image 'mine:1' of pod nightly-a1-0-abcde on node node0 (exit code 128, {NO_PYTHON}). spec.image",
     ),
     "own image with an old Python": EndingRow(
         evidence=evidence(*(an_ended_pod(n, 30, summary=OLD) for n in (0, 1)), test=OWN_IMAGE, report=LOST),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START,
-        words="the runner cannot work in image 'mine:1' (pod nightly-a1-0-abcde on node node0): the image's Python is",
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START_ERROR,
+        words="The runner cannot run in image 'mine:1' (pod nightly-a1-0-abcde on node node0): the image's Python is",
     ),
     "image of the runner away": EndingRow(
         evidence=evidence(
             *(a_waiting_pod(n, "ImagePullBackOff", image="runner:1") for n in (0, 1)), test=OWN_IMAGE, seconds=36
         ),
         verdict=Verdict.ERRORED, reason=Reason.IMAGE_UNAVAILABLE,
-        words="(ImagePullBackOff: no such thing): correct the operator's --runner-image or spec.template",
+        words="(ImagePullBackOff: no such thing). Check --runner-image of the operator and spec.template",
     ),
     "no runner in the image of the runner": EndingRow(
         evidence=evidence(
             a_pod_without_runner(0, 1, reason="Error", message="No module named disttest_runner.inject"), a_pod(1),
             test=OWN_IMAGE, seconds=7,
         ),
-        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START,
-        words="(exit code 1, its log ends: No module named disttest_runner.inject): correct the operator's",
+        verdict=Verdict.ERRORED, reason=Reason.CONTAINER_START_ERROR,
+        words="(exit code 1, end of its log: No module named disttest_runner.inject). Correct --runner-image of",
     ),
     "no room for the runner": EndingRow(
         evidence=evidence(
@@ -67,7 +70,7 @@ OF_IMAGES = {
             test=OWN_IMAGE, seconds=7,
         ),
         verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_FAILED_TO_START,
-        words="pod nightly-a1-1-abcde on node node1 did not get the runner (exit code 20, its log ends: No space left",
+        words="not copied into pod nightly-a1-1-abcde on node node1 (exit code 20, end of its log: No space left",
         retry=Retry.CHARGED, blamed=("node1",),
     ),
     "out of memory while the runner was copied": EndingRow(

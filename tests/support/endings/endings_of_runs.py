@@ -47,7 +47,7 @@ OF_RUNS = {
             test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="collectives", env=(("A", "$" * 30000),)),))),
             seen=Observed(), now=at(1),
         ),
-        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="of which 122880 are possible: use globs",
+        verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC, words="but at most 122880 are allowed. Use globs",
     ),
     "plan too large for its quarantine": EndingRow(
         evidence=Evidence(
@@ -59,15 +59,15 @@ OF_RUNS = {
     "quarantine of no use": EndingRow(
         evidence=Evidence(
             test=QUARANTINED, now=at(1),
-            seen=Observed(quarantine=QuarantineRead(problem="key 'x' is no suite of this run")),
+            seen=Observed(quarantine=QuarantineRead(problem="key 'x' is not a suite of this run")),
         ),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC,
-        words="spec.quarantine: ConfigMap 'known': key 'x' is no suite of this run; correct it and apply again",
+        words="spec.quarantine: ConfigMap 'known': key 'x' is not a suite of this run. Correct it, then create",
     ),
     "quarantine missing": EndingRow(
         evidence=a_missing("ConfigMap", "known", "spec.quarantine.configMap.name"),
-        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
-        words="spec.quarantine.configMap.name: ConfigMap 'known' is not in namespace 'gpu-ci'",
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_NOT_FOUND,
+        words="spec.quarantine.configMap.name: ConfigMap 'known' does not exist in namespace 'gpu-ci'",
     ),
     "not allowed": EndingRow(
         evidence=Evidence(
@@ -75,40 +75,41 @@ OF_RUNS = {
             seen=Observed(), now=at(1),
         ),
         verdict=Verdict.ERRORED, reason=Reason.INVALID_SPEC,
-        words="--allow=gpu-ci/host-network of the operator (docs/security.md); spec.template.spec.serviceAccountName: ",
+        words="--allow=gpu-ci/host-network (docs/operating/security.md); "
+        "spec.template.spec.serviceAccountName: ",
     ),
     "suite unknown": EndingRow(
         evidence=Evidence(
             test=a_test(spec=a_spec(suites=(Suite(name="s", builtin="colectives"),))),
             seen=Observed(), now=at(1),
         ),
-        verdict=Verdict.ERRORED, reason=Reason.UNKNOWN_SUITE, words="'colectives', which this version does not have",
+        verdict=Verdict.ERRORED, reason=Reason.UNKNOWN_SUITE, words="this version has no suite 'colectives'",
     ),
     "name taken": EndingRow(
         evidence=evidence(taken="Job 'nightly-a1'"),
-        verdict=Verdict.ERRORED, reason=Reason.NAME_TAKEN, words="Job 'nightly-a1' exists and is not of this run",
+        verdict=Verdict.ERRORED, reason=Reason.NAME_CONFLICT, words="Job 'nightly-a1' exists and does not belong",
     ),
     "creation refused": EndingRow(
-        evidence=evidence(refused="Job 'nightly-a1' was refused: 403 no"),
-        verdict=Verdict.ERRORED, reason=Reason.PODS_REFUSED, words="403 no. Change the namespace's quota",
+        evidence=evidence(refused="Job 'nightly-a1' was rejected: 403 no"),
+        verdict=Verdict.ERRORED, reason=Reason.PODS_FORBIDDEN, words="403 no. Change the quota or policy",
     ),
     "ConfigMap missing": EndingRow(
         evidence=a_missing("ConfigMap", "mine", "spec.suites[].configMap.name"),
-        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
-        words="ConfigMap 'mine' is not in namespace 'gpu-ci'",
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_NOT_FOUND,
+        words="ConfigMap 'mine' does not exist in namespace 'gpu-ci'",
     ),
     "ServiceAccount missing": EndingRow(
         evidence=a_missing("ServiceAccount", "me", "spec.template.spec.serviceAccountName"),
-        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING, words="ServiceAccount 'me'",
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_NOT_FOUND, words="ServiceAccount 'me'",
     ),
     "claim missing": EndingRow(
         evidence=a_missing("PersistentVolumeClaim", "dumps", "spec.artifacts.persistentVolumeClaim"),
-        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_MISSING,
-        words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' is not in namespace 'gpu-ci'",
+        verdict=Verdict.ERRORED, reason=Reason.REFERENCE_NOT_FOUND,
+        words="spec.artifacts.persistentVolumeClaim: PersistentVolumeClaim 'dumps' does not exist in namespace",
     ),
     "never enough GPUs": EndingRow(
         evidence=evidence(test=GPUS, nodes=SMALL_NODES, policy=Policy(fixed_nodes=True)),
-        verdict=Verdict.ERRORED, reason=Reason.TOO_FEW_GPUS, words="most on one: 4",
+        verdict=Verdict.ERRORED, reason=Reason.INSUFFICIENT_GPUS, words="maximum on one node: 4",
     ),
     "report passed": EndingRow(
         evidence=evidence(*ENDED, report=found(a_report())),
@@ -119,7 +120,7 @@ OF_RUNS = {
             *ENDED, report=found(a_report()), test=a_test(spec=a_spec(thresholds=(a_threshold(),))),
         ),
         verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED,
-        words="the cases passed, but not the thresholds: all_reduce of 1 GiB: nothing was measured",
+        words="The cases passed, but a threshold was missed: all_reduce of 1 GiB was not measured",
     ),
     "report failed, though a pod was disrupted afterwards": EndingRow(
         evidence=evidence(
@@ -131,11 +132,11 @@ OF_RUNS = {
     "a known sign of broken hardware in a red run": EndingRow(
         evidence=evidence(
             *ENDED, report=found(a_report({"test_a": Outcome.FAILED})), search=Search(match=Match(
-                verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, message="a GPU is lost: pod 1 said so",
+                verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_UNHEALTHY, message="a GPU is lost: pod 1 said so",
                 retry=True, nodes=("node1", "elsewhere"),
             )),
         ),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_BROKEN, words="a GPU is lost",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.GPU_UNHEALTHY, words="a GPU is lost",
         retry=Retry.CHARGED, blamed=("node1",),
     ),
     "report hung": EndingRow(
@@ -143,8 +144,8 @@ OF_RUNS = {
         verdict=Verdict.HUNG, reason=Reason.CASES_HUNG, words="0 cases passed",
     ),
     "report timed out": EndingRow(
-        evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.TIMED_OUT, Reason.RUN_DEADLINE))),
-        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="as the leader says",
+        evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.TIMED_OUT, Reason.RUN_TIMEOUT))),
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_TIMEOUT, words="as the leader says",
     ),
     "report errored": EndingRow(
         evidence=evidence(*ENDED, report=found(a_bad_report(Verdict.ERRORED, Reason.COLLECTION_FAILED))),
@@ -152,17 +153,17 @@ OF_RUNS = {
     ),
     "Job gone": EndingRow(
         evidence=evidence(a_pod(0), a_pod(1), is_job_gone=True),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_DELETED, words="deleted, not by the operator",
     ),
     "Job going": EndingRow(
         evidence=evidence(a_pod(0), a_pod(1), job=a_job(is_deleting=True)),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_MISSING, words="deleted by somebody else",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.JOB_DELETED, words="deleted, not by the operator",
     ),
     "node lost": EndingRow(
         evidence=evidence(
             an_ended_pod(0, 20), a_disrupted_pod(1, "DeletionByTaintManager"), report=found(GANG_LOST), seconds=24
         ),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, words="on node node1 was lost with its node",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.NODE_LOST, words="on node node1 was lost",
         retry=Retry.CHARGED, blamed=("node1",),
     ),
     "disrupted": EndingRow(
@@ -198,7 +199,7 @@ OF_RUNS = {
     ),
     "suspended in mid-run": EndingRow(
         evidence=evidence(a_pod(0, is_gone=True, ending_since=at(20)), job=a_job(is_suspended=True)),
-        verdict=Verdict.INFRA_FAILED, reason=Reason.SUSPENDED, words="suspended in mid-run",
+        verdict=Verdict.INFRA_FAILED, reason=Reason.SUSPENDED, words="suspended while it was running",
         retry=Retry.FREE,
     ),
     "suspended by its user": EndingRow(
@@ -219,6 +220,6 @@ OF_RUNS = {
             *(an_ended_pod(index, 20) for index in (0, 1)), report=found(TERMINATED),
             job=a_job(conditions={"Failed": condition(reason="DeadlineExceeded")}),
         ),
-        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_DEADLINE, words="no operator was there",
+        verdict=Verdict.TIMED_OUT, reason=Reason.RUN_TIMEOUT, words="no operator was running",
     ),
 }  # fmt: skip  # a row reads as a sentence

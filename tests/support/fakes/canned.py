@@ -49,7 +49,7 @@ Answer = tuple[int, Any] | Broken | CannedWatch | Signal
 
 @dataclass
 class Server:
-    """Answers with what it is told, in order, and keeps what it was asked."""
+    """Returns the given answers in order, and records the requests."""
 
     url: str = ""
     answers: list[Answer] = field(default_factory=list)
@@ -95,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
             case (status, content):
                 self._send(status, content)
 
-    do_POST = do_GET  # noqa: N815  # as the base class looks for it
+    do_POST = do_GET  # noqa: N815  # the name that the base class requires
 
     def _send(self, status: int, content: Any) -> None:
         raw = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -129,7 +129,7 @@ class _Quiet(ThreadingHTTPServer):
 
 @contextlib.contextmanager
 def serving(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
-    """On a port of its own, over TLS if there is a context for it."""
+    """On a separate port, over TLS if it has a context."""
     state = Server()
     with _Quiet(("127.0.0.1", 0), type("Canned", (Handler,), {"state": state})) as http:
         if tls:

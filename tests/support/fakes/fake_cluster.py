@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from disttest_operator.core.api.api_errors import AlreadyExistsError, ApiServerError, ConflictError, RequestRefusedError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError, ExistsError, Page, RefusedError
+from disttest_operator.kubernetes.ports import Page
 
 Where = tuple[Kind, str, str]
 
@@ -43,7 +44,7 @@ class FakeCluster:
         self._versions = itertools.count(100)
 
     def put(self, kind: Kind, body: Mapping[str, Any]) -> Body:
-        """As somebody else would."""
+        """As another client does."""
         stored = copy.deepcopy(dict(body))
         version = next(self._versions)
         meta = stored["metadata"]
@@ -69,10 +70,10 @@ class FakeCluster:
         *,
         label_selector: str = "",  # of equalities; every object here is ours
         field_selector: str = "",
-    ) -> tuple[list[Body], int]:
+    ) -> list[Body]:
         self.reads.append(f"list {kind.resource}")
         if kind in self.refuses_lists:
-            raise RefusedError(f"GET /{kind.resource}: 403 forbidden")
+            raise RequestRefusedError(f"GET /{kind.resource}: 403 forbidden")
         where = (kind, namespace)
         found: list[Body] = [
             body for key, body in self.objects.items() if key[:2] == where or (key[0] is kind and not namespace)
@@ -85,12 +86,12 @@ class FakeCluster:
         if field_selector:
             uid = field_selector.partition("=")[2]
             found = [body for body in found if body.get("involvedObject", {}).get("uid") == uid]
-        return copy.deepcopy(found), next(self._versions)
+        return copy.deepcopy(found)
 
     async def pages(
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", only_metadata: bool = False
     ) -> AsyncIterator[Page]:
-        found, version = await self.list(kind, namespace, label_selector=label_selector)
+        found, version = await self.list(kind, namespace, label_selector=label_selector), next(self._versions)
         half = len(found) // 2
         for page in (found[:half], found[half:]):
             yield [{"metadata": body["metadata"]} if only_metadata else body for body in page], version
@@ -98,9 +99,9 @@ class FakeCluster:
     async def create(self, kind: Kind, manifest: Manifest) -> Body:
         meta = manifest["metadata"]
         if kind in self.refuses:
-            raise RefusedError(f"POST {kind.resource}: 403 exceeded quota")
+            raise RequestRefusedError(f"POST {kind.resource}: 403 exceeded quota")
         if (kind, meta.get("namespace", ""), meta["name"]) in self.objects:
-            raise ExistsError(f"{kind.resource} {meta['name']} exists")
+            raise AlreadyExistsError(f"{kind.resource} {meta['name']} exists")
         return self._write(f"create {kind.resource} {meta['name']}", kind, manifest)
 
     async def replace(self, kind: Kind, manifest: Manifest) -> Body:
@@ -116,7 +117,7 @@ class FakeCluster:
         if before is None:
             return None
         if kind is Kind.RUN and (wrong := self.refuses_in_status & status.keys()):
-            raise RefusedError(f"PATCH {kind.resource}: 422 {wrong} is invalid")
+            raise RequestRefusedError(f"PATCH {kind.resource}: 422 {wrong} is invalid")
         try:
             _guard(kind, before, body_meta)
         except ConflictError:
@@ -133,7 +134,7 @@ class FakeCluster:
         if before is None:
             return
         if kind in self.refuses_patches:
-            raise RefusedError(f"PATCH {kind.resource}: 403 forbidden")
+            raise RequestRefusedError(f"PATCH {kind.resource}: 403 forbidden")
         _guard(kind, before, body_meta)
         meta = before["metadata"] | {"ownerReferences": [dict(owner) for owner in owners]}
         self._write(f"own {kind.resource} {meta['name']}", kind, before | {"metadata": meta})
@@ -170,7 +171,7 @@ class FakeCluster:
         self.reads.append(f"log {pod}")
         if self.broken_logs:
             self.broken_logs -= 1
-            raise ClusterError("GET log: 502 no route to the node")
+            raise ApiServerError("GET log: 502 no route to the node")
         log = self.logs.get(pod)
         return None if log is None else log.encode()
 
@@ -186,7 +187,7 @@ class FakeCluster:
 
     def _answer(self) -> None:
         if self.is_away:
-            raise ClusterError("no answer")
+            raise ApiServerError("no answer")
 
     def _write(self, words: str, kind: Kind, body: Mapping[str, Any]) -> Body:
         self._power("before")

@@ -1,4 +1,4 @@
-"""A cluster in memory and an operator that may be started anew: one run from its DistTest to its verdict."""
+"""A cluster in memory and an operator that can restart: one run from its DistTest to its verdict."""
 
 import asyncio
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ NEWEST = 10**9  # a resourceVersion beyond all others
 
 
 class OperatorWorld:
-    """A cluster, and an operator that may be started anew. Watches tell of everything at once."""
+    """A cluster, and an operator that can restart. Watches deliver events at once."""
 
     def __init__(self, **spec: Any) -> None:
         self.cluster = FakeCluster()
@@ -38,7 +38,7 @@ class OperatorWorld:
         self.rules = known_signs.KNOWN
         self.report = REPORT
         self.series_idle_days = 0
-        self.kept_reports = 10
+        self.retained_reports = 10
         self.cluster.put(Kind.RUN, run_body(**spec))
         self.start()
 
@@ -53,7 +53,7 @@ class OperatorWorld:
                 policy=self.policy,
                 rules=self.rules,
                 series_idle_days=self.series_idle_days,
-                kept_reports=self.kept_reports,
+                retained_reports=self.retained_reports,
                 instance="me",
             ),
             clock=self.clock,

@@ -1,4 +1,4 @@
-"""Gangs of real agents on this machine, of which single ones can be left out, told other things, or killed."""
+"""Gangs of real agents on this machine, which can be omitted, configured differently or killed individually."""
 
 import os
 import secrets
@@ -33,13 +33,14 @@ def make_plan(
     *suites: SuitePlan,
     nodes: int = 2,
     ranks: int = 2,
-    join_seconds: int = 30,
+    rendezvous_seconds: int = 30,
     case_seconds: int = 20,
     run_seconds: int = 120,
     spread: bool = True,
     flaky_retries: int = 0,
     artifacts: str = "",
     thresholds: Sequence[Threshold] = (),
+    backend: str = "gloo",
 ) -> RunPlan:
     return RunPlan(
         namespace="default",
@@ -49,10 +50,10 @@ def make_plan(
         attempt=1,
         nodes=nodes,
         ranks_per_node=ranks,
-        backend="gloo",
+        backend=backend,
         spread=spread,
         suites=suites,
-        join_seconds=patience.whole(join_seconds),
+        rendezvous_seconds=patience.whole(rendezvous_seconds),
         case_seconds=patience.whole(case_seconds),
         run_seconds=patience.whole(run_seconds),
         flaky_retries=flaky_retries,
@@ -138,7 +139,7 @@ class AgentGang:
         return [found for line in list(self.log) if (found := Progress.read(line, self.nonce))]
 
     def wait(self, seconds: float = END_SECONDS) -> dict[int, int]:
-        """Exit codes, once all agents have ended by themselves."""
+        """Exit codes, once all agents have ended."""
         wait_for(lambda: not self._running(), f"agents {self._running()} did not end", seconds, lambda: self.text)
         codes = {index: agent.wait() for index, agent in self.agents.items()}
         for reader in self._readers:

@@ -8,11 +8,11 @@ from typing import Any
 
 from devcluster.imaging import buildah, image_registry, namespaced, storage
 from devcluster.imaging.storage import Places
-from devcluster.machine import cache
+from devcluster.machine import cache, processes
 from devcluster.programs import packages
 from tests.support.paths import ROOT
 
-# A read-only root, a /tmp of its own, a user without a name or rights, an empty network.
+# A read-only root, a separate /tmp, a user without a name or permissions, an empty network.
 STRICT = r"""
 set -eu
 store=$1 image=$2
@@ -71,9 +71,7 @@ class BuiltImage:
             buildah.Buildah(surroundings).repair()
             store = " ".join(buildah.command(self.where, "")[1:-1])
             shell = ("sh", "-c", STRICT, "sh", store, buildah.local(self.name), *inside)
-            done, said = namespaced.follow(surroundings.start(shell, own_network=True), lambda _: None, lambda: None)
-        assert done == 0, said
-        return said
+            return processes.follow(surroundings.start(shell, own_network=True), f"a command in {self.name}")
 
 
 def all_images() -> Iterator[BuiltImage]:

@@ -40,5 +40,5 @@ def cut_connections() -> None:
             if is_inet and not connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                 try:
                     connection.shutdown(socket.SHUT_RDWR)
-                except OSError:  # nobody at the other end any more
+                except OSError:  # the peer has closed the connection
                     continue

@@ -1,6 +1,6 @@
-"""Two GPUs that are not there: an NVML that finds them, and a driver that writes down who asks it for what.
+"""GPUs that are not there: an NVML that finds them, and a driver that records its calls and their processes.
 
-The driver itself has no GPU, so without NVML there is none.
+By default NVML finds two GPUs and the driver itself has none, so without NVML there is none.
 """
 
 import shutil
@@ -12,18 +12,32 @@ COMPILER = shutil.which("gcc") or shutil.which("cc")
 CALLS = "PRETENDED_DRIVER_CALLS"  # path of the file that the driver writes to
 
 NVML = """
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int nvmlInit(void) { return NVML_ANSWER; }
 int nvmlInit_v2(void) { return NVML_ANSWER; }
 int nvmlShutdown(void) { return 0; }
-int nvmlDeviceGetCount(unsigned *count) { *count = 2; return 0; }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetCount(unsigned *count) { *count = NVML_GPUS; return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = NVML_GPUS; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(index + 1L); return 0; }
-int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory) { memset(memory, 0, 24); return 0; }
+int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
+{
+    return snprintf(text, size, "GPU-%ld-pretended", (long)device - 1) < 0;
+}
+int nvmlDeviceGetHandleByUUID(const char *text, void **device) { *device = (void *)(atol(text + 4) + 1); return 0; }
+int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *pending) { return 3; } /* not supported */
+/* Each GPU has one GiB more in use than the one before. */
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory)
+{
+    memset(memory, 0, 24);
+    memory[2] = (unsigned long long)((long)device - 1) << 30;
+    return 0;
+}
 int nvmlDeviceGetName(void *device, char *name, unsigned size) { strncpy(name, "pretended", size); return 0; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { strncpy(text, "1.2.3", size); return 0; }
-int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = 13000; return 0; }
+int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = CUDA; return 0; }
 """
 
 # The runtime asks for all functions by name before it calls any; only cuInit starts the driver.
@@ -41,8 +55,11 @@ static int note(const char *name, int answer)
     return answer;
 }
 
-int cuInit(unsigned flags) { return note("cuInit", 100); } /* CUDA_ERROR_NO_DEVICE */
-int cuDriverGetVersion(int *version) { *version = 13000; return 0; }
+int cuInit(unsigned flags) { if (NOISE) puts("noise"); return note("cuInit", CUINIT); }
+int cuDriverGetVersion(int *version) { *version = CUDA; return 0; }
+int cuDeviceGetCount(int *count) { *count = CUDA_GPUS; return 0; }
+int cuDeviceGet(int *device, int index) { *device = index; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "pretended", size); return 0; }
 int cuGetErrorString(int code, const char **text) { *text = "pretended"; return 0; }
 static int other(void) { return note("something else", 100); }
 
@@ -83,17 +100,22 @@ class Pretended:
 
 
 NVML_WORKS, NVML_HAS_NO_DRIVER = 0, 9  # NVML_SUCCESS, NVML_ERROR_DRIVER_NOT_LOADED
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+DEFAULTS = {"NVML_ANSWER": NVML_WORKS, "NVML_GPUS": 2, "CUDA": 13000, "CUINIT": NO_DEVICE, "CUDA_GPUS": 0, "NOISE": 0}
 
 
-def build(folder: Path, nvml_answer: int = NVML_WORKS) -> Pretended:
+def build(folder: Path, **numbers: int) -> Pretended:
+    """`numbers` replace DEFAULTS, in lower case: `cuda` is the version that both libraries report."""
     assert COMPILER is not None
     folder.mkdir(exist_ok=True)
+    values = DEFAULTS | {name.upper(): number for name, number in numbers.items()}
+    assert values.keys() == DEFAULTS.keys()
     for name, source in (("libnvidia-ml.so.1", NVML), ("libcuda.so.1", DRIVER)):
         command = [
             COMPILER,
             "-shared",
             "-fPIC",
-            f"-DNVML_ANSWER={nvml_answer}",
+            *(f"-D{name}={number}" for name, number in values.items()),
             "-x",
             "c",
             "-o",

@@ -3,9 +3,9 @@
 `torch.distributed`, functional collectives, the reducer of DistributedDataParallel, `fully_shard`, DTensor and
 pipelines all end in the c10d operators of torch's dispatcher, in Python as in C++. Here their kernels for tensors of
 the processor are replaced by ones that call the real kernel, wait, and change what goes in or what comes out: so no
-rank ever waits for a message that nobody sends.
+rank ever waits for a message that is not sent.
 
-Imported by a conftest.py in the folder of a suite, beside which this file is copied.
+Imported by a conftest.py in the folder of a suite, next to a copy of this file.
 """
 
 import collections
@@ -34,13 +34,13 @@ class Sabotage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SabotagedOperator:
-    """Places of arguments. Tensors may stand in lists, and in lists of lists."""
+    """Places of arguments. Tensors can be in lists, and in lists of lists."""
 
     taken: int
     given: int  # the same place: works in place
     group: int
     root: int | None = None
-    only_for: bool = False  # each rank gets something of its own from the root
+    only_for: bool = False  # each rank receives different data from the root
 
 
 OPERATORS = {
@@ -67,7 +67,7 @@ Kernel = Callable[..., Any]
 
 
 def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """All of them. Autograd does not hear of changes: it hears nothing of what collectives write either."""
+    """All of them. Autograd does not record these changes, as it does not record writes of collectives."""
     if isinstance(value, torch.Tensor):
         yield value.data
     else:

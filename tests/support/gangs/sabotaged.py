@@ -16,7 +16,7 @@ can_sabotage = pytest.mark.skipif(
 
 
 def sabotage_folder(folder: Path, sabotage: Sabotage) -> None:
-    """The ranks that run this suite import what breaks them from beside it, as a user's own conftest would."""
+    """The ranks of this suite import what breaks them from its folder, as with a user's conftest."""
     for name in FILES:
         shutil.copy(Path(__file__).parent / name, folder / name)
     (folder / "conftest.py").write_text(f"""from parting import *

@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from devcluster.controlplane.kubeapi import ApiError, Json, KubeApi
+from devcluster.controlplane.kubeapi import Json, KubeApi
+from disttest_operator.core.api.api_errors import ApiServerError
 from tests.support.clusters.stub_nodes import ON_STUB_NODES, stub_template
 from tests.support.operators.operator import disttest
 
@@ -89,7 +90,7 @@ class Deletions:
             await asyncio.sleep(self._chance.uniform(0, A_LITTLE_LATER_SECONDS))
         how = self._chance.choice(("Foreground", "Background"))
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": how}
-        with contextlib.suppress(ApiError):
+        with contextlib.suppress(ApiServerError):
             live = await api.request("DELETE", f"{self._path}/{name}", options)
             self._note(live if "spec" in live else self._seen.get(uid, made))
         status = self._seen.get(uid, made).get("status") or {}
@@ -112,7 +113,7 @@ def _suspended(_: random.Random) -> dict[str, Any]:
 
 
 def _queued(_: random.Random) -> dict[str, Any]:
-    return {"template": stub_template(), "queueName": "nobody-admits"}
+    return {"template": stub_template(), "queueName": "never-admitted"}
 
 
 def _unschedulable(_: random.Random) -> dict[str, Any]:

@@ -1,14 +1,17 @@
-"""The rights that docs/security.md lists."""
+"""The rights that docs/operating/security.md lists."""
 
 from dataclasses import dataclass
 
 from tools.docs import permissions
 from tools.docs.permissions import Right
 
+# Roles for users, which no ServiceAccount has.
+OF_PEOPLE = frozenset({"disttest-edit", "disttest-view", "disttest-template-user"})
+
 
 @dataclass(frozen=True, slots=True)
 class PermissionRow:
-    """A row of the page's tables."""
+    """A right in the list of the page."""
 
     role: str
     right: Right
@@ -16,13 +19,15 @@ class PermissionRow:
 
 
 def read(text: str) -> list[PermissionRow]:
-    """Parse the tables of docs/security.md."""
-    rows, role = [], ""
+    """Parse the list of docs/operating/security.md."""
+    rows: list[PermissionRow] = []
+    role = ""
     for line in text.partition(permissions.BEGIN)[2].partition(permissions.END)[0].splitlines():
-        if line.startswith(permissions.HEADING):
-            role = line.removeprefix(permissions.HEADING).strip("`")
-        elif line.startswith("| `"):
-            target, verbs, why = (cell.strip() for cell in line.strip("|").split("|", 2))
+        if line.startswith("`"):
+            role = line.strip("`:")
+        elif line.startswith("- `"):
+            target, _, rest = line.removeprefix("- ").partition(" (")
+            verbs, _, why = rest.partition("): ")
             _, resource_, *named = target.split("`")
             name = named[1] if len(named) > 1 else ""
             rows += [

@@ -16,13 +16,13 @@ from tests.support.clusters.real_nodes import MANIFESTS, NAMESPACE, PROCESS_NODE
 from tests.support.clusters.stub_nodes import stub_template
 from tests.support.monitoring import scraping
 from tests.support.operators import nightly
-from tests.support.operators.operator import disttest, finished, reaches_phase
+from tests.support.operators.operator import disttest, finished, patch_spec, reaches_phase, write_ledger
 
 NIGHTS = "disttest-nightly"
 NIGHT = "nightly-1x8"
 OPERATOR_IMAGE = "registry.devcluster/disttest-operator:dev"
 SCRAPER = "scraper"
-FLAGS = ("--label-suspect-nodes", "--kept-reports=1", "--allow=service-account:nobody")
+FLAGS = ("--label-suspect-nodes", "--retained-reports=1", "--allow=service-account:no-such-account")
 LONG_AGO = "2020-01-01T00:00:00Z"
 SUSPECT = "disttest.dev/suspect"
 SECONDS = 60
@@ -31,11 +31,11 @@ import ssl, sys, urllib.request
 asked = urllib.request.Request("https://127.0.0.1:8443/metrics", headers={"Authorization": "Bearer " + sys.argv[1]})
 print(urllib.request.urlopen(asked, timeout=10, context=ssl._create_unverified_context()).status)
 """
-QUICK: Manifest = {"timeouts": {"queueSeconds": 6, "joinSeconds": 30, "caseSeconds": 30, "runSeconds": 60}}
+QUICK: Manifest = {"timeouts": {"queueSeconds": 6, "rendezvousSeconds": 30, "caseSeconds": 30, "runSeconds": 60}}
 
 
 def use(cluster: SessionCluster, folder: Path) -> None:
-    """All is begun at once; back when each has come to what it is for."""
+    """Start all at once, and return when each has reached its purpose."""
     restart_with(cluster, FLAGS)
     begin_a_night(cluster, folder)
     cluster.apply(list(runs()))
@@ -48,7 +48,7 @@ def use(cluster: SessionCluster, folder: Path) -> None:
     names_that_are_missing(cluster)
     no_node_is_large_enough(cluster)
     a_run_goes_by_its_ttl(cluster)
-    somebody_scrapes(cluster)
+    metrics_are_scraped(cluster)
     a_night_ends(cluster)
 
 
@@ -70,7 +70,9 @@ def runs() -> Iterator[Manifest]:
     yield run("twice", stub_template(end="crash"), retries={"infrastructure": 1})
     yield run("paused", stub_template(end="hang"))
     yield run("robbed", stub_template(end="hang"))
-    yield run("missing-account", {"spec": {**stub_template()["spec"], "serviceAccountName": "nobody"}}, **QUICK)
+    yield run(
+        "missing-account", {"spec": {**stub_template()["spec"], "serviceAccountName": "no-such-account"}}, **QUICK
+    )
     yield run("missing-claim", stub_template(), artifacts={"persistentVolumeClaim": "none"}, **QUICK)
     yield run("missing-list", stub_template(), quarantine={"configMap": {"name": "none"}}, **QUICK)
     yield run("too-large", stub_template(), gpusPerNode=16, ranksPerNode=16, **QUICK)
@@ -82,19 +84,12 @@ def passes(cluster: SessionCluster, name: str) -> None:
 
 
 def a_ledger_goes_and_a_node_is_labelled(cluster: SessionCluster) -> None:
-    """By ledgers that an administrator wrote, since nobody wants to wait so long, or to break a node."""
-    blamed = {"name": PROCESS_NODE, "reason": "NodeLost", "times": 1, "confirmed": False, "lastTime": LONG_AGO}
-    write_ledger(cluster, "forgotten", {"runCount": 3, "lastVerdict": "Passed", "lastCompletionTime": LONG_AGO})
-    write_ledger(cluster, "blaming", {"blamedNodes": [blamed]})
+    """With ledgers written by an administrator, which avoids a long wait and a defective node."""
+    blamed = {"name": PROCESS_NODE, "reason": "NodeLost", "count": 1, "confirmed": False, "lastTime": LONG_AGO}
+    write_ledger(cluster, NAMESPACE, "forgotten", runCount=3, lastVerdict="Passed", lastCompletionTime=LONG_AGO)
+    write_ledger(cluster, NAMESPACE, "blaming", suspectNodes=[blamed])
     cluster.wait_until("the ledger is gone", lambda: not cluster.get("disttestseries", "forgotten", NAMESPACE))
     cluster.wait_until("the node is labelled", lambda: cluster.find("nodes", selector=f"{SUSPECT}=NodeLost"))
-
-
-def write_ledger(cluster: SessionCluster, name: str, status: Manifest) -> None:
-    kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
-    cluster.apply(kind | {"metadata": {"name": name, "namespace": NAMESPACE}})
-    patch = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
-    cluster.kubectl("patch", "disttestseries", name, "--namespace", NAMESPACE, *patch)
 
 
 def a_second_gang_is_made(cluster: SessionCluster) -> None:
@@ -103,16 +98,11 @@ def a_second_gang_is_made(cluster: SessionCluster) -> None:
     assert len(status["attempts"]) == 2, status
 
 
-def change(cluster: SessionCluster, name: str, **spec: Any) -> None:
-    patch = ("--type=merge", "--patch", json.dumps({"spec": spec}))
-    cluster.kubectl("patch", "disttest", name, "--namespace", NAMESPACE, *patch)
-
-
 def a_gang_is_suspended_and_cancelled(cluster: SessionCluster) -> None:
     reaches_phase(cluster, NAMESPACE, "paused", "Running")
-    change(cluster, "paused", suspend=True)
+    patch_spec(cluster, NAMESPACE, "paused", suspend=True)
     cluster.wait_until("its pods are gone", lambda: not real_nodes.pods_of(cluster, "paused"))
-    change(cluster, "paused", cancel=True)
+    patch_spec(cluster, NAMESPACE, "paused", cancel=True)
     assert finished(cluster, NAMESPACE, "paused")["verdict"] == "Cancelled"
 
 
@@ -124,7 +114,7 @@ def a_job_is_lost(cluster: SessionCluster) -> None:
 
 
 def names_that_are_missing(cluster: SessionCluster) -> None:
-    for name, what in {"account": "nobody", "claim": "none", "list": "none"}.items():
+    for name, what in {"account": "no-such-account", "claim": "none", "list": "none"}.items():
         status = finished(cluster, NAMESPACE, f"missing-{name}")
         assert status["verdict"] == "Errored", status
         assert what in status["message"], status
@@ -132,14 +122,14 @@ def names_that_are_missing(cluster: SessionCluster) -> None:
 
 def no_node_is_large_enough(cluster: SessionCluster) -> None:
     status = finished(cluster, NAMESPACE, "too-large")
-    assert (status["verdict"], status["reason"]) == ("Errored", "TooFewGpus"), status
+    assert (status["verdict"], status["reason"]) == ("Errored", "InsufficientGPUs"), status
 
 
 def a_run_goes_by_its_ttl(cluster: SessionCluster) -> None:
     cluster.wait_until("its time to live is over", lambda: not cluster.get("disttest", "brief", NAMESPACE), SECONDS)
 
 
-def somebody_scrapes(cluster: SessionCluster) -> None:
+def metrics_are_scraped(cluster: SessionCluster) -> None:
     scraping.account(cluster, NAMESPACE, SCRAPER, may_scrape=True)
     try:
         token = scraping.token(cluster, NAMESPACE, SCRAPER)
@@ -150,7 +140,7 @@ def somebody_scrapes(cluster: SessionCluster) -> None:
 
 
 def begin_a_night(cluster: SessionCluster, folder: Path) -> None:
-    """As somebody does who tries a CronJob by hand. The run is held back, or it could end before it is waited for."""
+    """As a user tries a CronJob. The run is suspended, since otherwise it could end before the test waits for it."""
     cluster.kubectl("apply", "-f", str(MANIFESTS / "overlays/nightly/namespace.yaml"))
     test = nightly.disttest(
         NIGHT, suspend=True, template={"spec": stub_template()["spec"]}

@@ -1,6 +1,7 @@
 """The operator as a process on this machine, the runs that tests give it, and what they read of them."""
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ from devcluster.operator_process import (
     STOP_SECONDS,
     OperatorProcess,
     fetch,
-    free_port,
     install,
     samples,
 )
+from disttest_cli.local.agents import free_port
 from tests.support import patience
 from tests.support.clusters.cluster import SessionCluster
 
@@ -34,7 +35,7 @@ __all__ = [
 ]
 
 READY_SECONDS = 40
-TIMEOUTS = {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": 30, "runSeconds": 120}
+TIMEOUTS = {"queueSeconds": 60, "rendezvousSeconds": 60, "caseSeconds": 30, "runSeconds": 120}
 Status = dict[str, Any]
 
 
@@ -56,6 +57,10 @@ def running(cluster: SessionCluster, kubeconfig: Path, log: Path, *flags: str) -
 def is_ready(operator: OperatorProcess) -> bool:
     operator.check_running()
     return operator.get("/readyz")[0] == 200
+
+
+def leads(operator: OperatorProcess) -> bool:
+    return operator.metrics().get("disttest_leader") == 1
 
 
 def disttest(namespace: str, name: str, **spec: Any) -> dict[str, Any]:
@@ -80,6 +85,18 @@ def config_map(namespace: str, name: str, text: str) -> dict[str, Any]:
     """Test files for a suite."""
     data = {"test_own.py": text}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+def patch_spec(cluster: SessionCluster, namespace: str, name: str, *, kind: str = "disttest", **spec: Any) -> None:
+    cluster.kubectl("patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def write_ledger(cluster: SessionCluster, namespace: str, series: str, **status: Any) -> None:
+    """Create a DistTestSeries if there is none, and set fields of its status."""
+    kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
+    cluster.apply(kind | {"metadata": {"name": series, "namespace": namespace}})
+    patch = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+    cluster.kubectl("patch", "disttestseries", series, "-n", namespace, *patch)
 
 
 def finished(cluster: SessionCluster, namespace: str, name: str, timeout_seconds: float = 60) -> Status:

@@ -1,4 +1,4 @@
-"""What somebody with the operator's token could ask of the API server, as dry runs: its objects, and changed ones."""
+"""Requests to the API server with the operator's token, as dry runs: its objects, and changed ones."""
 
 import copy
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def a_job(namespace: str, change: Manifest) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Whose `user` is; nobody's is the administrator's."""
+    """The token of `user`; without a user, the administrator's."""
 
     api: Api
     user: str = OPERATOR

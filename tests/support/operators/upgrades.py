@@ -115,7 +115,7 @@ def _processes(pod: str) -> list[int]:
     """Operators of this pod, by their numbers on the host."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended, or is somebody else's
+        with contextlib.suppress(OSError):  # it ended, or belongs to another user
             is_operator = b"\0disttest_operator\0" in (place / "cmdline").read_bytes()
             if is_operator and f"POD_NAME={pod}".encode() in (place / "environ").read_bytes().split(b"\0"):
                 found.append(int(place.name))

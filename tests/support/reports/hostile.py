@@ -1,6 +1,6 @@
-"""A report that test code has forged: every text in it is out for trouble, and so are its numbers.
+"""A report forged by test code: all its texts and numbers are hostile.
 
-`forbidden` finds what must reach nobody. It goes by what people see, not by how the product makes it harmless.
+`forbidden` finds text that must not reach users. It checks what users see, not how the product escapes it.
 """
 
 import dataclasses
@@ -98,7 +98,7 @@ def _measurement(bus: float) -> Measurement:
         slowest_rank_seconds=bus,
         slowest_rank=70000,
         alg_bytes_per_second=bus,
-        bus_bytes_per_second=bus,
+        bus_bandwidth_bytes_per_second=bus,
         wrong_elements=-1,
     )
 
@@ -119,7 +119,7 @@ STRUCTURE = frozenset((*CLOSED, *TIMES, "resourceVersion", "uid"))
 
 
 def poisoned(value: Any, *keep: str) -> Any:
-    """Every text in it is out for trouble, but for STRUCTURE and what is under the keys to `keep`."""
+    """All texts are hostile, except STRUCTURE and the values of the keys in `keep`."""
     if isinstance(value, dict):
         return {key: one if key in STRUCTURE or key in keep else poisoned(one, *keep) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -177,7 +177,7 @@ def _measurement(collective: str, dtype: str, size: int) -> Measurement:
         slowest_rank_seconds=seconds * (1.62 if collective == "send_recv_pair" and size >= GIB // 2 else 1.02),
         slowest_rank=9,
         alg_bytes_per_second=size / seconds,
-        bus_bytes_per_second=size / seconds * factor,
+        bus_bandwidth_bytes_per_second=size / seconds * factor,
         wrong_elements=0,
     )
 

@@ -7,9 +7,8 @@ from typing import Any
 from disttest_cli.formats.subject import Subject
 from disttest_contract.outcomes import BAD, Outcome, Reason, Verdict
 from disttest_contract.results.case_result import CaseResult, Diagnosis, Earlier, RankEnding, RankGroup
-from disttest_contract.results.left_out import LeftOut
 from disttest_contract.results.preflight import NodeFacts
-from disttest_contract.results.report import Report, SuiteResult
+from disttest_contract.results.report import LeftOut, Report, SuiteResult
 from disttest_contract.results.thresholds import Threshold
 from tests.support.reports import report_cases
 from tests.support.reports.report_cases import timed
@@ -72,8 +71,8 @@ def each(**changes: Any) -> Report:
 
 
 def without_cases(name: str, verdict: Verdict, reason: Reason, message: str) -> SuiteResult:
-    """A suite that came to nothing."""
-    return SuiteResult(name=name, verdict=verdict, reason=reason, message=message, seconds=0)
+    """A suite without results."""
+    return SuiteResult(name=name, verdict=verdict, reason=reason, message=message, seconds=0, cases=())
 
 
 def trimmed(left_out: LeftOut = LEFT_OUT) -> Report:

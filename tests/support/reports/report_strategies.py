@@ -1,4 +1,4 @@
-"""Reports that nobody thought of, for what reads and shows them: a sample that has all that a report can, changed."""
+"""Unexpected reports for readers and views: changed copies of a sample with all fields."""
 
 import copy
 import json
@@ -19,7 +19,7 @@ NUMBERS = st.integers(-(10**18), 10**18) | st.floats(-1e18, 1e18)
 
 
 def _leaves() -> list[tuple[tuple[str | int, ...], st.SearchStrategy[Any]]]:
-    """Places of texts and numbers, and what may stand there."""
+    """Places of texts and numbers, and their possible values."""
     found: list[tuple[tuple[str | int, ...], st.SearchStrategy[Any]]] = []
     for path in strategies.paths(RAW):
         value: Any = RAW

@@ -92,7 +92,7 @@ STATUS: dict[str, Any] = {
             "nodes": ["gpu-node-17", "gpu-node-09"],
             "verdict": "InfraFailed",
             "reason": "NodeUnhealthy",
-            "message": "node gpu-node-09: Xid 79, the GPU has fallen off the bus; the run goes on without this node",
+            "message": "node gpu-node-09: Xid 79, the GPU has fallen off the bus; the run continues without this node",
             "charged": True,
             "startTime": "2026-02-27T01:41:12Z",
             "completionTime": "2026-02-27T02:00:50Z",

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from disttest_cli.kube import client
-from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.client import KubeClient
 from tests.support.fakes.canned import FakeTime, Server, serving
 
 
@@ -15,7 +15,7 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def api(server: Server, tmp_path: Path) -> Cluster:
+def api(server: Server, tmp_path: Path) -> KubeClient:
     return client.connect({}, kubeconfig=server.kubeconfig(tmp_path))
 
 

@@ -51,7 +51,7 @@ def test_a_module_is_imported_when_something_of_it_is_used(tmp_path: Path) -> No
 
 
 def test_help_and_wrong_arguments_import_no_large_package() -> None:
-    """In one process for all: `plan` and `doctor` read the operator's flags, `run` looks for GPUs."""
+    """In one process for all: `plan` and `doctor` read the operator's flags, `run` detects GPUs."""
     names = [name for name in COMMANDS if name not in {"run", "plan", "doctor"}]
     lines = [["--help"], ["nonsense"], *([name, argument] for name in names for argument in ("--help", "--wrong"))]
     assert ended_all(*lines)[0] == f"{[0, 2, *([0, 2] * len(names))]}"
@@ -84,8 +84,8 @@ def test_a_command_imports_only_what_it_needs(arguments: list[str], expected: st
 def test_what_is_not_installed_is_named_with_the_extra_that_brings_it(command: str, absent: str, extra: str) -> None:
     _, error = ended(command, "-f", "run.yaml", absent=(absent,))
     assert error == (
-        f"disttest: `disttest {command}` needs the Python package {absent!r}, which is not here: "
-        f"install disttest[{extra}], or use the image that has it\n"
+        f"disttest: `disttest {command}` needs the Python package {absent!r}, which is not installed. "
+        f"Install disttest[{extra}], or use an image that contains it.\n"
     )
 
 

@@ -46,7 +46,7 @@ def test_any_lines_give_a_report_or_a_refusal(lines: list[str]) -> None:
 
 
 @given(st.binary(max_size=20_000), st.lists(some.texts, max_size=5), st.lists(some.texts, max_size=5))
-def test_a_report_comes_back_from_any_log(payload: bytes, before: list[str], after: list[str]) -> None:
+def test_a_report_is_read_from_any_log_as_it_was_written(payload: bytes, before: list[str], after: list[str]) -> None:
     log = "\n".join([*before, *frames.encode(payload, NONCE), *after])
     assert frames.decode(log, NONCE) == payload
 
@@ -63,7 +63,7 @@ def test_a_log_that_was_changed_anywhere_gives_the_report_or_none_never_another(
 
 @settings(max_examples=50)
 @given(some.reports())
-def test_a_report_comes_back(report: Report) -> None:
+def test_a_report_is_read_as_it_was_written(report: Report) -> None:
     read_back = Report.loads(report.dumps())
     assert Report.loads(read_back.dumps()) == read_back, "what was cut once stays as it is"
     assert read_back.counts == report.counts
@@ -119,7 +119,7 @@ def test_what_is_squeezed_is_within_its_limit_or_nothing(payload: bytes, limit_b
 
 
 @given(st.frozensets(st.integers(0, formatting.MAX_RANKS - 1), max_size=50))
-def test_ranks_come_back(which: frozenset[int]) -> None:
+def test_ranks_are_read_as_they_were_written(which: frozenset[int]) -> None:
     assert formatting.read_ranks(formatting.show_ranks(which)) == tuple(sorted(which))
 
 
@@ -135,7 +135,7 @@ outcomes = alphabets.flatmap(lambda few: st.lists(st.sampled_from(few), max_size
 
 
 @given(outcomes, st.integers(0, 12), st.randoms())
-def test_a_case_is_as_good_as_its_worst_rank_in_whatever_order_they_speak(
+def test_a_case_is_as_good_as_its_worst_rank_in_any_order_of_their_messages(
     said: list[Outcome], ranks_: int, random: Any
 ) -> None:
     shuffled = list(said)
@@ -173,13 +173,13 @@ summaries = st.builds(
 
 
 @given(summaries)
-def test_a_termination_message_is_one_page_and_comes_back(summary: Summary) -> None:
+def test_a_termination_message_has_one_page_and_is_read_as_it_was_written(summary: Summary) -> None:
     raw = summary.to_bytes()
     assert len(raw) == limits.TERMINATION_MESSAGE_BYTES
-    told = Summary.read(raw.decode())
-    assert told is not None
+    parsed = Summary.read(raw.decode())
+    assert parsed is not None
     same = ("uid", "attempt", "node_index", "step", "verdict", "reason", "counts", "cases_total")
-    assert all(getattr(told, name) == getattr(summary, name) for name in same)
+    assert all(getattr(parsed, name) == getattr(summary, name) for name in same)
 
 
 SUMMARY = json.loads(
@@ -192,9 +192,9 @@ SUMMARY = json.loads(
 @example({**SUMMARY, "counts": {"passed": -1}})
 @example({**SUMMARY, "casesTotal": "9" * 4000})
 def test_any_json_is_a_termination_message_or_none(document: Any) -> None:
-    told = Summary.read(json.dumps(document))
-    if told is not None:
-        counted = (told.attempt, told.node_index, told.cases_total, *told.counts.to_json().values())
+    parsed = Summary.read(json.dumps(document))
+    if parsed is not None:
+        counted = (parsed.attempt, parsed.node_index, parsed.cases_total, *parsed.counts.to_json().values())
         assert all(0 <= number <= limits.NUMBER for number in counted)
 
 
@@ -219,14 +219,18 @@ progress = st.builds(
 
 
 @given(progress)
-def test_a_line_of_progress_is_short_and_comes_back(told: Progress) -> None:
-    line = told.to_line(NONCE)
+def test_a_line_of_progress_is_short_and_comes_back(parsed: Progress) -> None:
+    line = parsed.to_line(NONCE)
     assert len(line) <= limits.FRAME_LINE_BYTES
     assert "\n" not in line
-    heard = Progress.read(line, NONCE)
-    assert heard is not None
-    assert (heard.step, heard.nodes_joined, heard.cases_done) == (told.step, told.nodes_joined, told.cases_done)
-    assert heard.counts == told.counts
+    reread = Progress.read(line, NONCE)
+    assert reread is not None
+    assert (reread.step, reread.nodes_joined, reread.cases_done) == (
+        parsed.step,
+        parsed.nodes_joined,
+        parsed.cases_done,
+    )
+    assert reread.counts == parsed.counts
     assert Progress.read(line, "another") is None
 
 
@@ -240,10 +244,10 @@ PROGRESS = json.loads(
 @given(some.spoiled(PROGRESS) | some.json_values)
 def test_any_json_behind_the_seal_is_progress_or_none(document: Any) -> None:
     line = Progress(step="x").to_line(NONCE)
-    told = Progress.read(f"{line[: line.index('{')]}{json.dumps(document)}", NONCE)
-    if told is not None:
-        assert told.cases_done >= 0
-        assert math.isfinite(told.cases_done)
+    parsed = Progress.read(f"{line[: line.index('{')]}{json.dumps(document)}", NONCE)
+    if parsed is not None:
+        assert parsed.cases_done >= 0
+        assert math.isfinite(parsed.cases_done)
 
 
 @given(some.spoiled(json.loads(PLAN.to_json())) | some.json_values)

@@ -85,7 +85,7 @@ def test_any_schedule_is_refused_or_its_last_time_has_come_and_its_next_has_not(
         assert later is None or later > following
 
 
-RULE = {"logPattern": "fell off", "reason": "GpuBroken", "blame": True, "verdict": "InfraFailed", "message": "look"}
+RULE = {"logPattern": "fell off", "reason": "GPUUnhealthy", "blame": True, "verdict": "InfraFailed", "message": "look"}
 
 
 @given(some.spoiled({"rules": [RULE, {"nodeCondition": {"type": "A", "status": "True"}, "reason": "NodeLost"}]}))
@@ -135,7 +135,7 @@ POD: dict[str, Any] = {
 
 
 @given(st.dictionaries(st.sampled_from(LABELS), some.texts, max_size=4), some.texts, some.texts)
-def test_a_pod_with_any_labels_and_any_last_words_is_one_or_none(
+def test_a_pod_with_any_labels_and_termination_message_is_decoded_or_ignored(
     labels: dict[str, str], index: str, message: str
 ) -> None:
     body = copy.deepcopy(POD)

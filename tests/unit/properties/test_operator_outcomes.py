@@ -39,8 +39,8 @@ LEDGER = schema_of("disttestseries.yaml")
 
 def sound(schema: Mapping[str, Any], value: Mapping[str, Any]) -> None:
     """As it travels: what JSON cannot say would be refused with the whole of it."""
-    told = json.loads(json.dumps(value, allow_nan=False))
-    assert list(openapi.problems(schema, told)) == []
+    parsed = json.loads(json.dumps(value, allow_nan=False))
+    assert list(openapi.problems(schema, parsed)) == []
 
 
 log_lines = st.lists(
@@ -52,7 +52,7 @@ log_lines = st.lists(
 
 
 @given(log_lines, st.integers(0, 3), st.integers(1, 4))
-def test_a_log_blames_nobody_whose_pod_was_not_there(log: str, index: int, ranks_per_node: int) -> None:
+def test_a_log_blames_only_nodes_with_a_pod_of_the_gang(log: str, index: int, ranks_per_node: int) -> None:
     gang = (a_pod(0), a_pod(1))
     lines = matcher.matching_lines(
         known_signs.KNOWN, matcher.of_log(log.encode(errors="replace"), index, ranks_per_node)
@@ -73,7 +73,7 @@ summaries = st.builds(
     report_sha256=some.texts,
 )
 # What a kubelet passes on; a message that is no summary is the end of a log.
-told = st.builds(lambda one: Summary.read(one.to_bytes().decode()), summaries) | st.none()
+parsed = st.builds(lambda one: Summary.read(one.to_bytes().decode()), summaries) | st.none()
 pods = st.one_of(
     st.just(a_pod),
     st.builds(
@@ -81,7 +81,7 @@ pods = st.one_of(
             lambda index: an_ended_pod(index, code, summary=summary, message=message, reason=reason)
         ),
         st.integers(0, 255),
-        told,
+        parsed,
         some.texts,
         st.sampled_from(["", "Error", "OOMKilled", "Evicted"]),
     ),
@@ -172,7 +172,7 @@ def totals(counted: ledger.Status) -> list[str]:
 
 @settings(max_examples=30)
 @given(runs, st.randoms())
-def test_totals_are_the_same_in_whatever_order_runs_end_and_however_often_one_is_told(
+def test_totals_are_the_same_in_any_order_of_runs_and_however_often_one_is_counted(
     each: list[list[Outcome]], random: Any
 ) -> None:
     entries = entries_of(each)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from disttest_contract.outcomes import BAD, Outcome
-from disttest_contract.text import numbers
+from disttest_contract.text import json_values
 from disttest_runner.agent import local_ranks
 from disttest_runner.leader.replies import Replies, agreed
 from disttest_runner.output.log import LINE_BYTES
@@ -31,7 +31,7 @@ def test_any_line_is_an_object_or_refused(raw: bytes) -> None:
 
 
 @given(st.dictionaries(some.texts, some.json_values, max_size=4))
-def test_a_message_comes_back_on_one_line(message: dict[str, Any]) -> None:
+def test_a_message_is_read_as_it_was_written_and_has_one_line(message: dict[str, Any]) -> None:
     raw = pack(message)
     assert raw.count(b"\n") == 1
     assert json.dumps(unpack(raw)) == json.dumps(message)
@@ -58,7 +58,7 @@ lines_of_any_length = st.lists(st.integers(0, 60).map(lambda size: b"x" * size),
 
 
 @given(lines_of_any_length, some.chunks, st.integers(1, 50))
-def test_no_line_beyond_its_limit_is_heard_or_kept(raw: bytes, sizes: list[int], limit_bytes: int) -> None:
+def test_no_line_beyond_its_limit_is_returned_or_buffered(raw: bytes, sizes: list[int], limit_bytes: int) -> None:
     said: list[bytes] = []
     ends = LineProtocol(lambda _, line: said.append(line), lambda _: None, limit_bytes)
     for piece in pieces(raw, sizes):
@@ -71,7 +71,7 @@ HELLO = json.loads(pack(agent(1).to_message()))
 
 
 @given(some.spoiled(HELLO) | st.dictionaries(some.texts, some.json_values, max_size=3))
-def test_who_knocks_with_any_json_is_an_agent_or_refused(message: Any) -> None:
+def test_any_json_of_a_new_connection_is_an_agent_or_refused(message: Any) -> None:
     check = functools.partial(check_hello, plan=PLAN, nonce="secret", joined={})
     hello, refusal = some.tried(JoinRefusedError, check, message)
     assert hello or refusal.startswith("refused: ")
@@ -89,7 +89,7 @@ DONE = {
     "measured": [["all_reduce", "float32", 4, 1, 1.0, 0.5, 0]],
 }
 COLLECTED = {"op": "collected", "digest": "00", "ids": ["a", "b"], "error": "", "note": ""}
-NONSENSE = (KeyError, ValueError, TypeError)  # for which an agent drops the line and goes on
+NONSENSE = (KeyError, ValueError, TypeError)  # for which an agent drops the line and continues
 
 
 @given(some.spoiled(DONE))
@@ -98,12 +98,12 @@ NONSENSE = (KeyError, ValueError, TypeError)  # for which an agent drops the lin
 @example({**DONE, "measured": [["all_reduce", "float32", 10**400, 1, 1.0, 0.5, 0]]})
 def test_whatever_a_rank_says_of_a_case_the_report_can_hold_it_or_it_is_dropped(message: dict[str, Any]) -> None:
     try:
-        told = local_ranks.checked_result(message)
+        parsed = local_ranks.checked_result(message)
     except NONSENSE:
         return
-    assert numbers.loads(json.dumps(told["seconds"])) >= 0
-    numbers.loads(json.dumps(told.get("measured")))
-    assert len(told["message"]) <= LINE_BYTES
+    assert json_values.loads(json.dumps(parsed["seconds"])) >= 0
+    json_values.loads(json.dumps(parsed.get("measured")))
+    assert len(parsed["message"]) <= LINE_BYTES
 
 
 @given(some.spoiled(COLLECTED))
@@ -111,10 +111,10 @@ def test_whatever_a_rank_says_of_a_case_the_report_can_hold_it_or_it_is_dropped(
 @example({**COLLECTED, "ids": [["a"]]})
 def test_whatever_a_rank_says_it_collected_is_a_list_of_ids_or_dropped(message: dict[str, Any]) -> None:
     try:
-        told = local_ranks.checked_collection(message)
+        parsed = local_ranks.checked_collection(message)
     except NONSENSE:
         return
-    assert all(isinstance(case_id, str) for case_id in told["ids"])
+    assert all(isinstance(case_id, str) for case_id in parsed["ids"])
 
 
 words = st.tuples(st.sampled_from([*Outcome, IDLE]).map(str), st.text(max_size=5)).map(list)
@@ -131,7 +131,7 @@ def test_a_short_cut_is_taken_only_where_all_nodes_said_the_same_and_nothing_bad
         assert result.outcome not in BAD
 
 
-def test_a_rank_that_says_more_than_a_message_is_cut() -> None:
+def test_a_rank_that_writes_more_than_a_message_is_cut() -> None:
     with pytest.raises(KeyError):
         local_ranks.checked_result({})
     assert len(local_ranks.checked_result({**DONE, "message": "x" * 10**6})["message"]) == 4096

@@ -1,4 +1,4 @@
-"""What the audit log says of rights: used, never used, refused, and asked by whom."""
+"""Permissions in the audit log: used, unused, rejected, and their clients."""
 
 import json
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_what_admission_refused_is_refused_though_a_right_was_used() -> None:
     )
 
 
-def test_a_review_tells_by_which_role_somebody_may_scrape() -> None:
+def test_a_review_contains_the_role_that_allows_to_scrape() -> None:
     review = {
         "spec": {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}},
         "status": {"allowed": True, "reason": BY.format(role="disttest-metrics-reader")},
@@ -96,8 +96,8 @@ def test_rights_of_other_roles_and_requests_of_others_are_found() -> None:
     own, foreign = a_request(), a_request(annotations={"authorization.k8s.io/decision": "allow"})
     assert audit.by_other_roles([own, foreign], {ROLE}) == [foreign]
     pod = a_request(user={"username": "system:serviceaccount:runs:default"})
-    nobody = a_request(user={"username": audit.NOBODY})
-    assert audit.strangers([own, pod, nobody], {OPERATOR}) == [pod, nobody]
+    anonymous = a_request(user={"username": audit.ANONYMOUS})
+    assert audit.strangers([own, pod, anonymous], {OPERATOR}) == [pod, anonymous]
 
 
 def a_binding(role: str, kind: str, user: str = "disttest-operator", namespace: str = "") -> dict[str, Any]:
@@ -114,8 +114,8 @@ def test_granted_is_what_roles_allow_that_are_bound_to_the_account() -> None:
     manifests = [
         *(role("own", "Role", "pods", namespace="n"), a_binding("own", "Role", namespace="n")),
         *(role("all", "ClusterRole", "nodes"), a_binding("all", "ClusterRole")),
-        *(role("others", "ClusterRole", "secrets"), a_binding("others", "ClusterRole", user="somebody")),
-        role("nobody", "ClusterRole", "secrets"),
+        *(role("others", "ClusterRole", "secrets"), a_binding("others", "ClusterRole", user="other")),
+        role("anonymous", "ClusterRole", "secrets"),
     ]
     assert audit.granted(manifests, OPERATOR) == {("own", Right("pods", "get")), ("all", Right("nodes", "get"))}
 
@@ -136,9 +136,7 @@ def test_of_all_that_is_asked_bodies_are_written_down_of_access_reviews_only() -
     assert [rule["resources"] for rule in bodies] == [groups]
 
 
-def test_logs_of_clusters_that_end_are_kept_where_somebody_wants_to_judge_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_of_clusters_that_end_are_kept_for_the_audit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newest = tmp_path / "state" / AUDIT_LOG
     newest.parent.mkdir(parents=True)
     newest.write_text(f"{json.dumps(an_event())}\n")

@@ -1,4 +1,4 @@
-"""How tests read objects: an API server that asks them to come back is no failure, and one that goes on so is."""
+"""How tests read objects: retries requested by the API server succeed, unless they continue."""
 
 import time
 from typing import Any

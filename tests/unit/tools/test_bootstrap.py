@@ -120,7 +120,7 @@ def test_the_options_of_pip_are_read_as_pip_ranks_them() -> None:
     ],
     ids=str,
 )
-def test_uv_is_given_what_it_does_not_look_for_and_variables_of_the_user_win(
+def test_uv_gets_settings_that_it_does_not_read_and_variables_of_the_user_win(
     environment: dict[str, str], options: dict[str, str], expected: dict[str, str]
 ) -> None:
     assert setup.uv_settings(environment, options, BUNDLE) == expected
@@ -133,7 +133,7 @@ def test_without_a_bundle_of_the_system_uv_keeps_its_own_certificates() -> None:
 def test_uv_runs_with_the_certificates_of_the_system_and_the_index_of_pip(
     not_ending: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in for uv writes down its variables."""
+    """A fake uv records its variables."""
     uv, pip = tmp_path / "bin" / "uv", tmp_path / "pip.conf"
     uv.parent.mkdir()
     uv.write_text(f"#!/bin/sh\nmkdir -p {tmp_path}/venv\nenv >> {tmp_path}/$2\n")
@@ -153,10 +153,10 @@ def test_uv_runs_with_the_certificates_of_the_system_and_the_index_of_pip(
         assert f"SSL_CERT_FILE={tmp_path}/bundle" in variables
 
 
-def test_byte_code_is_compiled_once_whatever_the_shell_says(
+def test_byte_code_is_compiled_once_although_the_shell_disables_it(
     not_ending: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in for Python writes what it was asked for."""
+    """A fake Python records its variable."""
     python, calls = tmp_path / "bin" / "python", tmp_path / "calls"
     cached = tmp_path / "lib" / "python3.11" / "site-packages" / "torch" / "__pycache__"
     for folder in (python.parent, cached):
@@ -170,3 +170,16 @@ def test_byte_code_is_compiled_once_whatever_the_shell_says(
     for _ in range(2):
         setup.byte_code()
     assert calls.read_text() == "|\n"
+
+
+def test_an_error_within_a_step_is_not_reported_as_an_unknown_step(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> None:
+        raise KeyError("HOME")
+
+    monkeypatch.setattr(setup, "virtual_environment", broken)
+    monkeypatch.setattr(sys, "argv", ["bootstrap", "venv"])
+    with pytest.raises(KeyError):
+        setup.main()
+    assert "unknown step" not in capsys.readouterr().err

@@ -15,7 +15,7 @@ COLUMNS = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryNeed:
-    """The least number of series a query returns once there is a history; `or_empty` says why it may be none."""
+    """The minimum number of series that a query returns with a history. `or_empty`: why it can be none."""
 
     at_least: int = 1
     or_empty: str = ""

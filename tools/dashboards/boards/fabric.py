@@ -2,13 +2,24 @@
 
 from tools.dashboards.boards import panels, promql, styles
 from tools.dashboards.boards.board import Board, DashboardSection, Item
-from tools.dashboards.boards.panels import Ask, Head, bars, curve, lines, ranking, summary
-from tools.dashboards.boards.promql import MANY, PER_POINT, POINTS, count_or_zero, in_night_or_born, of_night
+from tools.dashboards.boards.panels import (
+    Ask,
+    Head,
+    Rows,
+    TableColumn,
+    bars,
+    curve,
+    lines,
+    matrix,
+    ranking,
+    summary,
+    table_of,
+)
+from tools.dashboards.boards.promql import MANY, PER_POINT, POINTS, in_night_or_born, of_night
 from tools.dashboards.boards.styles import FieldStyle
-from tools.dashboards.boards.tables import Rows, TableColumn, matrix, table_of
 
 TESTED = f"disttest_node_last_tested_timestamp_seconds{{{MANY}}}"
-NO_BLAME = "absent while no node is blamed"
+NO_SUSPECTS = "absent while no node is suspect"
 NONE_CONFIRMED = "no node was confirmed"
 
 
@@ -20,8 +31,8 @@ def _suspects() -> Item:
     return table_of(
         Head(
             "Suspect nodes",
-            "Nodes that runs of any series blame; gone when a later run passed there. Confirmed: a second failure "
-            "there, and a pass elsewhere.",
+            "Nodes that runs of any series suspect, until a later run passes there. Confirmed: the run passed on "
+            "other nodes.",
         ),
         Rows(keys=(("node", "Node"), ("reason", "Reason"), ("confirmed", "Confirmed")), sort="Node", descending=False),
         (
@@ -30,7 +41,7 @@ def _suspects() -> Item:
                 "max by (node, reason, confirmed) (disttest_node_suspect)",
                 style=FieldStyle(words=styles.YES_IS_BAD),
                 width=80,
-                or_empty=NO_BLAME,
+                or_empty=NO_SUSPECTS,
             ),
         ),
     )
@@ -38,25 +49,12 @@ def _suspects() -> Item:
 
 def _confirmed() -> tuple[Item, Item]:
     confirmed = ranking(
-        Head(
-            "Confirmed failures",
-            "Runs so far that were sure that the node was at fault, by node and reason.",
-        ),
-        Ask(
-            "max by (node, reason) (disttest_node_failures_total)",
-            "{{node}} {{reason}}",
-            or_empty=NONE_CONFIRMED,
-        ),
+        Head("Confirmed failures", "Runs that confirmed a fault of the node, by node and reason."),
+        Ask("max by (node, reason) (disttest_node_failures_total)", "{{node}} {{reason}}", or_empty=NONE_CONFIRMED),
         FieldStyle(decimals=0, lowest=0),
     )
     by_night = bars(
-        Head(
-            "Confirmed failures by night",
-            "How many came to them on each day.",
-            width=24,
-            height=6,
-            step=promql.NIGHT,
-        ),
+        _each_day("Confirmed failures by day", "New confirmed failures of each day, by node.", height=6),
         Ask(
             f"sum by (node) ({in_night_or_born('disttest_node_failures_total')}) > 0.5",
             "{{node}}",
@@ -72,7 +70,7 @@ def coverage() -> DashboardSection:
     by_series = matrix(
         Head(
             "Last test of each node by series",
-            "How long ago a run with results of each series was made on each node; empty: never, or forgotten.",
+            "Time since the last run with results on each node, by series. Empty: never, or no longer retained.",
             width=16,
             height=10,
         ),
@@ -84,8 +82,8 @@ def coverage() -> DashboardSection:
     longest = ranking(
         Head(
             "Longest without a test",
-            "The 20 nodes whose last test by any chosen series is the oldest. Nodes that were never tested are not "
-            "known here.",
+            "The 20 nodes with the oldest last test by any selected series. Nodes that were never tested are not "
+            "shown.",
             width=8,
             height=10,
         ),
@@ -95,20 +93,15 @@ def coverage() -> DashboardSection:
     return DashboardSection(title="Coverage", items=(by_series, longest, _each_night()))
 
 
+def _each_day(title: str, about: str, *, height: int) -> Head:
+    return Head(title, about, width=24, height=height, step=promql.NIGHT)
+
+
 def _each_night() -> Item:
     return lines(
-        Head(
-            "Nodes tested each night",
-            "Nodes on which a run with results was made on that day, by series.",
-            width=24,
-            height=7,
-            step=promql.NIGHT,
-        ),
+        _each_day("Nodes tested by day", "Nodes with a run with results on that day, by series.", height=7),
         (
-            Ask(
-                f"count by (series) (max by (series, node) ({of_night(TESTED)}) >= time())",
-                "{{series}}",
-            ),
+            Ask(f"count by (series) (max by (series, node) ({of_night(TESTED)}) >= time())", "{{series}}"),
             Ask(f"count(max by (node) ({of_night(TESTED)}) >= time())", "any"),
         ),
         FieldStyle(lowest=0, decimals=0),
@@ -116,7 +109,8 @@ def _each_night() -> Item:
 
 
 BUSBW = "disttest_collective_busbw_bytes_per_second"
-REFERENCE = "disttest_collective_reference_busbw_bytes_per_second"
+WRONG = f"disttest_collective_wrong_elements{{{POINTS}}}"
+THRESHOLD = "disttest_collective_busbw_threshold_bytes_per_second"
 POINT = "{{series}} {{collective}} {{dtype}} {{size_bytes}} B"
 PER_COLLECTIVE, COLLECTIVE = "namespace, series, collective", "{{series}} {{collective}}"
 KEYS = (
@@ -127,58 +121,38 @@ KEYS = (
     ("size_bytes", "Size in bytes"),
     ("nodes", "Nodes"),
 )
-YOUNG = "absent until a series was measured on two days"
-UNJUDGED = "absent where `spec.thresholds` names no threshold"
+YOUNG = "absent until a series has measurements of two days"
+UNJUDGED = "absent without a threshold in `spec.thresholds`"
+
+
+def _recorded(name: str) -> str:
+    return f"disttest:collective_busbw:{name}{{{POINTS}}}"
 
 
 def _now() -> DashboardSection:
+    measured = "Points (collective, type, size, nodes) measured by the last runs."
+    below_threshold = f"count({_recorded('to_threshold_ratio')} < 1)"
+    below_median = f"count({_recorded('to_median_ratio')} < 0.93)"
+    suspects = "Nodes that runs of any series suspect."
+    tested = f"count(count by (node) (time() - {TESTED} < 7 * 86400))"
+    bad = styles.ANY_IS_BAD
     rows = (
-        (
-            "Measurements",
-            "Points (collective, type, size, nodes) that the last runs measured.",
-            count_or_zero(f"{BUSBW}{{{POINTS}}}"),
-            styles.NEUTRAL,
-        ),
-        (
-            "Points with wrong elements",
-            "Data came out wrong. This must be 0.",
-            count_or_zero(f"disttest_collective_wrong_elements{{{POINTS}}} > 0"),
-            styles.ANY_IS_BAD,
-        ),
-        (
-            "Below their threshold",
-            "Points below the threshold that the run was judged by.",
-            count_or_zero(f"disttest:collective_busbw:to_reference_ratio{{{POINTS}}} < 1"),
-            styles.ANY_IS_BAD,
-        ),
-        (
-            "Below 93 % of their median",
-            "Points that are slower than the median of their own last 7 days.",
-            count_or_zero(f"disttest:collective_busbw:to_median_ratio{{{POINTS}}} < 0.93"),
-            styles.ANY_IS_BAD,
-        ),
-        (
-            "Nodes under suspicion",
-            "Nodes that runs of any series blame now.",
-            count_or_zero("count by (node) (disttest_node_suspect)"),
-            styles.ANY_IS_BAD,
-        ),
-        (
-            "Nodes tested in 7 days",
-            "Nodes on which a run with results was made.",
-            count_or_zero(f"count by (node) (time() - {TESTED} < 7 * 86400)"),
-            styles.NEUTRAL,
-        ),
+        ("Measurements", measured, f"count({BUSBW}{{{POINTS}}})", styles.NEUTRAL),
+        ("Points with wrong elements", "Points with wrong data. Must be 0.", f"count({WRONG} > 0)", bad),
+        ("Below their threshold", "Points below the threshold of their run.", below_threshold, bad),
+        ("Below 93 % of their median", "Points below 93 % of their 7-day median.", below_median, bad),
+        ("Suspects", suspects, "count(count by (node) (disttest_node_suspect))", bad),
+        ("Nodes tested in 7 days", "Nodes with a run with results in 7 days.", tested, styles.NEUTRAL),
     )
     return summary(rows, width=4)
 
 
 def _points() -> DashboardSection:
-    about = "What the last runs measured: one line for each collective, type, size and number of nodes."
+    about = "One row for each collective, type, size and number of nodes that the last runs measured."
     head = Head("Measurements of the last runs", about, width=24, height=10)
     measured = table_of(head, Rows(keys=KEYS, sort="Of median", descending=False), _columns())
     by_size = curve(
-        Head("Bandwidth by size", "Bus bandwidth of the last run over the message size.", width=24, height=9),
+        Head("Bandwidth by size", "Bus bandwidth of the last run by message size.", width=24, height=9),
         f'label_join(max by (series, collective, dtype, size_bytes) ({BUSBW}{{{POINTS}}}), "point", " ", '
         '"series", "collective", "dtype")',
         FieldStyle(unit="Bps"),
@@ -190,22 +164,19 @@ def _columns() -> tuple[TableColumn, ...]:
     def column(name: str, selector: str, style: FieldStyle, or_empty: str = "") -> TableColumn:
         return TableColumn(name, f"max by ({PER_POINT}) ({selector})", style=style, or_empty=or_empty)
 
-    def recorded(name: str) -> str:
-        return f"disttest:collective_busbw:{name}{{{POINTS}}}"
-
     speed, seconds = FieldStyle(unit="Bps", decimals=1), FieldStyle(unit="s")
-    of_reference = FieldStyle(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_REFERENCE)
+    of_threshold = FieldStyle(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_THRESHOLD)
     of_median = FieldStyle(unit="percentunit", decimals=1, by_steps=True, steps=styles.TO_MEDIAN)
     wrong = FieldStyle(by_steps=True, steps=styles.ANY_IS_BAD)
     return (
         column("Bus bandwidth", f"{BUSBW}{{{POINTS}}}", speed),
-        column("Threshold", f"{REFERENCE}{{{POINTS}}}", speed, UNJUDGED),
-        column("Of threshold", recorded("to_reference_ratio"), of_reference, UNJUDGED),
-        column("7-day median", recorded("median_7d"), speed, YOUNG),
-        column("Of median", recorded("to_median_ratio"), of_median, YOUNG),
+        column("Threshold", f"{THRESHOLD}{{{POINTS}}}", speed, UNJUDGED),
+        column("Of threshold", _recorded("to_threshold_ratio"), of_threshold, UNJUDGED),
+        column("7-day median", _recorded("median_7d"), speed, YOUNG),
+        column("Of median", _recorded("to_median_ratio"), of_median, YOUNG),
         column("Median rank", _time_of("median"), seconds),
         column("Slowest rank", _time_of("slowest"), seconds),
-        column("Wrong elements", f"disttest_collective_wrong_elements{{{POINTS}}}", wrong),
+        column("Wrong elements", WRONG, wrong),
     )
 
 
@@ -222,28 +193,28 @@ def _history() -> DashboardSection:
 
     bandwidth = _nightly(
         "Bandwidth of $collective",
-        "Bus bandwidth of each night by type and size. Dashed: the threshold that the run was judged by.",
+        "Bus bandwidth of each day by type and size. Dashed: the threshold of the run.",
         (
             Ask(f"max by ({PER_POINT}) ({night(BUSBW)})", POINT),
-            Ask(f"max by ({PER_POINT}) ({night(REFERENCE)})", f"{POINT} threshold", dashed=True, or_empty=UNJUDGED),
+            Ask(f"max by ({PER_POINT}) ({night(THRESHOLD)})", f"{POINT} threshold", dashed=True, or_empty=UNJUDGED),
         ),
         FieldStyle(unit="Bps", log=10),
         repeat="collective",
     )
     bandwidth.panel.transformations = styles.renames()
     to_median = _nightly(
-        "Bandwidth by its own 7-day median",
-        "The slowest of the chosen types and sizes: 100 % is as usual. From 64 MiB on an alert fires below 93 %.",
+        "Bandwidth relative to its 7-day median",
+        "The slowest of the selected types and sizes. For sizes from 64 MiB, an alert fires below 93 %.",
         worst("disttest:collective_busbw:to_median_ratio", YOUNG),
         FieldStyle(unit="percentunit", steps=((None, "transparent"), (0.93, styles.RED)), dashed=True),
     )
-    to_reference = _nightly(
-        "Bandwidth by its threshold",
-        "The slowest of the chosen types and sizes: below 100 % the run failed and an alert fires.",
-        worst("disttest:collective_busbw:to_reference_ratio", UNJUDGED),
+    to_threshold = _nightly(
+        "Bandwidth relative to its threshold",
+        "The slowest of the selected types and sizes. Below 100 %, the run fails and an alert fires.",
+        worst("disttest:collective_busbw:to_threshold_ratio", UNJUDGED),
         FieldStyle(unit="percentunit", steps=((None, "transparent"), (1, styles.RED)), dashed=True),
     )
-    return DashboardSection(title="Nights", items=(bandwidth, to_median, to_reference, _slowest(), _wrong()))
+    return DashboardSection(title="History", items=(bandwidth, to_median, to_threshold, _slowest(), _wrong()))
 
 
 def _time_of(stat: str) -> str:
@@ -253,20 +224,20 @@ def _time_of(stat: str) -> str:
 def _slowest() -> Item:
     slow, median = (f"max by ({PER_POINT}) ({of_night(_time_of(stat))})" for stat in ("slowest", "median"))
     return _nightly(
-        "Slowest rank by the median rank",
-        "So many times the median of the ranks the slowest one took. Most collectives end for all ranks at once; "
-        "send_recv_pair tells who was slow.",
+        "Slowest rank relative to the median rank",
+        "Time of the slowest rank divided by the median of all ranks. Most collectives end for all ranks at the same "
+        "time; send_recv_pair shows which rank is slow.",
         (Ask(f"max by ({PER_COLLECTIVE}) (\n  {slow}\n  / {median}\n)", COLLECTIVE),),
         FieldStyle(unit="none", decimals=2, lowest=1),
     )
 
 
 def _wrong() -> Item:
-    wrong = f"max by ({PER_POINT}) ({of_night(f'disttest_collective_wrong_elements{{{POINTS}}}')}) > 0"
+    wrong = f"max by ({PER_POINT}) ({of_night(WRONG)}) > 0"
     item = _nightly(
         "Wrong elements",
-        "Elements of results that were wrong, over all ranks; points without any are not drawn.",
-        (Ask(wrong, POINT, or_empty="no wrong elements in good nights"),),
+        "Wrong elements of results, over all ranks. Points without any are not shown.",
+        (Ask(wrong, POINT, or_empty="no wrong elements"),),
         FieldStyle(lowest=0, decimals=0),
     )
     item.panel.transformations = styles.renames()
@@ -280,12 +251,8 @@ BOARD = Board(
     since="now-60d",
     refresh="5m",
     variables=(
-        panels.DATASOURCE,
-        panels.NAMESPACES,
-        panels.SERIES,
-        panels.COLLECTIVES,
-        panels.DTYPES,
-        panels.SIZES,
+        *(panels.DATASOURCE, panels.NAMESPACES, panels.SERIES),
+        *(panels.COLLECTIVES, panels.DTYPES, panels.SIZES),
     ),
     sections=(_now(), _points(), _history(), nodes(), coverage()),
 )

@@ -1,7 +1,7 @@
 """The kinds of panels that the dashboards use."""
 
-from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 
 from grafana_foundation_sdk.builders import (
     bargauge,
@@ -10,6 +10,7 @@ from grafana_foundation_sdk.builders import (
     stat,
     statetimeline,
     statushistory,
+    table,
     text,
     timeseries,
     trend,
@@ -30,7 +31,7 @@ REPEATED_IN_A_LINE = 2
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The settings that every panel has. `step` is the least distance of two values."""
+    """The settings of each panel. `step` is the minimum time between two values."""
 
     title: str
     about: str
@@ -63,13 +64,22 @@ def stat_of(head: Head, ask: Ask, style: FieldStyle) -> Item:
     options = common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
     made = stat.Panel().graph_mode(kinds.BigValueGraphMode.NONE).color_mode(kinds.BigValueColorMode.VALUE)
     made = made.reduce_options(options).text_mode(kinds.BigValueTextMode.AUTO).no_value("-")
-    return _item(head, made.build(), (ask,), style, instant=True)
+    return item_of(head, made.build(), (ask,), style, instant=True)
 
 
 def summary(rows: Iterable[tuple[str, str, str, styles.Steps]], *, width: int) -> DashboardSection:
-    """The first section of a dashboard: one number for each title, description, query and its colours."""
-    heads = ((Head(title, about, width=width, height=4), expr, steps) for title, about, expr, steps in rows)
-    items = tuple(stat_of(head, Ask(expr), FieldStyle(steps=steps, by_steps=True)) for head, expr, steps in heads)
+    """The first section of a dashboard: one number for each title, description, query and colours.
+
+    A query without a result counts as 0.
+    """
+    items = tuple(
+        stat_of(
+            Head(title, about, width=width, height=4),
+            Ask(f"{expr} or vector(0)"),
+            FieldStyle(steps=steps, by_steps=True),
+        )
+        for title, about, expr, steps in rows
+    )
     return DashboardSection(title="Now", items=items)
 
 
@@ -78,25 +88,25 @@ def ranking(head: Head, ask: Ask, style: FieldStyle) -> Item:
     options = common.ReduceDataOptions().calcs(["lastNotNull"]).fields("").values(False)
     made = bargauge.Panel().orientation(kinds.VizOrientation.HORIZONTAL).reduce_options(options)
     made = made.display_mode(kinds.BarGaugeDisplayMode.BASIC).value_mode(kinds.BarGaugeValueMode.TEXT)
-    return _item(head, made.build(), (ask,), style, instant=True)
+    return item_of(head, made.build(), (ask,), style, instant=True)
 
 
 def cells(head: Head, ask: Ask, style: FieldStyle) -> Item:
-    """One cell for each series and night. Cell texts are cut to their width, so the sign comes first."""
+    """One cell for each series and day. Cell texts are truncated to their width, so the sign is first."""
     made = statushistory.Panel().show_value(kinds.VisibilityMode.ALWAYS).row_height(0.9).col_width(0.9)
     made = made.fill_opacity(80).line_width(0).legend(_legend()).tooltip(_tooltip(kinds.TooltipDisplayMode.SINGLE))
-    return _item(head, made.build(), (ask,), style, step=promql.NIGHT)
+    return item_of(replace(head, step=promql.NIGHT), made.build(), (ask,), style)
 
 
 def timeline(head: Head, ask: Ask, style: FieldStyle) -> Item:
-    """One bar for as long as a value stays."""
+    """One bar for each time span with the same value."""
     made = statetimeline.Panel().show_value(kinds.VisibilityMode.AUTO).merge_values(merge_values=True)
     made = made.row_height(0.8).fill_opacity(80).legend(_legend()).tooltip(_tooltip(kinds.TooltipDisplayMode.SINGLE))
-    return _item(head, made.build(), (ask,), style)
+    return item_of(head, made.build(), (ask,), style)
 
 
 def lines(head: Head, asks: tuple[Ask, ...], style: FieldStyle) -> Item:
-    """Steps with a point for each value; a dashed line is a bound, not a measurement."""
+    """Steps with a point for each value. A dashed line is a limit, not a measurement."""
     made = timeseries.Panel().line_interpolation(kinds.LineInterpolation.STEP_AFTER).line_width(1)
     made = made.show_points(kinds.VisibilityMode.ALWAYS if head.step else kinds.VisibilityMode.AUTO).point_size(5)
     made = made.legend(_legend()).tooltip(_tooltip()).fill_opacity(0)
@@ -107,15 +117,10 @@ def lines(head: Head, asks: tuple[Ask, ...], style: FieldStyle) -> Item:
         made = made.thresholds_style(dashes)
     for index, ask in enumerate(asks):
         if ask.dashed:
-            style_value = {"fill": "dash", "dash": [8, 8]}
-            made = made.override_by_query(
-                _ref(index),
-                [
-                    model.DynamicConfigValue(id_val="custom.lineStyle", value=style_value),
-                    model.DynamicConfigValue(id_val="custom.showPoints", value=kinds.VisibilityMode.NEVER),
-                ],
-            )
-    return _item(head, made.build(), asks, style)
+            line = model.DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 8]})
+            points = model.DynamicConfigValue(id_val="custom.showPoints", value=kinds.VisibilityMode.NEVER)
+            made = made.override_by_query(_ref(index), [line, points])
+    return item_of(head, made.build(), asks, style)
 
 
 def bars(head: Head, ask: Ask, style: FieldStyle) -> Item:
@@ -124,16 +129,15 @@ def bars(head: Head, ask: Ask, style: FieldStyle) -> Item:
     made = made.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A")).bar_width_factor(0.8)
     made = made.bar_alignment(kinds.BarAlignment.CENTER).show_points(kinds.VisibilityMode.NEVER)
     made = made.legend(_legend()).tooltip(_tooltip())
-    return _item(head, made.build(), (ask,), style)
+    return item_of(head, made.build(), (ask,), style)
 
 
 def curve(head: Head, expr: str, style: FieldStyle) -> Item:
-    """Values over the label size_bytes, a line for each `point`, both logarithmic."""
+    """Values by the label size_bytes, one line for each `point`. Both axes are logarithmic."""
     made = trend.Panel().x_field(styles.X_FIELD).draw_style(kinds.GraphDrawStyle.LINE).line_width(2)
     made = made.show_points(kinds.VisibilityMode.ALWAYS).point_size(7).scale_distribution(_log(10))
     made = made.legend(_legend()).tooltip(_tooltip()).override_by_name(styles.X_FIELD, styles.AXIS)
-    item = table_query(head, made.build(), (Ask(expr),))
-    styles.apply(style, item.panel)
+    item = item_of(head, made.build(), (Ask(expr),), style, table=True)
     item.panel.transformations = styles.curves()
     return item
 
@@ -144,14 +148,21 @@ def words(head: Head, content: str) -> Item:
     return Item(panel=made, width=head.width, height=head.height)
 
 
-def table_query(head: Head, panel: model.Panel, asks: tuple[Ask, ...]) -> Item:
-    """Rows for the end of the time range, with the labels as columns."""
-    return _finish(head, panel, asks, [_query(i, ask, instant=True, table=True) for i, ask in enumerate(asks)])
-
-
-def _finish(head: Head, panel: model.Panel, asks: tuple[Ask, ...], queries: list[prometheus_model.Dataquery]) -> Item:
+def item_of(
+    head: Head,
+    panel: model.Panel,
+    asks: tuple[Ask, ...],
+    style: FieldStyle | None = None,
+    *,
+    instant: bool = False,
+    table: bool = False,
+) -> Item:
+    """The panel with its head, style and queries; those of a table return rows with the labels as columns."""
+    if style:
+        styles.apply(style, panel)
     panel.title, panel.description = head.title, head.about
-    panel.datasource, panel.targets, panel.interval = SOURCE, list(queries), head.step
+    panel.datasource, panel.interval = SOURCE, head.step
+    panel.targets = [_query(index, ask, instant=instant or table, table=table) for index, ask in enumerate(asks)]
     if head.repeat:
         panel.repeat, panel.repeat_direction, panel.max_per_row = head.repeat, "h", REPEATED_IN_A_LINE
     if head.link and panel.field_config:
@@ -160,23 +171,7 @@ def _finish(head: Head, panel: model.Panel, asks: tuple[Ask, ...], queries: list
     return Item(panel=panel, width=head.width, height=head.height, needs=tuple(ask.need for ask in asks))
 
 
-def _item(
-    head: Head,
-    panel: model.Panel,
-    asks: tuple[Ask, ...],
-    style: FieldStyle,
-    *,
-    instant: bool = False,
-    step: str | None = None,
-) -> Item:
-    styles.apply(style, panel)
-    item = _finish(head, panel, asks, [_query(i, ask, instant=instant) for i, ask in enumerate(asks)])
-    if step:
-        panel.interval = step
-    return item
-
-
-def _query(index: int, ask: Ask, *, instant: bool = False, table: bool = False) -> prometheus_model.Dataquery:
+def _query(index: int, ask: Ask, *, instant: bool, table: bool) -> prometheus_model.Dataquery:
     made = prometheus.Dataquery().ref_id(_ref(index)).expr(ask.expr).datasource(SOURCE)
     made = made.editor_mode(prometheus_model.QueryEditorMode.CODE)
     made = made.instant() if instant else made.range()
@@ -202,32 +197,112 @@ def _tooltip(mode: kinds.TooltipDisplayMode = kinds.TooltipDisplayMode.MULTI) ->
     return common.VizTooltipOptions().mode(mode).sort(kinds.SortOrder.DESCENDING)
 
 
+COUNT = FieldStyle()
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of values; with words or steps its cells are coloured."""
+
+    name: str
+    expr: str
+    _: KW_ONLY
+    style: FieldStyle = COUNT
+    width: int | None = None
+    or_empty: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """`keys` are the labels of a row with their headings, in order; `sort` is a heading."""
+
+    keys: tuple[tuple[str, str], ...]
+    sort: str
+    descending: bool = True
+
+
+def table_of(head: Head, rows: Rows, columns: Sequence[TableColumn]) -> Item:
+    made = _table().unit("short")
+    made = made.sort_by([common.TableSortByFieldState().display_name(rows.sort).desc(rows.descending)])
+    for column in columns:
+        made = made.override_by_name(column.name, _properties(column))
+    panel = made.build()
+    panel.transformations = _joined(rows, [column.name for column in columns])
+    asks = tuple(Ask(column.expr, or_empty=column.or_empty) for column in columns)
+    return item_of(head, panel, asks, table=True)
+
+
+def matrix(head: Head, expr: str, row: tuple[str, str], column: str, style: FieldStyle) -> Item:
+    """One row for each value of a label, one column for each value of another."""
+    panel = _table().cell_options(_background()).build()
+    label, heading = row
+    options = {"rowField": label, "columnField": column, "valueField": "Value", "emptyValue": "null"}
+    panel.transformations = [
+        model.DataTransformerConfig(id_val="groupingToMatrix", options=options),
+        model.DataTransformerConfig(id_val="organize", options={"renameByName": {f"{label}\\{column}": heading}}),
+    ]
+    return item_of(head, panel, (Ask(expr),), style, table=True)
+
+
+def _table() -> table.Panel:
+    made = table.Panel().show_header(show_header=True).cell_height(kinds.TableCellHeight.SM).no_value("-")
+    return made.filterable(filterable=True)
+
+
+def _joined(rows: Rows, names: list[str]) -> list[model.DataTransformerConfig]:
+    values = ["Value"] if len(names) == 1 else [f"Value #{chr(ord('A') + index)}" for index in range(len(names))]
+    renamed = dict(rows.keys) | dict(zip(values, names, strict=True))
+    organize = {
+        "excludeByName": {"Time": True},
+        "indexByName": {name: index for index, name in enumerate(renamed)},
+        "renameByName": renamed,
+    }
+    made = [model.DataTransformerConfig(id_val="organize", options=organize)]
+    # `merge` joins rows with equal labels; joinByField supports one field only.
+    return made if len(names) == 1 else [model.DataTransformerConfig(id_val="merge", options={}), *made]
+
+
+def _properties(column: TableColumn) -> list[model.DynamicConfigValue]:
+    style, made = column.style, [model.DynamicConfigValue(id_val="unit", value=column.style.unit)]
+    if style.decimals is not None:
+        made.append(model.DynamicConfigValue(id_val="decimals", value=style.decimals))
+    if style.words:
+        made.append(model.DynamicConfigValue(id_val="mappings", value=styles.mappings(style.words)))
+    if style.by_steps:
+        made.append(model.DynamicConfigValue(id_val="thresholds", value=styles.thresholds(style.steps)))
+    if style.by_steps or style.words:
+        made.append(model.DynamicConfigValue(id_val="custom.cellOptions", value=_background()))
+        made.append(model.DynamicConfigValue(id_val="color", value={"mode": model.FieldColorModeId.THRESHOLDS}))
+    if column.width:
+        made.append(model.DynamicConfigValue(id_val="custom.width", value=column.width))
+    return made
+
+
+def _background() -> kinds.TableColoredBackgroundCellOptions:
+    return kinds.TableColoredBackgroundCellOptions(mode=kinds.TableCellBackgroundDisplayMode.BASIC)
+
+
 ALL = model.VariableOption(selected=True, text=["All"], value=["$__all"])
 
 DATASOURCE = build.DatasourceVariable("datasource").label("Data source").type("prometheus").build()
 
 
-def _asked(name: str, label: str, query: str) -> build.QueryVariable:
+def choose_one(name: str, label: str, query: str) -> build.QueryVariable:
     made = build.QueryVariable(name).label(label).datasource(SOURCE).query(query)
     return made.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(model.VariableSort.ALPHABETICAL_ASC)
 
 
 def choose_many(name: str, label: str, query: str) -> model.VariableModel:
     """Several values, or all: `.*` also matches what appeared after the list was read."""
-    return (
-        _asked(name, label, query).multi(multi=True).include_all(include_all=True).all_value(".*").current(ALL).build()
-    )
-
-
-def choose_one(name: str, label: str, query: str) -> model.VariableModel:
-    return _asked(name, label, query).build()
+    made = choose_one(name, label, query).multi(multi=True).include_all(include_all=True)
+    return made.all_value(".*").current(ALL).build()
 
 
 # disttest_runs_total exists, at 0, from the first run of a series.
 NAMESPACES = choose_many("namespace", "Namespace", "label_values(disttest_runs_total, namespace)")
 SERIES = choose_many("series", "Series", 'label_values(disttest_runs_total{namespace=~"$namespace"}, series)')
-ONE_NAMESPACE = choose_one("namespace", "Namespace", "label_values(disttest_runs_total, namespace)")
-ONE_SERIES = choose_one("series", "Series", 'label_values(disttest_runs_total{namespace="$namespace"}, series)')
+ONE_NAMESPACE = choose_one("namespace", "Namespace", "label_values(disttest_runs_total, namespace)").build()
+ONE_SERIES = choose_one("series", "Series", 'label_values(disttest_runs_total{namespace="$namespace"}, series)').build()
 
 _MEASURED = 'disttest_collective_busbw_bytes_per_second{namespace=~"$namespace", series=~"$series"}'
 COLLECTIVES = choose_many("collective", "Collective", f"label_values({_MEASURED}, collective)")

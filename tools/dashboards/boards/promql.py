@@ -8,35 +8,35 @@ PER_SERIES = "namespace, series"
 PER_POINT = "namespace, series, collective, dtype, size_bytes, nodes"
 
 RATE = "$__rate_interval"
-NIGHT = "1d"  # the step of panels with one value a night
+NIGHT = "1d"  # the step of panels with one value per day
 NO_RUN, MISSED = -1, 6  # in addition to the codes of disttest:verdict:code
 
 
 def of_night(selector: str) -> str:
-    """A gauge's last value of the day that begins at the step.
+    """A gauge's last value of the day that starts at the step.
 
-    A plain selector would show the night before at 00:00, and nothing of today.
+    Without the offset, 00:00 would show the day before, and today would be missing.
     """
     return f"last_over_time({selector}[1d] offset -1d)"
 
 
 def in_night(counter: str) -> str:
-    """The increase of a counter in the day that begins at the step."""
+    """The increase of a counter in the day that starts at the step."""
     return f"increase({counter}[1d] offset -1d)"
 
 
 def in_night_or_born(counter: str) -> str:
-    """The same for a counter that appears with its first value, which then is the increase."""
+    """The same for a counter whose first value is also its first increase."""
     return f"(({of_night(counter)} unless last_over_time({counter}[1d])) or {in_night(counter)})"
 
 
 def ran(scope: str) -> str:
-    """The series with a run that finished in the day that begins at the step."""
+    """The series with a run that finished in the day that starts at the step."""
     return f"{of_night(f'disttest_last_completion_timestamp_seconds{{{scope}}}')} >= time()"
 
 
 def if_ran(gauge: str, scope: str) -> str:
-    """The value of the night, absent where no run finished: the gauge itself keeps the value of the last run."""
+    """The value of the day, absent if no run finished: the gauge keeps the value of the last run."""
     return f"{of_night(gauge)} and on ({PER_SERIES}) ({ran(scope)})"
 
 
@@ -59,11 +59,3 @@ def quantile(share: float, histogram: str, by: str, window: str) -> str:
 def rate_by(counter: str, by: str) -> str:
     """The rate of one of the operator's own counters."""
     return f"sum by ({by}) (rate({counter}{{{OWN}}}[{RATE}]))"
-
-
-def count_or_zero(expr: str) -> str:
-    return f"count({expr}) or vector(0)"
-
-
-def sum_or_zero(expr: str) -> str:
-    return f"sum({expr}) or vector(0)"

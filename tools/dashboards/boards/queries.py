@@ -1,4 +1,4 @@
-"""Every query of every dashboard with its variables filled in: for a real Prometheus, or for promtool."""
+"""All queries of all dashboards with values for their variables, for Prometheus or promtool."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ VARIABLE = re.compile(r"\$(\w+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """The values of the variables. The series dashboard shows one series, so that has no default."""
+    """The values of the variables. `series` has no default, because the series dashboard shows one series."""
 
     namespace: str
     series: str
@@ -48,7 +48,7 @@ def of_item(board: Board, item: Item, chosen: Chosen) -> Iterator[Query]:
     values = variables(board, chosen, step)
     for target, need in zip(item.panel.targets or [], item.needs, strict=True):
         if not isinstance(target, prometheus.Dataquery):
-            raise TypeError(f"{board.uid}: {item.panel.title!r} asks something that is not Prometheus")
+            raise TypeError(f"{board.uid}: {item.panel.title!r} has a query that is not for Prometheus")
         yield Query(
             dashboard=board.uid,
             panel=item.panel.title or "",
@@ -69,7 +69,7 @@ def step_seconds(least: str | None, chosen: Chosen) -> int:
 
 
 def variables(board: Board, chosen: Chosen, step: int) -> dict[str, str]:
-    """The values by name; variables that take several values get all."""
+    """The values by name. Variables with several values get all of them."""
     rate_seconds = max(step + chosen.scrape_seconds, 4 * chosen.scrape_seconds)
     values = {"__rate_interval": f"{rate_seconds}s", "__range": f"{chosen.range_seconds}s", "__interval": f"{step}s"}
     single = {"namespace": chosen.namespace, "series": chosen.series}

@@ -2,14 +2,13 @@
 
 from tools.dashboards.boards import styles
 from tools.dashboards.boards.board import Item
-from tools.dashboards.boards.panels import Ask, Head, timeline
+from tools.dashboards.boards.panels import COUNT, Ask, Head, Rows, TableColumn, table_of, timeline
 from tools.dashboards.boards.promql import MANY, PER_SERIES
 from tools.dashboards.boards.styles import FieldStyle
-from tools.dashboards.boards.tables import COUNT, Rows, TableColumn, table_of
 
 KEYS = (("namespace", "Namespace"), ("series", "Series"))
 TO_SERIES = (
-    "This series in depth",
+    "Details of this series",
     "/d/disttest-series?${datasource:queryparam}&var-namespace=${__data.fields.Namespace}"  # noqa: ISC004  # one link
     "&var-series=${__data.fields.Series}&${__url_time_range}",
 )
@@ -17,13 +16,16 @@ AGO = FieldStyle(unit="dateTimeFromNow")
 SHARE = FieldStyle(unit="percentunit", decimals=0)
 PASSED = FieldStyle(unit="percentunit", decimals=0, by_steps=True, steps=styles.PASS_RATIO)
 BAD = FieldStyle(by_steps=True, steps=styles.ANY_IS_BAD)
+UNPASSED = "absent before the first pass"
 UNSCHEDULED = "absent where no series has a CronJob"
 ODD = FieldStyle(by_steps=True, steps=styles.ANY_IS_ODD)
 STREAK = FieldStyle(by_steps=True, steps=styles.STREAK)
 
 
-def _of_series(name: str, metric: str, style: FieldStyle = COUNT, *, then: str = "", or_empty: str = "") -> TableColumn:
-    return TableColumn(name, f"max by ({PER_SERIES}) ({metric}{{{MANY}}}{then})", style=style, or_empty=or_empty)
+def _of_series(name: str, metric: str, style: FieldStyle = COUNT, or_empty: str = "", *, then: str = "") -> TableColumn:
+    factor = " * 1000" if style is AGO else ""  # Grafana counts in milliseconds
+    expr = f"max by ({PER_SERIES}) ({metric}{{{MANY}}}{factor}{then})"
+    return TableColumn(name, expr, style=style, or_empty=or_empty)
 
 
 def _of_suites(name: str, metric: str, style: FieldStyle) -> TableColumn:
@@ -31,49 +33,34 @@ def _of_suites(name: str, metric: str, style: FieldStyle) -> TableColumn:
 
 
 def series_now() -> Item:
-    seconds = " * 1000"  # Grafana counts in milliseconds
+    verdict, missing = FieldStyle(words=styles.VERDICTS), FieldStyle(words=styles.YES_IS_BAD)
+    suspended, valid = FieldStyle(words=styles.YES_IS_KNOWN), FieldStyle(words=styles.YES_IS_GOOD)
     columns = (
-        _of_series("Verdict", "disttest:verdict:code", FieldStyle(words=styles.VERDICTS)),
+        _of_series("Verdict", "disttest:verdict:code", verdict),
         _of_series("Streak", "disttest_run_streak", STREAK),
-        _of_series("Finished", "disttest_last_completion_timestamp_seconds", AGO, then=seconds),
-        _of_series(
-            "Passed last",
-            "disttest_last_success_timestamp_seconds",
-            AGO,
-            then=seconds,
-            or_empty="absent before a success",
-        ),
-        _of_series("Passed of 30", "disttest_pass_ratio", PASSED),
-        _of_series("Changes of 30", "disttest_flip_ratio", SHARE),
+        _of_series("Finished", "disttest_last_completion_timestamp_seconds", AGO),
+        _of_series("Last pass", "disttest_last_success_timestamp_seconds", AGO, UNPASSED),
+        _of_series("Pass rate", "disttest_pass_ratio", PASSED),
+        _of_series("Flip rate", "disttest_flip_ratio", SHARE),
         _of_suites("Failing", "disttest_failing_cases", BAD),
-        _of_suites("Newly", "disttest_newly_failing_cases", BAD),
+        _of_suites("Newly failing", "disttest_newly_failing_cases", BAD),
         _of_suites("Flaky", "disttest_flaky_cases", ODD),
-        _of_series("Next", "disttest_schedule_next_timestamp_seconds", AGO, then=seconds, or_empty=UNSCHEDULED),
-        _of_series(
-            "Missing",
-            "disttest:schedule:missed",
-            FieldStyle(words=styles.YES_IS_BAD),
-            then=" > bool 0",
-            or_empty=UNSCHEDULED,
-        ),
-        _of_series(
-            "Suspended", "disttest_schedule_suspended", FieldStyle(words=styles.YES_IS_KNOWN), or_empty=UNSCHEDULED
-        ),
-        _of_series(
-            "Schedule read", "disttest_schedule_readable", FieldStyle(words=styles.YES_IS_GOOD), or_empty=UNSCHEDULED
-        ),
+        _of_series("Next", "disttest_schedule_next_timestamp_seconds", AGO, UNSCHEDULED),
+        _of_series("Missing", "disttest:schedule:missed", missing, UNSCHEDULED, then=" > bool 0"),
+        _of_series("Suspended", "disttest_schedule_suspended", suspended, UNSCHEDULED),
+        _of_series("Schedule valid", "disttest_schedule_readable", valid, UNSCHEDULED),
     )
     head = Head(
         "Series now",
-        "One line for each series. Streak: so many runs in a row passed; negative: so many did not. "
-        "The last four columns are of the CronJob with the label of the series; without one they are empty.",
+        "One row for each series. Streak: number of runs in a row that passed; negative: that did not pass. Pass rate "
+        "and flip rate: of the last 30 runs. The last four columns are empty without a CronJob of the series.",
         width=24,
         link=TO_SERIES,
     )
     return table_of(head, Rows(keys=KEYS, sort="Streak", descending=False), columns)
 
 
-STEP = "6h"  # fine enough to see in which night a case came and went
+STEP = "6h"  # less than a day, to show in which night a case started and stopped failing
 STREAK_STYLE = FieldStyle(steps=styles.FAILING, by_steps=True)
 NONE = "absent while no case fails"
 
@@ -82,7 +69,7 @@ def cases_by_name(scope: str, keys: tuple[tuple[str, str], ...], link: tuple[str
     keys = (*keys, ("suite", "Suite"), ("case", "Case"))
     head = Head(
         "Failing cases by name",
-        "Cases that were bad when they last ran, at most 50 a series, and for how many runs in a row.",
+        "Cases that failed in their last run (at most 50 per series), and in how many runs in a row.",
         width=14,
         link=link,
     )
@@ -94,8 +81,8 @@ def cases_by_name(scope: str, keys: tuple[tuple[str, str], ...], link: tuple[str
 
 def cases_by_night(scope: str, labels: tuple[str, ...]) -> Item:
     head = Head(
-        "Failing cases by night",
-        "A bar from the night in which a case broke to the one in which it was good again, with the streak.",
+        "Failing cases by day",
+        "A bar from the day on which a case started to fail to the day on which it passed, with the streak.",
         width=24,
         height=9,
         step=STEP,

@@ -1,4 +1,4 @@
-"""Units, texts and colours of values: each colour has one meaning on all dashboards, and never stands alone."""
+"""Units, texts and colours of values. A colour means the same on all dashboards and always has a text."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ Steps = tuple[tuple[float | None, str], ...]  # from this value on, colour; None
 # The sign comes first: a narrow cell shows only the start of its text.
 VERDICTS: Words = (
     (0, "✓ passed", GREEN),
-    (1, "~ passed, cases to look at", YELLOW),
+    (1, "~ passed, check cases", YELLOW),
     (2, "✗ tests failed", RED),
     (3, "H hung or timed out", PURPLE),
     (4, "I infra failed or errored", ORANGE),
@@ -36,7 +36,7 @@ STREAK: Steps = ((None, RED), (0, GREY), (1, GREEN))
 PASS_RATIO: Steps = ((None, RED), (0.8, YELLOW), (0.95, GREEN))
 FAILING: Steps = ((None, YELLOW), (2, ORANGE), (5, RED))
 TO_MEDIAN: Steps = ((None, RED), (0.93, YELLOW), (0.97, GREEN))
-TO_REFERENCE: Steps = ((None, RED), (1, GREEN))
+TO_THRESHOLD: Steps = ((None, RED), (1, GREEN))
 NIGHTS_OLD: Steps = ((None, GREEN), (2 * 86400, YELLOW), (7 * 86400, RED))
 
 _VERDICTS = {

@@ -1,1 +1,1 @@
-"""Plots of the dashboards' queries, for a documentation without a Grafana."""
+"""Plots of the queries of dashboards, for the documentation without Grafana."""

@@ -15,17 +15,17 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.typing import ColorType
 
 from tools.dashboards.boards import styles
+from tools.dashboards.boards.queries import DAY
 from tools.dashboards.boards.styles import BLUE
 from tools.dashboards.pictures import number_tables
 from tools.dashboards.prometheus import SeriesLine
 
 Json = dict[str, Any]
-DAY = 86400
 MOST_ROWS, MOST_LINES = 24, 4
 
 
 def grid(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
-    """One cell for each night, around midnight as Grafana draws it, with the first character of its text."""
+    """One cell for each day, centered at midnight as in Grafana, with the first character of its text."""
     size = 7 if max((len(line.points) for line in lines), default=0) > 45 else 8
     for row, line in enumerate(lines):
         for at, value in line.points:
@@ -48,7 +48,7 @@ def grid(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
 
 
 def timeline(axes: Axes, field: Json, lines: list[SeriesLine]) -> None:
-    """Draw neighbours of the same value as one bar with the value in it."""
+    """Draw adjacent points with the same value as one bar that contains the value."""
     gaps = [later[0] - sooner[0] for line in lines for sooner, later in itertools.pairwise(line.points)]
     step = min(gaps, default=DAY)
     for row, line in enumerate(lines):
@@ -97,7 +97,7 @@ def ink(field: ColorType) -> str:
 
 
 def legend(axes: Axes, handles: Sequence[Artist], names: list[str]) -> None:
-    """Draw the legend below the dates; entries without room are counted."""
+    """Draw the legend below the dates. Entries that do not fit are counted."""
     figure = axes.get_figure(root=True)
     if figure is None or not names:
         return
@@ -123,15 +123,12 @@ def legend(axes: Axes, handles: Sequence[Artist], names: list[str]) -> None:
 
 def lines(axes: Axes, panel: Json, answers: list[list[SeriesLine]]) -> None:
     field = panel["fieldConfig"]["defaults"]
-    dashed = _dashed(panel)
-    for target, answer in zip(panel["targets"], answers, strict=True):
-        if target["refId"] not in dashed:
-            for line in answer:
-                _line(axes, panel, line, dashed=False)
-    for target, answer in zip(panel["targets"], answers, strict=True):
-        if target["refId"] in dashed:
-            for line in answer:
-                _line(axes, panel, line, dashed=True)
+    overrides = panel["fieldConfig"]["overrides"]
+    dashed = {one["matcher"]["options"] for one in overrides if one["matcher"]["id"] == "byFrameRefID"}
+    drawn = [(target["refId"] in dashed, answer) for target, answer in zip(panel["targets"], answers, strict=True)]
+    for is_dashed, answer in sorted(drawn, key=lambda one: one[0]):
+        for line in answer:
+            _line(axes, panel, line, dashed=is_dashed)
     for step in (field["custom"].get("thresholdsStyle") or {}) and field["thresholds"]["steps"]:
         if step["value"] is not None:
             axes.axhline(step["value"], color=step["color"], linestyle="--", linewidth=1)
@@ -141,19 +138,13 @@ def lines(axes: Axes, panel: Json, answers: list[list[SeriesLine]]) -> None:
 
 
 def bars(axes: Axes, panel: Json, answer: list[SeriesLine]) -> None:
-    """Stacked bars that are most of a day wide."""
+    """Stacked bars, almost one day wide."""
     bottoms: dict[float, float] = {}
-    for line in sorted(answer, key=lambda line: line.name):
+    for line in answer:
         heights = [value for _, value in line.points]
         below = [bottoms.get(at, 0.0) for at, _ in line.points]
-        axes.bar(
-            [at / DAY for at, _ in line.points],
-            heights,
-            bottom=below,
-            width=0.8,
-            label=line.name,
-            color=_fixed(panel, line.name),
-        )
+        days, colour = [at / DAY for at, _ in line.points], _fixed(panel, line.name)
+        axes.bar(days, heights, bottom=below, width=0.8, label=line.name, color=colour)
         bottoms |= {at: bottoms.get(at, 0.0) + value for at, value in line.points}
     _scale(axes, panel["fieldConfig"]["defaults"])
     by_day(axes)
@@ -208,18 +199,9 @@ def _line(axes: Axes, panel: Json, line: SeriesLine, *, dashed: bool) -> None:
     axes.step(moments(line), heights, where="post", linewidth=1, label=name, **style)  # type: ignore[arg-type]
 
 
-def _dashed(panel: Json) -> set[str]:
-    overrides = panel["fieldConfig"]["overrides"]
-    return {override["matcher"]["options"] for override in overrides if override["matcher"]["id"] == "byFrameRefID"}
-
-
 def _fixed(panel: Json, name: str) -> str | None:
-    for override in panel["fieldConfig"]["overrides"]:
-        if override["matcher"]["options"] == name:
-            for change in override["properties"]:
-                if change["id"] == "color":
-                    return str(change["value"]["fixedColor"])
-    return None
+    colour: Json = number_tables.overrides_of(panel, name).get("color", {})
+    return colour.get("fixedColor")
 
 
 def _scale(axes: Axes, field: Json) -> None:

@@ -77,15 +77,20 @@ def words(axes: Axes, panel: Json, chosen: dict[str, str]) -> None:
     axes.axis("off")
     content = panel["options"]["content"]
     for name, value in chosen.items():
-        content = content.replace(f"${name}", value)
-    axes.text(0.005, 0.95, content.strip(), va="top", fontsize=9, family="monospace")
+        content = content.replace(f"${{{name}:percentencode}}", value)
+    axes.text(0.005, 0.95, content.strip(), va="top", fontsize=9, family="monospace", parse_math=False)
+
+
+def no_data(axes: Axes) -> None:
+    axes.axis("off")
+    axes.text(0.5, 0.5, "no data", ha="center", va="center", fontsize=9, color="#777777")
 
 
 def table(axes: Axes, panel: Json, answers: list[list[SeriesLine]], end: float, most_rows: int) -> None:
     axes.axis("off")
     headings, rows = _rows(panel, answers, end)
     if not rows:
-        axes.text(0.5, 0.5, "no data", ha="center", va="center", fontsize=9, color="#777777")
+        no_data(axes)
         return
     left_out = max(0, len(rows) - most_rows)
     rows = rows[:most_rows]
@@ -124,7 +129,7 @@ def _rows(panel: Json, answers: list[list[SeriesLine]], end: float) -> tuple[lis
     headings = [renamed[label] for label in labels] + columns
     rows = [
         [(text[:MOST_TEXT], None) for text in key]
-        + [_cell(_settings(panel, columns[i]), known.get(i), end) for i in range(len(columns))]
+        + [_cell(overrides_of(panel, columns[i]), known.get(i), end) for i in range(len(columns))]
         for key, known in _sorted(panel, headings, found, len(labels))
     ]
     return headings, rows
@@ -154,11 +159,11 @@ def _matrix(panel: Json, answer: list[SeriesLine], end: float) -> tuple[list[str
     return [panel["transformations"][1]["options"]["renameByName"][f"{row}\\{column}"], *columns], made
 
 
-def _settings(panel: Json, heading: str) -> Json:
-    """The overrides of a column as settings of the field."""
+def overrides_of(panel: Json, name: str) -> Json:
+    """The overrides of a column or series as settings of the field."""
     made: Json = {}
     for override in panel["fieldConfig"]["overrides"]:
-        if override["matcher"]["options"] == heading:
+        if override["matcher"]["options"] == name:
             made |= {change["id"]: change["value"] for change in override["properties"]}
     return made
 

@@ -13,8 +13,8 @@ from disttest_operator.core.observed.evidence import Evidence, Observed, ReportF
 from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import status
 from disttest_operator.core.verdict.rule import Ending
+from disttest_operator.kubernetes.api_session import ApiRequest
 from disttest_operator.kubernetes.ports import LedgerWrite, Transport
-from disttest_operator.kubernetes.requests import ApiRequest
 from disttest_operator.metrics import Metrics
 from tools.demo.story.story import NIGHTS, OUTAGE, PLANS, SUITES, SeriesPlan, StoryRun, play, report_of
 
@@ -34,7 +34,7 @@ class Site:
         self.caches = Cache(Defaults(image=IMAGE))
         self.metrics = Metrics(self.caches, version=VERSION, speaks=lambda: True, clock=lambda: self.now)
         self._ledgers: dict[str, ledger.Status] = {plan.series: {} for plan in PLANS}
-        self._versions = 0
+        self.changes = 0  # grows with every write
         self._phases: dict[str, str] = {}
         for plan in PLANS:
             self.caches.put(Kind.CRON_JOB, _cron_job(plan, self.begin), self.begin)
@@ -45,11 +45,6 @@ class Site:
         """Whether the site has its outage and answers no scrape."""
         first, last = (self.begin + timedelta(days=OUTAGE[index]) for index in (0, -1))
         return first <= self.now < last + timedelta(hours=20)
-
-    @property
-    def changes(self) -> int:
-        """A number that grows with every write."""
-        return self._versions
 
     def advance(self, now: datetime) -> None:
         self.now = now
@@ -86,7 +81,7 @@ class Site:
         entry = ledger.make_entry(uid=run.name, name=run.name, status=last)
         known = ledger.fold(self._ledgers[run.plan.series], entry, run_results.of(evidence, last), nodes=run.plan.nodes)
         known = self._ledgers[run.plan.series] = ledger.settle(known, [run.name])
-        self._versions += 1
+        self.changes += 1
         meta = self._meta(run.plan.series, f"{NAMESPACE}-{run.plan.series}")
         self.caches.put(Kind.SERIES, _body("DistTestSeries", meta, status=known), self.now)
         self._put(run, phase="Finished", verdict=verdict.value, completionTime=conditions.stamp(run.ended))
@@ -102,16 +97,13 @@ class Site:
         self._put(run, phase=phase, **started)
 
     def _put(self, run: StoryRun, **status_: Any) -> None:
-        self._versions += 1
-        meta = self._meta(run.name, run.name) | {
-            "generation": 1,
-            "creationTimestamp": conditions.stamp(run.created),
-        }
+        self.changes += 1
+        meta = self._meta(run.name, run.name) | {"generation": 1, "creationTimestamp": conditions.stamp(run.created)}
         spec = {"series": run.plan.series, "suites": [{"name": "collectives"}], "nodes": run.plan.nodes}
         self.caches.put(Kind.RUN, _body("DistTest", meta, spec=spec, status=status_), self.now)
 
     def _meta(self, name: str, uid: str) -> dict[str, Any]:
-        return {"name": name, "namespace": NAMESPACE, "uid": uid, "resourceVersion": str(self._versions)}
+        return {"name": name, "namespace": NAMESPACE, "uid": uid, "resourceVersion": str(self.changes)}
 
     def _work(self) -> None:
         """Count about what an idle operator does between two scrapes."""

@@ -57,19 +57,19 @@ class SeriesPlan:
     series: str
     nodes: int
     minute: int
-    bus_bytes_per_second: float
+    bus_bandwidth_bytes_per_second: float
 
     @property
     def threshold(self) -> Threshold:
         """Five sixths of the usual bandwidth, for all_reduce of one GiB."""
-        least = int(self.bus_bytes_per_second * 5 / 6)
+        least = int(self.bus_bandwidth_bytes_per_second * 5 / 6)
         return Threshold(collective="all_reduce", size_bytes=1 << 30, min_bus_bandwidth_bytes_per_second=least)
 
 
 PLANS = (
-    SeriesPlan(series="nightly-1x8", nodes=1, minute=90, bus_bytes_per_second=480e9),
-    SeriesPlan(series="nightly-2x8", nodes=2, minute=150, bus_bytes_per_second=390e9),
-    SeriesPlan(series="nightly-4x8", nodes=4, minute=210, bus_bytes_per_second=370e9),
+    SeriesPlan(series="nightly-1x8", nodes=1, minute=90, bus_bandwidth_bytes_per_second=480e9),
+    SeriesPlan(series="nightly-2x8", nodes=2, minute=150, bus_bandwidth_bytes_per_second=390e9),
+    SeriesPlan(series="nightly-4x8", nodes=4, minute=210, bus_bandwidth_bytes_per_second=370e9),
 )
 
 
@@ -243,7 +243,7 @@ def _measurements(run: StoryRun) -> tuple[Measurement, ...]:
 
 
 def _measurement(run: StoryRun, collective: str, size: int, share: float) -> Measurement:
-    bus = run.plan.bus_bytes_per_second * run.night.bandwidth_share * share * SHARES[collective]
+    bus = run.plan.bus_bandwidth_bytes_per_second * run.night.bandwidth_share * share * SHARES[collective]
     seconds = 1.9 * size / bus
     is_wrong = collective == "all_gather" and size == 32 << 20
     return Measurement(
@@ -257,6 +257,6 @@ def _measurement(run: StoryRun, collective: str, size: int, share: float) -> Mea
         slowest_rank_seconds=seconds * (1.05 if run.night.bandwidth_share > 0.9 else 1.3),
         slowest_rank=1,
         alg_bytes_per_second=size / seconds,
-        bus_bytes_per_second=bus,
+        bus_bandwidth_bytes_per_second=bus,
         wrong_elements=run.night.wrong_elements if is_wrong else 0,
     )

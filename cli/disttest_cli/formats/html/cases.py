@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.values import rank_list
+from disttest_cli.formats.values import PAGE_RANKS_BYTES, grouped, rank_list
 from disttest_contract import limits
-from disttest_contract.outcomes import WORST_FIRST as WORST_OUTCOMES
-from disttest_contract.outcomes import Outcome
+from disttest_contract.outcomes import WORST_FIRST, Outcome
 from disttest_contract.results.case_result import CaseResult, RankEnding
 from disttest_contract.results.report import Report
 from disttest_contract.text import formatting
@@ -16,30 +15,18 @@ ROWS = 60
 SINGLE_COLUMNS = 32  # number of ranks up to which each has a column
 COLUMNS = 40  # of ranks with equal results
 LABEL_BYTES = 18
-NOT_REPORTED = "untold"  # omitted from the report for its size; also a CSS class
-WORST_FIRST: tuple[str, ...] = (
-    RankEnding.CRASHED,
-    RankEnding.ERRORED,
-    RankEnding.FAILED,
-    RankEnding.UNFINISHED,
-    NOT_REPORTED,  # an unknown result is not good
-    RankEnding.XPASSED,
-    RankEnding.SKIPPED,
-    RankEnding.XFAILED,
-    RankEnding.PASSED,
-    RankEnding.IDLE,
-)
-RESULTS: Mapping[str, tuple[str, str]] = {  # sign and meaning, in the order of the legend
-    RankEnding.CRASHED: ("C", "its process ended"),
-    RankEnding.ERRORED: ("E", "set-up or tear-down raised"),
+NOT_REPORTED = "unknown"  # omitted from the report because of its size; also a CSS class
+RESULTS: Mapping[str, tuple[str, str]] = {  # sign and meaning, the worst first
+    RankEnding.CRASHED: ("C", "the process of the rank died"),
+    RankEnding.ERRORED: ("E", "setup or teardown raised an exception"),
     RankEnding.FAILED: ("F", "failed"),
-    RankEnding.UNFINISHED: ("U", "had not ended when the others were stopped"),
-    RankEnding.XPASSED: ("x", "passed against expectation"),
+    RankEnding.UNFINISHED: ("U", "still running when the case ended"),
+    NOT_REPORTED: ("?", "not in the report"),  # an unknown result is not good
+    RankEnding.XPASSED: ("x", "passed, although the suite expects a failure"),
     RankEnding.SKIPPED: ("s", "skipped"),
-    RankEnding.XFAILED: ("x", "failed as expected"),
+    RankEnding.XFAILED: ("x", "failed, as the suite expects"),
     RankEnding.PASSED: ("·", "passed"),
-    RankEnding.IDLE: ("-", "has no part in the case"),
-    NOT_REPORTED: ("?", "not told"),
+    RankEnding.IDLE: ("-", "does not take part in the case"),
 }
 SIGNS = {ending: sign for ending, (sign, _) in RESULTS.items()}
 Endings = tuple[str, ...]  # of a rank or of ranks with equal results, one for each row
@@ -69,9 +56,9 @@ class Grid:
 
 
 def grid(report: Report) -> Grid | None:
-    """None if the ranks agree about all cases."""
+    """None if all cases have the same result on all ranks."""
     cases = [(suite.name, case) for suite in report.suites for case in suite.cases if case.by_rank]
-    cases.sort(key=lambda pair: (not pair[1].is_red, WORST_OUTCOMES.index(pair[1].outcome)))
+    cases.sort(key=lambda pair: (not pair[1].is_red, WORST_FIRST.index(pair[1].outcome)))
     rows = cases[:ROWS]
     if not rows:
         return None
@@ -98,38 +85,29 @@ def by_rank(cases: Sequence[CaseResult], world: int) -> dict[int, Endings]:
     return {rank: tuple(endings) for rank, endings in found.items()}
 
 
-def alike(endings: Mapping[int, Endings]) -> dict[Endings, list[int]]:
-    groups: dict[Endings, list[int]] = {}
-    for rank, ending in endings.items():
-        groups.setdefault(ending, []).append(rank)
-    return groups
-
-
 def worst(endings: Iterable[str]) -> str:
     seen = set(endings)
-    return next((str(ending) for ending in WORST_FIRST if ending in seen), NOT_REPORTED)
+    return next((str(ending) for ending in RESULTS if ending in seen), NOT_REPORTED)
 
 
 def _columns(endings: Mapping[int, Endings], report: Report) -> tuple[tuple[RankColumn, ...], str]:
     if len(endings) <= SINGLE_COLUMNS:
         return tuple(_column([rank], ending, report) for rank, ending in endings.items()), ""
-    groups = alike(endings)
+    groups = grouped(endings.items())
     if len(groups) <= COLUMNS:
         return tuple(_column(some, ending, report) for ending, some in groups.items()), (
-            f"{len(endings)} ranks; those that ended all of these cases alike share a column."
+            f"{len(endings)} ranks. Ranks with equal results share a column."
         )
     whole_nodes = alike_nodes(endings, max(report.ranks_per_node, 1))
     shown = list(whole_nodes.items())[:COLUMNS]
-    note = f"{len(endings)} ranks; a column is a node, or nodes that are alike, and tells the worst of its ranks."
+    note = f"{len(endings)} ranks. Each column shows the worst rank of a node, or of nodes with equal results."
     if left_out := len(whole_nodes) - len(shown):
-        note += f" {left_out} more columns are left out."
+        note += f" {formatting.counted(left_out, 'more column')} omitted."
     return tuple(_column(some, ending, report) for ending, some in shown), note
 
 
 def alike_nodes(endings: Mapping[int, Endings], ranks_per_node: int) -> dict[Endings, list[int]]:
-    nodes: dict[int, list[int]] = {}
-    for rank in endings:
-        nodes.setdefault(rank // ranks_per_node, []).append(rank)
+    nodes = grouped((rank, rank // ranks_per_node) for rank in endings)
     groups: dict[Endings, list[int]] = {}
     for some in nodes.values():
         together = tuple(worst(column) for column in zip(*(endings[rank] for rank in some), strict=True))
@@ -141,7 +119,7 @@ def _column(some: Sequence[int], endings: Endings, report: Report) -> RankColumn
     nodes = {rank // max(report.ranks_per_node, 1) for rank in some}
     node = _node(min(nodes), report) if len(nodes) == 1 else ""
     shown = formatting.show_ranks(some)
-    where = f" on {node}" if node else f" on {len(nodes)} nodes"
+    where = f" on {node}" if node else f" on {formatting.counted(len(nodes), 'node')}"
     name = f"rank{'s' if len(some) > 1 else ''} {shown}{where}"
     return RankColumn(label=limits.cut(shown, LABEL_BYTES), name=name, node=node, endings=endings)
 
@@ -244,10 +222,8 @@ def describe(number: int, pair: tuple[str, CaseResult]) -> CaseDetails:
 def shared(texts: Mapping[int, str], first: Iterable[int] = ()) -> tuple[tuple[str, str], ...]:
     """Return (ranks, text) of ranks with equal texts; ranks at fault come first."""
     blamed = set(first)
-    groups: dict[str, list[int]] = {}
-    for rank, text in sorted(texts.items(), key=lambda item: (item[0] not in blamed, item[0])):
-        groups.setdefault(text, []).append(rank)
-    return tuple((rank_list(tuple(some)), text) for text, some in groups.items())
+    groups = grouped(sorted(texts.items(), key=lambda item: (item[0] not in blamed, item[0])))
+    return tuple((rank_list(some, PAGE_RANKS_BYTES), text) for text, some in groups.items())
 
 
 def _within(details: Iterable[CaseDetails]) -> Iterator[CaseDetails]:

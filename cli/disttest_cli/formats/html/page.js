@@ -9,7 +9,7 @@
       if (theme) localStorage.setItem("disttest-theme", theme);
       return localStorage.getItem("disttest-theme");
     } catch {
-      return null; // a page from a file may have no memory
+      return null; // a page from a file may have no storage
     }
   }
 
@@ -94,7 +94,7 @@
       const bodies = [];
       for (let first = 0; first < found.length; first += CHUNK) {
         const body = document.createElement("tbody");
-        if (first + CHUNK < found.length) body.className = "long"; // what is short need not be put off
+        if (first + CHUNK < found.length) body.className = "long"; // the last, shorter chunk is laid out immediately
         body.append(...found.slice(first, first + CHUNK).map((one) => one.row));
         bodies.push(body);
       }

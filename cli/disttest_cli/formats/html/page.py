@@ -4,7 +4,7 @@ import base64
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,16 +27,19 @@ CHUNK = 100  # rows that a browser lays out together when they become visible
 SLOWEST = 10
 PACKAGE = "disttest_cli.formats.html"
 TONES = {Verdict.PASSED: "good", Verdict.CANCELLED: "calm"}  # all others are bad
+FLAKY = "The case failed and passed in a rerun. It counts as passed."
+QUARANTINED = "The case failed, but it is in quarantine and does not change the verdict."
 Row = tuple[str, CaseResult]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """A part of all cases; `kind` is an outcome, flaky or quarantined."""
+    """A part of all cases; `kind` is an outcome, flaky or quarantined, and `meaning` its explanation."""
 
     kind: str
     label: str
     number: int
+    meaning: str
     x: float = 0.0  # position in the bar in percent; 0 for flaky and quarantined
     width: float = 0.0
 
@@ -54,6 +57,8 @@ def render(subject: Subject) -> str:
         report=report,
         tone=TONES.get(report.verdict, "bad"),
         advice=advice.for_report(report),
+        verdict_meaning=report.verdict.description,
+        reason_meaning=report.reason.description,
         duration=values.duration(report.finished - report.started),
         started=values.show_moment(report.started),
         counts=counts(report),
@@ -70,7 +75,7 @@ def render(subject: Subject) -> str:
         rows=len(rows),
         rows_left_out=left_out,
         missing=sum(suite.left_out.counts.total for suite in report.suites),
-        red_missing=sum(suite.left_out.counts.bad - suite.left_out.counts.quarantined for suite in report.suites),
+        red_missing=sum(suite.left_out.counts.red for suite in report.suites),
     )
 
 
@@ -80,11 +85,21 @@ def counts(report: Report) -> tuple[Count, ...]:
         if number := counted[outcome]:
             width = number / counted.total * 100
             found.append(
-                Count(kind=outcome.value, label=label(outcome), number=number, x=round(x, 3), width=round(width, 3))
+                Count(
+                    kind=outcome.value,
+                    label=label(outcome),
+                    number=number,
+                    meaning=outcome.description,
+                    x=round(x, 3),
+                    width=round(width, 3),
+                )
             )
             x += width
-    parts = (("flaky", counted.flaky), ("quarantined", counted.quarantined))
-    return (*found, *(Count(kind=kind, label=kind, number=number) for kind, number in parts if number))
+    parts = (("flaky", counted.flaky, FLAKY), ("quarantined", counted.quarantined, QUARANTINED))
+    return (
+        *found,
+        *(Count(kind=kind, label=kind, number=number, meaning=words) for kind, number, words in parts if number),
+    )
 
 
 def label(outcome: str) -> str:
@@ -92,7 +107,7 @@ def label(outcome: str) -> str:
 
 
 def all_cases(report: Report) -> tuple[list[Row], int]:
-    """Rows in the order of the run, and the number of omitted ones: the last good ones if there are too many."""
+    """Rows in the order of the run, and the number of omitted ones: the last passed ones if there are too many."""
     rows = [(suite.name, case) for suite in report.suites for case in suite.cases]
     if len(rows) <= ROWS:
         return rows, 0
@@ -123,7 +138,7 @@ def _at_fault(report: Report) -> list[str]:
 
 
 def _policy(style: str, script: str) -> str:
-    """Content-Security-Policy: no network, and no script but ours, also if a forged report were not escaped."""
+    """Content-Security-Policy: no network and no other scripts, even if a forged report were not escaped."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
@@ -140,7 +155,7 @@ def _asset(name: str) -> str:
 
 
 def clean(value: object) -> object:
-    """Sanitize text that goes into a page, but for markup that was made here."""
+    """Escape text that goes into a page, except markup of this module."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escaping.block(value)
     return value
@@ -162,10 +177,14 @@ def _environment() -> Environment:
         "known": values.known,
         "first_line": formatting.summary_line,
         "count": values.count,
-        "rank_list": values.rank_list,
+        "rank_list": partial(values.rank_list, limit_bytes=values.PAGE_RANKS_BYTES),
         "outcome": label,
         "bytes": show_bytes,
         "speed": speed,
     }
-    made.globals |= {"where": values.where, "SIGNS": SIGNS, "BAD": BAD}
+    made.globals |= {
+        "where": partial(values.where, limit_bytes=values.PAGE_RANKS_BYTES),
+        "SIGNS": SIGNS,
+        "BAD": BAD,
+    }
     return made

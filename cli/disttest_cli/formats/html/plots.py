@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.values import known
+from disttest_cli.formats.values import grouped, known
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import Report
 from disttest_contract.results.thresholds import Threshold, ThresholdResult, standings
@@ -91,28 +91,28 @@ def bandwidth(report: Report) -> Bandwidth:
 
 
 def can_be_drawn(one: Measurement) -> bool:
-    return 0 < one.size_bytes <= LARGEST_BYTES and bool(known(one.bus_bytes_per_second * 1e-6))
+    return 0 < one.size_bytes <= LARGEST_BYTES and bool(known(one.bus_bandwidth_bytes_per_second * 1e-6))
 
 
 def chart(name: str, measured: Sequence[Measurement], judged: Sequence[ThresholdResult]) -> Chart:
     limits = [one.threshold for one in judged if one.threshold]
     sizes = [*(one.size_bytes for one in measured), *(one.size_bytes for one in limits)]
     speeds = [
-        *(one.bus_bytes_per_second for one in measured),
+        *(one.bus_bandwidth_bytes_per_second for one in measured),
         *(one.min_bus_bandwidth_bytes_per_second for one in limits),
     ]
     x = Axis(low=min(sizes) / 1.3, high=max(sizes) * 1.3, begin=LEFT, end=WIDTH - RIGHT)
     y = Axis(low=10.0 ** math.floor(math.log10(min(speeds))), high=max(speeds) * 1.6, begin=HEIGHT - BOTTOM, end=TOP)
     dtypes = list(dict.fromkeys(one.dtype for one in measured))[:LINES]
     rows = sorted(measured, key=lambda one: (dtypes.index(one.dtype) if one.dtype in dtypes else LINES, one.size_bytes))
-    best = max(measured, key=lambda one: one.bus_bytes_per_second)
+    best = max(measured, key=lambda one: one.bus_bandwidth_bytes_per_second)
     return Chart(
         collective=name,
         lines=tuple(_line(dtype, number, measured, x, y) for number, dtype in enumerate(dtypes)),
         marks=_marks(judged, x, y),
         x_ticks=tuple((x.at(size), show_bytes(size)) for size in _size_ticks(sizes)),
         y_ticks=tuple((y.at(value), _short(value)) for value in _decades(y)),
-        summary=f"at most {speed(best.bus_bytes_per_second)}, at {show_bytes(best.size_bytes)} {best.dtype}",
+        summary=f"at most {speed(best.bus_bandwidth_bytes_per_second)}, at {show_bytes(best.size_bytes)} {best.dtype}",
         rows=tuple(rows[: LINES * POINTS]),
     )
 
@@ -126,7 +126,7 @@ def _line(dtype: str, number: int, measured: Iterable[Measurement], x: Axis, y: 
     slowest: dict[int, float] = {}
     for one in measured:
         if one.dtype == dtype:
-            slowest[one.size_bytes] = min(one.bus_bytes_per_second, slowest.get(one.size_bytes, math.inf))
+            slowest[one.size_bytes] = min(one.bus_bandwidth_bytes_per_second, slowest.get(one.size_bytes, math.inf))
     points = sorted(slowest.items())[:POINTS]
     return PlotLine(
         dtype=dtype,
@@ -136,10 +136,7 @@ def _line(dtype: str, number: int, measured: Iterable[Measurement], x: Axis, y: 
 
 
 def _marks(judged: Iterable[ThresholdResult], x: Axis, y: Axis) -> tuple[Mark, ...]:
-    found: dict[Threshold, list[ThresholdResult]] = {}
-    for one in judged:
-        if one.threshold:
-            found.setdefault(one.threshold, []).append(one)
+    found = grouped((one, one.threshold) for one in judged if one.threshold)
     return tuple(
         Mark(
             x=x.at(limit.size_bytes),
@@ -158,7 +155,7 @@ def _words(limit: Threshold, some: Sequence[ThresholdResult]) -> str:
     if not short:
         return f"threshold {wanted} at {asked}: met"
     found = "; ".join(
-        f"{one.dtype} reached {speed(one.measured.bus_bytes_per_second)}" if one.measured else "nothing was measured"
+        f"{one.dtype} reached {speed(one.measured.bus_bandwidth_bytes_per_second)}" if one.measured else "not measured"
         for one in short
     )
     return f"threshold {wanted} at {asked}: missed, {found}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from disttest_cli.formats.subject import Subject
+from disttest_cli.formats.subject import STEPS, Subject
 from disttest_cli.formats.values import count, duration, known
 from disttest_contract.results.case_result import CaseResult
 from disttest_contract.results.report import Report, SuiteResult
@@ -14,7 +14,6 @@ BARS = 400  # of a lane; further cases are merged
 TICKS = 8
 NICE_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400)
 BEFORE = ("queued", "scheduled", "pulled")  # steps before the start of the leader's clock
-STEPS = (*BEFORE, "joined", "ran", "collected")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ def merged(run: Sequence[CaseResult], before: float, scale: Scale) -> Bar:
     begin = run[0].at or 0.0
     end = max((case.at or 0.0) + case.seconds for case in run)
     red = sum(case.is_red for case in run)
-    title = f"{count(len(run), 'case')}, {duration(end - begin)}" + (f", {red} ended badly" if red else "")
+    title = f"{count(len(run), 'case')}, {duration(end - begin)}" + (f", {red} failed" if red else "")
     return scale.bar(before + begin, before + end, "failed" if red else "good", title, cases=len(run))
 
 
@@ -167,22 +166,22 @@ def _phases(leader: Sequence[tuple[str, float, float]], before: float, scale: Sc
 
 
 MEANINGS = {
-    "queued": "waited for its queue, until the pods were made",
+    "queued": "from the creation of the run to the creation of the pods",
     "scheduled": "until the last pod had a node",
-    "pulled": "until the last container ran",
-    "joined": "until all pods had found each other",
-    "ran": "until the last case had ended",
-    "collected": "until the report was kept",
+    "pulled": "until the last container was running",
+    "joined": "until all pods were connected to the leader",
+    "ran": "until the last case ended",
+    "collected": "until the report was stored",
 }
 
 
 def _table(
     steps: Sequence[tuple[str, float]], leader: Sequence[tuple[str, float, float]]
 ) -> tuple[tuple[str, str, str], ...]:
-    own = [(name, duration(end - begin), "of the gang, by the leader's clock") for name, begin, end in leader]
+    own = [(name, duration(end - begin), "measured by the leader") for name, begin, end in leader]
     return (*((name, duration(seconds), MEANINGS[name]) for name, seconds in steps), *own)
 
 
 def _summary(suite: SuiteResult) -> str:
     bad = sum(case.is_red for case in suite.cases)
-    return f"{count(len(suite.cases), 'case')}" + (f", {bad} ended badly" if bad else "")
+    return f"{count(len(suite.cases), 'case')}" + (f", {bad} failed" if bad else "")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from disttest_operator.core.api import schema, spec_schema
 from disttest_operator.core.api.model import DistTest
+from disttest_operator.core.api.template import Template
 
 PLAIN = ("host-network", "host-ipc", "host-pid", "privileged", "root")
 CAPABILITY, HOST_PATH, SERVICE_ACCOUNT = "capability", "host-path", "service-account"
@@ -42,24 +43,16 @@ class Allowance:
         return f"{self.namespace}/{what}" if self.namespace else what
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllowanceNeed:
-    """The path of a field of a DistTest, and the allowance that it needs."""
-
-    path: str
-    allowance: Allowance
-
-
 def parse(item: str, source: str) -> Allowance:
     """Read [NAMESPACE/]WHAT. Raises ValueError with a message that begins with `source`."""
     found = ITEM.fullmatch(item)
     kind = found["kind"] if found else ""
     value = (found["value"] or "") if found else ""
     if not found or (kind not in VALUES and (kind not in PLAIN or found["value"] is not None)):
-        raise ValueError(f"{source}: write [NAMESPACE/]WHAT, of which WHAT is one of {', '.join(KNOWN)}, not {item!r}")
+        raise ValueError(f"{source}: must be [NAMESPACE/]WHAT, where WHAT is one of {', '.join(KNOWN)}, not {item!r}")
     namespace = found["namespace"]
     if namespace is not None and (len(namespace) > 63 or not schema.matches(schema.DNS_LABEL, namespace)):
-        raise ValueError(f"{source}: {item!r}: write the name of a namespace before the '/', or leave both out")
+        raise ValueError(f"{source}: {item!r}: must be the name of a namespace before the '/'; or remove both")
     if kind == HOST_PATH:
         value = value.rstrip("/")
     if kind in VALUES:
@@ -68,29 +61,24 @@ def parse(item: str, source: str) -> Allowance:
     return Allowance(kind=kind, value=value, namespace=namespace or "")
 
 
-def needs(test: DistTest) -> tuple[AllowanceNeed, ...]:
-    """The allowances that a DistTest needs."""
-    return tuple(
-        AllowanceNeed(
-            path=f"spec.template.spec.{path}", allowance=Allowance(kind=kind, value=value, namespace=test.namespace)
-        )
-        for path, kind, value in _privileges(test)
-    )
-
-
 def refusals(test: DistTest, allowed: tuple[Allowance, ...]) -> tuple[str, ...]:
     """A message for each allowance that a DistTest needs and does not have."""
     return tuple(
-        f"{need.path}: the administrator has not allowed this; leave it out, or ask for"
-        f" --allow={need.allowance.item} of the operator (docs/security.md)"
-        for need in needs(test)
-        if not any(one.covers(need.allowance) for one in allowed)
+        f"{path}: the operator does not allow this; remove it, or ask an administrator for"
+        f" --allow={need.item} (docs/operating/security.md)"
+        for path, need in needs(test)
+        if not any(one.covers(need) for one in allowed)
     )
 
 
-def _privileges(test: DistTest) -> Iterator[tuple[str, str, str]]:
+def needs(test: DistTest) -> Iterator[tuple[str, Allowance]]:
+    """Yield the allowances that a DistTest needs, each with the path of the field that needs it."""
+    for field, kind, value in _privileges(test.spec.template):
+        yield f"spec.template.spec.{field}", Allowance(kind=kind, value=value, namespace=test.namespace)
+
+
+def _privileges(template: Template) -> Iterator[tuple[str, str, str]]:
     """Yield the path of a field below spec.template.spec, the kind and the value of its allowance."""
-    template = test.spec.template
     security = template.security_context
     plain = {
         "hostNetwork": ("host-network", template.host_network),
@@ -112,5 +100,5 @@ def _privileges(test: DistTest) -> Iterator[tuple[str, str, str]]:
 
 
 def _parts(path: str) -> list[str]:
-    """The components of a path, as /data is no parent of /database."""
+    """The components of a path: /data is not a parent of /database."""
     return [part for part in path.split("/") if part]

@@ -1,4 +1,4 @@
-"""Conditions of a DistTest, for `kubectl wait` and other clients."""
+"""Conditions of a DistTest, for `kubectl wait` and other clients, with a sentence for each one and for each phase."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from disttest_contract.text import escaping
+from disttest_operator.core.api.model import Phase
 
 MESSAGE_BYTES = 2048
 
@@ -23,12 +24,12 @@ class ConditionType(StrEnum):
 
 
 class GangReadyReason(StrEnum):
-    """Of GangReady. After an attempt that ended it has that attempt's reason instead."""
+    """Reasons of GangReady. After an attempt ended, the condition has the reason of that attempt instead."""
 
     RUNNING = "GangRunning"  # the only one that comes with the status True
     SUSPENDED = "Suspended"
-    OLDER_RUN = "OlderRun"
-    TOO_FEW_GPUS = "TooFewGpus"
+    OLDER_RUN = "OlderRunActive"
+    INSUFFICIENT_GPUS = "InsufficientGPUs"
     UNSCHEDULABLE = "Unschedulable"
     SCHEDULING = "Scheduling"
     STARTING = "Starting"
@@ -39,6 +40,33 @@ class SuspendedReason(StrEnum):
     QUEUED = "Queued"
     RESUMED = "Resumed"  # by the spec
     ADMITTED = "Admitted"  # by the queue
+
+
+# For the reference pages and `disttest explain`.
+PHASES: Mapping[Phase, str] = {
+    Phase.QUEUED: "Not all pods have a node yet, or the run is suspended.",
+    Phase.STARTING: "All pods have a node, but not all run.",
+    Phase.RUNNING: "All pods run.",
+    Phase.COLLECTING: "The leader has ended, and the operator collects the report.",
+    Phase.FINISHED: "The run has a verdict.",
+}
+CONDITIONS: Mapping[ConditionType, str] = {
+    ConditionType.SUSPENDED: "The run waits because of spec.suspend or its queue.",
+    ConditionType.GANG_READY: "All pods run.",
+    ConditionType.RESULTS_COLLECTED: "The operator has read the report.",
+    ConditionType.COMPLETE: "The run has the verdict Passed.",
+    ConditionType.FAILED: "The run has another verdict.",
+    ConditionType.FINISHED: "The run has a verdict, which is the reason of this condition.",
+}
+GANG_READY_REASONS: Mapping[GangReadyReason, str] = {
+    GangReadyReason.RUNNING: "All containers of the gang run.",
+    GangReadyReason.SUSPENDED: "A queue or spec.suspend holds the run.",
+    GangReadyReason.OLDER_RUN: "An older run of the series is active, and spec.concurrencyPolicy is Wait.",
+    GangReadyReason.INSUFFICIENT_GPUS: "The cluster has too few nodes or GPUs for the gang.",
+    GangReadyReason.UNSCHEDULABLE: "The scheduler found no node for a pod.",
+    GangReadyReason.SCHEDULING: "The scheduler has not assigned all pods yet.",
+    GangReadyReason.STARTING: "Images are being pulled and containers created.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 from disttest_contract.gang import environment
 from disttest_contract.gang.suites import MEASURING
 from disttest_operator.core.api import naming
-from disttest_operator.core.api.model import ADHOC_SERIES, RANKS_WITHOUT_GPUS, Backend, Timeouts
+from disttest_operator.core.api.model import ADHOC_SERIES, Backend, Timeouts, ranks_per_node
 from disttest_operator.core.api.spec_schema import MESSAGES
 
 Json = Mapping[str, Any]
@@ -18,6 +18,14 @@ TAKEN_PATHS = (
 )
 TAKEN_VOLUMES = ("artifacts", "dshm", "runner", "tmp")
 TAKEN_VOLUME_PREFIX = "suite-"
+
+
+def _is_not_set_by_the_runner(name: str) -> bool:
+    return not environment.is_reserved(name)
+
+
+def _is_not_set_by_device_plugins(name: str) -> bool:
+    return name != environment.GPUS_TO_ADD
 
 
 def _has_a_value_only_with_equal(toleration: Json) -> bool:
@@ -87,8 +95,7 @@ def _measures_what_has_thresholds(spec: Json) -> bool:
 
 
 def _has_ranks_to_measure(spec: Json) -> bool:
-    ranks = spec.get("ranksPerNode") or spec["gpusPerNode"] or RANKS_WITHOUT_GPUS
-    return not spec.get("thresholds") or spec["nodes"] * ranks > 1
+    return not spec.get("thresholds") or spec["nodes"] * ranks_per_node(spec) > 1
 
 
 # By path, in the order of the messages. [] stands for each entry of a list.
@@ -102,8 +109,8 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
         _measures_what_has_thresholds,
         _has_ranks_to_measure,
     ),
-    "env[].name": (lambda name: not environment.is_reserved(name),),
-    "suites[].env[].name": (lambda name: not environment.is_reserved(name),),
+    "env[].name": (_is_not_set_by_the_runner, _is_not_set_by_device_plugins),
+    "suites[].env[].name": (_is_not_set_by_the_runner, _is_not_set_by_device_plugins),
     "timeouts": (lambda timeouts: Timeouts().override_json(timeouts).is_consistent,),
     "template.spec.tolerations[]": (
         _has_a_value_only_with_equal,
@@ -119,7 +126,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
 
 
 def check(spec: Json) -> Iterator[str]:
-    """Yield a message for every rule that does not hold.
+    """Yield a message for every rule that is violated.
 
     Every field of the spec has passed its own rule and has its default, and gpuResource is set.
     """

@@ -15,7 +15,9 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 
 ADHOC_SERIES = "adhoc"  # the series of runs that name none
+GPUS_PER_NODE = 8  # if unset
 RANKS_WITHOUT_GPUS = 2  # per node
+GPU_RESOURCE = "nvidia.com/gpu"
 
 Manifest = dict[str, Any]  # a Kubernetes object to send
 
@@ -23,6 +25,15 @@ Manifest = dict[str, Any]  # a Kubernetes object to send
 class Backend(StrEnum):
     NCCL = "nccl"
     GLOO = "gloo"
+
+
+def ranks_per_node(spec: Mapping[str, Any]) -> int:
+    """Of a spec in JSON, with or without the defaults of the API server."""
+    return spec.get("ranksPerNode") or spec.get("gpusPerNode", GPUS_PER_NODE) or RANKS_WITHOUT_GPUS
+
+
+def backend(spec: Mapping[str, Any]) -> str:
+    return spec.get("backend") or (Backend.NCCL if spec.get("gpusPerNode", GPUS_PER_NODE) else Backend.GLOO)
 
 
 class Placement(StrEnum):
@@ -67,7 +78,7 @@ class Timeouts:
     """Deadlines in seconds: to be scheduled and to join, for each attempt; for each case; for the whole run."""
 
     queue_seconds: int = 1800
-    join_seconds: int = 300
+    rendezvous_seconds: int = 300
     case_seconds: int = 300
     run_seconds: int = 7200
 
@@ -97,7 +108,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often a case that failed is repeated (`flaky`), and a run on other nodes (`infrastructure`)."""
+    """Maximum number of reruns of a failed case (`flaky`), and of retries on other nodes (`infrastructure`)."""
 
     flaky: int = 1
     infrastructure: int = 1
@@ -122,11 +133,11 @@ class Spec:
     series: str = ""
     suites: tuple[Suite, ...]
     nodes: int = 1
-    gpus_per_node: int = 8
+    gpus_per_node: int = GPUS_PER_NODE
     ranks_per_node: int = 8
     backend: Backend = Backend.NCCL
     image: str
-    gpu_resource: str = "nvidia.com/gpu"
+    gpu_resource: str = GPU_RESOURCE
     placement: Placement = Placement.SPREAD
     env: tuple[tuple[str, str], ...] = ()
     queue_name: str = ""
@@ -198,8 +209,8 @@ class DistTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """Values of the operator's flags for what a DistTest leaves out."""
+    """Values of the operator's flags for fields that a DistTest does not set."""
 
     image: str
-    gpu_resource: str = "nvidia.com/gpu"
+    gpu_resource: str = GPU_RESOURCE
     timeouts: Timeouts = Timeouts()

@@ -33,11 +33,6 @@ def service(test: DistTest, attempt: int) -> str:
     return job(test, attempt)
 
 
-def leader_pod_prefix(test: DistTest, attempt: int) -> str:
-    """The name of the leader's pod without the five characters that the Job controller appends."""
-    return f"{job(test, attempt)}-0-"
-
-
 def leader_address(test: DistTest, attempt: int) -> str:
     """host:port of node index 0, without the cluster's domain, which need not be `cluster.local`."""
     host = f"{job(test, attempt)}-0.{service(test, attempt)}.{test.namespace}.svc"

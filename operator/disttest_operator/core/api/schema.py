@@ -3,8 +3,14 @@
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+QUALIFIED_NAME = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+QUALIFIED_NAME_ADVICE = (
+    "keys must be names such as app or example.com/app: letters, digits, '-', '_' and '.', with at most 63 characters"
+    " after the '/'"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +62,8 @@ class MapOf:
 
     value: "Rule"
     max_properties: int
-    key_pattern: str = ""
-    key_advice: str = ""
+    key_pattern: str = QUALIFIED_NAME
+    key_advice: str = QUALIFIED_NAME_ADVICE
     reserved: tuple[str, ...] = ()
     reserved_prefixes: tuple[str, ...] = ()
     reserved_advice: str = ""
@@ -65,11 +71,12 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Object:
-    """A mapping with known fields. `refused` has reasons against fields that users are likely to try."""
+    """A mapping with known fields. `not_yet` and `ours` are unknown ones that users are likely to try."""
 
     fields: Mapping[str, "Rule"]
     required: tuple[str, ...] = ()
-    refused: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # reason -> names
+    not_yet: tuple[str, ...] = ()
+    ours: tuple[str, ...] = ()  # the operator sets them
     has_default: bool = False  # the API server adds {}, and then the defaults of the fields
 
 
@@ -88,11 +95,11 @@ def check(rule: Rule, value: Any, path: str) -> Iterator[str]:
             yield from _check_text(rule, value, path)
         case Whole():
             if isinstance(value, bool) or not isinstance(value, int) or not rule.minimum <= value <= rule.maximum:
-                yield f"{path}: write a whole number from {rule.minimum} to {rule.maximum}, not {_show(value)}"
+                yield f"{path}: must be an integer from {rule.minimum} to {rule.maximum}, not {_show(value)}"
         case Boolean() if not isinstance(value, bool):
-            yield f"{path}: write true or false, not {_show(value)}"
+            yield f"{path}: must be true or false, not {_show(value)}"
         case Quantity() if not is_quantity(value):
-            yield f"{path}: write a quantity such as 4, 500m or 16Gi, not {_show(value)}"
+            yield f"{path}: must be a quantity such as 4, 500m or 16Gi, not {_show(value)}"
         case Boolean() | Quantity():
             pass
         case ListOf():
@@ -162,23 +169,23 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def _check_text(rule: Text, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, str):
-        yield f"{path}: write a string (in quotes, if it looks like something else), not {_show(value)}"
+        yield f"{path}: must be a string; quote it if necessary, not {_show(value)}"
     elif rule.choices and value not in rule.choices:
-        yield f"{path}: write one of {', '.join(rule.choices)}, not {_show(value)}"
+        yield f"{path}: must be one of {', '.join(rule.choices)}, not {_show(value)}"
     elif len(value) < rule.min_length:
-        yield f"{path}: write at least {rule.min_length} character, or leave the field out"
+        yield f"{path}: must have at least {rule.min_length} character; or remove the field"
     elif len(value) > rule.max_length:
-        yield f"{path}: write at most {rule.max_length} characters, these are {len(value)}"
+        yield f"{path}: must have at most {rule.max_length} characters, not {len(value)}"
     elif rule.pattern and not matches(rule.pattern, value):
         yield f"{path}: {rule.advice}"
 
 
 def _check_list(rule: ListOf, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{path}: write a list, not {_show(value)}"
+        yield f"{path}: must be a list, not {_show(value)}"
         return
     if not rule.min_items <= len(value) <= rule.max_items:
-        yield f"{path}: write {rule.min_items} to {rule.max_items} entries, these are {len(value)}"
+        yield f"{path}: must have {rule.min_items} to {rule.max_items} entries, not {len(value)}"
         return
     for index, item in enumerate(value):
         yield from check(rule.item, item, f"{path}[{index}]")
@@ -190,10 +197,10 @@ def _check_list(rule: ListOf, value: Any, path: str) -> Iterator[str]:
 
 def _check_map(rule: MapOf, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, Mapping):
-        yield f"{path}: write a mapping of names to values, not {_show(value)}"
+        yield f"{path}: must be a mapping of names to values, not {_show(value)}"
         return
     if len(value) > rule.max_properties:
-        yield f"{path}: write at most {rule.max_properties} entries, these are {len(value)}"
+        yield f"{path}: must have at most {rule.max_properties} entries, not {len(value)}"
         return
     if any(str(key) in rule.reserved or str(key).startswith(rule.reserved_prefixes) for key in value):
         yield f"{path}: {rule.reserved_advice}"
@@ -205,18 +212,21 @@ def _check_map(rule: MapOf, value: Any, path: str) -> Iterator[str]:
 
 def _check_object(rule: Object, value: Any, path: str) -> Iterator[str]:
     if not isinstance(value, Mapping):
-        yield f"{path}: write a mapping with {', '.join(rule.fields)}, not {_show(value)}"
+        yield f"{path}: must be a mapping with {', '.join(rule.fields)}, not {_show(value)}"
         return
     for name in rule.required:
         if name not in value:
-            yield f"{path}.{name}: is missing, write it"
+            yield f"{path}.{name}: is required"
     for key, entry in value.items():
         name = str(key)
         if name in rule.fields:
             yield from check(rule.fields[name], entry, f"{path}.{name}")
+        elif name in rule.not_yet:
+            yield f"{path}.{name}: is not supported by this version of DistTest; remove it"
+        elif name in rule.ours:
+            yield f"{path}.{name}: is set by the operator; remove it"
         else:
-            reasons = [reason for reason, names in rule.refused.items() if name in names]
-            yield f"{path}.{name}: {reasons[0] if reasons else f'is unknown; {nearest(name, rule.fields)}'}"
+            yield f"{path}.{name}: is unknown; {nearest(name, rule.fields)}"
 
 
 def _show(value: object) -> str:
@@ -227,10 +237,6 @@ def _show(value: object) -> str:
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_1035 = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-QUALIFIED_NAME = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-
-NOT_YET = "is not supported by this version of DistTest; leave it out"
-OURS = "is set by the operator; leave it out"
 
 
 def object_name(what: str) -> Text:
@@ -238,5 +244,6 @@ def object_name(what: str) -> Text:
         min_length=1,
         max_length=253,
         pattern=DNS_SUBDOMAIN,
-        advice=f"write the name of {what}: lower-case letters, digits, '-' and '.', a letter or digit at both ends",
+        advice=f"must be the name of {what}: lower-case letters, digits, '-' and '.', with a letter or digit at both"
+        " ends",
     )

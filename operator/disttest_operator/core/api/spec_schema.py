@@ -4,27 +4,16 @@ Generated from manifests/crd/disttests.yaml by `python -m tools.docs`: change th
 """
 # ruff: noqa: E501  # messages can be searched for if each is in one line
 
-from disttest_operator.core.api.schema import (
-    NOT_YET,
-    OURS,
-    Boolean,
-    ListOf,
-    MapOf,
-    Object,
-    Quantity,
-    Text,
-    Whole,
-    object_name,
-)
+from disttest_operator.core.api.schema import Boolean, ListOf, MapOf, Object, Quantity, Text, Whole, object_name
 
 NAME = Text(
     max_length=63,
     min_length=1,
     pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-    advice="write lower-case letters, digits and '-', beginning and ending with a letter or digit",
+    advice="must consist of lower-case letters, digits and '-', and begin and end with a letter or digit",
 )
 
-CONFIG_MAP = Object(fields={"name": object_name("a ConfigMap of this namespace")}, required=("name",))
+CONFIG_MAP = Object(fields={"name": object_name("a ConfigMap")}, required=("name",))
 
 VARIABLES = ListOf(
     item=Object(
@@ -33,16 +22,16 @@ VARIABLES = ListOf(
                 max_length=128,
                 min_length=1,
                 pattern="^[A-Za-z_][A-Za-z0-9_]*$",
-                advice="write letters, digits and '_', not beginning with a digit",
+                advice="must consist of letters, digits and '_', and must not begin with a digit",
             ),
             "value": Text(max_length=4_096, default=""),
         },
         required=("name",),
-        refused={NOT_YET: ("valueFrom",)},
+        not_yet=("valueFrom",),
     ),
     max_items=64,
     unique=("name",),
-    advice="each variable can be set once; remove one of the two",
+    advice="variable names must be unique; remove one of the two",
 )
 
 SUITE = Object(
@@ -55,7 +44,7 @@ SUITE = Object(
                 max_length=256,
                 min_length=1,
                 pattern=r"^\.?[-A-Za-z0-9_*?!+@=,\[\]](\.?(/\.?)?[-A-Za-z0-9_*?!+@=,\[\]])*$",
-                advice="write paths below /opt/pytorch, like test/distributed/test_c10d_*.py: no '/' at either end, no '..', no spaces",
+                advice="must be a path below /opt/pytorch such as test/distributed/test_c10d_*.py, without '/' at either end, '..' or spaces",
             ),
             max_items=64,
             min_items=1,
@@ -64,18 +53,18 @@ SUITE = Object(
             max_length=1_024,
             min_length=1,
             pattern=r"^[A-Za-z0-9_:+.\[\]/(][-A-Za-z0-9_:+.\[\]/() ]*$",
-            advice="write an expression of pytest's -k: parts of names, with and, or, not and parentheses",
+            advice="must be a pytest -k expression: parts of names with and, or, not and parentheses",
         ),
         "env": VARIABLES,
     },
     required=("name",),
-    refused={NOT_YET: ("retries", "thresholds", "timeouts")},
+    not_yet=("retries", "thresholds", "timeouts"),
 )
 
 TIMEOUTS = Object(
     fields={
         "queueSeconds": Whole(minimum=1, maximum=604_800),
-        "joinSeconds": Whole(minimum=1, maximum=86_400),
+        "rendezvousSeconds": Whole(minimum=1, maximum=86_400),
         "caseSeconds": Whole(minimum=1, maximum=86_400),
         "runSeconds": Whole(minimum=1, maximum=604_800),
     }
@@ -100,30 +89,26 @@ THRESHOLD = Object(
 LABEL_VALUE = Text(
     max_length=63,
     pattern="^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
-    advice="write letters, digits, '-', '_' and '.', beginning and ending with a letter or digit, or nothing",
+    advice="must be empty or consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit",
 )
 
 LABELS = MapOf(
     value=LABEL_VALUE,
     max_properties=32,
-    key_pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-    key_advice="write keys like app or example.com/app: letters, digits, '-', '_' and '.', at most 63 characters after the '/'",
     reserved=("job-name", "controller-uid", "app.kubernetes.io/managed-by"),
     reserved_prefixes=("disttest.dev/", "kueue.x-k8s.io/", "batch.kubernetes.io/", "azure.workload.identity/"),
-    reserved_advice="those of azure.workload.identity/ give identities, labels of disttest.dev/, kueue.x-k8s.io/ and batch.kubernetes.io/, job-name, controller-uid and app.kubernetes.io/managed-by are set by controllers; leave them out, and name a queue in spec.queueName",
+    reserved_advice="must not contain labels of azure.workload.identity/, which grant identities, or labels that controllers set: disttest.dev/, kueue.x-k8s.io/, batch.kubernetes.io/, job-name, controller-uid and app.kubernetes.io/managed-by; use spec.queueName for a queue",
 )
 
 ANNOTATIONS = MapOf(
     value=Text(max_length=4_096),
     max_properties=32,
-    key_pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-    key_advice="write keys like app or example.com/app: letters, digits, '-', '_' and '.', at most 63 characters after the '/'",
     reserved_prefixes=(
         *("disttest.dev/", "batch.kubernetes.io/", "container.apparmor.security.beta.kubernetes.io/"),
         *("container.seccomp.security.alpha.kubernetes.io/", "seccomp.security.alpha.kubernetes.io/"),
         *("io.kubernetes.cri-o.", "cdi.k8s.io/", "iam.amazonaws.com/"),
     ),
-    reserved_advice="annotations of disttest.dev/ and batch.kubernetes.io/ are set by controllers; those of apparmor, seccomp, io.kubernetes.cri-o., cdi.k8s.io/ and iam.amazonaws.com/ take protections away or give devices and identities; leave them out",
+    reserved_advice="must not contain annotations that controllers set (disttest.dev/, batch.kubernetes.io/), or that weaken isolation or grant devices and identities (apparmor, seccomp, io.kubernetes.cri-o., cdi.k8s.io/, iam.amazonaws.com/)",
 )
 
 TOLERATION = Object(
@@ -132,7 +117,7 @@ TOLERATION = Object(
             max_length=317,
             min_length=1,
             pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-            advice="write the key of a taint, like nvidia.com/gpu, or leave it out",
+            advice="must be the key of a taint, such as nvidia.com/gpu, or unset",
         ),
         "operator": Text(max_length=16, choices=("Exists", "Equal")),
         "value": LABEL_VALUE,
@@ -141,12 +126,7 @@ TOLERATION = Object(
     }
 )
 
-AMOUNTS = MapOf(
-    value=Quantity(),
-    max_properties=16,
-    key_pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-    key_advice="write keys like app or example.com/app: letters, digits, '-', '_' and '.', at most 63 characters after the '/'",
-)
+AMOUNTS = MapOf(value=Quantity(), max_properties=16)
 
 CAPABILITY = Text(
     max_length=32,
@@ -165,21 +145,17 @@ SECURITY_CONTEXT = Object(
         "privileged": Boolean(),
         "runAsUser": Whole(minimum=0, maximum=2_147_483_647),
         "capabilities": Object(
-            fields={"add": ListOf(item=CAPABILITY, max_items=41, min_items=1)},
-            required=("add",),
-            refused={OURS: ("drop",)},
+            fields={"add": ListOf(item=CAPABILITY, max_items=41, min_items=1)}, required=("add",), ours=("drop",)
         ),
     },
-    refused={
-        OURS: (*("allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot", "seccompProfile"), *("fsGroup",))
-    },
+    ours=(*("allowPrivilegeEscalation", "readOnlyRootFilesystem", "runAsNonRoot", "seccompProfile"), *("fsGroup",)),
 )
 
 PATH = Text(
     max_length=256,
     min_length=2,
     pattern=r"^(/\.?[-A-Za-z0-9_+@=][-A-Za-z0-9_.+@=]*)+$",
-    advice="write an absolute path of letters, digits, '-', '_', '.', '+', '@' and '=': no '..', no '/' at the end",
+    advice="must be an absolute path of letters, digits, '-', '_', '.', '+', '@' and '=', without '..' and without '/' at the end",
 )
 
 VOLUME = Object(
@@ -193,8 +169,7 @@ VOLUME = Object(
             required=("path",),
         ),
         "persistentVolumeClaim": Object(
-            fields={"claimName": object_name("a PersistentVolumeClaim of this namespace"), "readOnly": Boolean()},
-            required=("claimName",),
+            fields={"claimName": object_name("a PersistentVolumeClaim"), "readOnly": Boolean()}, required=("claimName",)
         ),
         "emptyDir": Object(fields={"medium": Text(max_length=16, choices=("Memory",)), "sizeLimit": Quantity()}),
     },
@@ -205,37 +180,27 @@ MOUNT = Object(fields={"name": NAME, "mountPath": PATH, "readOnly": Boolean()}, 
 
 POD = Object(
     fields={
-        "nodeSelector": MapOf(
-            value=LABEL_VALUE,
-            max_properties=32,
-            key_pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-            key_advice="write keys like app or example.com/app: letters, digits, '-', '_' and '.', at most 63 characters after the '/'",
-        ),
+        "nodeSelector": MapOf(value=LABEL_VALUE, max_properties=32),
         "tolerations": ListOf(item=TOLERATION, max_items=32),
-        "resources": Object(fields={"limits": AMOUNTS, "requests": AMOUNTS}, refused={NOT_YET: ("claims",)}),
+        "resources": Object(fields={"limits": AMOUNTS, "requests": AMOUNTS}, not_yet=("claims",)),
         "priorityClassName": object_name("a PriorityClass"),
         "runtimeClassName": object_name("a RuntimeClass"),
         "schedulerName": object_name("a scheduler"),
-        "serviceAccountName": object_name("a ServiceAccount of this namespace"),
+        "serviceAccountName": object_name("a ServiceAccount"),
         "imagePullSecrets": ListOf(
-            item=Object(fields={"name": object_name("a Secret of this namespace")}, required=("name",)), max_items=8
+            item=Object(fields={"name": object_name("a Secret")}, required=("name",)), max_items=8
         ),
         "hostNetwork": Boolean(),
         "hostIPC": Boolean(),
         "hostPID": Boolean(),
         "securityContext": SECURITY_CONTEXT,
         "volumes": ListOf(
-            item=VOLUME,
-            max_items=16,
-            unique=("name",),
-            advice="each volume needs a name of its own; rename one of the two",
+            item=VOLUME, max_items=16, unique=("name",), advice="volume names must be unique; rename one of the two"
         ),
         "volumeMounts": ListOf(item=MOUNT, max_items=32),
     },
-    refused={
-        NOT_YET: ("affinity", "resourceClaims"),
-        OURS: ("containers", "initContainers", "restartPolicy", "hostname", "subdomain"),
-    },
+    not_yet=("affinity", "resourceClaims"),
+    ours=("containers", "initContainers", "restartPolicy", "hostname", "subdomain"),
 )
 
 SPEC = Object(
@@ -246,7 +211,7 @@ SPEC = Object(
             max_items=32,
             min_items=1,
             unique=("name",),
-            advice="each suite needs a name of its own; rename one, and say what it runs in builtin, configMap or files",
+            advice="suite names must be unique; rename one, and set its source with builtin, configMap or files",
         ),
         "nodes": Whole(minimum=1, maximum=512, default=1),
         "gpusPerNode": Whole(minimum=0, maximum=16, default=8),
@@ -256,17 +221,17 @@ SPEC = Object(
             max_length=512,
             min_length=1,
             pattern="^[A-Za-z0-9][-A-Za-z0-9_.:/@]*$",
-            advice="write an image like registry.example.com/disttest-runner:1.0, without spaces",
+            advice="must be an image name such as registry.example.com/disttest-runner:1.0, without spaces",
         ),
         "gpuResource": Text(
             max_length=253,
             min_length=1,
             pattern="^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$",
-            advice="write the name of an extended resource with its domain, like nvidia.com/gpu",
+            advice="must be the name of an extended resource with its domain, such as nvidia.com/gpu",
         ),
         "placement": Text(max_length=16, choices=("Spread", "Any"), default="Spread"),
         "env": VARIABLES,
-        "queueName": object_name("a LocalQueue of this namespace"),
+        "queueName": object_name("a LocalQueue"),
         "timeouts": TIMEOUTS,
         "retries": Object(
             fields={
@@ -279,10 +244,10 @@ SPEC = Object(
             item=THRESHOLD,
             max_items=40,
             unique=("collective", "sizeBytes", "dtype"),
-            advice="there is one threshold for each collective, size and type; remove one of the two",
+            advice="only one threshold is allowed for each collective, size and data type; remove one of the two",
         ),
         "artifacts": Object(
-            fields={"persistentVolumeClaim": object_name("a PersistentVolumeClaim of this namespace")},
+            fields={"persistentVolumeClaim": object_name("a PersistentVolumeClaim")},
             required=("persistentVolumeClaim",),
         ),
         "quarantine": Object(fields={"configMap": CONFIG_MAP}, required=("configMap",)),
@@ -295,44 +260,46 @@ SPEC = Object(
         ),
     },
     required=("suites",),
-    refused={NOT_YET: ("files", "select", "resourceClaims")},
+    not_yet=("files", "select", "resourceClaims"),
 )
 
 # Messages of the CEL rules over several fields, by path.
 MESSAGES = {
     "": (
-        "backend nccl needs GPUs; write backend: gloo, or gpusPerNode of at least 1",
-        "with GPUs every rank needs one of its own; write ranksPerNode of at most gpusPerNode, or backend: gloo, or gpusPerNode: 0",
-        "GPUs are asked for by gpusPerNode; remove the GPU resource from template.spec.resources",
-        "no suite measures what thresholds are about; add the suite collectives, or one with files, or remove thresholds",
-        "one rank alone measures nothing; write more nodes or ranksPerNode, or remove thresholds",
+        "backend nccl requires GPUs; set backend: gloo, or gpusPerNode to at least 1",
+        "ranksPerNode must not exceed gpusPerNode, because backend nccl requires a separate GPU for each rank; lower ranksPerNode, or set backend: gloo or gpusPerNode: 0",
+        "GPUs are requested with gpusPerNode; remove the GPU resource from template.spec.resources",
+        "no suite measures bandwidth; add the suite collectives or a suite with files, or remove thresholds",
+        "bandwidth requires at least 2 ranks; raise nodes or ranksPerNode, or remove thresholds",
     ),
-    "series": ("adhoc is the series of runs that name none; choose another name, or leave series out",),
+    "series": ("adhoc is reserved for runs without a series; choose another name, or remove series",),
     "suites[]": (
-        "builtin, configMap and files exclude each other; write one, or none for the built-in suite of this name",
+        "builtin, configMap and files are mutually exclusive; set one, or none for the built-in suite of this name",
     ),
     "suites[].env[].name": (
-        "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; leave this one out",
+        "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; remove the variable",
+        "NVIDIA_VISIBLE_DEVICES is set by the device plugin; remove the variable, and request GPUs with spec.gpusPerNode instead",
     ),
     "env[].name": (
-        "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; leave this one out",
+        "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT and names that begin with DISTTEST_, PET_, TORCHELASTIC_ or JOB_COMPLETION_ are set by the runner; remove the variable",
+        "NVIDIA_VISIBLE_DEVICES is set by the device plugin; remove the variable, and request GPUs with spec.gpusPerNode instead",
     ),
-    "timeouts": ("a case cannot last longer than the run; write caseSeconds of at most runSeconds",),
+    "timeouts": ("caseSeconds must not exceed runSeconds",),
     "template.spec": (
-        "each of volumeMounts names one of volumes; add the volume, or remove the mount",
-        "tests do not write to their node; add readOnly: true to each mount of a hostPath, and write to a persistentVolumeClaim or an emptyDir",
+        "each volumeMount must name one of volumes; add the volume, or remove the mount",
+        "mounts of a hostPath must have readOnly: true; use a persistentVolumeClaim or an emptyDir to write files",
     ),
     "template.spec.tolerations[]": (
-        "operator Exists takes no value; remove value, or write operator: Equal",
-        "a toleration without key tolerates every taint; write key, or operator: Exists",
-        "tolerationSeconds needs effect: NoExecute; write that effect, or remove tolerationSeconds",
+        "operator Exists must not have a value; remove value, or set operator: Equal",
+        "a toleration without a key requires operator: Exists; set key, or operator: Exists",
+        "tolerationSeconds requires effect: NoExecute; set that effect, or remove tolerationSeconds",
     ),
-    "template.spec.volumes[]": ("write exactly one of hostPath, persistentVolumeClaim and emptyDir",),
+    "template.spec.volumes[]": ("must have exactly one of hostPath, persistentVolumeClaim and emptyDir",),
     "template.spec.volumes[].name": (
-        "artifacts, dshm, runner, tmp and names that begin with suite- are taken; choose another name",
+        "artifacts, dshm, runner, tmp and names that begin with suite- are reserved; choose another name",
     ),
-    "template.spec.volumeMounts": ("one mount hides another; write paths that are neither equal nor below each other",),
+    "template.spec.volumeMounts": ("mount paths must not be equal to or below each other; change one of the paths",),
     "template.spec.volumeMounts[].mountPath": (
-        "/artifacts, /dev/shm, /dev/termination-log, /etc/hostname, /etc/hosts, /etc/resolv.conf, /opt/disttest, /proc, /sys, /tmp, /var/run/secrets are taken: write a path that is none of them, nor above or below one",
+        "/artifacts, /dev/shm, /dev/termination-log, /etc/hostname, /etc/hosts, /etc/resolv.conf, /opt/disttest, /proc, /sys, /tmp and /var/run/secrets are reserved: choose a path that is not equal to, above or below one of them",
     ),
 }

@@ -45,6 +45,7 @@ class Template:
 def read(raw: Mapping[str, Any]) -> Template:
     """Read `spec.template`, which passed validation."""
     metadata, pod = raw.get("metadata", {}), raw.get("spec", {})
+    security = pod.get("securityContext", {})
     return Template(
         labels=dict(metadata.get("labels", {})),
         annotations=dict(metadata.get("annotations", {})),
@@ -62,15 +63,11 @@ def read(raw: Mapping[str, Any]) -> Template:
         host_network=pod.get("hostNetwork", False),
         host_ipc=pod.get("hostIPC", False),
         host_pid=pod.get("hostPID", False),
-        security_context=_security_context(pod.get("securityContext", {})),
+        security_context=SecurityContext(
+            privileged=security.get("privileged", False),
+            run_as_user=security.get("runAsUser"),
+            capabilities=tuple(dict.fromkeys(security.get("capabilities", {}).get("add", ()))),
+        ),
         volumes=tuple(dict(volume) for volume in pod.get("volumes", ())),
         volume_mounts=tuple(dict(mount) for mount in pod.get("volumeMounts", ())),
-    )
-
-
-def _security_context(raw: Mapping[str, Any]) -> SecurityContext:
-    return SecurityContext(
-        privileged=raw.get("privileged", False),
-        run_as_user=raw.get("runAsUser"),
-        capabilities=tuple(dict.fromkeys(raw.get("capabilities", {}).get("add", ()))),
     )

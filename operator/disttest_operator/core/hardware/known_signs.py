@@ -14,18 +14,25 @@ from disttest_operator.core.hardware import user_rules
 FATAL_XIDS = (48, 62, 64, 74, 79, 94, 95, 119, 120, 140, 143)
 
 LOG_LINES = (
-    (rf"NVRM: Xid \([^)]{{1,80}}\): ({'|'.join(map(str, FATAL_XIDS))}),", "the driver reports a fatal error of a GPU"),
-    (r"GPU has fallen off the bus", "a GPU is no longer on the bus: reboot the node, or replace the GPU"),
-    (r"\bGPU is lost\b", "a GPU is lost: reboot the node, or replace the GPU"),  # NVML
+    (rf"NVRM: Xid \([^)]{{1,80}}\): ({'|'.join(map(str, FATAL_XIDS))}),", "the driver reports a fatal GPU error"),
+    (r"GPU has fallen off the bus", "a GPU is no longer on the bus (reboot the node, or replace the GPU)"),
+    (r"\bGPU is lost\b", "a GPU is lost (reboot the node, or replace the GPU)"),  # NVML
     # Texts of CUDA: ECCUncorrectable, NvlinkUncorrectable, SystemNotReady.
-    (r"uncorrectable ECC error encountered", "a GPU's memory is broken: look at its ECC counts, or replace it"),
-    (r"uncorrectable NVLink error detected", "NVLink is broken: look at links and switches of the node"),
-    (r"(?i)CUDA.{0,80}system not yet initialized", "CUDA waits for the fabric manager: look at it on the node"),
+    (
+        r"uncorrectable ECC error encountered",
+        "the memory of a GPU is faulty (check its ECC counts, or replace the GPU)",
+    ),
+    (r"uncorrectable NVLink error detected", "NVLink is faulty (check links and switches of the node)"),
+    (r"(?i)CUDA.{0,80}system not yet initialized", "CUDA waits for the fabric manager (check it on the node)"),
 )
 NETWORK_LINES = (
-    (r"NET/IB ?: .{0,80}local catastrophic error", "a network adapter failed: look at it on the node", True),
-    # The peer, or the routes to it, may be at fault. Without ibv_reg_mr, which may fail for the pod's memlock limit.
-    (r"Call to ibv_(modify_qp|query_port|open_device)\w{0,20} failed", "look at network adapters and routes", False),
+    (r"NET/IB ?: .{0,80}local catastrophic error", "a network adapter failed (check it on the node)", True),
+    # The peer, or the routes to it, may be at fault. ibv_reg_mr is omitted: it may fail because of the memlock limit.
+    (
+        r"Call to ibv_(modify_qp|query_port|open_device)\w{0,20} failed",
+        "an InfiniBand call failed (check network adapters and routes)",
+        False,
+    ),
 )
 
 GPU_CONDITIONS = (
@@ -55,12 +62,12 @@ def _condition(name: str, status: str, reason: Reason) -> dict[str, Any]:
     return {"nodeCondition": condition, "reason": reason.value, "blame": True, "message": message}
 
 
-# Lines first: they are from the attempt, while a condition may be about something else on the node.
+# Lines first: they are from the attempt, while a condition may have another cause.
 KNOWN = user_rules.build(
     [
-        *(_line(pattern, message, Reason.GPU_BROKEN) for pattern, message in LOG_LINES),
+        *(_line(pattern, message, Reason.GPU_UNHEALTHY) for pattern, message in LOG_LINES),
         *(_line(pattern, message, Reason.NODE_UNHEALTHY, blame=blame) for pattern, message, blame in NETWORK_LINES),
-        *(_condition(name, status, Reason.GPU_BROKEN) for name, status in GPU_CONDITIONS),
+        *(_condition(name, status, Reason.GPU_UNHEALTHY) for name, status in GPU_CONDITIONS),
         *(_condition(name, status, Reason.NODE_UNHEALTHY) for name, status in NODE_CONDITIONS),
     ]
 )

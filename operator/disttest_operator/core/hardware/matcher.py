@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from disttest_contract import limits
 from disttest_contract.results.report import Report
 from disttest_contract.transport import frames
-from disttest_operator.core.hardware.user_rules import (
-    ConditionStatus,
-    LogPattern,
-    NodeCondition,
-    PodCondition,
-    UserRule,
-)
+from disttest_operator.core.hardware.user_rules import ConditionSign, LogPattern, UserRule
 from disttest_operator.core.observed.evidence import Match
 from disttest_operator.core.observed.objects import Condition, NodeView, PodView
 
@@ -79,14 +73,7 @@ SHOWN_BYTES = 300  # of a line or of a condition's message
 UNNAMED = "a rule of the operator's configuration matches"
 
 IsLate = Callable[[], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Proof:
-    """`pod` is None for a line that may be about any pod."""
-
-    words: str
-    pod: PodView | None
+_Proof = tuple[str, PodView | None]  # in words; no pod for a line that may be about any pod
 
 
 def first_match(rules: Iterable[UserRule], signs: Signs, is_late: IsLate = lambda: False) -> Match | None:
@@ -110,18 +97,17 @@ def matching_lines(
 
 
 def find_match(rule: UserRule, signs: Signs, is_late: IsLate = lambda: False) -> Match | None:
-    """The message has the first proof; the pods of all proofs are at fault if the rule blames."""
+    """The message has the first proof; the nodes of all proofs are at fault if the rule blames."""
     proofs = list(_proofs(rule, signs, is_late))
     if not proofs:
         return None
-    blamed = [proof.pod for proof in proofs if proof.pod and rule.blame]
+    blamed = (pod.node for _, pod in proofs if pod and pod.node and rule.blame)
     return Match(
         verdict=rule.verdict,
         reason=rule.reason,
-        message=f"{rule.message or UNNAMED}: {proofs[0].words}",
+        message=f"{rule.message or UNNAMED}: {proofs[0][0]}",
         retry=rule.retry,
-        nodes=tuple(dict.fromkeys(pod.node for pod in blamed if pod.node)),
-        pods=tuple(dict.fromkeys(pod.name for pod in blamed)),
+        nodes=tuple(dict.fromkeys(blamed)),
     )
 
 
@@ -130,33 +116,20 @@ def _proofs(rule: UserRule, signs: Signs, is_late: IsLate) -> Iterator[_Proof]:
         case LogPattern() as pattern:
             lines = itertools.takewhile(lambda _: not is_late(), signs.lines)
             return (_line_proof(line, signs) for line in lines if pattern.is_in(line.text))
-        case NodeCondition() | PodCondition() as wanted:
-            found = ((pod, _find(wanted, pod, signs)) for pod in signs.gang)
-            return (_condition_proof(wanted, pod, condition) for pod, condition in found if condition)
+        case ConditionSign() as sign:
+            return _condition_proofs(sign, signs)
 
 
 def _line_proof(line: LogLine, signs: Signs) -> _Proof:
     pod = signs.pod(line.index)
-    who = f"{pod.where} said" if pod else "the leader's log says"
-    return _Proof(words=f"{who} {limits.cut(line.text.strip(), SHOWN_BYTES)!r}", pod=pod)
+    source = f"{pod.where} logged" if pod else "the leader's log contains"
+    return f"{source} {limits.cut(line.text.strip(), SHOWN_BYTES)!r}", pod
 
 
-def _find(wanted: NodeCondition | PodCondition, pod: PodView, signs: Signs) -> Condition | None:
-    of_node = isinstance(wanted, NodeCondition)
-    condition = (signs.nodes.get(pod.node, {}) if of_node else pod.conditions).get(wanted.type)
-    if condition is None or _status(condition) is not wanted.status:
-        return None
-    return condition if wanted.reason in {"", condition.reason} else None
-
-
-def _status(condition: Condition) -> ConditionStatus:
-    if not condition.is_known:
-        return ConditionStatus.UNKNOWN
-    return ConditionStatus.TRUE if condition.is_true else ConditionStatus.FALSE
-
-
-def _condition_proof(wanted: NodeCondition | PodCondition, pod: PodView, condition: Condition) -> _Proof:
-    who = f"node {pod.node}" if isinstance(wanted, NodeCondition) else pod.where
-    because = limits.cut(": ".join(filter(None, (condition.reason, condition.message))), SHOWN_BYTES)
-    has = f"{wanted.type}={wanted.status}" + (f" ({because})" if because else "")
-    return _Proof(words=f"{who} has {has}", pod=pod)
+def _condition_proofs(sign: ConditionSign, signs: Signs) -> Iterator[_Proof]:
+    for pod in signs.gang:
+        condition = (signs.nodes.get(pod.node, {}) if sign.of_node else pod.conditions).get(sign.type)
+        if condition and condition.status is sign.status and sign.reason in {"", condition.reason}:
+            subject = f"node {pod.node}" if sign.of_node else pod.where
+            because = limits.cut(": ".join(filter(None, (condition.reason, condition.message))), SHOWN_BYTES)
+            yield f"{subject} has {sign.type}={sign.status}" + (f" ({because})" if because else ""), pod

@@ -5,7 +5,6 @@ They only apply to runs that did not pass. The first rule that matches decides, 
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 import yaml
@@ -13,6 +12,7 @@ import yaml
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.api import schema
 from disttest_operator.core.api.schema import Object, Text
+from disttest_operator.core.observed.objects import ConditionStatus
 
 PROBES = ("", " ", "a b")  # a pattern with an empty match in one of them matches every line
 
@@ -23,7 +23,7 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LogPattern:
-    """Raises PatternError for a text that is no regular expression, or that matches every line."""
+    """Raises PatternError for a text that is not a regular expression, or that matches every line."""
 
     text: str
     _compiled: Any = field(init=False, repr=False, compare=False)
@@ -36,11 +36,13 @@ class LogPattern:
         try:
             compiled = re2.compile(self.text, options)
         except (re2.error, UnicodeEncodeError) as error:
-            raise PatternError(f"is no regular expression of RE2 ({_words(error)}); correct it") from error
+            raise PatternError(f"is not a valid RE2 regular expression ({_words(error)}); correct it") from error
         for probe in PROBES:
             found = compiled.search(probe)
             if found and not found.group():
-                raise PatternError("matches nothing at all, and so every line; write something that must be there")
+                raise PatternError(
+                    "matches the empty text, and therefore every line; add text that a line must contain"
+                )
         object.__setattr__(self, "_compiled", compiled)
 
     def is_in(self, line: str) -> bool:
@@ -55,28 +57,16 @@ def _words(error: Exception) -> str:
 FILE_BYTES = 1 << 18
 RULES = 256
 VERDICTS = (Verdict.INFRA_FAILED, Verdict.ERRORED, Verdict.TESTS_FAILED)
-# The two omitted ones are no failures.
+# The two omitted ones are not failures.
 REASONS = tuple(reason for reason in Reason if reason not in {Reason.ALL_CASES_PASSED, Reason.CANCELLED})
 SOURCES = ("logPattern", "nodeCondition", "podCondition")
 
 
-class ConditionStatus(StrEnum):
-    TRUE = "True"
-    FALSE = "False"
-    UNKNOWN = "Unknown"  # of a node whose kubelet does not report
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeCondition:
-    """A condition of a node that runs a pod of the gang; an empty reason matches any."""
+class ConditionSign:
+    """A condition of a pod of the gang, or with `of_node` of the node that it runs on; an empty reason matches any."""
 
-    type: str
-    status: ConditionStatus
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodCondition:
+    of_node: bool
     type: str
     status: ConditionStatus
     reason: str = ""
@@ -86,7 +76,7 @@ class PodCondition:
 class UserRule:
     """`retry`: the run gets another attempt. `blame`: that attempt avoids the nodes with this sign."""
 
-    sign: LogPattern | NodeCondition | PodCondition
+    sign: LogPattern | ConditionSign
     verdict: Verdict = Verdict.INFRA_FAILED
     reason: Reason
     retry: bool = True
@@ -95,7 +85,7 @@ class UserRule:
 
 
 class InvalidRulesError(ValueError):
-    """The text is no list of rules; each problem names the entry and what to write instead."""
+    """The text is not a list of rules; each problem names the entry and what to write instead."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -112,7 +102,7 @@ _CONDITION_REASON = Text(
     min_length=1,
     max_length=1024,
     pattern=r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-    advice="write the reason of a condition, like KernelHasNoDeadlock, or leave it out",
+    advice="write the reason of a condition, like KernelHasNoDeadlock, or omit it",
 )
 
 
@@ -139,7 +129,7 @@ ENTRY = Object(
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses duplicate keys, of which YAML would keep the last one only."""
+    """Rejects duplicate keys, of which YAML would only keep the last one."""
 
 
 def _construct_mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Any, Any]:
@@ -156,18 +146,18 @@ _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _constru
 def parse(text: str) -> tuple[UserRule, ...]:
     """The rules of a YAML file, in its order. Raises InvalidRulesError with all problems."""
     if len(text.encode(errors="replace")) > FILE_BYTES:
-        raise InvalidRulesError([f"the file is too large, write at most {FILE_BYTES} bytes"])
+        raise InvalidRulesError([f"the file is too large; it must have at most {FILE_BYTES} bytes"])
     try:
         entries = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InvalidRulesError([f"it is not YAML: {' '.join(str(error).split())}"]) from error
+        raise InvalidRulesError([f"the file is not valid YAML: {' '.join(str(error).split())}"]) from error
     return build(entries)
 
 
 def build(entries: Any) -> tuple[UserRule, ...]:
     """The rules of parsed YAML. Raises InvalidRulesError with all problems."""
     if not isinstance(entries, list) or len(entries) > RULES:
-        raise InvalidRulesError([f"write a list of at most {RULES} rules, each beginning with '- '"])
+        raise InvalidRulesError([f"must be a list of at most {RULES} rules, each starting with '- '"])
     prepared = [schema.normalise(entry) for entry in entries]
     problems = [problem for number, entry in enumerate(prepared, start=1) for problem in _problems(entry, number)]
     if problems:
@@ -178,12 +168,12 @@ def build(entries: Any) -> tuple[UserRule, ...]:
 def _problems(entry: Any, number: int) -> Iterator[str]:
     path = f"entry {number}"
     if not isinstance(entry, Mapping):
-        yield f"{path}: write a mapping with one of {', '.join(SOURCES)}, and reason"
+        yield f"{path}: must be a mapping with one of {', '.join(SOURCES)}, and reason"
         return
     yield from schema.check(ENTRY, _with_words(entry), path)
     found = [source for source in SOURCES if source in entry]
     if len(found) != 1:
-        yield f"{path}: write exactly one of {', '.join(SOURCES)}, not {' and '.join(found) or 'none'}"
+        yield f"{path}: must have exactly one of {', '.join(SOURCES)}, not {' and '.join(found) or 'none'}"
     pattern = entry.get("logPattern")
     if pattern and isinstance(pattern, str):
         try:
@@ -219,10 +209,10 @@ def _rule(entry: Mapping[str, Any]) -> UserRule:
     )
 
 
-def _sign(words: Mapping[str, Any]) -> LogPattern | NodeCondition | PodCondition:
+def _sign(words: Mapping[str, Any]) -> LogPattern | ConditionSign:
     if "logPattern" in words:
         return LogPattern(words["logPattern"])
-    kind = NodeCondition if "nodeCondition" in words else PodCondition
-    condition = words["nodeCondition" if kind is NodeCondition else "podCondition"]
+    of_node = "nodeCondition" in words
+    condition = words["nodeCondition" if of_node else "podCondition"]
     status, reason = ConditionStatus(condition["status"]), condition.get("reason", "")
-    return kind(type=condition["type"], status=status, reason=reason)
+    return ConditionSign(of_node=of_node, type=condition["type"], status=status, reason=reason)

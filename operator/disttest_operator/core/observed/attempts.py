@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import Any
 
 from disttest_contract.outcomes import Reason, Verdict
@@ -24,20 +25,20 @@ Record = Mapping[str, Any]  # one element of status.attempts
 
 
 def with_lost_records(test: DistTest, jobs: Iterable[JobView]) -> DistTest:
-    """Restore the record of the attempt before the newest Job if somebody removed records from the status.
+    """Restore the record of the attempt before the newest Job if a client removed records from the status.
 
-    That must neither end the gang nor allow retries that were used already.
+    Removed records must neither end the gang nor allow more retries.
     """
     numbers = [_number(test, job) for job in jobs if not job.is_deleting]
     newest = max(numbers, default=0)
     if test.is_finished or newest <= test.attempt:
         return test
-    message = f"its record was removed from the status; Job {naming.job(test, newest)} shows that there was one"
+    message = f"the record was removed from the status; Job {naming.job(test, newest)} shows that the attempt existed"
     record = {
         "number": newest - 1,
         "job": naming.job(test, newest - 1),
         "verdict": Verdict.INFRA_FAILED.value,
-        "reason": Reason.JOB_MISSING.value,
+        "reason": Reason.JOB_DELETED.value,
         "message": message,
         "charged": True,
     }
@@ -85,16 +86,12 @@ def queued_since(test: DistTest, now: datetime) -> datetime:
 
 
 def not_before(test: DistTest) -> datetime | None:
-    """A run that released half a gang leaves the nodes to others first: exponential backoff with jitter."""
-    times = 0
-    for record in reversed(test.records):
-        if record.get("reason") != Reason.GANG_TIMEOUT:
-            break
-        times += 1
-    ended = parse(test.records[-1].get("completionTime")) if times else None
+    """A run that released its nodes waits before it tries again: exponential backoff with jitter."""
+    released = list(takewhile(lambda record: record.get("reason") == Reason.GANG_TIMEOUT, reversed(test.records)))
+    ended = parse(released[0].get("completionTime")) if released else None
     if ended is None:
         return None
-    pause_seconds = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2 ** min(times - 1, BACKOFF_DOUBLINGS))
+    pause_seconds = min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2 ** min(len(released) - 1, BACKOFF_DOUBLINGS))
     digest = hashlib.sha256(f"{test.uid} {test.attempt}".encode()).digest()
     share = int.from_bytes(digest[:4], "big") / 2**32
     return ended + timedelta(seconds=pause_seconds * (1 - JITTER + 2 * JITTER * share))
@@ -111,7 +108,7 @@ def nodes_used(test: DistTest) -> tuple[str, ...]:
 
 
 def _can_be_a_node(name: str) -> bool:
-    """The API server refuses a Job with another name in its affinity."""
+    """The API server rejects a Job with another name in its affinity."""
     return schema.matches(schema.DNS_SUBDOMAIN, name)
 
 
@@ -132,11 +129,19 @@ def case_in_flight(record: Record) -> str:
     return str((record.get("firstFailure") or {}).get("case", ""))
 
 
+def queue_deadline(test: DistTest, now: datetime) -> datetime:
+    return queued_since(test, now) + timedelta(seconds=test.spec.timeouts.queue_seconds)
+
+
+def run_deadline(test: DistTest, started: datetime, *, grace_seconds: float) -> datetime:
+    """Later than the runner's own deadline, in case the runner does not end the run."""
+    return started + timedelta(seconds=test.spec.timeouts.rendezvous_seconds + run_seconds_left(test) + grace_seconds)
+
+
 def deadline_of(test: DistTest, now: datetime, *, grace_seconds: float) -> datetime | None:
     """The deadline of the wait for nodes, or of the run once it has started; None while `spec.suspend` is true."""
-    timeouts = test.spec.timeouts
     if test.spec.suspend:
         return None
     if started := parse(test.status.get("startTime")):
-        return started + timedelta(seconds=timeouts.join_seconds + run_seconds_left(test) + grace_seconds)
-    return queued_since(test, now) + timedelta(seconds=timeouts.queue_seconds)
+        return run_deadline(test, started, grace_seconds=grace_seconds)
+    return queue_deadline(test, now)

@@ -1,5 +1,6 @@
 """Decoding of objects as the API server sends them into the views that the operator keeps."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,6 +12,7 @@ from disttest_operator.core.api import naming, scheduler
 from disttest_operator.core.observed.objects import (
     Body,
     Condition,
+    ConditionStatus,
     ContainerExit,
     EventView,
     JobView,
@@ -21,8 +23,9 @@ from disttest_operator.core.observed.objects import (
 YEARS = (1970, 9000)  # the upper end leaves room to add a deadline
 EPOCH = datetime.fromtimestamp(0, UTC)
 SKEW = timedelta(seconds=60)  # between a node's clock and the operator's; the grace of a run's deadline is as long
+UNKNOWN_CODE = -1  # of a container without an exit code: it must not count as 0, which is success
 INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-KNOWN = frozenset({"True", "False"})  # statuses of a condition
+KNOWN: Mapping[str, ConditionStatus] = {"True": ConditionStatus.TRUE, "False": ConditionStatus.FALSE}
 
 
 def job(body: Body) -> JobView:
@@ -159,9 +162,8 @@ def _condition(entry: Body) -> Condition:
     return Condition(
         reason=entry.get("reason") or "",
         message=entry.get("message") or "",
-        is_true=entry["status"] == "True",
+        status=KNOWN.get(entry["status"], ConditionStatus.UNKNOWN),
         since=time(entry.get("lastTransitionTime")),
-        is_known=entry["status"] in KNOWN,
     )
 
 
@@ -209,7 +211,7 @@ def _exit(container: Body) -> ContainerExit | None:
     message = entry.get("message") or ""
     summary = Summary.read(message)
     return ContainerExit(
-        code=entry.get("exitCode", 0),
+        code=entry.get("exitCode", UNKNOWN_CODE),
         signal=entry.get("signal") or 0,
         reason=entry.get("reason") or "",
         message="" if summary else message,  # up to 4 KiB for each of thousands of pods

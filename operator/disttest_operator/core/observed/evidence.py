@@ -1,4 +1,4 @@
-"""The evidence: everything that is known about a run at one moment, and what follows from it before any rule."""
+"""The evidence: all observations of a run at one moment, and what follows from them before any rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Policy:
 
     allowed: tuple[Allowance, ...] = ()  # in addition to what every DistTest may request
     fixed_nodes: bool = False  # no node will be added: too few GPUs are final
-    image_patience_seconds: int = 30  # a registry may be unavailable for a moment
+    image_pull_timeout_seconds: int = 30  # a registry may be unavailable for a moment
     config_patience_seconds: int = 5  # a name or configuration that is wrong stays wrong
     stuck_seconds: int = 3  # without a change of a Job or pod, after which its events are read
     leader_patience_seconds: int = 15  # after another agent ended, for the leader to notice and report
@@ -30,12 +30,12 @@ class Policy:
     grace_seconds: int = 60  # added to the runner's deadlines, which come first
     linger_seconds: int = 10  # for the other agents to end after the verdict
     parting_seconds: int = 45  # for the pods of an attempt to disappear before the next one starts
-    gang_patience_seconds: int = 600  # while some pods of a gang have nodes and the others find none
+    partial_gang_timeout_seconds: int = 600  # while some pods of a gang have nodes and the others find none
 
     @property
     def rival_patience_seconds(self) -> float:
-        """Used instead of gang_patience_seconds while an older run has half a gang too."""
-        return self.gang_patience_seconds / 20
+        """Used instead of partial_gang_timeout_seconds while an older run has half a gang too."""
+        return self.partial_gang_timeout_seconds / 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,13 @@ class QuarantineRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The result of a hardware rule. `nodes` and `pods` are those at fault: empty unless the rule blames."""
+    """The result of a hardware rule. `nodes` are those at fault: empty unless the rule blames."""
 
     verdict: Verdict
     reason: Reason
     message: str
     retry: bool
     nodes: tuple[str, ...] = ()
-    pods: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +110,7 @@ class Search:
 class ProgressSeen:
     """The leader's newest progress line in the attempt with this nonce, and the minimum time between two writes."""
 
-    told: Progress
+    progress: Progress
     nonce: str
     spacing_seconds: float
 
@@ -123,7 +122,7 @@ class Observed:
     problems: tuple[str, ...] = ()  # of the spec
     job: JobView | None = None  # of this attempt
     leftovers: tuple[JobView, ...] = ()  # of earlier ones
-    older_run: str = ""  # of the series, without a verdict, if the spec says to wait for it
+    older_run: str = ""  # of the series, without a verdict, if the spec requires to wait for it
     has_older_rival: bool = False  # an older run has half a gang too
     pods: tuple[PodView, ...] = ()
     entry: Mapping[str, Any] | None = None  # of this run in the ledger, with its final status
@@ -214,7 +213,7 @@ class Evidence:
 
     @property
     def queue_deadline(self) -> datetime:
-        return attempts.queued_since(self.test, self.now) + timedelta(seconds=self.test.spec.timeouts.queue_seconds)
+        return attempts.queue_deadline(self.test, self.now)
 
     @property
     def half_since(self) -> datetime | None:
@@ -233,10 +232,8 @@ class Evidence:
 
     @property
     def run_deadline(self) -> datetime | None:
-        """Later than the runner's own deadline, in case the runner does not end the run."""
-        timeouts = self.test.spec.timeouts
-        seconds = timeouts.join_seconds + attempts.run_seconds_left(self.test) + self.policy.grace_seconds
-        return self.started + timedelta(seconds=seconds) if self.started else None
+        started, grace_seconds = self.started, self.policy.grace_seconds
+        return attempts.run_deadline(self.test, started, grace_seconds=grace_seconds) if started else None
 
     @property
     def leader_end(self) -> datetime | None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from disttest_contract import limits
@@ -10,20 +11,27 @@ from disttest_contract.gang.quarantine import NOTHING, Lists
 from disttest_contract.transport.termination_message import Summary
 
 LAST_WORDS_BYTES = 1024
-CREATING = frozenset({"ContainerCreating", "PodInitializing"})  # reasons to wait that are no problem
+CREATING = frozenset({"ContainerCreating", "PodInitializing"})  # waiting reasons that are not errors
 
 Body = Mapping[str, Any]  # an object as the API server sent it
 
 
+class ConditionStatus(StrEnum):
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"  # of a node whose kubelet does not report; of other objects such conditions are not kept
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """An unknown condition is not true. Only nodes have unknown ones; of other objects they are not kept."""
-
     reason: str
     message: str
-    is_true: bool
+    status: ConditionStatus
     since: datetime | None
-    is_known: bool = True
+
+    @property
+    def is_true(self) -> bool:
+        return self.status is ConditionStatus.TRUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,7 @@ class JobView:
     is_deleting: bool
     is_suspended: bool
     nonce: str
-    quarantine: Lists = field(default_factory=lambda: NOTHING)  # the known failures that the gang got
+    quarantine: Lists = field(default_factory=lambda: NOTHING)  # the quarantine list that the gang received
     conditions: Mapping[str, Condition] = field(default_factory=dict)
 
     @property

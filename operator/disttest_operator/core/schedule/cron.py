@@ -1,6 +1,6 @@
 """Cron expressions as Kubernetes' CronJob controller reads them.
 
-No library does that: they follow the cron of Debian or Vixie. The controller skips a time that clocks jump over, runs
+Libraries follow the cron of Debian or Vixie instead. The controller skips a time that clocks jump over, runs
 twice at a time that they show twice, has no Sunday 7, and treats `*/2` as a list of days.
 """
 
@@ -176,5 +176,5 @@ def _number(text: str, part: str, field: _Field | None) -> int:
         return field.low + field.names.index(text.lower())
     if not NUMBER.fullmatch(text):
         name = field.name if field else "step"
-        raise InvalidScheduleError(f"{name} {part!r}: {text!r} is no number that Kubernetes takes")
+        raise InvalidScheduleError(f"{name} {part!r}: {text!r} is not a number that Kubernetes accepts")
     return int(text)

@@ -43,16 +43,8 @@ class History:
         return self.suite, self.case
 
     @property
-    def states(self) -> str:
-        return _states(self.outcomes)
-
-    @property
     def flips(self) -> int:
-        return sum(one != other for one, other in pairwise(self.states))
-
-    @property
-    def is_flaky(self) -> bool:
-        return is_flaky(self.outcomes)
+        return sum(one != other for one, other in pairwise(_states(self.outcomes)))
 
     @property
     def is_failing(self) -> bool:
@@ -81,10 +73,10 @@ def fold(ledger: Ledger, results: Results, *, time: str) -> dict[str, Any]:
     found = len(flipping) + more_flipping
     return {
         "failing": [_failing(one) for one in failing[:LISTED]],
-        "failingCut": hidden,
+        "failingOmitted": hidden,
         "flipping": [_flipping(one) for one in flipping[:LISTED]],
-        "flippingCut": count_cut(ledger.get("flippingCut", 0), listed=LISTED, found=found),
-        "flakyCases": sum(one.is_flaky for one in flipping[:LISTED]),
+        "flippingOmitted": count_cut(ledger.get("flippingOmitted", 0), listed=LISTED, found=found),
+        "flakyCases": sum(is_flaky(one.outcomes) for one in flipping[:LISTED]),
     }
 
 
@@ -96,11 +88,11 @@ def count_cut(before: int, *, listed: int, found: int) -> int:
 def _new_histories(
     ledger: Ledger, results: Results, known: Mapping[CaseKey, History], time: str
 ) -> tuple[list[History], int, int]:
-    """Histories of cases that were bad for the first time, and how many more are failing and flipping.
+    """Histories of cases that were bad for the first time, and the numbers of other failing and flipping cases.
 
     Of cases with equal histories only as many are created as a list can have.
     """
-    is_partial = ledger.get("failingCut", 0) > 0
+    is_partial = ledger.get("failingOmitted", 0) > 0
     tested = set() if is_partial else _suites_with_a_pass(ledger)
     alike: dict[tuple[Letter, str], list[CaseKey]] = {}
     for key, bad in results.bad.items():
@@ -149,7 +141,7 @@ def _still_hidden(ledger: Ledger, results: Results, known: Mapping[CaseKey, Hist
     listed = {(row["suite"], row["case"]) for row in ledger.get("failing") or ()}
     seen = sum(one.is_failing for key, one in known.items() if key not in listed)
     ran = len(results.good - known.keys()) + len(results.bad.keys() - known.keys())
-    return max(0, int(ledger.get("failingCut", 0)) - seen - ran)
+    return max(0, int(ledger.get("failingOmitted", 0)) - seen - ran)
 
 
 def _read(ledger: Ledger) -> dict[CaseKey, History]:
@@ -175,7 +167,7 @@ def _read(ledger: Ledger) -> dict[CaseKey, History]:
             outcomes=row["outcomes"],
             streak=row["streak"],
             since=row["since"],
-            is_longer=row.get("atLeast", False),
+            is_longer=row.get("truncated", False),
             outcome=row.get("lastOutcome", ""),
             message=row.get("message", ""),
             flipped=found[key].flipped if key in found else row["since"],
@@ -191,7 +183,7 @@ def _most_changing_first(histories: Iterable[History]) -> list[History]:
     """Flaky cases come before those that broke or were fixed once."""
     by_name = sorted(histories, key=lambda one: one.key)
     by_time = sorted(by_name, key=lambda one: one.flipped, reverse=True)
-    return sorted(by_time, key=lambda one: (not one.is_flaky, -one.flips))
+    return sorted(by_time, key=lambda one: (not is_flaky(one.outcomes), -one.flips))
 
 
 def _failing(history: History) -> dict[str, Any]:
@@ -202,7 +194,7 @@ def _failing(history: History) -> dict[str, Any]:
         "since": history.since,
         "outcomes": history.outcomes,
     }
-    optional = {"lastOutcome": history.outcome, "message": history.message, "atLeast": history.is_longer}
+    optional = {"lastOutcome": history.outcome, "message": history.message, "truncated": history.is_longer}
     return row | {key: value for key, value in optional.items() if value}
 
 
@@ -227,7 +219,7 @@ def fold_blame(
     ledger: Mapping[str, Any], entry: Mapping[str, Any], nodes: frozenset[str], *, oldest: str
 ) -> dict[str, Any]:
     """Blamed nodes with this run added; `oldest` is the time of the oldest run that the ledger keeps."""
-    rows: dict[str, Row] = {row["name"]: row for row in ledger.get("blamedNodes") or ()}
+    rows: dict[str, Row] = {row["name"]: row for row in ledger.get("suspectNodes") or ()}
     suspects = {limits.cut(one["name"], NODE_BYTES): one for one in entry["status"].get("suspectNodes") or ()}
     for name, suspect in suspects.items():
         rows[name] = _blame(rows.get(name, {}), name, suspect, entry)
@@ -237,8 +229,8 @@ def fold_blame(
             rows[name] = {"clearedTime": entry["time"], **rows[name]}
     kept = [row for row in rows.values() if "clearedTime" not in row or row["lastTime"] >= oldest]
     return {
-        "blamedNodes": [dict(row) for row in _worst_first(kept)[:LISTED_BLAMED]],
-        "blamedCut": count_cut(ledger.get("blamedCut", 0), listed=LISTED_BLAMED, found=len(kept)),
+        "suspectNodes": [dict(row) for row in _worst_first(kept)[:LISTED_BLAMED]],
+        "suspectNodesOmitted": count_cut(ledger.get("suspectNodesOmitted", 0), listed=LISTED_BLAMED, found=len(kept)),
     }
 
 
@@ -248,7 +240,7 @@ def _blame(row: Row, name: str, suspect: Mapping[str, Any], entry: Mapping[str, 
     return {
         "name": name,
         "reason": limits.cut(suspect.get("reason", ""), REASON_BYTES),
-        "times": row.get("times", 0) + 1,
+        "count": row.get("count", 0) + 1,
         "confirmed": was_confirmed or bool(suspect.get("confirmed")),
         "lastTime": entry["time"],
         "lastRun": entry["name"],
@@ -273,7 +265,7 @@ def fold_coverage(ledger: Mapping[str, Any], nodes: frozenset[str], *, time: str
     known |= {limits.cut(name, NODE_BYTES): time for name in nodes}
     rows = sorted(({"name": name, "time": at} for name, at in known.items()), key=lambda row: row["name"])
     newest = sorted(rows, key=lambda row: row["time"], reverse=True)[:LISTED_NODES]
-    return {"nodes": newest, "nodesCut": max(0, len(rows) - LISTED_NODES)}
+    return {"nodes": newest, "nodesOmitted": max(0, len(rows) - LISTED_NODES)}
 
 
 def add_failures(rows: Sequence[Row], suspects: Sequence[Row]) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
 """The ledger of a series, the status of a DistTestSeries: exact totals, the last runs, histories, and pending runs.
 
-A run is counted before its own status is written; until that is confirmed its entry is pending.
+A run is counted before its own status is written; until that is confirmed its entry is pending. The series keeps the
+reports of its newest runs after the runs are deleted: the ledger lists a report before the series owns it, and until
+the series has released it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from disttest_contract.outcomes import Outcome, Verdict
-from disttest_operator.core.series import history, report_retention
+from disttest_operator.core.series import history
 from disttest_operator.core.series.run_results import NOTHING, Results
 from disttest_operator.core.status import size_limits
 
@@ -58,6 +60,8 @@ RETRIES = 64  # reasons
 SUITES = 160  # times the outcomes that is 1,440 rows, the schema's limit
 QUEUES = 8  # rows of waits
 KINDS = 16  # rows of verdicts and steps: more than there are
+RUNS = 30  # that are listed
+REPORT_FIELDS = frozenset({"report", "reportSha256"})  # of a run that is listed
 
 NO_STATUS: Mapping[str, Any] = MappingProxyType({})
 
@@ -76,9 +80,7 @@ def make_entry(*, uid: str, name: str, status: Mapping[str, Any], before: Mappin
         "uid": uid,
         "name": name,
         "time": status["completionTime"],
-        "verdict": status["verdict"],
-        "reason": status["reason"],
-        "message": status["message"],
+        **{key: status[key] for key in ("verdict", "reason", "message")},
         "reportSha256": (status.get("report") or {}).get("sha256", ""),
         "status": dict(status),
     }
@@ -104,8 +106,8 @@ def fold(ledger: Status, entry: Entry, results: Results = NOTHING, *, nodes: int
     if any(run["uid"] == entry["uid"] for run in _list(ledger, "runs")):
         return {**ledger, "pending": pending}
     is_success = entry["verdict"] == Verdict.PASSED
-    run = _run(entry, entry["status"], nodes) | (report_retention.listed(entry["status"]) if keeps_reports else {})
-    runs = [*_list(ledger, "runs"), run][-report_retention.RUNS :]
+    run = _run(entry, entry["status"], nodes, has_report=keeps_reports)
+    runs = [*_list(ledger, "runs"), run][-RUNS:]
     return {
         **ledger,
         "runCount": ledger.get("runCount", 0) + 1,
@@ -131,31 +133,56 @@ def settle(ledger: Status, uids: Iterable[str]) -> Status:
     return {**ledger, "pending": kept}
 
 
+def find_report(ledger: Status, uid: str) -> Row | None:
+    """The run if it has a report to keep."""
+    return next((run for run in _with_reports(ledger) if run["uid"] == uid), None)
+
+
+def surplus_reports(ledger: Status, most: int) -> list[Row]:
+    """Runs whose reports are to be released: all but the newest `most`, and none that is still pending."""
+    runs, pending = _with_reports(ledger), {entry["uid"] for entry in _list(ledger, "pending")}
+    return [run for run in runs[: max(0, len(runs) - most)] if run["uid"] not in pending]
+
+
+def unlisted_reports(before: Status, after: Status) -> list[Row]:
+    """Runs with reports that the new ledger no longer lists."""
+    left = {run["uid"] for run in _list(after, "runs")}
+    return [run for run in _with_reports(before) if run["uid"] not in left]
+
+
+def forget_reports(ledger: Status, uids: Collection[str]) -> Status:
+    """Remove the reports of these runs, which were released, from the ledger."""
+    runs = [
+        {key: value for key, value in run.items() if run["uid"] not in uids or key not in REPORT_FIELDS}
+        for run in _list(ledger, "runs")
+    ]
+    return {**ledger, "runs": runs} if uids else ledger
+
+
+def _with_reports(ledger: Status) -> list[Row]:
+    return [run for run in _list(ledger, "runs") if run.get("report")]
+
+
 def _append(pending: Sequence[Entry], entry: Entry) -> list[dict[str, Any]]:
-    """An entry always fits into an empty list, so that no run waits for ever. Raises LedgerFullError."""
+    """An entry always fits into an empty list, so that no run waits forever. Raises LedgerFullError."""
     size_bytes = sum(map(size_limits.size, pending))
     if len(pending) >= PENDING or (pending and size_bytes + size_limits.size(entry) > PENDING_BYTES):
         raise LedgerFullError(
-            f"{len(pending)} runs of the series, {size_bytes} bytes, wait for their status to be written"
+            f"the statuses of {len(pending)} runs of the series ({size_bytes} bytes) have not been written yet"
         )
     return [*map(dict, pending), dict(entry)]
 
 
-def _run(entry: Entry, status: Mapping[str, Any], nodes: int) -> dict[str, Any]:
-    run = {
-        "name": entry["name"],
-        "uid": entry["uid"],
-        "time": entry["time"],
-        "verdict": entry["verdict"],
-        "reason": entry["reason"],
-        "nodes": nodes,
-    }
-    suites = [_suite(suite) for suite in status.get("suites") or ()] or None
+def _run(entry: Entry, status: Mapping[str, Any], nodes: int, *, has_report: bool) -> dict[str, Any]:
+    stored = (status.get("report") or {}) if has_report else {}
+    run = {key: entry[key] for key in ("name", "uid", "time", "verdict", "reason")} | {"nodes": nodes}
     optional = {
         "seconds": status.get("durationSeconds"),
         "stepSeconds": status.get("stepSeconds") or None,
         "cases": status.get("cases"),
-        "suites": suites,
+        "suites": [_suite(suite) for suite in status.get("suites") or ()] or None,
+        "report": stored.get("configMap") or None,
+        "reportSha256": stored.get("sha256") or None,
     }
     return run | {key: value for key, value in optional.items() if value is not None}
 
@@ -168,10 +195,15 @@ def _suite(suite: Mapping[str, Any]) -> dict[str, Any]:
 
 def _measured(entry: Entry, results: Results, nodes: int) -> dict[str, Any]:
     """Versions and bandwidth of this run; without measurements the ledger keeps those of an earlier run."""
-    measured: dict[str, Any] = {"madeWith": dict(results.made_with)} if results.made_with else {}
+    measured: dict[str, Any] = {"environment": dict(results.environment)} if results.environment else {}
     if results.points.rows:
         rows = [{**row, "nodes": nodes} for row in results.points.rows]
-        measured["bandwidth"] = {"run": entry["name"], "time": entry["time"], "points": rows, "cut": results.points.cut}
+        measured["bandwidth"] = {
+            "run": entry["name"],
+            "time": entry["time"],
+            "points": rows,
+            "omitted": results.points.cut,
+        }
     return measured
 
 

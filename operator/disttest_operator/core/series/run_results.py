@@ -42,10 +42,10 @@ def points(report: Report, wanted: Sequence[Threshold] = ()) -> Points:
     """Of repeated measurements the slowest counts, and all wrong elements. Those with a threshold are omitted last."""
     found: dict[tuple[str, str, int], Measurement] = {}
     wrong: Counter[tuple[str, str, int]] = Counter()
-    for one in _measurements(report):
+    for one in filter(_is_sound, (one for _, case in _cases(report) for one in case.measurements)):
         key = (one.collective, one.dtype, one.size_bytes)
         wrong[key] += one.wrong_elements
-        if key not in found or one.bus_bytes_per_second < found[key].bus_bytes_per_second:
+        if key not in found or one.bus_bandwidth_bytes_per_second < found[key].bus_bandwidth_bytes_per_second:
             found[key] = one
     asked = ThresholdIndex(wanted)
     references = {key: threshold for key, one in found.items() if (threshold := asked.highest(one))}
@@ -57,13 +57,16 @@ def points(report: Report, wanted: Sequence[Threshold] = ()) -> Points:
 def hangs(report: Report) -> dict[str, int]:
     """Number of cases that hung in any try, by suite."""
     counted: Counter[str] = Counter()
-    for suite in report.suites:
-        for case in suite.cases:
-            counted[suite.name] += Outcome.HUNG in {case.outcome, *(one.outcome for one in case.earlier)}
+    for suite, case in _cases(report):
+        counted[suite] += Outcome.HUNG in {case.outcome, *(one.outcome for one in case.earlier)}
     return dict(counted)
 
 
-def made_with(report: Report) -> dict[str, str]:
+def _cases(report: Report) -> Iterator[tuple[str, CaseResult]]:
+    return ((suite.name, case) for suite in report.suites for case in suite.cases)
+
+
+def environment(report: Report) -> dict[str, str]:
     """Backend, versions and the most frequent GPU; unknown ones are empty."""
     versions = {str(key): value for key, value in report.versions.items()}
     gpus = Counter(gpu for node in report.preflight for gpu in node.gpus)
@@ -76,13 +79,8 @@ def made_with(report: Report) -> dict[str, str]:
     }
 
 
-def _measurements(report: Report) -> Iterator[Measurement]:
-    every = (one for suite in report.suites for case in suite.cases for one in case.measurements)
-    return (one for one in every if _is_sound(one))
-
-
 def _is_sound(one: Measurement) -> bool:
-    numbers = (one.bus_bytes_per_second, one.seconds, one.slowest_rank_seconds, one.wrong_elements)
+    numbers = (one.bus_bandwidth_bytes_per_second, one.seconds, one.slowest_rank_seconds, one.wrong_elements)
     are_numbers = all(math.isfinite(number) and 0 <= number < MAX_NUMBER for number in numbers)
     are_words = WORD.fullmatch(one.collective) and WORD.fullmatch(one.dtype)
     return bool(are_words) and are_numbers and 0 < one.size_bytes <= SIZE_BYTES
@@ -93,12 +91,12 @@ def _row(one: Measurement, wrong: int, reference: Threshold | None) -> dict[str,
         "collective": one.collective,
         "dtype": one.dtype,
         "sizeBytes": one.size_bytes,
-        "busBytesPerSecond": one.bus_bytes_per_second,
+        "busBandwidthBytesPerSecond": one.bus_bandwidth_bytes_per_second,
         "seconds": one.seconds,
         "slowestSeconds": one.slowest_rank_seconds,
         "wrongElements": wrong,
     }
-    return row | ({"referenceBytesPerSecond": reference.min_bus_bandwidth_bytes_per_second} if reference else {})
+    return row | ({"thresholdBytesPerSecond": reference.min_bus_bandwidth_bytes_per_second} if reference else {})
 
 
 def _known(pattern: re.Pattern[str], text: str) -> str:
@@ -154,7 +152,7 @@ class Results:
     queue: str = ""  # that the run waited in
     points: Points = field(default_factory=Points)
     hangs: Mapping[str, int] = field(default_factory=dict)
-    made_with: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_cases(self) -> bool:
@@ -188,12 +186,8 @@ def of(evidence: Evidence, status: Mapping[str, Any], *, most: int = CASES) -> R
         queue=queue,
         points=points(report, evidence.test.spec.thresholds),
         hangs={suite: count for suite, count in hangs(report).items() if suite in suites},
-        made_with=made_with(report),
+        environment=environment(report),
     )
-
-
-def _cases(report: Report) -> Iterator[tuple[str, CaseResult]]:
-    return ((suite.name, case) for suite in report.suites for case in suite.cases)
 
 
 def _letter(case: CaseResult) -> Letter:

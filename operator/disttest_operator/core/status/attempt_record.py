@@ -1,4 +1,4 @@
-"""The record of an ended attempt in the status, the nodes it suspects, and whether another attempt is worth it."""
+"""The record of an ended attempt in the status, the nodes it suspects, and whether another attempt follows."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +20,7 @@ SUSPECTS = 16
 MESSAGE_BYTES = 1024
 ENDING_BYTES = 4096  # the message of a run
 # Failures of infrastructure that a test case can cause too.
-MAY_BE_A_CASE = frozenset({Reason.NODE_LOST, Reason.POD_KILLED, Reason.GANG_LOST, Reason.POD_MISSING})
+MAY_BE_A_CASE = frozenset({Reason.NODE_LOST, Reason.POD_KILLED, Reason.GANG_LOST, Reason.POD_DELETED})
 
 
 def make(evidence: Evidence, ending: Ending) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def reconsider(evidence: Evidence, ending: Ending) -> Ending:
         case = escaping.short_case_id(case_in_flight(evidence))
         before = next(record for record in evidence.test.records if attempts.case_in_flight(record) == case)
         message = (
-            f"the gang was lost twice during {case}, on nodes that the two attempts do not share "
+            f"Two gangs on different nodes were lost during {case} "
             f"({before['reason']}, then {ending.reason}): {ending.message}"
         )
         message = limits.cut(message, ENDING_BYTES)

@@ -48,12 +48,12 @@ def target(evidence: Evidence) -> FollowTarget | None:
 
 
 def due_at(evidence: Evidence) -> datetime | None:
-    """When the progress is to be written; None if the status is up to date."""
+    """When to write the progress; None if the status is up to date."""
     seen, before = evidence.seen.progress, evidence.test.status.get("progress") or {}
     job = evidence.seen.job
     if seen is None or job is None or seen.nonce != job.nonce or not _is_running(evidence):
         return None
-    if _without_time(to_status(seen.told, evidence.test)) == _without_time(before):
+    if _without_time(to_status(seen.progress, evidence.test)) == _without_time(before):
         return None
     written = decoding.time(before.get("time"))
     if written is None or written > evidence.now:  # a clock has jumped
@@ -66,7 +66,7 @@ def due(evidence: Evidence) -> Mapping[str, Any] | None:
     moment, seen = due_at(evidence), evidence.seen.progress
     if seen is None or moment is None or moment > evidence.now:
         return None
-    return to_status(seen.told, evidence.test) | {"time": conditions.stamp(evidence.now)}
+    return to_status(seen.progress, evidence.test) | {"time": conditions.stamp(evidence.now)}
 
 
 def to_status(progress: Progress, test: DistTest) -> dict[str, Any]:

@@ -10,7 +10,7 @@ STATUS_BYTES = 64 << 10  # of a terminal status, as the API server encodes it
 UNFINISHED_BYTES = 40 << 10  # between attempts: the rest is for what the next attempt adds before it ends
 MESSAGE_BYTES = 2048
 CUT_BYTES = 128  # of texts that are cut
-LAST_BYTES = 256  # of a message if nothing else was enough
+LAST_BYTES = 256  # of a message, if all other trims are not enough
 FEW = 8  # ranks, nodes
 FEW_FAILURES = 5
 NEWEST = 3  # attempts
@@ -59,7 +59,7 @@ def _written(short: Status, before: Status, missing: Sequence[str]) -> int:
 def _message(status: Status, missing: Sequence[str]) -> str:
     if not missing:
         return str(status["message"])
-    words = f"(too long for the status, see the report: {', '.join(dict.fromkeys(missing))})"
+    words = f"(omitted because of the size limit, see the report: {', '.join(dict.fromkeys(missing))})"
     return f"{limits.cut(status['message'], MESSAGE_BYTES)} {words}"
 
 
@@ -90,7 +90,7 @@ def _attempt_without_ends(row: Row) -> Row:
 
 
 def _oldest_nodes(status: Status) -> dict[str, Any]:
-    """Remove the nodes of half of the attempts: a part of one attempt's nodes would be taken for all of them."""
+    """Remove the nodes of half of the attempts: a partial list of an attempt would look complete."""
     rows = [dict(row) for row in status.get("attempts") or ()]
     named = [row for row in rows if row.get("nodes")]
     for row in named[: (len(named) + 1) // 2]:
@@ -107,7 +107,7 @@ def _oldest_failures(status: Status) -> dict[str, Any]:
 
 def _measured_against(status: Status) -> dict[str, Any]:
     rows = status.get("bandwidth") or ()
-    return {"bandwidth": [row for row in rows if row.get("threshold")]} if rows else {}
+    return {"bandwidth": [row for row in rows if row.get("thresholdBytesPerSecond")]} if rows else {}
 
 
 def _last(status: Status) -> dict[str, Any]:
@@ -118,16 +118,16 @@ def _last(status: Status) -> dict[str, Any]:
 
 
 OF_THE_END: tuple[tuple[str, Trim], ...] = (
-    ("nodes of attempts but a few", _each("attempts", lambda row: _few(row, "nodes"))),
-    ("ranks and nodes of failures but a few", _each("failures", lambda row: _few(row, "ranks", "nodes"))),
+    ("most nodes of attempts", _each("attempts", lambda row: _few(row, "nodes"))),
+    ("most ranks and nodes of failures", _each("failures", lambda row: _few(row, "ranks", "nodes"))),
     (
-        "ends of messages of suites and attempts",
+        "parts of messages of suites and attempts",
         _both(_each("suites", lambda row: _cut(row, "message")), _each("attempts", _attempt_without_ends)),
     ),
-    ("ends of failures' messages", _each("failures", lambda row: _cut(row, "message"))),
+    ("parts of messages of failures", _each("failures", lambda row: _cut(row, "message"))),
     ("bandwidth without a threshold", _measured_against),
     (
-        f"failures but the first {FEW_FAILURES}",
+        f"failures after the first {FEW_FAILURES}",
         lambda status: {"failures": status["failures"][:FEW_FAILURES]} if status.get("failures") else {},
     ),
     ("bandwidth", lambda status: {"bandwidth": []} if status.get("bandwidth") else {}),
@@ -140,13 +140,13 @@ OF_THE_END: tuple[tuple[str, Trim], ...] = (
         ),
     ),
     ("failures", lambda status: {"failures": []} if status.get("failures") else {}),
-    ("ends of sentences", _last),
+    ("parts of messages", _last),
 )
 OF_ATTEMPTS: tuple[tuple[str, Trim], ...] = (
-    ("ends of messages of attempts", _each("attempts", _attempt_without_ends)),
+    ("parts of messages of attempts", _each("attempts", _attempt_without_ends)),
     ("evidence against nodes", _each("suspectNodes", lambda row: _cut(row, "evidence"))),
     *([("nodes of attempts", _oldest_nodes)] * 4),  # half of the attempts each time
-    ("ends of sentences", _last),
+    ("parts of messages", _last),
     ("evidence against nodes", _each("suspectNodes", lambda row: _without(row, "evidence"))),
     ("first failures of attempts", _oldest_failures),
 )

@@ -155,10 +155,10 @@ def finished(evidence: Evidence, ending: Ending) -> dict[str, Any]:
 
 
 def without_details(status: Mapping[str, Any]) -> dict[str, Any]:
-    """A terminal status without the fields of the report: if the API server refuses the whole, the run still ends."""
+    """A terminal status without the fields of the report, for a status that the API server rejects."""
     kept = {key: value for key, value in status.items() if key not in REPORTED}
     message = limits.cut(status["message"], conditions.MESSAGE_BYTES)
-    return kept | {"message": f"{message} (details are in the report only: the API server refused them here)"}
+    return kept | {"message": f"{message} (the API server rejected the details of this status; see the report)"}
 
 
 def _common(evidence: Evidence) -> dict[str, Any]:
@@ -176,12 +176,12 @@ def _common(evidence: Evidence) -> dict[str, Any]:
 
 
 def _started(evidence: Evidence) -> datetime | None:
-    """The written time if there is one, since pods may disappear."""
+    """The time in the status if there is one, since pods may disappear."""
     return decoding.time(evidence.test.status.get("startTime")) or evidence.started
 
 
 def _suspended(evidence: Evidence) -> tuple[ConditionState, ...]:
-    """Empty if the run never was suspended."""
+    """Empty if the run was never suspended."""
     test, job = evidence.test, evidence.seen.job
     if test.spec.suspend:
         return (_true(ConditionType.SUSPENDED, SuspendedReason.BY_SPEC, "spec.suspend is true"),)
@@ -195,7 +195,7 @@ def _suspended(evidence: Evidence) -> tuple[ConditionState, ...]:
         SuspendedReason.BY_SPEC: SuspendedReason.RESUMED,
         SuspendedReason.QUEUED: SuspendedReason.ADMITTED,
     }
-    return (_false(ConditionType.SUSPENDED, after.get(before["reason"], before["reason"]), "the run may go on"),)
+    return (_false(ConditionType.SUSPENDED, after.get(before["reason"], before["reason"]), "the run can continue"),)
 
 
 def _true(type_: ConditionType, reason: str, message: str) -> ConditionState:
@@ -217,7 +217,7 @@ def _phase(evidence: Evidence) -> Phase:
     else:
         phase = Phase.QUEUED
     before = Phase(evidence.test.status.get("phase") or Phase.QUEUED)
-    if before is Phase.FINISHED:  # without a verdict: the operator did not write that
+    if before is Phase.FINISHED:  # without a verdict: another client wrote that
         return phase
     return max(phase, before, key=ORDER.index)
 
@@ -232,7 +232,7 @@ def _gang_ready(evidence: Evidence) -> ConditionState:
     before = conditions.find(test.status, ConditionType.GANG_READY)
     if evidence.has_whole_gang or (before and before["status"] == "True"):
         nodes = test.spec.nodes
-        return _true(ConditionType.GANG_READY, GangReadyReason.RUNNING, f"{nodes} of {nodes} pods run")
+        return _true(ConditionType.GANG_READY, GangReadyReason.RUNNING, f"{nodes} of {nodes} pods are running")
     return _false(ConditionType.GANG_READY, _wait_reason(evidence), capacity.why_waiting(evidence))
 
 
@@ -245,7 +245,7 @@ def _wait_reason(evidence: Evidence) -> str:
     if seen.job is None and evidence.test.records:
         return str(evidence.test.records[-1]["reason"])
     if seen.nodes is not None and capacity.shortage(evidence.test, seen.nodes):
-        return GangReadyReason.TOO_FEW_GPUS
+        return GangReadyReason.INSUFFICIENT_GPUS
     if any(pod.is_unschedulable for pod in evidence.pods):
         return GangReadyReason.UNSCHEDULABLE
     is_scheduled = all(pod.is_scheduled for pod in evidence.pods)
@@ -258,7 +258,7 @@ def _last_conditions(evidence: Evidence, ending: Ending) -> tuple[ConditionState
     if attempt_record.partial_report(evidence):
         collected = _true(ConditionType.RESULTS_COLLECTED, "ReportRead", f"the report was read{problem}")
     else:
-        words = f"there is no report that can be used{problem}"
+        words = f"there is no usable report{problem}"
         collected = _false(ConditionType.RESULTS_COLLECTED, reason, words)
     outcome = ConditionType.COMPLETE if ending.verdict is Verdict.PASSED else ConditionType.FAILED
     return (

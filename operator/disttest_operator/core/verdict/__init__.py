@@ -1,6 +1,6 @@
-"""The verdict on a run: ordered tables of rules, of which the first rule that matches decides.
+"""The verdict on a run: ordered tables of rules. The first rule that matches decides.
 
-The order is the policy, from what proves most to what proves least:
+The tables are ordered from the strongest to the weakest evidence:
 1. BEFORE_CREATION: the spec or the cluster does not permit a gang.
 2. SIGNS: logs or conditions prove that hardware is broken, whatever the tests reported.
 3. RESULT: the leader's report has a result of the cases, whatever happens to the pods afterwards.
@@ -32,5 +32,5 @@ def classify(evidence: Evidence) -> Ending | None:
 
 
 def refuse(evidence: Evidence) -> Ending | None:
-    """Why no gang may be created, or None; a cancelled run is not checked further."""
+    """Why no gang is created, or None; a cancelled run is not checked further."""
     return first_match((*CANCELLED, *BEFORE_CREATION), evidence)

@@ -1,4 +1,4 @@
-"""Capacity: whether the nodes could ever run a gang, and in words why a gang is waiting."""
+"""Capacity: whether the nodes can ever run a gang, and a sentence about why a gang is waiting."""
 
 from collections.abc import Iterable
 
@@ -34,9 +34,9 @@ def shortage(test: DistTest, nodes: tuple[NodeView, ...]) -> str:
         return ""
     selected = " that match spec.template.spec.nodeSelector" if spec.template.node_selector else ""
     return (
-        f"the run needs {spec.nodes} x {spec.gpus_per_node} {spec.gpu_resource}; of {len(sizes)} nodes{selected}, "
-        f"{len(fitting)} have so many (most on one: {max(sizes.values(), default=0)}): "
-        "lower spec.nodes or spec.gpusPerNode, or add nodes"
+        f"The run needs {spec.nodes} x {spec.gpus_per_node} {spec.gpu_resource}, but {len(fitting)} of {len(sizes)} "
+        f"nodes{selected} have {spec.gpus_per_node} or more (maximum on one node: {max(sizes.values(), default=0)}). "
+        "Decrease spec.nodes or spec.gpusPerNode, or add nodes."
     )
 
 
@@ -49,7 +49,7 @@ SHOWN = 16  # node indexes in a sentence
 
 
 def why_waiting(evidence: Evidence) -> str:
-    """Why the gang is not running, in the words of the component that it waits for."""
+    """Why the gang is not running, with the message of the component that it waits for."""
     too_few = shortage(evidence.test, evidence.seen.nodes or ())
     return _why_there_are_no_pods(evidence) or too_few or _why_pods_wait(evidence)
 
@@ -59,9 +59,9 @@ def _why_there_are_no_pods(evidence: Evidence) -> str:
     if test.spec.suspend:
         return "spec.suspend is true"
     if seen.older_run:
-        return f"run {seen.older_run!r} of the series goes on, and spec.concurrencyPolicy is Wait"
+        return f"run {seen.older_run!r} of the series has not finished, and spec.concurrencyPolicy is Wait"
     if seen.job is None:
-        return attempts.words(test.records[-1]) if test.records else "the Job does not exist yet"
+        return attempts.words(test.records[-1]) if test.records else "the Job has not been created"
     if seen.job.is_suspended:
         queue = test.spec.queue_name
         return f"the Job is suspended, waiting in queue {queue!r}" if queue else "the Job is suspended"
@@ -72,7 +72,7 @@ def _why_pods_wait(evidence: Evidence) -> str:
     for pod in not_started(evidence.pods):
         scheduled = pod.conditions.get("PodScheduled")
         if not pod.is_scheduled:
-            words = scheduled.message if scheduled and not scheduled.is_true else "no node was found yet"
+            words = scheduled.message if scheduled and not scheduled.is_true else "no node has been found"
             return f"{pod.where}: {words}"
         if pod.waiting_reason:
             return f"{pod.where}: {wait_in_words(pod)}{_last_event(evidence)}"

@@ -3,7 +3,7 @@
 from disttest_contract.outcomes import ExitCode, Reason, Verdict
 from disttest_operator.core.observed.evidence import Evidence, ReportLost
 from disttest_operator.core.observed.objects import PodView
-from disttest_operator.core.verdict.not_started import KILLED, RAISE_MEMORY, SIGKILLED, how_it_ended
+from disttest_operator.core.verdict.not_started import INCREASE_MEMORY, KILLED, SIGKILLED, how_it_ended
 from disttest_operator.core.verdict.reported import reported_early_end, termination_message
 from disttest_operator.core.verdict.rule import ReportedRule, Retry, Rule, RuleMatch, node_fault
 
@@ -14,45 +14,45 @@ def job_missing(evidence: Evidence) -> str | None:
     job = evidence.seen.job
     if not evidence.seen.is_job_gone and not (job and job.is_deleting):
         return None
-    return "the Job of the run was deleted by somebody else, and with it its pods: create the DistTest again"
+    return "The Job of the run and its pods were deleted, not by the operator. Create the DistTest again."
 
 
 def node_lost(evidence: Evidence) -> RuleMatch | None:
     pod = _disrupted(evidence, node_gone=True)
     if pod is None:
         return None
-    return RuleMatch(message=f"{pod.where} was lost with its node ({_disruption(pod)}): look at the node", pods=(pod,))
+    return RuleMatch(message=f"The node of {pod.where} was lost ({_disruption(pod)}). Check the node.", pods=(pod,))
 
 
 def disrupted(evidence: Evidence) -> str | None:
     pod = _disrupted(evidence, node_gone=False)
-    return (
-        f"{pod.where} was disrupted ({_disruption(pod)}): nothing is wrong with the tests; run again" if pod else None
-    )
+    if pod is None:
+        return None
+    return f"Kubernetes disrupted {pod.where} ({_disruption(pod)}). The tests are not at fault; run again."
 
 
-def disrupted_says_the_job(evidence: Evidence) -> str | None:
-    """A disrupted pod is gone and no operator saw it, perhaps since it ran on the same node; the Job has the reason."""
+def disrupted_by_job_status(evidence: Evidence) -> str | None:
+    """The disrupted pod disappeared while no operator was running, perhaps on the same node; the Job has the reason."""
     is_over = evidence.is_over or not evidence.pods
     conditions = evidence.seen.job.conditions if evidence.seen.job and is_over else {}
     for name in ("FailureTarget", "Failed"):
         if name in conditions and conditions[name].reason == "PodFailurePolicy":
-            return f"a pod was disrupted ({conditions[name].message}): nothing is wrong with the tests; run again"
+            return f"Kubernetes disrupted a pod ({conditions[name].message}). The tests are not at fault; run again."
     return None
 
 
 def suspended(evidence: Evidence) -> str | None:
-    """A queue or a user took the nodes away: the pods are deleted without a disruption condition.
+    """A queue or a user suspended the Job: its pods are deleted without a disruption condition.
 
-    Another Job is needed, since finished indexes would not run again in this one. Only ending pods prove it: a Job
+    Another Job is needed, since finished indexes do not run again in this one. Only ending pods prove it: a Job
     that was just admitted may have new pods while the cached Job is still suspended.
     """
     job = evidence.seen.job
     if evidence.test.spec.suspend and job:
-        return "spec.suspend ended the attempt; another one begins when it is false"
+        return "spec.suspend ended the attempt. Another attempt starts when spec.suspend is false."
     if not job or not job.is_suspended or not any(pod.is_ending for pod in evidence.all_pods):
         return None
-    return "the Job was suspended in mid-run and its pods were ended; another attempt waits for its turn"
+    return "The Job was suspended while it was running, and its pods were ended. Another attempt waits for nodes."
 
 
 def cancelled(evidence: Evidence) -> str | None:
@@ -60,18 +60,18 @@ def cancelled(evidence: Evidence) -> str | None:
 
 
 def job_deadline(evidence: Evidence) -> str | None:
-    """The Job's deadline is later than the operator's, for the time in which no operator runs."""
+    """The Job's deadline is later than the operator's. It applies while no operator is running."""
     conditions = evidence.seen.job.conditions if evidence.seen.job else {}
     reasons = {conditions[name].reason for name in ("FailureTarget", "Failed") if name in conditions}
     if "DeadlineExceeded" not in reasons:
         return None
-    return "the Job's own deadline ended the run, since no operator was there to do so: raise spec.timeouts.runSeconds"
+    return "The Job exceeded its deadline while no operator was running. Increase spec.timeouts.runSeconds."
 
 
-def node_refused_pod(evidence: Evidence) -> RuleMatch | None:
+def node_rejected_pod(evidence: Evidence) -> RuleMatch | None:
     for pod in evidence.lost_pods:
         if pod.reason == "UnexpectedAdmissionError" or pod.reason.startswith("OutOf"):
-            message = f"the node refused {pod.where} ({pod.reason}: {pod.message}): look at the node's devices"
+            message = f"The kubelet rejected {pod.where} ({pod.reason}: {pod.message}). Check the devices of the node."
             return RuleMatch(message=message, pods=(pod,))
     return None
 
@@ -81,12 +81,12 @@ def out_of_memory_in_case(evidence: Evidence) -> str | None:
     case = case_in_flight(evidence)
     if pod is None or not case:
         return None
-    return f"{pod.where} ran out of memory during {case}: {RAISE_MEMORY}, or look at the case"
+    return f"Out of memory in {pod.where} during {case}. {INCREASE_MEMORY}, or check the case."
 
 
 def out_of_memory(evidence: Evidence) -> str | None:
     pod = _out_of_memory(evidence)
-    return f"{pod.where} ran out of memory: {RAISE_MEMORY}" if pod else None
+    return f"Out of memory in {pod.where}. {INCREASE_MEMORY}." if pod else None
 
 
 def pod_killed(evidence: Evidence) -> RuleMatch | None:
@@ -95,13 +95,13 @@ def pod_killed(evidence: Evidence) -> RuleMatch | None:
         return None
     case = case_in_flight(evidence)
     how = f"exit code {pod.exit.code}{f', during {case}' if case else ''}"
-    message = f"{pod.where} was killed from outside ({how}), and nobody said why: look at the node"
+    message = f"A signal from outside killed {pod.where} ({how}) for an unknown reason. Check the node."
     return RuleMatch(message=message, pods=(pod,) if pod.exit.code == SIGKILLED and not pod.is_deleting else ())
 
 
 def pod_missing(evidence: Evidence) -> str | None:
     pod = next((pod for pod in evidence.lost_pods if pod.exit is None), None)
-    return f"{pod.where} went away without a word: run again, and look at the node" if pod else None
+    return f"The gang lost {pod.where} for an unknown reason. Check the node, then run again." if pod else None
 
 
 def report_invalid(evidence: Evidence) -> str | None:
@@ -116,14 +116,14 @@ def report_missing(evidence: Evidence) -> str | None:
         return None
     if leader.exit.code not in set(ExitCode):
         return None
-    return _with_advice(f"{leader.where} ended with exit code {leader.exit.code}, but {found.problem}")
+    return _with_advice(f"the leader ({leader.where}) ended with exit code {leader.exit.code}, but {found.problem}")
 
 
 def runner_error(evidence: Evidence) -> str | None:
     for pod in evidence.ended_pods:
         if pod.exit:
             return _with_advice(f"the agent of {pod.where} ended with {how_it_ended(pod.exit)}")
-    return "the gang ended, and nothing says how: run again"
+    return "The gang ended for an unknown reason. Run again."
 
 
 def run_deadline(evidence: Evidence) -> str | None:
@@ -132,13 +132,13 @@ def run_deadline(evidence: Evidence) -> str | None:
         return None
     case = case_in_flight(evidence)
     return (
-        f"the run was not over after joinSeconds and runSeconds ({evidence.test.spec.timeouts.run_seconds}), "
-        f"and the leader did not end it{f'; last seen in {case}' if case else ''}: look at the leader's log"
+        f"The run exceeded rendezvousSeconds and runSeconds ({evidence.test.spec.timeouts.run_seconds}), and "
+        f"the leader did not end it{f' (last known case: {case})' if case else ''}. Check the leader's log."
     )
 
 
 def _with_advice(sentence: str) -> str:
-    return f"{sentence}: look at the leader's log (kubectl logs), and run again"
+    return f"{sentence[:1].upper()}{sentence[1:]}. Check the leader's log (kubectl logs), then run again."
 
 
 def _disrupted(evidence: Evidence, *, node_gone: bool) -> PodView | None:
@@ -166,22 +166,22 @@ def case_in_flight(evidence: Evidence) -> str:
 CANCELLED = (Rule(reason=Reason.CANCELLED, verdict=Verdict.CANCELLED, find=cancelled),)
 PROVEN_ENDS = (
     Rule(reason=Reason.SUSPENDED, verdict=Verdict.INFRA_FAILED, find=suspended, retry=Retry.FREE),
-    Rule(reason=Reason.JOB_MISSING, verdict=Verdict.INFRA_FAILED, find=job_missing),
+    Rule(reason=Reason.JOB_DELETED, verdict=Verdict.INFRA_FAILED, find=job_missing),
     node_fault(Reason.NODE_LOST, node_lost),
     Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted, retry=Retry.CHARGED),
-    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_says_the_job, retry=Retry.CHARGED),
-    Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=job_deadline),
-    node_fault(Reason.NODE_REFUSED_POD, node_refused_pod),
+    Rule(reason=Reason.DISRUPTED, verdict=Verdict.INFRA_FAILED, find=disrupted_by_job_status, retry=Retry.CHARGED),
+    Rule(reason=Reason.RUN_TIMEOUT, verdict=Verdict.TIMED_OUT, find=job_deadline),
+    node_fault(Reason.NODE_REJECTED_POD, node_rejected_pod),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.TESTS_FAILED, find=out_of_memory_in_case),
     Rule(reason=Reason.OUT_OF_MEMORY, verdict=Verdict.ERRORED, find=out_of_memory),
 )
 AFTER_THE_END = (
     node_fault(Reason.POD_KILLED, pod_killed),
     ReportedRule(find=reported_early_end),
-    Rule(reason=Reason.POD_MISSING, verdict=Verdict.INFRA_FAILED, find=pod_missing, retry=Retry.CHARGED),
+    Rule(reason=Reason.POD_DELETED, verdict=Verdict.INFRA_FAILED, find=pod_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.REPORT_INVALID, verdict=Verdict.INFRA_FAILED, find=report_invalid),
     ReportedRule(find=termination_message),
     Rule(reason=Reason.REPORT_MISSING, verdict=Verdict.INFRA_FAILED, find=report_missing, retry=Retry.CHARGED),
     Rule(reason=Reason.RUNNER_ERROR, verdict=Verdict.INFRA_FAILED, find=runner_error),
 )
-DEADLINE = (Rule(reason=Reason.RUN_DEADLINE, verdict=Verdict.TIMED_OUT, find=run_deadline),)
+DEADLINE = (Rule(reason=Reason.RUN_TIMEOUT, verdict=Verdict.TIMED_OUT, find=run_deadline),)

@@ -1,4 +1,4 @@
-"""Rules for runs without a complete gang: refused before its creation, or stuck while it starts."""
+"""Rules for runs without a complete gang: rejected before its creation, or stuck while it starts."""
 
 from disttest_contract.gang import suites
 from disttest_contract.gang.quarantine import NOTHING
@@ -12,7 +12,7 @@ from disttest_operator.core.verdict.capacity import not_started, unbound, wait_i
 from disttest_operator.core.verdict.rule import Retry, Rule, RuleMatch, node_fault
 from disttest_operator.core.workload import run_plan
 
-# Reasons of the kubelet for which a container waits. A wrong name or configuration stays wrong, the others may recover.
+# Waiting reasons of the kubelet. A wrong name or configuration stays wrong; the others may recover.
 IMAGE_NAME_WRONG = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 IMAGE_AWAY = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError"})
 CONFIG_WRONG = frozenset({"CreateContainerConfigError"})
@@ -33,12 +33,12 @@ def too_large_plan(evidence: Evidence) -> str | None:
 
 
 def bad_quarantine(evidence: Evidence) -> str | None:
-    """A list that is only partly read would pass and fail runs by chance."""
+    """A partly read list would make verdicts random."""
     known = evidence.seen.quarantine
     if known is None or not known.problem:
         return None
     name = evidence.test.spec.quarantine.config_map
-    return f"spec.quarantine: ConfigMap {name!r}: {known.problem}; correct it and apply again"
+    return f"spec.quarantine: ConfigMap {name!r}: {known.problem}. Correct it, then create the DistTest again."
 
 
 def not_allowed(evidence: Evidence) -> str | None:
@@ -53,18 +53,18 @@ def unknown_suite(evidence: Evidence) -> str | None:
     if not unknown or evidence.seen.job:
         return None
     named = ", ".join(repr(name) for name in unknown)
-    return f"spec.suites names {named}, which this version does not have; it has: {suites.known()}"
+    return f"spec.suites: this version has no suite {named}. Its suites: {suites.known()}"
 
 
 def name_taken(evidence: Evidence) -> str | None:
     taken = evidence.seen.taken
-    return f"{taken} exists and is not of this run: delete it, or give the DistTest another name" if taken else None
+    return f"{taken} exists and does not belong to this run. Delete it, or rename the DistTest." if taken else None
 
 
 def creation_refused(evidence: Evidence) -> str | None:
-    """Refused by a quota, an admission policy or the operator's permissions."""
+    """Rejected by a quota, an admission policy or the operator's permissions."""
     refused = evidence.seen.refused
-    return f"{refused}. Change the namespace's quota or policy, or the DistTest" if refused else None
+    return f"{refused}. Change the quota or policy of the namespace, or the DistTest." if refused else None
 
 
 def reference_missing(evidence: Evidence) -> str | None:
@@ -73,7 +73,7 @@ def reference_missing(evidence: Evidence) -> str | None:
         return None
     kind, path, namespace = missing[0].kind, missing[0].path, evidence.test.namespace
     names = ", ".join(repr(one.name) for one in missing if one.path == path)
-    return f"{path}: {kind} {names} is not in namespace {namespace!r}; create it and apply again"
+    return f"{path}: {kind} {names} does not exist in namespace {namespace!r}. Create it, then the DistTest again."
 
 
 def never_enough_gpus(evidence: Evidence) -> str | None:
@@ -83,47 +83,49 @@ def never_enough_gpus(evidence: Evidence) -> str | None:
 
 
 def pods_refused(evidence: Evidence) -> str | None:
-    """A quota, PodSecurity or an admission webhook refuses pods, which only events of the Job show."""
+    """A quota, PodSecurity or an admission webhook rejects pods, which only events of the Job show."""
     if len(evidence.pods) >= evidence.test.spec.nodes:
         return None
     refused = [event for event in evidence.seen.events or () if event.reason == "FailedCreate"]
     if not refused:
         return None
-    return f"pods are refused: {refused[-1].message}. Change the namespace's quota or policy, or the DistTest"
+    return f"Pods are rejected: {refused[-1].message}. Change the quota or policy of the namespace, or the DistTest."
 
 
 def image_unavailable_on_a_node(evidence: Evidence) -> RuleMatch | None:
     """Other pods of the gang have the image, so neither its name nor the registry is at fault."""
-    pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_patience_seconds)
+    pod = _waiting_too_long(evidence, IMAGE_AWAY, evidence.policy.image_pull_timeout_seconds)
     if pod is None or not any(other.has_started for other in evidence.pods):
         return None
-    message = f"image {pod.waiting_image!r} cannot be had by {pod.where}, and by others it can ({wait_in_words(pod)})"
-    return RuleMatch(message=f"{message}: look at the node", pods=(pod,))
+    message = f"Image {pod.waiting_image!r} cannot be pulled for {pod.where} ({wait_in_words(pod)})"
+    return RuleMatch(message=f"{message}, although other pods of the gang have it. Check the node.", pods=(pod,))
 
 
 def image_unavailable(evidence: Evidence) -> str | None:
-    """Soon if the image's name is invalid, else after a registry had time to recover."""
+    """Soon if the name of the image is invalid, else after the registry had time to recover."""
     policy = evidence.policy
     pod = _waiting_too_long(evidence, IMAGE_NAME_WRONG, policy.config_patience_seconds) or _waiting_too_long(
-        evidence, IMAGE_AWAY, policy.image_patience_seconds
+        evidence, IMAGE_AWAY, policy.image_pull_timeout_seconds
     )
     if pod is None:
         return None
     test, image = evidence.test, pod.waiting_image or evidence.test.spec.image
     is_own = test.has_own_image and image == test.spec.image
-    whose = "spec.image" if is_own else "the operator's --runner-image"
+    source = "spec.image" if is_own else "--runner-image of the operator"
     return (
-        f"image {image!r} cannot be had by {pod.where} ({wait_in_words(pod)}): "
-        f"correct {whose} or spec.template.spec.imagePullSecrets"
+        f"Image {image!r} cannot be pulled for {pod.where} ({wait_in_words(pod)}). "
+        f"Check {source} and spec.template.spec.imagePullSecrets."
     )
 
 
 def container_config(evidence: Evidence) -> str | None:
     policy = evidence.policy
     pod = _waiting_too_long(evidence, CONFIG_WRONG, policy.config_patience_seconds) or _waiting_too_long(
-        evidence, CONFIG_DOUBTFUL, policy.image_patience_seconds
+        evidence, CONFIG_DOUBTFUL, policy.image_pull_timeout_seconds
     )
-    return f"the container of {pod.where} cannot be made ({wait_in_words(pod)}): correct what it names" if pod else None
+    if pod is None:
+        return None
+    return f"The container of {pod.where} cannot be created ({wait_in_words(pod)}). Correct what the message names."
 
 
 def too_few_gpus(evidence: Evidence) -> str | None:
@@ -131,19 +133,21 @@ def too_few_gpus(evidence: Evidence) -> str | None:
         return None
     sentence = capacity.shortage(evidence.test, evidence.seen.nodes)
     return (
-        f"within queueSeconds ({evidence.test.spec.timeouts.queue_seconds} s) nothing changed: {sentence}"
+        f"The GPUs did not suffice within queueSeconds ({evidence.test.spec.timeouts.queue_seconds}). {sentence}"
         if sentence
         else None
     )
 
 
 def half_gang(evidence: Evidence) -> str | None:
-    """Two runs, each with half of the nodes, would wait for each other for ever: the younger one gives up first."""
+    """Two runs with half of the nodes each would wait for each other forever: the younger one releases its nodes."""
     policy = evidence.policy
-    patience = policy.rival_patience_seconds if evidence.seen.has_older_rival else policy.gang_patience_seconds
+    patience = policy.rival_patience_seconds if evidence.seen.has_older_rival else policy.partial_gang_timeout_seconds
     if not evidence.has_passed(evidence.half_since, patience) and not _has_leader_given_up(evidence):
         return None
-    return f"the nodes of half a gang are given back for a while: {unbound(evidence) or why_waiting(evidence)}"
+    return (
+        f"The gang released its nodes, because some of its pods have none: {unbound(evidence) or why_waiting(evidence)}"
+    )
 
 
 def queue_timeout(evidence: Evidence) -> str | None:
@@ -153,8 +157,8 @@ def queue_timeout(evidence: Evidence) -> str | None:
         return None
     seconds = evidence.test.spec.timeouts.queue_seconds
     return (
-        f"the wait ended (queueSeconds {seconds}): {why_waiting(evidence)}. "
-        "Free nodes, or raise spec.timeouts.queueSeconds"
+        f"The run exceeded queueSeconds ({seconds}): {why_waiting(evidence).rstrip('. ')}. "
+        "Free nodes, or increase spec.timeouts.queueSeconds."
     )
 
 
@@ -162,13 +166,14 @@ def gang_timeout(evidence: Evidence) -> str | None:
     records = evidence.test.records
     if not _has_queued_too_long(evidence):
         if queue_timeout(evidence) and records and records[-1]["reason"] == Reason.GANG_TIMEOUT:
-            return f"{attempts.words(records[-1])}; and then the wait ended (queueSeconds)"
+            return f"The run exceeded queueSeconds after {attempts.words(records[-1])}"
         return None
     seconds, nodes = evidence.test.spec.timeouts.queue_seconds, evidence.test.spec.nodes
     running = sum(pod.has_started for pod in evidence.pods)
     return (
-        f"{running} of {nodes} pods had started when the wait ended (queueSeconds {seconds}): "
-        f"{unbound(evidence) or why_waiting(evidence)}. Free nodes, or raise spec.timeouts.queueSeconds"
+        f"The run exceeded queueSeconds ({seconds}) with {running} of {nodes} pods running: "
+        f"{(unbound(evidence) or why_waiting(evidence)).rstrip('. ')}. "
+        "Free nodes, or increase spec.timeouts.queueSeconds."
     )
 
 
@@ -198,17 +203,17 @@ BEFORE_CREATION = (
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=bad_quarantine),
     Rule(reason=Reason.INVALID_SPEC, verdict=Verdict.ERRORED, find=not_allowed),
     Rule(reason=Reason.UNKNOWN_SUITE, verdict=Verdict.ERRORED, find=unknown_suite),
-    Rule(reason=Reason.NAME_TAKEN, verdict=Verdict.ERRORED, find=name_taken),
-    Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=creation_refused),
-    Rule(reason=Reason.REFERENCE_MISSING, verdict=Verdict.ERRORED, find=reference_missing),
-    Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=never_enough_gpus),
+    Rule(reason=Reason.NAME_CONFLICT, verdict=Verdict.ERRORED, find=name_taken),
+    Rule(reason=Reason.PODS_FORBIDDEN, verdict=Verdict.ERRORED, find=creation_refused),
+    Rule(reason=Reason.REFERENCE_NOT_FOUND, verdict=Verdict.ERRORED, find=reference_missing),
+    Rule(reason=Reason.INSUFFICIENT_GPUS, verdict=Verdict.ERRORED, find=never_enough_gpus),
 )
 WHILE_STARTING = (
     node_fault(Reason.IMAGE_UNAVAILABLE, image_unavailable_on_a_node),
     Rule(reason=Reason.IMAGE_UNAVAILABLE, verdict=Verdict.ERRORED, find=image_unavailable),
-    Rule(reason=Reason.CONTAINER_CONFIG, verdict=Verdict.ERRORED, find=container_config),
-    Rule(reason=Reason.PODS_REFUSED, verdict=Verdict.ERRORED, find=pods_refused),
-    Rule(reason=Reason.TOO_FEW_GPUS, verdict=Verdict.ERRORED, find=too_few_gpus),
+    Rule(reason=Reason.CONTAINER_CONFIG_ERROR, verdict=Verdict.ERRORED, find=container_config),
+    Rule(reason=Reason.PODS_FORBIDDEN, verdict=Verdict.ERRORED, find=pods_refused),
+    Rule(reason=Reason.INSUFFICIENT_GPUS, verdict=Verdict.ERRORED, find=too_few_gpus),
     Rule(reason=Reason.GANG_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=gang_timeout),
     Rule(reason=Reason.QUEUE_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=queue_timeout),
     Rule(reason=Reason.GANG_TIMEOUT, verdict=Verdict.INFRA_FAILED, find=half_gang, retry=Retry.FREE),

@@ -1,4 +1,4 @@
-"""Checks of a report against its run, and the verdict on its cases: cases count, not the report's summary of them."""
+"""Checks of a report against its run. The verdict follows from the cases, not from the summary of the report."""
 
 import hashlib
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ ABOUT_CASES = frozenset({Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.HUNG})  #
 def read_report(
     raw: bytes, test: DistTest, leader_exit: ContainerExit | None, quarantine: Lists = NOTHING
 ) -> ReportFound:
-    """Check a report from a log: it is of this run and complete. Raises InvalidReportError with a sentence.
+    """Check that a report from a log belongs to this run and is complete. Raises InvalidReportError.
 
-    `quarantine` is the list of known failures that the gang got: nothing else is excused.
+    `quarantine` is the list of known failures that the gang received: no other case is excused.
     """
     found = read_stored_report(raw, test)
     _check_excuses(found.report, quarantine)
     summary = leader_exit.summary if leader_exit else None
     if summary and summary.report_sha256 and summary.report_sha256 != found.sha256:
         raise InvalidReportError(
-            "the report in the leader's log is not the one that the leader's termination message names"
+            "the report in the leader's log is not the one of the leader's termination message (the checksums differ)"
         )
     if found.report.verdict is Verdict.PASSED:
         _check_exit(leader_exit)
@@ -46,8 +46,9 @@ def read_stored_report(raw: bytes, test: DistTest) -> ReportFound:
             f"the report is of run {report.uid!r}, attempt {report.attempt}, "
             f"not of {test.uid!r}, attempt {test.attempt}"
         )
-    if report.verdict in ABOUT_CASES:
-        _check_cases(report)
+    verdict, reason = conclusion(report)
+    if (verdict is Verdict.PASSED) != (report.verdict is Verdict.PASSED):
+        raise InvalidReportError(f"the report claims {report.verdict}, but its cases give {verdict} ({reason})")
     if report.verdict is Verdict.PASSED:
         _check_pass(report, test)
     return ReportFound(report=report, raw=raw, sha256=hashlib.sha256(raw).hexdigest())
@@ -60,26 +61,20 @@ def conclusion(report: Report) -> tuple[Verdict, Reason]:
     return report.verdict, report.reason
 
 
-def _check_cases(report: Report) -> None:
-    verdict, reason = conclusion(report)
-    if (verdict is Verdict.PASSED) != (report.verdict is Verdict.PASSED):
-        raise InvalidReportError(f"the report claims {report.verdict}, but its cases come to {verdict} ({reason})")
-
-
 def _check_excuses(report: Report, quarantine: Lists) -> None:
     """Only cases in quarantine may be excused: the code under test can write to the report."""
     matchers = {suite: Matcher(patterns) for suite, patterns in quarantine.items()}
     for suite, case in report.excused:
         if suite not in matchers or not matchers[suite].has(case.id):
             raise InvalidReportError(
-                f"the report says that {limits.cut_id(case.id)} of suite {limits.cut(suite, SUITE_NAME_BYTES)!r} is in "
-                "quarantine, but the run's list does not have it"
+                f"the report claims that {limits.cut_id(case.id)} of suite {limits.cut(suite, SUITE_NAME_BYTES)!r} is "
+                "in quarantine, but the quarantine list of the run does not contain it"
             )
     is_unproven = any(suite.left_out.excused or suite.left_out.flaky for suite in report.suites)
     if report.verdict is Verdict.PASSED and is_unproven:
         raise InvalidReportError(
-            "the report claims Passed, but leaves out cases in quarantine, or flaky ones, for its size: whether they "
-            "may be excused cannot be seen; make several runs of it"
+            "the report claims Passed, but omits quarantined or flaky cases because of its size, so that they cannot "
+            "be checked; split the suites into several DistTests"
         )
 
 
@@ -88,34 +83,32 @@ def _check_pass(report: Report, test: DistTest) -> None:
     expected = [suite.name for suite in test.spec.suites]
     names = [suite.name for suite in report.suites]
     if names != expected:
-        raise InvalidReportError(f"the report claims Passed for suites {names}, the run has {expected}")
+        raise InvalidReportError(f"the report claims Passed for suites {names}, but the run has {expected}")
     for suite in report.suites:
         verdict, reason = judge_suites([suite])
         if suite.verdict is not Verdict.PASSED or verdict is not Verdict.PASSED:
             raise InvalidReportError(
-                f"the report claims Passed, but suite {suite.name!r} says {suite.verdict} "
-                f"and its cases come to {verdict} ({reason})"
+                f"the report claims Passed, but suite {suite.name!r} claims {suite.verdict} "
+                f"and its cases give {verdict} ({reason})"
             )
     allowed = test.spec.retries.flaky
     for case in (case for suite in report.suites for case in suite.cases):
         tries = sum(one.outcome in BAD for one in case.earlier)
         if tries > allowed:
-            raise InvalidReportError(
-                f"the report claims Passed after {tries} bad tries of {limits.cut_id(case.id)}, "
-                f"the run allows {allowed}"
-            )
+            failures = f"{tries} failures of {limits.cut_id(case.id)}"
+            raise InvalidReportError(f"the report claims Passed after {failures}, but spec.retries.flaky is {allowed}")
     world = (report.nodes, report.ranks_per_node, report.backend)
     wanted = (test.spec.nodes, test.spec.ranks_per_node, test.spec.backend.value)
     if world != wanted:
-        raise InvalidReportError(f"the report is of nodes, ranks per node, backend {world}, the run has {wanted}")
+        raise InvalidReportError(f"the report has nodes, ranks per node and backend {world}, but the run has {wanted}")
 
 
 def _check_exit(leader_exit: ContainerExit | None) -> None:
     if leader_exit is None or leader_exit.code != EXIT_CODES[Verdict.PASSED]:
-        end = f"with exit code {leader_exit.code}" if leader_exit else "nobody knows how"
+        end = f"with exit code {leader_exit.code}" if leader_exit else "for an unknown reason"
         raise InvalidReportError(f"the report claims Passed, but the leader ended {end}")
     if not (leader_exit.summary and leader_exit.summary.report_sha256):
-        raise InvalidReportError("the report claims Passed, but the leader's termination message does not name it")
+        raise InvalidReportError("the report claims Passed, but the leader's termination message has no checksum of it")
 
 
 def bandwidth_rows(report: Report, wanted: Sequence[Threshold]) -> list[dict[str, Any]]:
@@ -124,7 +117,7 @@ def bandwidth_rows(report: Report, wanted: Sequence[Threshold]) -> list[dict[str
 
 
 def missed_thresholds(report: Report, wanted: Sequence[Threshold]) -> str:
-    """A sentence if the measurements of a passing report miss the thresholds, else an empty text.
+    """A sentence if the measurements of a passed report miss the thresholds, else an empty text.
 
     Such a report is from a runner without thresholds, or forged. Excuses were checked before.
     """
@@ -135,7 +128,7 @@ def missed_thresholds(report: Report, wanted: Sequence[Threshold]) -> str:
         one for suite in report.suites for case in suite.cases if not case.is_excused for one in case.measurements
     ]
     silent = [
-        f"{one.name}: nothing was measured"
+        f"{one.name} was not measured"
         for one in thresholds.unmeasured(_sound(report), wanted)
         if one.case_id not in excused
     ]
@@ -144,8 +137,8 @@ def missed_thresholds(report: Report, wanted: Sequence[Threshold]) -> str:
         return ""
     more = f", and {len(found) - 1} more" if len(found) > 1 else ""
     return (
-        f"the cases passed, but not the thresholds: {found[0]}{more}. The runner did not judge them: "
-        "is the operator's --runner-image older than the operator?"
+        f"The cases passed, but a threshold was missed: {found[0]}{more}. The runner did not check thresholds; "
+        "check that --runner-image of the operator has the same version as the operator."
     )
 
 
@@ -159,8 +152,8 @@ def _row(one: ThresholdResult) -> dict[str, Any]:
         "collective": one.collective,
         "dtype": one.dtype,
         "sizeBytes": one.size_bytes,
-        "busBytesPerSecond": one.measured.bus_bytes_per_second if one.measured else None,
-        "threshold": one.threshold.min_bus_bandwidth_bytes_per_second if one.threshold else None,
+        "busBandwidthBytesPerSecond": one.measured.bus_bandwidth_bytes_per_second if one.measured else None,
+        "thresholdBytesPerSecond": one.threshold.min_bus_bandwidth_bytes_per_second if one.threshold else None,
         "ok": one.is_met,
     }
     return {key: value for key, value in row.items() if value not in ("", None)}

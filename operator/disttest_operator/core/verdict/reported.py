@@ -2,7 +2,6 @@
 
 from disttest_contract.outcomes import Reason, Verdict
 from disttest_operator.core.observed.evidence import Evidence, ReportFound, ReportLost
-from disttest_operator.core.observed.objects import PodView
 from disttest_operator.core.verdict import report_check
 from disttest_operator.core.verdict.report_check import conclusion
 from disttest_operator.core.verdict.rule import Ending, ReportedRule, Retry
@@ -13,8 +12,8 @@ RETRIABLE = frozenset(  # reported reasons that may not affect another gang
         Reason.RENDEZVOUS_TIMEOUT,
         Reason.GANG_LOST,
         Reason.GANG_FAILED_TO_START,
-        Reason.GPU_BROKEN,
-        Reason.TOO_FEW_GPUS,  # inside the pod: the device plugin provided fewer than requested
+        Reason.GPU_UNHEALTHY,
+        Reason.INSUFFICIENT_GPUS,  # inside the pod: the device plugin provided fewer than requested
         Reason.TERMINATED,
     }
 )
@@ -51,12 +50,12 @@ def reported_result(evidence: Evidence) -> Ending | None:
 
 
 def reported_early_end(evidence: Evidence) -> Ending | None:
-    """The leader gave up and reported why; what the pods prove comes before that."""
+    """The leader ended the run early and reported why; evidence from the pods has precedence."""
     found = evidence.report
     if not isinstance(found, ReportFound):
         return None
     verdict, reason = conclusion(found.report)
-    message = found.report.message or f"the leader gave up: {reason}"
+    message = found.report.message or f"The leader ended the run early: {reason}"
     return Ending(
         verdict=verdict,
         reason=reason,
@@ -67,14 +66,14 @@ def reported_early_end(evidence: Evidence) -> Ending | None:
 
 
 def termination_message(evidence: Evidence) -> Ending | None:
-    """There is no report, but an agent's termination message has a verdict; a pass is never taken from there."""
+    """There is no report, but an agent's termination message has a verdict other than Passed."""
     if isinstance(evidence.seen.report, ReportLost) and evidence.seen.report.is_invalid:
         return None
-    for pod in _leader_first(evidence):
+    for pod in filter(None, (evidence.leader, *evidence.ended_pods)):
         summary = pod.exit.summary if pod.exit else None
         if summary and summary.uid == evidence.test.uid and summary.verdict in UNSUCCESSFUL and summary.reason:
-            words = summary.message or summary.first_failure or "it says no more"
-            message = f"the leader's report is lost; {pod.where} said: {words}"
+            words = summary.message or summary.first_failure or "no details"
+            message = f"The leader's report is lost. Termination message of {pod.where}: {words}"
             retry = _retry(summary.verdict, summary.reason)
             return Ending(verdict=summary.verdict, reason=summary.reason, message=message, retry=retry)
     return None
@@ -91,9 +90,5 @@ def _nodes_at_fault(evidence: Evidence, indexes: tuple[int, ...]) -> tuple[str, 
     return tuple(dict.fromkeys(pod.node for pod in pods if pod.node))
 
 
-def _leader_first(evidence: Evidence) -> tuple[PodView, ...]:
-    return (*((evidence.leader,) if evidence.leader else ()), *evidence.ended_pods)
-
-
-SIGNS = (ReportedRule(find=known_sign),)  # they are searched only after the other rules gave no pass
+SIGNS = (ReportedRule(find=known_sign),)  # searched only if the other rules do not give Passed
 RESULT = (ReportedRule(find=reported_result),)

@@ -17,7 +17,7 @@ class Retry(StrEnum):
 
     NEVER = "never"
     CHARGED = "charged"  # the infrastructure failed: one of spec.retries.infrastructure
-    FREE = "free"  # nothing failed: the nodes were taken away or released
+    FREE = "free"  # nothing failed: the run was suspended, or released its nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Rule:
 
 
 def node_fault(reason: Reason, find: Callable[[Evidence], RuleMatch | None]) -> Rule:
-    """A rule on failures of a node: the run gets another attempt, which avoids that node."""
+    """A rule for failures of a node: the run gets another attempt, which avoids that node."""
     return Rule(reason=reason, verdict=Verdict.INFRA_FAILED, find=find, retry=Retry.CHARGED, blames=True)
 
 

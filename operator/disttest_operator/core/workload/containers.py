@@ -4,6 +4,7 @@ Pods satisfy PodSecurity `restricted`, so that a DistTest runs in any namespace.
 gets what a DistTest requests beyond that and the administrator allows.
 """
 
+from disttest_contract.gang import environment
 from disttest_operator.core.api import naming
 from disttest_operator.core.api.model import DistTest, Manifest
 
@@ -63,7 +64,7 @@ def init_containers(test: DistTest) -> list[Manifest]:
         "image": test.runner_image,
         "command": ["python", "-m", "disttest_runner.inject", naming.RUNNER_DIRECTORY],
         # Otherwise NVIDIA's runtime adds all GPUs, and fails if the driver is too old for this image's CUDA.
-        "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+        "env": [{"name": name, "value": value} for name, value in environment.NO_GPUS_TO_ADD.items()],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": of_container(),
         "volumeMounts": [{"name": VOLUME, "mountPath": naming.RUNNER_DIRECTORY}],
@@ -84,7 +85,7 @@ def inject_volumes(test: DistTest) -> list[Manifest]:
 
 
 def _resources(test: DistTest) -> Manifest:
-    """The same as the test container's, which costs nothing: a node reserves the larger of the two, not the sum.
+    """Those of the test container: a node reserves the larger of the two, not the sum.
 
     A quota refuses pods with a container without resources, and the quality of service depends on all containers.
     """

@@ -1,38 +1,32 @@
 """Manifests of the objects that the operator creates: each call returns a new dict."""
 
 import base64
-import hashlib
-from datetime import UTC, datetime
 
-from disttest_contract import limits
 from disttest_contract.gang.quarantine import NOTHING, Lists
 from disttest_operator.core.api import naming, scheduler
 from disttest_operator.core.api.model import API_VERSION, DistTest, Manifest
 from disttest_operator.core.workload import pod
 
-EVENT_NOTE_BYTES = 1024  # the API server's limit
 SAFETY_SECONDS = 120  # the Job's deadline is this much later than the operator's own
-
-
-def owner(test: DistTest) -> Manifest:
-    return run_owner(test.name, test.uid)
 
 
 def run_owner(name: str, uid: str) -> Manifest:
     """blockOwnerDeletion: with foreground deletion the DistTest is deleted last, when its GPUs are free."""
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "DistTest",
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return _reference("DistTest", name, uid) | {"controller": True, "blockOwnerDeletion": True}
 
 
 def series_owner(name: str, uid: str) -> Manifest:
     """A second owner keeps a report: an object is deleted with the last of its owners."""
-    return {"apiVersion": API_VERSION, "kind": "DistTestSeries", "name": name, "uid": uid}
+    return _reference("DistTestSeries", name, uid)
+
+
+def _reference(kind: str, name: str, uid: str) -> Manifest:
+    return {"apiVersion": API_VERSION, "kind": kind, "name": name, "uid": uid}
+
+
+def _metadata(test: DistTest, name: str, labels: dict[str, str], **more: Manifest) -> Manifest:
+    owners = [run_owner(test.name, test.uid)]
+    return {"name": name, "namespace": test.namespace, "labels": labels, **more, "ownerReferences": owners}
 
 
 def build_service(test: DistTest, attempt: int) -> Manifest:
@@ -40,12 +34,7 @@ def build_service(test: DistTest, attempt: int) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {
-            "name": naming.service(test, attempt),
-            "namespace": test.namespace,
-            "labels": naming.labels(test, attempt),
-            "ownerReferences": [owner(test)],
-        },
+        "metadata": _metadata(test, naming.service(test, attempt), naming.labels(test, attempt)),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,  # agents connect before any of them is ready
@@ -83,29 +72,19 @@ def build_job(
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": naming.job(test, attempt),
-            "namespace": test.namespace,
-            "labels": naming.labels(test, attempt),
-            "ownerReferences": [owner(test)],
-        },
+        "metadata": _metadata(test, naming.job(test, attempt), naming.labels(test, attempt)),
         "spec": spec,
     }
-    return scheduler.of(test.spec).prepare(job, test.spec)
+    return scheduler.prepare(job, test.spec.queue_name)
 
 
 def build_report_config_map(test: DistTest, name: str, gz_bytes: bytes, sha256: str) -> Manifest:
     """The report as a gzip; `sha256` is that of the JSON before compression."""
+    annotations = {naming.ANNOTATION_REPORT_SHA256: sha256}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {
-            "name": name,
-            "namespace": test.namespace,
-            "labels": naming.run_labels(test),
-            "annotations": {naming.ANNOTATION_REPORT_SHA256: sha256},
-            "ownerReferences": [owner(test)],
-        },
+        "metadata": _metadata(test, name, naming.run_labels(test), annotations=annotations),
         "immutable": True,
         "binaryData": {naming.REPORT_KEY: base64.b64encode(gz_bytes).decode()},
     }
@@ -124,32 +103,8 @@ def build_series(namespace: str, series: str) -> Manifest:
     }
 
 
-def build_event(test: DistTest, *, reason: str, note: str, warning: bool, now: datetime, instance: str) -> Manifest:
-    """The name is a hash of run, reason and note, so that a retry conflicts and does not create a duplicate."""
-    digest = hashlib.sha256(f"{test.uid} {reason} {note}".encode()).hexdigest()[:16]
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": f"{test.name}.{digest}", "namespace": test.namespace},
-        "eventTime": now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "reportingController": naming.MANAGED_BY,
-        "reportingInstance": instance[:128],
-        "action": "Reconcile",
-        "type": "Warning" if warning else "Normal",
-        "reason": reason,
-        "note": limits.cut(note, EVENT_NOTE_BYTES),
-        "regarding": {
-            "apiVersion": API_VERSION,
-            "kind": "DistTest",
-            "name": test.name,
-            "namespace": test.namespace,
-            "uid": test.uid,
-        },
-    }
-
-
 def _active_deadline_seconds(test: DistTest) -> int:
     """A deadline for the time without an operator; it counts from the Job's start and so includes queueing."""
     timeouts = test.spec.timeouts
-    seconds = timeouts.queue_seconds + timeouts.join_seconds + timeouts.run_seconds
+    seconds = timeouts.queue_seconds + timeouts.rendezvous_seconds + timeouts.run_seconds
     return seconds + pod.TERMINATION_GRACE_SECONDS + SAFETY_SECONDS

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from disttest_contract.gang import environment
-from disttest_contract.gang.quarantine import NOTHING, Lists
+from disttest_contract.gang.quarantine import Lists
 from disttest_operator.core.api import naming
-from disttest_operator.core.api.model import Backend, DistTest, Manifest, Placement
+from disttest_operator.core.api.model import DistTest, Manifest, Placement
 from disttest_operator.core.workload import containers, run_plan
 
 ARTIFACTS = "artifacts"  # the volume's name
@@ -57,8 +57,6 @@ def _suite_volume(index: int) -> str:
 
 TERMINATION_GRACE_SECONDS = 30
 NODE_LOST_SECONDS = 60  # the default of five minutes would only occupy the GPUs of the gang's other nodes
-HEARTBEAT_MARGIN_SECONDS = 180
-HEARTBEAT_SECONDS = 480  # torch's default
 
 
 def selector(test: DistTest, attempt: int) -> dict[str, str]:
@@ -71,9 +69,9 @@ def build_template(
     attempt: int,
     nonce: str,
     *,
-    quarantine: Lists = NOTHING,
-    avoid: tuple[str, ...] = (),
-    avoid_if_possible: tuple[str, ...] = (),
+    quarantine: Lists,
+    avoid: tuple[str, ...],
+    avoid_if_possible: tuple[str, ...],
 ) -> Manifest:
     """The pod template of an attempt's Job: PodSecurity `restricted`, read-only root, no API token.
 
@@ -155,6 +153,8 @@ def _env(test: DistTest, attempt: int, nonce: str, quarantine: Lists) -> list[Ma
         environment.NONCE: nonce,
         environment.LEADER: naming.leader_address(test, attempt),
     }
+    if not test.spec.gpus_per_node:
+        values |= environment.NO_GPUS_TO_ADD
     fields = {
         environment.NODE_NAME: "spec.nodeName",
         environment.POD_NAME: "metadata.name",
@@ -179,14 +179,6 @@ def _default_env(test: DistTest) -> dict[str, str]:
     }
     if not test.spec.gpus_per_node:
         values |= environment.WITHOUT_GPUS
-    if test.spec.backend is Backend.NCCL:
-        # The deadline of a case must come before torch's watchdog ends the process.
-        heartbeat_seconds = max(HEARTBEAT_SECONDS, test.spec.timeouts.case_seconds + HEARTBEAT_MARGIN_SECONDS)
-        values |= {
-            "NCCL_DEBUG": "WARN",
-            "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(heartbeat_seconds),
-            "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
-        }
     return values
 
 

@@ -1,4 +1,4 @@
-"""The run plan of an attempt, which the gang gets in an environment variable."""
+"""The run plan of an attempt, which the gang receives in an environment variable."""
 
 from disttest_contract import limits
 from disttest_contract.gang import suites
@@ -22,7 +22,7 @@ def run_plan(test: DistTest, attempt: int, quarantine: Lists = NOTHING) -> RunPl
         backend=spec.backend.value,
         spread=spec.placement is Placement.SPREAD,
         suites=tuple(_suite_plan(suite, quarantine.get(suite.name, ())) for suite in spec.suites),
-        join_seconds=spec.timeouts.join_seconds,
+        rendezvous_seconds=spec.timeouts.rendezvous_seconds,
         case_seconds=spec.timeouts.case_seconds,
         run_seconds=attempts.run_seconds_left(test),
         flaky_retries=spec.retries.flaky,
@@ -37,20 +37,20 @@ def variable(plan: RunPlan) -> str:
 
 
 def excess(plan: RunPlan) -> str:
-    """A sentence if the plan is larger than an environment variable can be; else an empty text."""
+    """A sentence if the plan is too large for an environment variable; else an empty text."""
     size_bytes = len(variable(plan))
     if size_bytes <= limits.PLAN_BYTES:
         return ""
     has_quarantine = any(suite.quarantine for suite in plan.suites)
     what = "files, select, env and quarantine" if has_quarantine else "files, select and env"
     return (
-        f"{what} of all suites come to {size_bytes} bytes, of which {limits.PLAN_BYTES} are possible: "
-        "use globs in place of long lists, put common variables into spec.env, or make several DistTests"
+        f"{what} of all suites have {size_bytes} bytes, but at most {limits.PLAN_BYTES} are allowed. "
+        "Use globs instead of long lists, move common variables to spec.env, or split the run into several DistTests."
     )
 
 
 def unknown_suites(spec: Spec) -> tuple[str, ...]:
-    """Built-in suites that this version does not have. The CRD lists none, so admission does not refuse them."""
+    """Built-in suites that this version does not have. The CRD lists none, so admission accepts any."""
     return tuple(suite.builtin for suite in spec.suites if suite.builtin and suite.builtin not in suites.BUILTIN)
 
 

@@ -57,10 +57,10 @@ def _several(
     words = [word.strip() for word in environ[name].split(",")]
     values = tuple(read(word) for word in words)
     if len(values) > MAX_VALUES:
-        raise InvalidArgumentError(f"{name} names {len(values)} values; at most {MAX_VALUES} can be timed in one suite")
+        raise InvalidArgumentError(f"{name} has {len(values)} values, more than the limit of {MAX_VALUES}")
     twice = [word for place, word in enumerate(words) if values[place] in values[:place]]
     if twice:
-        raise InvalidArgumentError(f"{name}={environ[name]!r} names {twice[0]!r} twice; name each value once")
+        raise InvalidArgumentError(f"{name}={environ[name]!r} contains {twice[0]!r} twice. Remove the duplicate")
     return values
 
 
@@ -69,8 +69,8 @@ def _size(word: str) -> int:
     count = int(found[1]) * UNITS[found[2]] if found else 0
     if not 0 < count <= MAX_BYTES:
         raise InvalidArgumentError(
-            f"{SIZES} has the size {word!r}; write bytes from 1 to {MAX_BYTES // GIB}G, with K, M or G for powers of "
-            f"1024 and commas between them, as in {SIZES}=1M,64M,1G"
+            f"{SIZES} has the invalid size {word!r}. Write bytes from 1 to {MAX_BYTES // GIB}G, with K, M or G for "
+            f"powers of 1024 and commas between them, as in {SIZES}=1M,64M,1G"
         )
     return count
 
@@ -78,7 +78,7 @@ def _size(word: str) -> int:
 def _dtype(word: str) -> str:
     if word not in KNOWN_DTYPES:
         raise InvalidArgumentError(
-            f"{DTYPES} has the type {word!r}; write some of {', '.join(KNOWN_DTYPES)} with commas between them"
+            f"{DTYPES} has the invalid type {word!r}. Write some of {', '.join(KNOWN_DTYPES)} with commas between them"
         )
     return word
 
@@ -86,7 +86,7 @@ def _dtype(word: str) -> str:
 def _iterations(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,6}", text) or not 0 < int(text) <= MAX_ITERATIONS:
         raise InvalidArgumentError(
-            f"{ITERATIONS} is {text!r}; write a number from 1 to {MAX_ITERATIONS}, as in {ITERATIONS}=20"
+            f"{ITERATIONS} is {text!r}. Write a number from 1 to {MAX_ITERATIONS}, as in {ITERATIONS}=20"
         )
     return int(text)
 

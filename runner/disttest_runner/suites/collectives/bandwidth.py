@@ -9,6 +9,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 import torch
@@ -17,7 +18,8 @@ import torch.distributed as dist
 from disttest_contract.text.formatting import show_bytes
 from disttest_runner.process_group import device
 from disttest_runner.process_group.gang import Gang
-from disttest_runner.rank.fixtures import GANG
+from disttest_runner.process_group.generation import Generation
+from disttest_runner.rank.fixtures import GANG, GENERATION
 from disttest_runner.results.measurements import Sample, median
 from disttest_runner.suites.collectives import operations, values
 from disttest_runner.suites.collectives.arguments import (
@@ -51,15 +53,15 @@ def usable_bytes(gang: Gang) -> int:
     return int(of_gang.free_bytes(gang.device) * SHARE / of_gang.sharers(local_ranks))
 
 
-def any_rank(name: str, gang: Gang, *, vote: bool) -> bool:
-    """Whether at least one rank votes yes; uses the store, not the collectives under test."""
-    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - the store of the rendezvous
+def any_rank(generation: Generation, *, vote: bool) -> bool:
+    """Whether at least one rank votes yes; uses the store, not the collectives under test. Once in a case."""
+    store, seconds = generation.case_store("vote"), generation.order.case_seconds
     if vote:
-        store.add(f"{name}/yes", 1)
-    if store.add(f"{name}/voted", 1) == gang.world_size:
-        store.set(f"{name}/all", "voted")
-    store.wait([f"{name}/all"])
-    return bool(store.add(f"{name}/yes", 0))
+        store.add("yes", 1)
+    if store.add("voted", 1) == generation.order.world_size:
+        store.set("all", "voted")
+    store.wait(["all"], timedelta(seconds=seconds))
+    return bool(store.add("yes", 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +159,9 @@ def need_peers(gang: Gang) -> None:
 
 def need_memory(request: pytest.FixtureRequest, operation: Operation, it: Round) -> None:
     """Skip the case on all ranks if the memory of one is too small, before any allocates it."""
-    needed = it.count * operation.copies_held(it.world_size) * it.dtype.itemsize
+    needed = it.count * operation.copies_held(it.gang.world_size) * it.dtype.itemsize
     short = needed > usable_bytes(it.gang)
-    if any_rank(request.node.name, it.gang, vote=short):
+    if any_rank(request.config.stash[GENERATION], vote=short):
         pytest.skip(
             f"not run: {operation.name} needs {needed / 2**30:.1f} GiB for the buffers of a rank, which is more than "
             "half of what is free for one on at least one node"

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 
 from disttest_runner.process_group.gang import Gang
+from disttest_runner.rank.fixtures import GENERATION
 from disttest_runner.suites.collectives import operations, values
 from disttest_runner.suites.collectives.operations import Operation, Round
 from disttest_runner.suites.collectives.values import TURNS, contribution, expect_gap, names, positions, same, untouched
@@ -148,13 +149,13 @@ def test_send_and_receive_along_a_chain(gang: Gang) -> None:
             dist.send(got + mine, dst=gang.rank + 1)
 
 
-def test_barrier_holds_everybody_until_the_last_has_come(gang: Gang) -> None:
+def test_barrier_holds_everybody_until_the_last_has_come(pytestconfig: pytest.Config, gang: Gang) -> None:
     """Each rank counts itself before the barrier, one of them late; after it all must be counted. Three rounds."""
-    store = dist.distributed_c10d._get_default_store()  # noqa: SLF001 - communication without a collective
+    store = pytestconfig.stash[GENERATION].case_store("barrier")  # communication without a collective
     for turn in range(3):
         if gang.rank == (gang.world_size - 1 - turn) % gang.world_size:
             time.sleep(LATE_SECONDS)
-        key = f"barrier/{turn}"
+        key = str(turn)
         store.add(key, 1)
         dist.barrier()
         assert store.add(key, 0) == gang.world_size

@@ -22,23 +22,15 @@ class Round:
     root: int = 0
 
     @property
-    def rank(self) -> int:
-        return self.gang.rank
-
-    @property
-    def world_size(self) -> int:
-        return self.gang.world_size
-
-    @property
     def is_root(self) -> bool:
-        return self.rank == self.root
+        return self.gang.rank == self.root
 
     @property
     def everything(self) -> int:
-        return self.count * self.world_size
+        return self.count * self.gang.world_size
 
     def mine(self, count: int) -> torch.Tensor:
-        return self.of(self.rank, count, 0)
+        return self.of(self.gang.rank, count, 0)
 
     def empty(self, count: int) -> torch.Tensor:
         return values.untouched(count, self.gang, self.dtype)
@@ -93,12 +85,12 @@ scatter_reduced: Callable[..., object] = getattr(dist, "reduce_scatter_single", 
 
 
 def gather(it: Round, buffers: Buffers) -> None:
-    parts = list(buffers.taken.chunk(it.world_size)) if it.is_root else None
+    parts = list(buffers.taken.chunk(it.gang.world_size)) if it.is_root else None
     dist.gather(buffers.given, parts, dst=it.root)
 
 
 def scatter(it: Round, buffers: Buffers) -> None:
-    parts = list(buffers.given.chunk(it.world_size)) if it.is_root else None
+    parts = list(buffers.given.chunk(it.gang.world_size)) if it.is_root else None
     dist.scatter(buffers.taken, parts, src=it.root)
 
 
@@ -115,7 +107,7 @@ def exchanging(buffers: Buffers, partner: int | None) -> Callable[[], None]:
 
 def pass_on(it: Round, buffers: Buffers) -> None:
     """Send to the next rank of the ring and receive from the one before, at once."""
-    exchange(buffers, to=(it.rank + 1) % it.world_size, source=(it.rank - 1) % it.world_size)
+    exchange(buffers, to=(it.gang.rank + 1) % it.gang.world_size, source=(it.gang.rank - 1) % it.gang.world_size)
 
 
 ALL = (
@@ -142,7 +134,7 @@ ALL = (
         given=lambda it: it.mine(it.everything),
         taken=lambda it: it.empty(it.count),
         call=lambda _, buffers: scatter_reduced(buffers.taken, buffers.given),
-        expected=lambda it, count, offset: it.total(count, it.count * it.rank + offset),
+        expected=lambda it, count, offset: it.total(count, it.count * it.gang.rank + offset),
         alone=lambda group, one, two: group._reduce_scatter_base(one, two),  # noqa: SLF001 - there is no public name
         copies_held=lambda world_size: world_size + 1,
         is_sum=True,
@@ -152,7 +144,7 @@ ALL = (
         given=lambda it: it.mine(it.everything),
         taken=lambda it: it.empty(it.everything),
         call=lambda _, buffers: dist.all_to_all_single(buffers.taken, buffers.given),
-        expected=lambda it, count, offset: it.of_all(count, offset, first=it.count * it.rank),
+        expected=lambda it, count, offset: it.of_all(count, offset, first=it.count * it.gang.rank),
         alone=lambda group, one, two: group.alltoall_base(one, two, [], []),
         copies_held=lambda world_size: 2 * world_size,
     ),
@@ -189,7 +181,7 @@ ALL = (
         given=lambda it: it.mine(it.everything if it.is_root else 0),
         taken=lambda it: it.empty(it.count),
         call=scatter,
-        expected=lambda it, count, offset: it.of(it.root, count, it.count * it.rank + offset),
+        expected=lambda it, count, offset: it.of(it.root, count, it.count * it.gang.rank + offset),
         alone=lambda group, one, two: group.scatter([one], [[two]], dist.ScatterOptions()),
         copies_held=lambda world_size: world_size + 1,
     ),
@@ -198,7 +190,7 @@ ALL = (
         given=lambda it: it.mine(it.count),
         taken=lambda it: it.empty(it.count),
         call=pass_on,
-        expected=lambda it, count, offset: it.of((it.rank - 1) % it.world_size, count, offset),
+        expected=lambda it, count, offset: it.of((it.gang.rank - 1) % it.gang.world_size, count, offset),
         alone=None,  # no rank can send to itself, and gloo sends bytes
         copies_held=lambda _: 2,
         needs_peers=True,

@@ -44,21 +44,14 @@ def positions(count: int, gang: Gang, offset: int = 0) -> torch.Tensor:
     return torch.arange(offset, offset + count, device=gang.device)
 
 
-def in_slices(count: int, gang: Gang, dtype: torch.dtype, part: Part) -> torch.Tensor:
-    whole = torch.empty(count, dtype=dtype, device=gang.device)
-    for offset in range(0, count, SLICE):
-        size = min(SLICE, count - offset)
-        whole[offset : offset + size] = part(size, offset).to(dtype)
-    return whole
-
-
 def contribution(
     rank: int, count: int, gang: Gang, dtype: torch.dtype, *, offset: int = 0, turn: int = 0
 ) -> torch.Tensor:
-    step = stride(gang)
-    return in_slices(
-        count, gang, dtype, lambda size, start: value(rank, positions(size, gang, offset + start), turn, step)
-    )
+    whole = torch.empty(count, dtype=dtype, device=gang.device)
+    for part in torch.split(whole, SLICE):
+        part.copy_(value(rank, positions(len(part), gang, offset), turn, stride(gang)))
+        offset += len(part)
+    return whole
 
 
 def combined(gang: Gang, combine: Combine, where: torch.Tensor, turn: int) -> torch.Tensor:

@@ -1,6 +1,5 @@
 """The models that are cut into stages. They use float64, so that rounding hides no error."""
 
-import copy
 from collections.abc import Callable, Sequence
 
 import torch
@@ -9,7 +8,6 @@ from torch import nn
 from disttest_runner.compat import override
 
 DIM = 12
-SEED = 42
 
 
 class Block(nn.Module):
@@ -63,13 +61,9 @@ def skipping_all(count: int) -> Skipping:
     return Skipping(count, count - 1)
 
 
-class Weighing(nn.Module):
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(Block() for _ in range(count))
-
+class Weighing(Chain):
     @override
-    def forward(self, batch: torch.Tensor, *, weight: torch.Tensor) -> torch.Tensor:
+    def forward(self, batch: torch.Tensor, *, weight: torch.Tensor) -> torch.Tensor:  # type: ignore[override]  # one argument more
         first, *others = self.layers
         batch = first(batch) * weight
         for layer in others:
@@ -121,7 +115,7 @@ class LateBlock(nn.Module):
         """Return a function that computes the weight's gradient of the newest backward."""
         left, self.left = self.left, None
         if left is None:
-            raise RuntimeError("a weight's gradient is asked for before there was a backward")
+            raise RuntimeError("a weight's gradient is requested before a backward")
         batch, gradient = left
 
         def finish() -> None:
@@ -129,12 +123,6 @@ class LateBlock(nn.Module):
             self.weight.grad = found if self.weight.grad is None else self.weight.grad + found
 
         return finish
-
-
-def twice(build: Callable[[], nn.Module], device: torch.device) -> tuple[nn.Module, nn.Module]:
-    torch.manual_seed(SEED)
-    model = build().to(device=device, dtype=torch.float64)
-    return model, copy.deepcopy(model)
 
 
 def evenly(stages: int) -> list[int]:

@@ -43,12 +43,16 @@ SHOWN = 5  # problems
 COMPUTED = (ActionKind.FORWARD, ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT, ActionKind.BACKWARD_WEIGHT)
 GIVE_GRADIENTS = (ActionKind.BACKWARD, ActionKind.BACKWARD_INPUT)
 
-# The name of a message for its receiver, and the distance of its stage.
-ARRIVES_AS = {
-    ActionKind.SEND_FORWARD: (ActionKind.RECEIVE_FORWARD, 1),
-    ActionKind.SEND_BACKWARD: (ActionKind.RECEIVE_BACKWARD, -1),
+# The name of a message for its receiver, the distance of its stage, and what computes the message.
+SENT_AS = {
+    ActionKind.SEND_FORWARD: (ActionKind.RECEIVE_FORWARD, 1, (ActionKind.FORWARD,)),
+    ActionKind.SEND_BACKWARD: (ActionKind.RECEIVE_BACKWARD, -1, GIVE_GRADIENTS),
 }
-COMES_FROM = {ActionKind.RECEIVE_FORWARD: -1, ActionKind.RECEIVE_BACKWARD: 1}
+# What a message stands for, and the distance of the stage that computed it.
+TAKEN_AS = {
+    ActionKind.RECEIVE_FORWARD: (ActionKind.FORWARD, -1),
+    ActionKind.RECEIVE_BACKWARD: (ActionKind.BACKWARD, 1),
+}
 
 # Torch's names. Those that map to None are about sharded parameters and dividing gradients.
 KINDS: Mapping[str, ActionKind | None] = {
@@ -72,12 +76,10 @@ def read(order: Mapping[int, Iterable[Any]]) -> dict[int, list[Action | None]]:
     for rank, actions in order.items():
         plan[rank] = []
         for action in actions:
-            parts = (action,) if action is None else getattr(action, "sub_actions", None) or (action,)
-            for part in parts:
-                kind = None if part is None else KINDS[part.computation_type.name]
+            for part in getattr(action, "sub_actions", None) or (action,):
                 if part is None:
                     plan[rank].append(None)
-                elif kind is not None:
+                elif kind := KINDS[part.computation_type.name]:
                     plan[rank].append(Action(kind, part.stage_index, part.microbatch_index))
     return plan
 
@@ -186,10 +188,9 @@ class Exchange:
         self._holders = holders(plan)
         self._last_stage = max(self._holders)
         self._position = dict.fromkeys(plan, 0)
-        self._done: set[Action] = set()
+        self._there: Mapping[int, set[Action]] = defaultdict(set)  # rank -> what it has computed or received
         self._sent: Mapping[Ranks, list[Action]] = defaultdict(list)  # by the names of their receiver
         self._received: Mapping[Ranks, list[Action]] = defaultdict(list)
-        self._tickets: dict[Action, tuple[Ranks, int]] = {}  # receive action -> its number between these ranks
 
     def problems(self) -> Iterator[str]:
         progress = True
@@ -207,45 +208,29 @@ class Exchange:
 
     def _take(self, rank: int, action: Action) -> bool:
         kind, stage, microbatch = action
-        if kind in ARRIVES_AS:
-            if not self._computed(action):
+        if kind in SENT_AS:
+            name, distance, makers = SENT_AS[kind]
+            if not any(Action(maker, stage, microbatch) in self._there[rank] for maker in makers):
                 return False
-            name, distance = ARRIVES_AS[kind]
             ranks = rank, self._holders[stage + distance]
             self._sent[ranks].append(Action(name, stage + distance, microbatch))
-        elif kind in COMES_FROM:
-            ranks = self._holders[stage + COMES_FROM[kind]], rank
-            self._tickets[action] = ranks, len(self._received[ranks])
+            self._deliver(ranks, len(self._sent[ranks]) - 1)
+        elif kind in TAKEN_AS:
+            ranks = self._holders[stage + TAKEN_AS[kind][1]], rank
             self._received[ranks].append(action)
-        elif not self._has_input(rank, action):
+            self._deliver(ranks, len(self._received[ranks]) - 1)
+        elif has_input(action, self._there[rank], self._last_stage):
+            self._there[rank].add(action)
+        else:
             return False
-        self._done.add(action)
         return True
 
-    def _computed(self, message: Action) -> bool:
-        kind, stage, microbatch = message
-        makers = (ActionKind.FORWARD,) if kind is ActionKind.SEND_FORWARD else GIVE_GRADIENTS
-        return any(Action(maker, stage, microbatch) in self._done for maker in makers)
-
-    def _has_input(self, rank: int, action: Action) -> bool:
-        kind, stage, microbatch = action
-        if kind is ActionKind.FORWARD:
-            return stage == 0 or self._has_arrived(rank, action, ActionKind.RECEIVE_FORWARD, (ActionKind.FORWARD,))
-        if kind is ActionKind.BACKWARD_WEIGHT:
-            return Action(ActionKind.BACKWARD_INPUT, stage, microbatch) in self._done
-        return Action(ActionKind.FORWARD, stage, microbatch) in self._done and (
-            stage == self._last_stage or self._has_arrived(rank, action, ActionKind.RECEIVE_BACKWARD, GIVE_GRADIENTS)
-        )
-
-    def _has_arrived(self, rank: int, action: Action, kind: ActionKind, makers: tuple[ActionKind, ...]) -> bool:
-        """Whether the input from the neighbouring stage was computed here or has been received."""
-        source = action.stage + COMES_FROM[kind]
-        if self._holders[source] == rank:
-            return any(Action(maker, source, action.microbatch) in self._done for maker in makers)
-        if (ticket := self._tickets.get(Action(kind, action.stage, action.microbatch))) is None:
-            return False
-        ranks, number = ticket
-        return number < len(self._sent[ranks])
+    def _deliver(self, ranks: Ranks, number: int) -> None:
+        """Give the receiver what it takes message `number` for, once that is both sent and asked for."""
+        if number < min(len(self._sent[ranks]), len(self._received[ranks])):
+            kind, stage, microbatch = self._received[ranks][number]
+            maker, distance = TAKEN_AS[kind]
+            self._there[ranks[1]].add(Action(maker, stage + distance, microbatch))
 
 
 def _mismatches(ranks: Ranks, sent: list[Action], received: list[Action]) -> Iterator[str]:
@@ -254,7 +239,7 @@ def _mismatches(ranks: Ranks, sent: list[Action], received: list[Action]) -> Ite
         if one != other:
             yield f"message {number} from rank {sender} to rank {receiver} is for {one}, but is taken for {other}"
     if len(sent) != len(received):
-        yield f"rank {sender} sends {len(sent)} messages to rank {receiver}, which asks for {len(received)}"
+        yield f"rank {sender} sends {len(sent)} messages to rank {receiver}, which expects {len(received)}"
 
 
 def check_schedule(schedule_class: type[Any], local_stages: int, microbatches: int, ranks: int) -> None:

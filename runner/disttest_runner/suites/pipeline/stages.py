@@ -20,6 +20,7 @@ from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 from disttest_runner.suites.pipeline import models, plans
 from disttest_runner.suites.pipeline.training import ROWS, PipelineGroup, RankStages, draw, loss_of
+from disttest_runner.suites.reference import alike
 
 
 def expect_messages_to_oneself(schedule: Any, line: PipelineGroup, rank_of: Sequence[int]) -> None:
@@ -49,7 +50,7 @@ def expect_lost_messages(schedule: Any, line: PipelineGroup, *, are_several: boo
     if waited_for != works:
         pytest.xfail(
             f"of several messages {type(schedule).__name__} of torch {torch.__version__} waits for the last one only, "
-            "and gloo gives up the others"
+            "and gloo drops the others"
         )
 
 
@@ -62,7 +63,7 @@ def trace_stages(
     has_weight: bool = False,
 ) -> RankStages:
     """Cut a model by torch's tracer, one stage on each rank."""
-    model, reference = models.twice(lambda: build(sum(layers)), line.device)
+    model, reference = alike(lambda: build(sum(layers)), line.device)
     batch, _, weight = (tensor[:ROWS] for tensor in draw(0, line))
     pipe = pipeline(
         model,
@@ -101,7 +102,7 @@ def cut_by_hand(
         chain.layers.extend(block() for _ in rank_of)
         return chain
 
-    model, reference = models.twice(build, line.device)
+    model, reference = alike(build, line.device)
     modules = {stage: model.get_submodule(f"layers.{stage}") for stage, rank in enumerate(rank_of) if rank == line.rank}
     stages = []
     for stage, module in modules.items():

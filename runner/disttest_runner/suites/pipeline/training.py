@@ -17,6 +17,7 @@ from torch import nn
 
 from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.pipeline.models import DIM
+from disttest_runner.suites.reference import descend
 
 MAX_RANKS = 16  # of one pipeline: plans grow with the square of it
 ROWS = 2  # of a microbatch
@@ -102,7 +103,6 @@ def train(part: RankStages, line: PipelineGroup, *, iterations: int = ITERATIONS
         named = {"weight": weight} if has_weight else {}
         output, losses = _step(part, batch, target, named)
         # after the step: otherwise freed memory that receives messages could already contain the right values
-        part.reference.zero_grad()
         expected = part.reference(batch, **named)
         expected_loss = loss_of(expected, target)
         expected_loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
@@ -111,7 +111,7 @@ def train(part: RankStages, line: PipelineGroup, *, iterations: int = ITERATIONS
             found += _compare("the output", output, expected)
             found += _compare("the sum of the losses", sum(losses), expected_loss)
         problems += [f"iteration {iteration}: {problem}" for problem in found]
-        _descend(part)
+        descend((*part.names, *part.reference.parameters()), STEP)
     if problems:
         raise AssertionError("\n".join(problems))
 
@@ -122,8 +122,6 @@ def _step(
     losses: list[torch.Tensor] = []
     inputs: tuple[torch.Tensor, ...] = ()
     options: dict[str, Any] = {}
-    for stage in part.stages.values():
-        stage.zero_grad()
     if 0 in part.stages:
         inputs, options = (batch,), dict(named)
     if part.last_stage in part.stages:
@@ -148,10 +146,3 @@ def _compare(what: str, mine: Any, expected: torch.Tensor) -> list[str]:
     except (AssertionError, TypeError) as error:  # not a tensor
         return [f"{what}: {' '.join(str(error).split())}"]
     return []
-
-
-@torch.no_grad()
-def _descend(part: RankStages) -> None:
-    for parameter in (*part.names, *part.reference.parameters()):
-        if parameter.grad is not None:
-            parameter.sub_(parameter.grad, alpha=STEP)

@@ -63,16 +63,16 @@ def test_describe_says_what_why_where_and_what_to_do(shell: Shell) -> None:
     lines = shell.start("describe", "night", "-n", shell.namespace).out.splitlines()
     assert lines[0] == f"{shell.namespace}/night: TestsFailed (CasesFailed)"
     text = "\n".join(lines)
-    assert "To do      Read the failures below" in text
+    assert "To do      Read the failures and run `disttest logs --failed`." in text
     assert "rank 3 is never right" in text
-    assert "2 nodes x 2 ranks over gloo" in text
+    assert "2 nodes x 2 ranks with gloo" in text
     assert "night-a1-1-" in text
     assert "exit code 10" in text
     assert "TestsFailed" in text.partition("EVENT")[2]
     assert "Not shown" not in text
 
 
-def test_logs_are_those_of_the_leader_a_rank_or_who_is_to_blame(shell: Shell) -> None:
+def test_logs_are_those_of_the_leader_a_rank_or_the_failed_ranks(shell: Shell) -> None:
     leader = shell.start("logs", "night", "-n", shell.namespace).out.splitlines()
     assert "[rank 0] this is rank 0" in leader
     assert not [line for line in leader if line.startswith("DISTTEST-")]
@@ -131,7 +131,7 @@ def test_doctor_finds_the_operator_and_no_gpus(shell: Shell) -> None:
     assert states == {
         "API server": "ok",
         "DistTests": "ok",
-        "Rights": "ok",
+        "Permissions": "ok",
         "Lease": "ok",
         "Operator": "warning",  # it is a process of this test
         "Runner image": "not checked",
@@ -160,26 +160,28 @@ def test_a_user_who_may_view_sees_everything_and_creates_nothing(cluster: Sessio
         check["name"]: check
         for check in json.loads(viewer("doctor", "-n", viewer.namespace, "-o", "json").out)["checks"]
     }
-    assert (checks["Rights"]["state"], checks["Nodes"]["state"]) == ("warning", "not checked")
-    assert "may not create disttests" in checks["Rights"]["message"]
+    assert (checks["Permissions"]["state"], checks["Nodes"]["state"]) == ("warning", "not checked")
+    assert f"missing in namespace {viewer.namespace}: create disttests" in checks["Permissions"]["message"]
 
 
-def test_a_user_without_rights_is_told_whom_to_ask(cluster: SessionCluster, shell: Shell) -> None:
-    nobody = _user(cluster, shell, "nobody")
+def test_a_user_without_permissions_gets_the_role_to_ask_for(cluster: SessionCluster, shell: Shell) -> None:
+    unprivileged = _user(cluster, shell, "unprivileged")
     for words in (["list"], ["describe", "night"], ["logs", "night"]):
-        refused = nobody(*words, "-n", nobody.namespace)
+        refused = unprivileged(*words, "-n", unprivileged.namespace)
         assert (refused.code, refused.out) == (2, "")
-        assert "ask an administrator for the ClusterRole disttest-view" in refused.error
+        assert "Ask an administrator for the ClusterRole disttest-view" in refused.error
         assert refused.error.count("\n") == 1
-    examined = nobody("doctor", "-n", nobody.namespace)
+    examined = unprivileged("doctor", "-n", unprivileged.namespace)
     assert examined.code == 30
-    assert "may not get disttests" in examined.out
+    assert f"missing in namespace {unprivileged.namespace}: get disttests" in examined.out
 
 
 def test_a_name_that_is_not_there_is_answered_with_the_one_that_is(shell: Shell) -> None:
-    refused = shell("describe", "nigth", "-n", shell.namespace)
+    refused = shell("describe", "nigth", "-n", shell.namespace)  # codespell:ignore nigth
     assert refused == EndedCommand(
-        code=2, out="", error=f"disttest: no DistTest 'nigth' in namespace {shell.namespace}; did you mean 'night'?\n"
+        code=2,
+        out="",
+        error=f"disttest: DistTest 'nigth' does not exist in namespace {shell.namespace}. Did you mean 'night'?\n",
     )
 
 
@@ -190,7 +192,7 @@ def test_when_the_pods_are_gone_the_report_says_what_the_rank_had_to_say(cluster
     )
     ended = shell("logs", "night", "--rank", "3", "-n", shell.namespace)
     assert ended.code == 0, ended
-    assert "pods of attempt 1 of night are gone" in ended.error
+    assert "the pods of attempt 1 of night and their logs no longer exist" in ended.error
     assert [line for line in ended.out.splitlines() if line.startswith("[rank 3] ") and "never right" in line], (
         ended.out
     )

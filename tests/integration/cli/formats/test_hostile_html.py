@@ -52,4 +52,4 @@ def test_what_is_not_ours_is_stopped_by_the_policy(night: str, open_page: Open) 
     assert page.evaluate("getComputedStyle(document.querySelector('#cover')).position") == "static"
     assert opened.requests == []
     stopped = [line for line in opened.said if "Content Security Policy" in line]
-    assert len(stopped) >= len(SMUGGLED), "the browser says what it has stopped"
+    assert len(stopped) >= len(SMUGGLED), "the browser reports each violation"

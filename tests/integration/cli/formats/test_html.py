@@ -49,8 +49,8 @@ def test_the_first_screen_says_what_where_and_what_to_do(night: str, open_page: 
     expect(top).to_contain_text("Hung")
     expect(top).to_contain_text("gpu-ci/nightly-2x8-7d4kq")
     expect(top).to_contain_text("rank 9 on gpu-node-23")
-    expect(top).to_contain_text("gpu-node-23 is named in 4 of 5 failures")
-    expect(top).to_contain_text("Begin with the rank that never joined the collective")
+    expect(top).to_contain_text("gpu-node-23 failed in 4 of 5 failures")
+    expect(top).to_contain_text("rank that did not join the collective")
     assert (opened.said, opened.requests) == ([], [])
 
 
@@ -151,7 +151,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(night: str, open_
     assert {"SUMMARY", "scroll", "PRE", "A", "search", "outcome", "suite"} <= reached
 
 
-def test_ranks_that_differed_and_bandwidths_have_words_beside_their_colours(night: str, open_page: Open) -> None:
+def test_ranks_that_differed_and_bandwidths_have_words_next_to_their_colours(night: str, open_page: Open) -> None:
     page = open_page(night).page
     row = page.locator("#ranks tbody tr", has_text="test_optimizer")
     endings = row.locator("td").all_inner_texts()

@@ -33,7 +33,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def start(tmp_path: Path, environ: dict[str, str]) -> Start:
-    """Start `disttest run -f F` in a folder of its own, with the YAML as F."""
+    """Start `disttest run -f F` in a separate folder, with the YAML as F."""
 
     def _start(text: str, *arguments: str) -> subprocess.Popen[str]:
         (tmp_path / "test.yaml").write_text(text)
@@ -69,7 +69,7 @@ def test_a_green_run_ends_with_a_table_a_report_and_0(start: Start, tmp_path: Pa
     assert code == 0, output
     assert "[1/2] passed" in output
     assert "SUITE  VERDICT  CASES  PASSED" in output
-    assert "Passed (AllCasesPassed): 2 of 2 cases passed in 1 suites" in output
+    assert "Passed (AllCasesPassed): 2 of 2 cases passed in 1 suite" in output
     assert "DISTTEST-REPORT" not in output
     report = Report.loads((tmp_path / "disttest-report-mine.json").read_bytes())
     assert (report.verdict, report.counts.total) == (Verdict.PASSED, 2)
@@ -92,7 +92,7 @@ def test_thresholds_that_are_met_stand_in_the_table_of_a_green_run(start: Start)
     assert "missed" not in output
     alone = "  nodes: 1\n  gpusPerNode: 0\n  ranksPerNode: 1\n"
     code, output = finish(start(HEAD.format(name="fast") + alone + FAST))
-    assert (code, "one rank alone measures nothing" in output) == (2, True), output
+    assert (code, "bandwidth requires at least 2 ranks" in output) == (2, True), output
 
 
 @pytest.mark.soak
@@ -127,7 +127,7 @@ def test_a_red_run_ends_with_10_and_those_behind_it_run_if_that_is_wanted(start:
 def test_a_red_run_is_the_last_otherwise(start: Start, tmp_path: Path) -> None:
     code, output = finish(start(TWO, files(tmp_path, "def test_a(): assert False\n")))
     assert code == 10, output
-    assert "disttest: not run, since mine did not pass: again; --keep-going runs them all the same" in output
+    assert "disttest: not run, because mine did not pass: again. To run them anyway, use --keep-going." in output
     assert not (tmp_path / "disttest-report-again.json").exists()
 
 
@@ -151,7 +151,7 @@ def test_ctrl_c_ends_everything_and_keeps_what_is_known(start: Start, tmp_path: 
     output = process.stdout
     reader = threading.Thread(target=lambda: lines.extend(output), daemon=True)
     reader.start()
-    wait_for(lambda: any("asleep" in line for line in lines), "nobody fell asleep", 40, lambda: "".join(lines))
+    wait_for(lambda: any("asleep" in line for line in lines), "no rank fell asleep", 40, lambda: "".join(lines))
     process.send_signal(signal.SIGINT)
     assert process.wait(patience.stretched(10)) == 20
     reader.join(5)
@@ -172,7 +172,7 @@ def test_a_killed_command_takes_its_agents_along(start: Start, tmp_path: Path, e
 def test_the_deadline_can_be_given(start: Start, tmp_path: Path) -> None:
     code, output = finish(start(MINE, files(tmp_path, "import time\ndef test_a(): time.sleep(1000)\n"), "--timeout=4"))
     assert code == 10
-    assert "TimedOut (RunDeadline)" in output
+    assert "TimedOut (RunTimeout)" in output
 
 
 KEEPING = """
@@ -226,10 +226,10 @@ def test_artifacts_have_a_folder_or_a_line_that_says_that_they_are_not_kept(star
     folder = files(tmp_path, "def test_a(): pass\n")
     code, output = finish(start(claimed, folder))
     assert code == 0, output
-    assert "disttest: mine: the claim 'dumps' is not here" in output
+    assert "disttest: mine: claim 'dumps' of spec.artifacts is not available" in output
     code, output = finish(start(claimed, folder, "--artifacts=kept"))
     assert code == 0, output
-    assert "the claim" not in output
+    assert "claim 'dumps'" not in output
     assert (tmp_path / "kept").is_dir()
 
 
@@ -262,10 +262,10 @@ def test_known_failures_run_and_leave_a_run_green(start: Start, tmp_path: Path) 
     assert all(case.earlier == () for case in suite.cases), "they are not tried again"
     assert suite.message == (
         "2 of 4 cases passed, 2 quarantined failures; "
-        "warning: in quarantine, but no case of this suite: test_it.py::test_gone; "
-        "passes again, take it off the quarantine list: *::test_works_again"
+        "warning: quarantine patterns that match no case: test_it.py::test_gone; "
+        "quarantine patterns to remove, because their cases pass: *::test_works_again"
     )
-    assert "Passed (AllCasesPassed): 2 of 4 cases passed in 1 suites, 2 quarantined failures" in output
+    assert "Passed (AllCasesPassed): 2 of 4 cases passed in 1 suite, 2 quarantined failures" in output
     assert "mine: test_it.py::test_known[2]: in quarantine: failed after" in output
 
 
@@ -276,67 +276,67 @@ def test_a_folder_stands_for_the_list_as_for_files(start: Start, tmp_path: Path)
     (folder / "mine").write_text("test_it.py::test_known[1]\n")
     code, output = finish(start(QUARANTINED, files(tmp_path, KNOWN), f"--files=known={folder}"))
     assert code == 10, output
-    assert "TestsFailed (CasesFailed): mine: 1 of 4 cases ended badly, 1 quarantined failure; first" in output
+    assert "TestsFailed (CasesFailed): mine: 1 of 4 cases failed, 1 quarantined failure; first" in output
 
 
 WRONG = {
     "no file": (None, [], "cannot be read"),
     "no yaml": ("a: [", [], "is not YAML"),
     "binary": ("\x00\x01", [], "is not YAML"),
-    "empty": ("", [], "holds no DistTest"),
-    "other kind": ("kind: Pod\n", [], "kind: write DistTest"),
-    "list": ("[1, 2]\n", [], "write a DistTest object"),
+    "empty": ("", [], "contains no DistTest"),
+    "other kind": ("kind: Pod\n", [], "kind: must be DistTest"),
+    "list": ("[1, 2]\n", [], "must be a DistTest object"),
     "misspelt": (MINE.replace("ranksPerNode", "ranksPerNod"), [], "ranksPerNod"),
     "unknown suite": (
         MINE.replace("configMap: {name: files}", "builtin: colectives"),
         [],
-        "known: c10d-spawn, collectives, data-parallel",
+        "Known suites: c10d-spawn, collectives, data-parallel",
     ),
-    "files missing": (MINE, [], "say --files files=DIR"),
-    "folder missing": (MINE, ["--files=files=nowhere"], "a folder that exists"),
-    "files senseless": (MINE, ["--files=files"], "write NAME=DIR"),
+    "files missing": (MINE, [], "Use --files files=DIR"),
+    "folder missing": (MINE, ["--files=files=no-such-folder"], "an existing folder"),
+    "files senseless": (MINE, ["--files=files"], "Write NAME=DIR"),
     "no GPUs": (MINE.replace("nodes: 2\n  gpusPerNode: 0", "gpusPerNode: 1"), [], "set `gpusPerNode: 0`"),
-    "shared GPUs": (MINE.replace("gpusPerNode: 0", "gpusPerNode: 1"), [], "set `nodes: 1`"),
-    "no upstream": (FILES, ["--root=nowhere"], "say --root DIR"),
+    "several nodes with GPUs": (MINE.replace("gpusPerNode: 0", "gpusPerNode: 1"), [], "`gpusPerNode: 0`"),
+    "no upstream": (FILES, ["--root=no-such-folder"], "Use --root DIR"),
     "two sources": (
         MINE.replace("configMap", "files: [a.py], configMap"),
         [],
-        "configMap and files exclude each other",
+        "configMap and files are mutually exclusive",
     ),
-    "artifacts in a file": (MINE, ["--files=files=.", "--artifacts=test.yaml"], "or made"),
-    "artifacts nowhere": (MINE, ["--files=files=.", "--artifacts=no/such/folder"], "or made"),
-    "no list": (QUARANTINED, ["--files=files=."], "or say --files known=DIR"),
+    "artifacts in a file": (MINE, ["--files=files=.", "--artifacts=test.yaml"], "Name a writable folder"),
+    "artifacts in no folder": (MINE, ["--files=files=.", "--artifacts=no/such/folder"], "Name a writable folder"),
+    "no list": (QUARANTINED, ["--files=files=."], "or use --files known=DIR"),
     "list of another namespace": (
         LISTED.replace("known}", "known, namespace: other}") + LINES + "---\n" + QUARANTINED,
         ["--files=files=."],
-        "put it into the file of the DistTest",
+        "Add it to the file of the DistTest",
     ),
     "list of no suite": (
         LISTED.replace("mine:", "main:") + LINES + "---\n" + QUARANTINED,
         ["--files=files=."],
-        "key 'main' is no suite of this run, which has mine",
+        "key 'main' is not a suite of this run. Its suites: mine",
     ),
-    "list in a wrong folder": (QUARANTINED, ["--files=files=.", "--files=known=."], "key 'test.yaml' is no suite"),
-    "only a list": (LISTED + LINES, [], "holds no DistTest"),
+    "list in a wrong folder": (QUARANTINED, ["--files=files=.", "--files=known=."], "key 'test.yaml' is not a suite"),
+    "only a list": (LISTED + LINES, [], "contains no DistTest"),
     "list without a name": ("kind: ConfigMap\n---\n" + MINE, [], "a ConfigMap needs metadata.name"),
-    "too much": (MINE.replace("}}]", f"}}, env: [{LONG}]}}]"), ["--files=files=."], "make several DistTests"),
+    "too much": (MINE.replace("}}]", f"}}, env: [{LONG}]}}]"), ["--files=files=."], "into several DistTests"),
     "timeout": (MINE, ["--timeout=soon"], "'soon' is not a valid integer"),
     "path too": (MINE, ["."], "-f and PATH exclude each other"),
-    "ranks too": (MINE, ["--ranks=2"], "--ranks is for --suite and PATH"),
-    "no such suite": (MINE, ["--suite=yours"], "test.yaml has no suite 'yours'; its suites: mine"),
+    "ranks too": (MINE, ["--ranks=2"], "--ranks requires --suite or PATH"),
+    "no such suite": (MINE, ["--suite=yours"], "test.yaml has no suite 'yours'. Its suites: mine"),
     "until keep": (MINE, ["--until-fail", "--keep-going"], "--until-fail and --keep-going exclude each other"),
-    "until two": (TWO, ["--files=files=.", "--until-fail"], "would never come to the second of 2 DistTests"),
+    "until two": (TWO, ["--files=files=.", "--until-fail"], "would run only the first of 2 DistTests"),
     "repeat never": (MINE, ["--repeat=0"], "0 is not in the range x>=1"),
     "report taken": (MINE, ["--files=files=.", "--report=test.yaml"], "is not a report"),
-    "report nowhere": (MINE, ["--files=files=.", "--report=no/such/folder.json"], "cannot be written"),
-    "report twice": (MINE + "---\n" + MINE, ["--files=files=.", "--report=x.json"], "leave it away"),
+    "report in no folder": (MINE, ["--files=files=.", "--report=no/such/folder.json"], "cannot be written"),
+    "report twice": (MINE + "---\n" + MINE, ["--files=files=.", "--report=x.json"], "Remove --report"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_bad_input_is_one_line_and_2(name: str, start: Start, tmp_path: Path) -> None:
     text, arguments, words = WRONG[name]
-    process = start(text or "", *arguments, *(["-f", "nowhere.yaml"] if text is None else []))
+    process = start(text or "", *arguments, *(["-f", "no-such-file.yaml"] if text is None else []))
     code, output = finish(process)
     assert code == 2, output
     assert words in output

@@ -44,7 +44,7 @@ def test_sum(gang, process_group):
 @pytest.mark.parametrize("size", [1, 2])
 def test_group(gang, process_group, size, seen):
     seen.append(size)
-    assert len(seen) == 1, "what a module shares is made anew for each repetition"
+    assert len(seen) == 1, "fixtures of a module are created again for each repetition"
     group = dist.new_group()
     dist.all_reduce(torch.ones(size), group=group)
     pathlib.Path(f"pids-{gang.rank}").open("a").write(f"{os.getpid()}\\n")
@@ -71,7 +71,7 @@ def command(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def run(tmp_path: Path, environ: dict[str, str]) -> Run:
-    """`disttest run` in a folder of its own, without the packages that only others need."""
+    """`disttest run` in a separate folder, without packages that it does not need."""
 
     def _run(*arguments: str, **more: str) -> tuple[int, str]:
         done = subprocess.run(
@@ -109,7 +109,7 @@ def test_chosen_cases_of_a_file_run_again_and_again_in_the_same_ranks(run: Run, 
     case, fixed = "test_mine.py::test_group[2]", "test_mine.py::test_sum"
     code, output = run("test_mine.py", "--case", case, "--case", fixed, "--repeat=3")
     assert code == 0, output
-    assert output.startswith("test-mine: 2 ranks on the CPU over gloo: this machine has no GPU\n")
+    assert output.startswith("test-mine: 2 ranks on the CPU with gloo: this machine has no GPU\n")
     assert "DISTTEST-PROGRESS" not in output
     assert list(endings(tmp_path, "test-mine")) == [
         *(fixed, case),
@@ -118,7 +118,7 @@ def test_chosen_cases_of_a_file_run_again_and_again_in_the_same_ranks(run: Run, 
     ]
     assert "in 3 repetitions of 2 cases: 6 of 6 cases passed" in output
     pids = [(tmp_path / f"pids-{rank}").read_text().split() for rank in range(2)]
-    assert [(len(one), len(set(one))) for one in pids] == [(3, 1), (3, 1)], "ranks are not started anew"
+    assert [(len(one), len(set(one))) for one in pids] == [(3, 1), (3, 1)], "ranks are not restarted"
 
 
 UNTIL = """
@@ -148,17 +148,17 @@ def test_repetition_ends_with_the_first_bad_case_which_is_not_tried_again(run: R
         f"{first}#2": Outcome.CRASHED,
         f"{second}#2": Outcome.NOT_RUN,
     }
-    assert "in 2 repetitions of 2 cases: 1 of 4 cases ended badly" in output
+    assert "in 2 repetitions of 2 cases: 1 of 4 cases failed" in output
 
 
 @pytest.mark.soak
-def test_a_number_of_repetitions_goes_on_after_a_failure_in_new_ranks(run: Run, tmp_path: Path) -> None:
+def test_repetitions_continue_after_a_failure_in_new_ranks(run: Run, tmp_path: Path) -> None:
     write(tmp_path, test_it=UNTIL)
     code, output = run(".", "--repeat=3", "--report=all.json")
     assert code == 10, output
     [suite] = Report.loads((tmp_path / "all.json").read_bytes()).suites
     assert [case.outcome for case in suite.cases].count(Outcome.PASSED) == 5
-    assert "ranks started anew 1 times" in output
+    assert "ranks restarted 1 time" in output
 
 
 def test_a_case_that_does_not_exist_is_an_error_that_names_those_that_are_near(run: Run, tmp_path: Path) -> None:
@@ -168,13 +168,13 @@ def test_a_case_that_does_not_exist_is_an_error_that_names_those_that_are_near(r
     verdict, advice, _ = output.strip().splitlines()[-3:]
     assert verdict.startswith("Errored (CollectionFailed): test-it: collecting failed on ranks 0, 1 on local-0: ")
     assert "no case test_it.py::test_frist: did you mean test_it.py::test_first or" in verdict
-    assert advice.startswith("To do: Fix what the message names: a case that does not exist")
+    assert advice.startswith("To do: Fix the import error or the case ID in the message.")
 
 
 def test_a_built_in_suite_by_its_name(run: Run, tmp_path: Path) -> None:
     code, output = run("--suite=collectives", "--ranks=4", "--nodes=2", "--backend=gloo", "-k", "test_barrier")
     assert code == 0, output
-    assert output.startswith("collectives: 4 ranks of 2 nodes on the CPU over gloo: --backend gloo\n")
+    assert output.startswith("collectives: 4 ranks on 2 nodes on the CPU with gloo: --backend gloo\n")
     found = report(tmp_path, "collectives")
     assert (found.nodes, found.ranks_per_node, found.counts.total) == (2, 2, 1)
 
@@ -190,7 +190,7 @@ def test_repetition_without_a_failure_is_green_after_its_time(run: Run, tmp_path
 def test_nothing_to_run_names_every_suite(run: Run) -> None:
     code, output = run()
     assert code == 2
-    assert output.startswith("disttest: say what to run: --suite NAME, a PATH with test files of your own, or -f FILE")
+    assert output.startswith("disttest: nothing to run. Use --suite NAME, a PATH with test files, or -f FILE")
     assert len(output.splitlines()) == 1
     assert all(name in output for name in BUILTIN)
 
@@ -201,15 +201,36 @@ def test_more_ranks_than_gpus_are_an_error_that_names_both_ways(run: Run, tmp_pa
     code, output = run("--suite=collectives", "--ranks=3", **pretended.environ)
     assert code == 2
     assert output.startswith(
-        "disttest: NCCL needs a GPU for each of 3 ranks, this machine has 2 GPUs: say --ranks 2, or"
+        "disttest: NCCL needs one GPU per rank (3 ranks), but this machine has 2 GPUs. Use --ranks 2, or"
     )
     assert output.count("\n") == 1
+
+
+LIMITED = """
+apiVersion: disttest.dev/v1alpha1
+kind: DistTest
+metadata: {name: limited}
+spec:
+  nodes: 1
+  gpusPerNode: 2
+  env: [{name: CUDA_VISIBLE_DEVICES, value: "1"}]
+  suites: [{name: collectives}]
+"""
+
+
+@pytest.mark.skipif(pretended_gpus.COMPILER is None, reason="needs a C compiler to make GPUs that are not there")
+def test_env_of_a_file_limits_the_gpus_that_count(run: Run, tmp_path: Path) -> None:
+    pretended = pretended_gpus.build(tmp_path / "gpus")
+    (tmp_path / "limited.yaml").write_text(LIMITED)
+    code, output = run("-f", "limited.yaml", **pretended.environ)
+    assert code == 2, output
+    assert "NCCL needs one GPU per rank (2 ranks), but this machine has 1" in output
 
 
 CONFIGURED = """
 [tool.pytest.ini_options]
 addopts = "-ra -q --tb=short --numprocesses=4"
-markers = ["mine: known because the folder says so"]
+markers = ["mine: a marker of the folder"]
 """
 MARKED = """
 import pytest
@@ -255,7 +276,7 @@ class Terminal:
         self._reader.start()
 
     def _read(self, descriptor: int) -> None:
-        with contextlib.suppress(OSError):  # as Linux says that nobody has it open any more
+        with contextlib.suppress(OSError):  # raised by Linux when no process has it open
             while chunk := os.read(descriptor, 1 << 16):
                 self.text += chunk.decode(errors="replace")
         os.close(descriptor)
@@ -280,7 +301,7 @@ def test_a_terminal_shows_how_far_the_run_is_and_is_left_as_it_was(tmp_path: Pat
     assert "DISTTEST" not in text
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1, "the cursor is there again"
     assert "InfraFailed (Terminated)" in text
-    assert "as a page: disttest report -f disttest-report-test-it.json -o html=report.html" in text
+    assert "HTML page: disttest report -f disttest-report-test-it.json -o html=report.html" in text
     found = report(tmp_path, "test-it")
     assert (found.verdict, found.reason) == (Verdict.INFRA_FAILED, Reason.TERMINATED)
     wait_for(lambda: not marked(environ[MARK]), "processes left", 3)

@@ -15,6 +15,7 @@ from tests.support.operators.operator import (
     config_map,
     disttest,
     finished,
+    leads,
     ledger,
     reaches_phase,
     run_counts,
@@ -35,7 +36,7 @@ def follows(operator: OperatorProcess) -> bool:
 
 
 def is_rid_of_dying_namespaces(cluster: SessionCluster) -> bool:
-    """Whether nothing is left there that an operator would hear of when it goes."""
+    """Whether nothing is left there whose deletion an operator would receive."""
     listed = json.loads(cluster.kubectl("get", "disttests,disttestseries", "--all-namespaces", "-o", "json"))
     dying = {one["metadata"]["name"] for one in cluster.find("namespaces") if "deletionTimestamp" in one["metadata"]}
     return not any(item["metadata"]["namespace"] in dying for item in listed["items"])
@@ -57,7 +58,7 @@ def test_a_standby_finishes_the_run_of_a_killed_operator_and_counts_it_once(
             sleepy_run(cluster, namespace, "orphan", 4)
             reaches_phase(cluster, namespace, "orphan", "Running")
             cluster.wait_until("its log is followed", functools.partial(follows, first), 10)
-            assert second.metrics()["disttest_followed_logs"] == 0, "by who acts only"
+            assert second.metrics()["disttest_followed_logs"] == 0, "only by the active operator"
             first.kill()
             killed = time.monotonic()
             cluster.wait_until("the second is active", functools.partial(leads, second), TAKE_OVER_SECONDS)
@@ -71,7 +72,7 @@ def test_a_standby_finishes_the_run_of_a_killed_operator_and_counts_it_once(
 def test_an_operator_killed_again_and_again_at_the_end_of_runs_counts_each_once(
     cluster: SessionCluster, start_operator: StartOperator, namespace: str
 ) -> None:
-    """Runs that end at once, and a kill in the middle of them: wherever it hits, the next operator goes on."""
+    """Runs that end at once, and a kill at any point: the next operator continues."""
     names = [f"quick-{number}" for number in range(12)]
     runs = [disttest(namespace, name, series="quick", suites=[{"name": "none-such"}]) for name in names]
     for begin in range(0, len(runs), 4):
@@ -79,7 +80,7 @@ def test_an_operator_killed_again_and_again_at_the_end_of_runs_counts_each_once(
             is_active = functools.partial(leads, operator)
             cluster.wait_until("it is active", is_active, 25)
             cluster.apply(runs[begin : begin + 4])
-            # Not settled: some are folded and not written, some not begun.
+            # Not settled: some are folded but not written, some not started.
             cluster.wait_until("a run is counted", functools.partial(has_counted, cluster, namespace, begin), 20)
             operator.kill()
         # The next need not wait for it to expire: that is another test's matter.
@@ -93,7 +94,7 @@ def test_an_operator_killed_again_and_again_at_the_end_of_runs_counts_each_once(
     assert run_counts(ledger(cluster, namespace, "quick")) == {("Errored", "UnknownSuite"): len(names)}
 
 
-def test_an_operator_told_to_stop_hands_the_lease_over_at_once(
+def test_an_operator_that_is_stopped_hands_the_lease_over_at_once(
     cluster: SessionCluster, start_operator: StartOperator, namespace: str
 ) -> None:
     with start_operator(log="leaving.log") as leaving:
@@ -135,12 +136,8 @@ def test_health_says_live_and_ready(operator: OperatorProcess) -> None:
 
 
 def has_counted(cluster: SessionCluster, namespace: str, runs: int) -> bool:
-    """Whether more than so many runs are in the ledger."""
+    """Whether the ledger counts more runs than this number."""
     return bool(ledger(cluster, namespace, "quick").get("runCount", 0) > runs)
-
-
-def leads(operator: OperatorProcess) -> bool:
-    return operator.metrics().get("disttest_leader") == 1
 
 
 def requests(operator: OperatorProcess) -> dict[str, float]:

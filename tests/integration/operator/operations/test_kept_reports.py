@@ -18,7 +18,7 @@ KEPT, RUNS = 2, 3
 
 @pytest.fixture(scope="module")
 def keeper(start_operator: StartOperator) -> Iterator[OperatorProcess]:
-    with start_operator(f"--kept-reports={KEPT}", "--fixed-nodes", log="keeper.log") as process:
+    with start_operator(f"--retained-reports={KEPT}", "--fixed-nodes", log="keeper.log") as process:
         yield process
 
 
@@ -64,7 +64,7 @@ def a_run(namespace: str, name: str) -> dict[str, Any]:
 
 
 def two_are_listed(cluster: SessionCluster, namespace: str) -> list[str]:
-    """Their runs, once the ledger names no more reports than are kept."""
+    """Their runs, once the ledger lists only retained reports."""
     status = ledger(cluster, namespace, "nights")
     named = [run["name"] for run in status.get("runs") or () if "report" in run]
     return named if len(named) == KEPT and not status["pending"] else []

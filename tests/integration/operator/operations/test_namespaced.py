@@ -22,7 +22,7 @@ from tests.support.paths import ROOT
 
 OVERLAY = ROOT / "manifests/overlays/namespaced"
 METRICS, ROLE = OVERLAY.parents[1] / "rbac/metrics", "disttest-operator-metrics"
-OWN = "disttest-namespaced"  # in place of disttest-system, whose ServiceAccount has the ClusterRole
+OWN = "disttest-namespaced"  # instead of disttest-system, whose ServiceAccount has the ClusterRole
 RUNS, MORE = "disttest-runs", "disttest-more"
 USER = f"system:serviceaccount:{OWN}:disttest-operator"
 QUICK = {"name": "collectives", "select": "barrier"}
@@ -89,15 +89,15 @@ def test_runs_of_its_namespaces_come_to_their_verdict_and_others_are_left_alone(
 def test_of_nodes_that_it_may_not_see_nothing_is_claimed_and_its_own_deadline_ends_the_wait(
     cluster: SessionCluster, namespaced: OperatorProcess
 ) -> None:
-    """The DistTests leave queueSeconds to the operator, whose --fixed-nodes would say TooFewGpus at once."""
+    """The DistTests leave queueSeconds to the operator, whose --fixed-nodes would say InsufficientGPUs at once."""
     for name in ("gpus", "more-gpus"):
-        cluster.apply(disttest(RUNS, name, gpusPerNode=8, ranksPerNode=8, timeouts={"joinSeconds": 60}))
+        cluster.apply(disttest(RUNS, name, gpusPerNode=8, ranksPerNode=8, timeouts={"rendezvousSeconds": 60}))
     for name in ("gpus", "more-gpus"):
         status = finished(cluster, RUNS, name)
         assert (status["verdict"], status["reason"]) == ("InfraFailed", "GangTimeout")
-        assert "(queueSeconds 4)" in status["message"]
+        assert "queueSeconds (4)" in status["message"]
     said = [json.loads(line) for line in namespaced.log.read_text().splitlines()]
-    [warning] = [entry for entry in said if entry["message"].startswith("nodes cannot be looked at")]
+    [warning] = [entry for entry in said if entry["message"].startswith("nodes cannot be listed")]
     assert (warning["level"], warning["logger"]) == ("warning", "disttest_operator.controller.lookups")
     assert "403" in warning["message"]
     others = [entry for entry in said if entry["level"] in {"warning", "error"} and entry is not warning]
@@ -110,8 +110,8 @@ def test_until_an_administrator_lets_it_ask_who_scrapes_it_says_what_is_missing(
     token = f"Bearer {scraping.token(cluster, 'default', 'default')}"
     status, text, _ = scraping.scrape(namespaced, token)
     assert status == 503
-    assert text.strip().endswith("an administrator applies manifests/rbac/metrics")
-    assert scraping.scrape(namespaced)[0] == 401, "nobody is asked about no token"
+    assert text.strip().endswith("an administrator must apply manifests/rbac/metrics")
+    assert scraping.scrape(namespaced)[0] == 401, "a missing token is not reviewed"
     rights = cluster.kubectl("kustomize", str(METRICS)).replace("disttest-system", OWN).replace(ROLE, f"{ROLE}-{OWN}")
     cluster.kubectl("apply", "-f", "-", input=rights)
     try:

@@ -1,4 +1,4 @@
-"""CronJobs as the API server keeps them, and what /metrics says of them."""
+"""CronJobs on the API server, and their metrics."""
 
 import functools
 import json
@@ -13,7 +13,7 @@ import yaml
 
 from disttest_operator.core.schedule.expected_runs import cron_job
 from tests.support.clusters.cluster import KubectlError, Manifest, SessionCluster
-from tests.support.operators.operator import OperatorProcess, StartOperator, disttest, finished
+from tests.support.operators.operator import OperatorProcess, StartOperator, disttest, finished, write_ledger
 from tests.support.paths import ROOT
 
 OVERLAY = ROOT / "manifests/overlays/namespaced"
@@ -35,8 +35,8 @@ def a_cron_job(namespace: str, name: str = "nightly", **spec: Any) -> Manifest:
     }
 
 
-def told(operator: OperatorProcess, namespace: str) -> dict[str, float]:
-    """What is said of the schedules of a namespace, by the short names of the families."""
+def exposed(operator: OperatorProcess, namespace: str) -> dict[str, float]:
+    """The schedule metrics of a namespace, by the short names of the families."""
     labels = f'{{namespace="{namespace}",series="nightly-1x8"}}'
     return {
         name.removeprefix(PREFIX).removesuffix(labels): value
@@ -46,20 +46,20 @@ def told(operator: OperatorProcess, namespace: str) -> dict[str, float]:
 
 
 def becomes(cluster: SessionCluster, operator: OperatorProcess, namespace: str, names: set[str]) -> dict[str, float]:
-    """Until exactly these are told."""
+    """Wait until exactly these are exposed."""
 
     def probe() -> dict[str, float] | None:
-        seen = told(operator, namespace)
+        seen = exposed(operator, namespace)
         return (seen or {"nothing": 1.0}) if set(seen) == names else None
 
-    return cluster.wait_until(f"of schedules {sorted(names)} are told", probe)
+    return cluster.wait_until(f"of schedules {sorted(names)} are exposed", probe)
 
 
 ACTIVE = {"next_timestamp_seconds", "interval_seconds", "suspended", "readable"}
 HELD = {"interval_seconds", "suspended", "readable"}
 
 
-def test_a_labelled_cronjob_is_told_until_it_is_suspended_or_deleted(
+def test_a_labelled_cronjob_is_exposed_until_it_is_suspended_or_deleted(
     cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(a_cron_job(namespace))
@@ -76,7 +76,7 @@ def test_a_labelled_cronjob_is_told_until_it_is_suspended_or_deleted(
     becomes(cluster, operator, namespace, set())
 
 
-def test_what_is_expected_begins_anew_with_a_resumption_and_not_with_another_image_or_a_status(
+def test_expected_runs_are_counted_from_a_resumption_and_not_from_another_image_or_a_status(
     cluster: SessionCluster, namespace: str
 ) -> None:
     """By the managed fields as a real API server keeps them, to the second."""
@@ -89,8 +89,8 @@ def test_what_is_expected_begins_anew_with_a_resumption_and_not_with_another_ima
         return view.expects_since
 
     def a_second_later() -> datetime:
-        begun = datetime.now(UTC)
-        cluster.wait_until("a second is over", lambda: datetime.now(UTC) - begun > timedelta(seconds=1.1))
+        started = datetime.now(UTC)
+        cluster.wait_until("a second is over", lambda: datetime.now(UTC) - started > timedelta(seconds=1.1))
         return datetime.now(UTC)
 
     made = since()
@@ -140,7 +140,7 @@ def rights_of_before(cluster: SessionCluster, installed: Path) -> Iterator[Path]
         cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-def test_without_the_right_to_cronjobs_runs_come_to_their_verdict_and_no_schedule_is_told(
+def test_without_permission_for_cronjobs_runs_get_their_verdict_and_no_schedule_is_exposed(
     cluster: SessionCluster, start_operator: StartOperator, rights_of_before: Path
 ) -> None:
     flags = (f"--namespaces={RUNS}", f"--lease-namespace={OWN}", "--log-format=json")
@@ -154,17 +154,13 @@ def test_without_the_right_to_cronjobs_runs_come_to_their_verdict_and_no_schedul
         assert operator.get("/healthz") == (200, "ok")
         said = [json.loads(line) for line in operator.log.read_text().splitlines()]
         [why] = [entry["message"] for entry in said if "CronJobs" in entry["message"]]
-        assert why.startswith("of schedules nothing is known until CronJobs may be read (manifests/rbac/runs): ")
+        assert why.startswith("schedules are unknown without permission to list CronJobs (manifests/rbac/runs): ")
         assert "403" in why
 
 
 def a_ledger(cluster: SessionCluster, namespace: str, name: str, last: str) -> None:
     """As of a series whose last run finished then."""
-    kind = {"apiVersion": "disttest.dev/v1alpha1", "kind": "DistTestSeries"}
-    cluster.apply(kind | {"metadata": {"name": name, "namespace": namespace}})
-    status = {"runCount": 3, "lastVerdict": "Passed", "lastCompletionTime": last}
-    patch = ("--subresource=status", "--type=merge", "--patch", json.dumps({"status": status}))
-    cluster.kubectl("patch", "disttestseries", name, "--namespace", namespace, *patch)
+    write_ledger(cluster, namespace, name, runCount=3, lastVerdict="Passed", lastCompletionTime=last)
 
 
 def test_a_ledger_of_long_ago_goes_and_that_of_a_suspended_cronjob_stays(
@@ -180,6 +176,10 @@ def test_a_ledger_of_long_ago_goes_and_that_of_a_suspended_cronjob_stays(
     )
     names = {body["metadata"]["name"] for body in cluster.find("disttestseries", namespace)}
     assert names == {"nightly-1x8", "recent"}
-    said = [line for line in operator.log.read_text().splitlines() if "deleted its ledger" in line]
-    assert len(said) == 1
-    assert f"series {namespace}/forgotten: deleted its ledger of 3 runs" in said[0]
+
+    def logged() -> list[str]:
+        return [line for line in operator.log.read_text().splitlines() if "deleted its ledger" in line]
+
+    cluster.wait_until("the deletion is logged", logged, timeout_seconds=20)
+    [line] = logged()
+    assert f"series {namespace}/forgotten: deleted its ledger of 3 runs" in line

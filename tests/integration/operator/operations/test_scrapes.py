@@ -1,4 +1,4 @@
-"""Who may scrape: a real API server knows the tokens, a real Prometheus shows one."""
+"""Permission to scrape, with tokens of a real API server and a real Prometheus."""
 
 import functools
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ READER, STRANGER = "reader", "stranger"
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """An operator that asks who scrapes, and shows a certificate from files."""
+    """An operator that authenticates scrapers, with a certificate from files."""
 
     operator: OperatorProcess
     files: Path
     accounts: str
-    """The namespace of who may scrape and who may not."""
+    """The namespace of the clients with and without permission to scrape."""
 
     @property
     def ca(self) -> Path:
@@ -62,7 +62,11 @@ def put(files: Path) -> None:
     ("account", "status", "words"),
     [
         (READER, 200, "disttest_leader 1.0"),
-        (STRANGER, 403, "stranger may not get /metrics: bind it to the ClusterRole disttest-metrics-reader"),
+        (
+            STRANGER,
+            403,
+            "stranger has no permission to get /metrics; bind it to the ClusterRole disttest-metrics-reader",
+        ),
     ],
 )
 def test_a_service_account_reads_metrics_if_the_role_is_bound_to_it(
@@ -80,8 +84,8 @@ def test_a_service_account_reads_metrics_if_the_role_is_bound_to_it(
     [
         ("", "write the header Authorization: Bearer TOKEN"),
         ("Basic YWRtaW46YWRtaW4=", "write the header Authorization: Bearer TOKEN"),
-        ("Bearer garbage", "the API server does not know this token"),
-        ("Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJzeXN0ZW06YWRtaW4ifQ.", "the API server does not know this token"),
+        ("Bearer garbage", "the token is not valid"),
+        ("Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJzeXN0ZW06YWRtaW4ifQ.", "the token is not valid"),
     ],
     ids=["none", "basic", "garbage", "unsigned"],
 )
@@ -107,14 +111,14 @@ def test_a_role_that_is_taken_away_ends_the_reading(cluster: SessionCluster, gua
     cluster.wait_until("it may not any more", lambda: status_of(guarded, fresh()) == 403, 10)
 
 
-def test_health_is_told_to_anybody_and_metrics_are_not_told_there(guarded: Guarded) -> None:
+def test_health_needs_no_authentication_and_has_no_metrics(guarded: Guarded) -> None:
     assert guarded.operator.get("/healthz") == (200, "ok")
     assert guarded.operator.get("/readyz") == (200, "ok")
     assert guarded.operator.get("/metrics")[0] == 404
 
 
 def test_a_standby_is_scraped_too(cluster: SessionCluster, guarded: Guarded, start_operator: StartOperator) -> None:
-    """It may write nothing, and yet it asks. Without files it shows a certificate of its own."""
+    """It has no write permissions, but reviews tokens. Without files it uses a self-signed certificate."""
     cluster.wait_until("the first is active", functools.partial(leads, cluster, guarded), 25)
     with start_operator(GUARDED, log="standby.log") as standby:
         token = scraping.token(cluster, guarded.accounts, READER)
@@ -189,7 +193,7 @@ def test_no_token_is_in_the_log(cluster: SessionCluster, guarded: Guarded) -> No
     token = scraping.token(cluster, guarded.accounts, STRANGER)
     assert status_of(guarded, token) == 403
     said = guarded.operator.log.read_text()
-    assert "stranger may not get /metrics" in said, "people look there for why their Prometheus shows 403"
+    assert "stranger has no permission to get /metrics" in said, "people look there for why their Prometheus shows 403"
     assert not any(part in said for part in (token, "garbage", "eyJ"))
 
 

@@ -16,13 +16,22 @@ from tests.support import patience
 from tests.support.clusters import audit
 from tests.support.clusters.cluster import Manifest, SessionCluster, fresh_cluster, say_aloud
 from tests.support.operators import nightly, previous
-from tests.support.operators.operator import Status, config_map, disttest, finished, ledger, reaches_phase, run_counts
+from tests.support.operators.operator import (
+    Status,
+    config_map,
+    disttest,
+    finished,
+    ledger,
+    patch_spec,
+    reaches_phase,
+    run_counts,
+)
 from tests.support.operators.upgrades import BEFORE, OURS, Site
 from tests.support.shell import Shell
 
 SERIES = "nightly-1x8"
-SECONDS = 120  # for a run, beside a rollout
-TIMEOUTS = {"queueSeconds": 600, "joinSeconds": 120, "caseSeconds": 300, "runSeconds": 600}
+SECONDS = 120  # for a run during a rollout
+TIMEOUTS = {"queueSeconds": 600, "rendezvousSeconds": 120, "caseSeconds": 300, "runSeconds": 600}
 KEPT_WAITING = {"suspend": True, "ttlSecondsAfterFinished": 3600}
 OPEN = frozenset({"running", "queued", "paused", "cancelled"})
 KINDS = "disttests,disttestseries,configmaps,cronjobs"
@@ -37,7 +46,7 @@ def test_the_runner_is_of_the_version_before():
     assert pathlib.Path(disttest_runner.__file__).is_relative_to("{source}")
 
 def test_held():
-    while not pathlib.Path("{go_on}").exists():
+    while not pathlib.Path("{release}").exists():
         time.sleep(0.05)
 """
 
@@ -114,7 +123,7 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> previous.Previous:
 def upgraded(
     request: pytest.FixtureRequest, before: previous.Previous, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Upgraded]:
-    """On a cluster of its own: CRDs are those of all namespaces."""
+    """On a separate cluster, because CRDs apply to all namespaces."""
     directory = tmp_path_factory.mktemp("upgrade")
     folder = directory / "overlay"
     folder.mkdir()
@@ -127,19 +136,21 @@ def upgraded(
         site.apply("base", version=BEFORE)
         site.let_scrape()
         site.is_led_by(BEFORE)
-        go_on = before.directory / "go-on"
-        go_on.unlink(missing_ok=True)
-        begin(site, namespace, directory, go_on)
+        release = before.directory / "release"
+        release.unlink(missing_ok=True)
+        begin(site, namespace, directory, release)
         put_to_the_edge(site, edge)
         seen = everything(cluster, namespace)
         counted = counters(site.metrics(), namespace)
         pods = frozenset(pods_of(cluster, namespace, "running"))
         request.param.go(site)
         site.is_led_by(request.param.acts)
-        cluster.wait_until("the ledger is told", lambda: bool(counters(site.metrics(), namespace)), timeout_seconds=20)
+        cluster.wait_until(
+            "the ledger is exposed", lambda: bool(counters(site.metrics(), namespace)), timeout_seconds=20
+        )
         after, counted_after = everything(cluster, namespace), counters(site.metrics(), namespace)
         cluster.kubectl("label", "disttests,disttestseries", "--all", "-n", namespace, "seen=after")
-        go_on.touch()
+        release.touch()
         go_through(cluster, namespace)
         yield Upgraded(
             way=request.param,
@@ -155,17 +166,22 @@ def upgraded(
         )
 
 
-def begin(site: Site, namespace: str, directory: Path, go_on: Path) -> None:
-    """Runs that have ended, one in mid-case by a CronJob, one in a queue, one between attempts, one not begun."""
+def begin(site: Site, namespace: str, directory: Path, release: Path) -> None:
+    """Runs that have ended, one in mid-case by a CronJob, one in a queue, one between attempts, one not started."""
     cluster = site.cluster
-    held = HELD.format(source=site.before.source, go_on=go_on)
+    held = HELD.format(source=site.before.source, release=release)
     for name, text in {"quick": QUICK, "red": RED, "held": held}.items():
         cluster.apply(config_map(namespace, name, text))
     night = nightly.disttest(SERIES, nodes=2, suites=[own("held")], timeouts=TIMEOUTS)
     overlay = directory / "nightly"
     overlay.mkdir()
     nightly.write_overlay(
-        overlay, namespace, {SERIES: night}, manifests=site.before.manifests, image=previous.OPERATOR_IMAGE
+        overlay,
+        namespace,
+        {SERIES: night},
+        manifests=site.before.manifests,
+        image=previous.OPERATOR_IMAGE,
+        reads=("held",),
     )
     cluster.kubectl("apply", "-k", str(overlay))
     cluster.kubectl("create", "job", "running", f"--from=cronjob/{SERIES}", "-n", namespace)
@@ -178,8 +194,8 @@ def begin(site: Site, namespace: str, directory: Path, go_on: Path) -> None:
             a_run(namespace, "cancelled", "quick", suspend=True),
         ]
     )
-    cluster.wait_until("it has begun", lambda: cluster.get("job", "paused-a1", namespace))
-    patch(cluster, namespace, "paused", suspend=True)
+    cluster.wait_until("it has started", lambda: cluster.get("job", "paused-a1", namespace))
+    patch_spec(cluster, namespace, "paused", suspend=True)
     verdicts = [finished(cluster, namespace, name, SECONDS)["verdict"] for name in ("passed", "failed", "gone")]
     assert verdicts == ["Passed", "TestsFailed", "Passed"]
     cluster.wait_until(
@@ -188,7 +204,7 @@ def begin(site: Site, namespace: str, directory: Path, go_on: Path) -> None:
     cluster.wait_until("it waits in its queue", lambda: cluster.get("job", "queued-a1", namespace))
     reaches_phase(cluster, namespace, "running", "Running", SECONDS)
     cluster.wait_until(
-        "it is in mid-case", functools.partial(is_in_case, cluster, namespace, "running", "test_held"), SECONDS
+        "it is during the case", functools.partial(is_in_case, cluster, namespace, "running", "test_held"), SECONDS
     )
     cluster.wait_until("the ledger is settled", lambda: ledger(cluster, namespace, SERIES).get("pending") == [], 20)
     cluster.kubectl("delete", "disttest", "gone", "-n", namespace)
@@ -208,10 +224,10 @@ def put_to_the_edge(site: Site, namespace: str) -> None:
 
 
 def go_through(cluster: SessionCluster, namespace: str) -> None:
-    """Everything that is open comes to its end."""
-    patch(cluster, namespace, "queued-a1", kind="job", suspend=False)
-    patch(cluster, namespace, "paused", suspend=False)
-    patch(cluster, namespace, "cancelled", cancel=True)
+    """Finish all open runs."""
+    patch_spec(cluster, namespace, "queued-a1", kind="job", suspend=False)
+    patch_spec(cluster, namespace, "paused", suspend=False)
+    patch_spec(cluster, namespace, "cancelled", cancel=True)
     for name in sorted(OPEN):
         finished(cluster, namespace, name, SECONDS)
     cluster.wait_until("the ledger is settled", lambda: ledger(cluster, namespace, SERIES).get("pending") == [], 20)
@@ -235,7 +251,7 @@ def test_specs_of_open_runs_stay_as_they_were_written(upgraded: Upgraded) -> Non
         assert upgraded.after[f"disttest/{name}"]["spec"] == upgraded.before[f"disttest/{name}"]["spec"]
 
 
-def test_a_run_in_mid_case_goes_on_in_the_same_pods_and_passes(upgraded: Upgraded) -> None:
+def test_a_run_in_mid_case_continues_in_the_same_pods_and_passes(upgraded: Upgraded) -> None:
     ended = upgraded.end["disttest/running"]["status"]
     assert (ended["verdict"], ended["attempt"], ended["cases"]["passed"]) == ("Passed", 1, 2), ended
     assert len(upgraded.pods) == 2
@@ -262,8 +278,8 @@ def test_each_run_is_counted_once(upgraded: Upgraded) -> None:
     }
 
 
-def test_counters_go_on_from_where_they_were_under_the_same_labels(upgraded: Upgraded) -> None:
-    """A label more would be a new series in Prometheus, and what it begins with an increase that never was."""
+def test_counters_continue_under_the_same_labels(upgraded: Upgraded) -> None:
+    """A label more would be a new series in Prometheus, and its first value would look like an increase."""
     before, after = upgraded.counters_before, upgraded.counters_after
     assert any(name.startswith("disttest_runs_total{") and value for name, value in before.items())
     known = {name.partition("{")[0] for name in before}
@@ -291,7 +307,7 @@ def test_whatever_was_allowed_before_can_still_be_edited(upgraded: Upgraded) -> 
     said = cluster.kubectl("label", "disttests", "--all", "-n", upgraded.edge, "seen=after")
     assert len(names) == len(upgraded.site.before.right_manifests()) == said.count(" labeled")
     waiting = next(name for name in names if not status(cluster, upgraded.edge, name).get("verdict"))
-    patch(cluster, upgraded.edge, waiting, cancel=True)
+    patch_spec(cluster, upgraded.edge, waiting, cancel=True)
     assert finished(cluster, upgraded.edge, waiting)["verdict"] == "Cancelled"
 
 
@@ -313,10 +329,6 @@ def a_run(namespace: str, name: str, suite: str, **spec: Any) -> Manifest:
     """One rank."""
     usual = {"series": SERIES, "nodes": 1, "ranksPerNode": 1, "suites": [own(suite)], "timeouts": TIMEOUTS}
     return disttest(namespace, name, **usual | spec)
-
-
-def patch(cluster: SessionCluster, namespace: str, name: str, *, kind: str = "disttest", **spec: Any) -> None:
-    cluster.kubectl("patch", kind, name, "-n", namespace, "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
 def status(cluster: SessionCluster, namespace: str, name: str) -> Status:
@@ -364,7 +376,7 @@ def unlabelled(body: Manifest) -> Manifest:
 
 
 def counters(samples: dict[str, float], namespace: str) -> dict[str, float]:
-    """What ledgers tell of a namespace."""
+    """The ledgers of a namespace."""
     kinds = ("_total", "_bucket", "_sum", "_count")
     return {
         name: value

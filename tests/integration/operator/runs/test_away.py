@@ -9,23 +9,23 @@ from tests.support import patience
 from tests.support.clusters.cluster import SessionCluster
 from tests.support.clusters.stub_nodes import stub_template
 from tests.support.operators.operator import (
-    OperatorProcess,
     StartOperator,
     disttest,
     finished,
+    leads,
     ledger,
     reaches_phase,
     run_counts,
 )
 
 TAKE_OVER_SECONDS = 17
-ENDS_SECONDS = 10  # of one that goes on and finds the Lease lost
+ENDS_SECONDS = 10  # of one that continues and finds the Lease lost
 KINDS = ("disttests", "disttestseries", "jobs", "services", "configmaps", "events.events.k8s.io")
 HERE = {"Passed": 4, "InfraFailed": 2}
 
 
 @pytest.mark.soak  # half a minute of waiting for a Lease
-def test_what_a_frozen_operator_still_has_to_do_when_it_goes_on_has_no_effect(
+def test_pending_work_of_a_frozen_operator_has_no_effect_when_it_continues(
     cluster: SessionCluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     with start_operator(log="frozen.log") as first:
@@ -37,7 +37,7 @@ def test_what_a_frozen_operator_still_has_to_do_when_it_goes_on_has_no_effect(
             for manifest in (*going, *lost):
                 reaches_phase(cluster, namespace, manifest["metadata"]["name"], "Running")
             with first.frozen():
-                # Their creation is told to the frozen one too: it is what it finds first when it goes on.
+                # The frozen operator receives their creation too, as its first events when it continues.
                 fresh = [run(namespace, f"fresh-{number}") for number in range(2)]
                 cluster.apply(fresh)
                 cluster.wait_until("the second is active", functools.partial(leads, second), TAKE_OVER_SECONDS)
@@ -83,11 +83,11 @@ def test_an_operator_that_was_away_while_runs_ended_gives_them_their_verdicts(
 
 
 @pytest.mark.soak  # three minutes of waiting
-def test_a_gang_that_nobody_watches_is_ended_by_its_jobs_own_deadline(
+def test_a_gang_without_an_operator_is_ended_by_the_deadline_of_its_job(
     cluster: SessionCluster, start_operator: StartOperator, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
-    """Without an operator its nodes are not held for ever; with the next one the run has its verdict."""
-    timeouts = {"queueSeconds": 10, "joinSeconds": 5, "caseSeconds": 5, "runSeconds": 5}
+    """Without an operator its nodes are not held forever; with the next one the run has its verdict."""
+    timeouts = {"queueSeconds": 10, "rendezvousSeconds": 5, "caseSeconds": 5, "runSeconds": 5}
     with start_operator(log="left.log"):
         cluster.apply(disttest(namespace, "left", series="left", template=stub_template(end="hang"), timeouts=timeouts))
         reaches_phase(cluster, namespace, "left", "Running")
@@ -98,8 +98,8 @@ def test_a_gang_that_nobody_watches_is_ended_by_its_jobs_own_deadline(
     assert not (cluster.get("disttest", "left", namespace) or {})["status"].get("verdict")
     with start_operator(log="found.log"):
         status = finished(cluster, namespace, "left")
-    assert (status["verdict"], status["reason"]) == ("TimedOut", "RunDeadline"), status
-    assert "the Job's own deadline ended the run" in status["message"]
+    assert (status["verdict"], status["reason"]) == ("TimedOut", "RunTimeout"), status
+    assert "The Job exceeded its deadline" in status["message"]
     assert sum(run_counts(ledger(cluster, namespace, "left")).values()) == 1
 
 
@@ -107,10 +107,6 @@ def run(namespace: str, name: str, **words: Any) -> dict[str, Any]:
     """A lost one gets a second gang, which is lost as well."""
     retries = {"infrastructure": 1 if words.get("end") == "crash" else 0}
     return disttest(namespace, name, series="here", template=stub_template(**words), retries=retries)
-
-
-def leads(operator: OperatorProcess) -> bool:
-    return operator.metrics().get("disttest_leader") == 1
 
 
 def settled(cluster: SessionCluster, namespace: str) -> bool:

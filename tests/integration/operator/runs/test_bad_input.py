@@ -1,4 +1,4 @@
-"""What cannot run ends soon, with a verdict, a reason, and a sentence that says what to do."""
+"""Runs that are not possible end soon, with a verdict, a reason and the next step."""
 
 from typing import Any
 
@@ -12,34 +12,34 @@ CASES: dict[str, tuple[dict[str, Any], str, str, str]] = {
         {"suites": [{"name": "colectives"}]},
         "Errored",
         "UnknownSuite",
-        "it has: c10d-spawn, collectives, data-parallel",
+        "Its suites: c10d-spawn, collectives, data-parallel",
     ),
     "config-map": (
         {"suites": [{"name": "mine", "configMap": {"name": "absent"}}]},
-        *("Errored", "ReferenceMissing", "create it and apply again"),
+        *("Errored", "ReferenceNotFound", "Create it, then the DistTest again"),
     ),
     "service-account": (
         {"template": {"spec": {"serviceAccountName": "absent"}}},
-        *("Errored", "ReferenceMissing", "ServiceAccount 'absent' is not in namespace"),
+        *("Errored", "ReferenceNotFound", "ServiceAccount 'absent' does not exist in namespace"),
     ),
     "not-allowed": (
         {"template": {"spec": {"serviceAccountName": "builder"}}},
-        *("Errored", "InvalidSpec", "/service-account:builder of the operator (docs/security.md)"),
+        *("Errored", "InvalidSpec", "/service-account:builder (docs/operating/security.md)"),
     ),
     "claim": (
         {"artifacts": {"persistentVolumeClaim": "absent"}},
-        *("Errored", "ReferenceMissing", "PersistentVolumeClaim 'absent' is not in namespace"),
+        *("Errored", "ReferenceNotFound", "PersistentVolumeClaim 'absent' does not exist in namespace"),
     ),
     "plan": (
         {"suites": [{"name": "collectives", "env": [{"name": f"V{n}", "value": "x" * 4096} for n in range(31)]}]},
-        *("Errored", "InvalidSpec", "use globs in place of long lists"),
+        *("Errored", "InvalidSpec", "Use globs instead of long lists"),
     ),
-    "image": ({"image": "registry.invalid/no-such-image:1"}, "Errored", "ImageUnavailable", "correct spec.image"),
-    "gpus": ({"gpusPerNode": 16}, "Errored", "TooFewGpus", "lower spec.nodes or spec.gpusPerNode"),
+    "image": ({"image": "registry.invalid/no-such-image:1"}, "Errored", "ImageUnavailable", "Check spec.image"),
+    "gpus": ({"gpusPerNode": 16}, "Errored", "InsufficientGPUs", "Decrease spec.nodes or spec.gpusPerNode"),
     "queue": (
         {
             "template": {"spec": {"nodeSelector": {"no-such": "label"}}},
-            "timeouts": {"queueSeconds": 5, "joinSeconds": 5, "caseSeconds": 5, "runSeconds": 5},
+            "timeouts": {"queueSeconds": 5, "rendezvousSeconds": 5, "caseSeconds": 5, "runSeconds": 5},
         },
         *("InfraFailed", "GangTimeout", "spec.timeouts.queueSeconds"),
     ),
@@ -76,11 +76,11 @@ def test_pods_that_the_namespace_refuses_end_the_run_with_the_refusal(
     )
     cluster.apply(disttest(namespace, "refused"))
     status = finished(cluster, namespace, "refused", timeout_seconds=25)
-    assert (status["verdict"], status["reason"]) == ("Errored", "PodsRefused"), status
+    assert (status["verdict"], status["reason"]) == ("Errored", "PodsForbidden"), status
     assert "exceeded quota: none" in status["message"]
 
 
-def test_a_service_of_somebody_else_in_the_way_is_named_and_left_alone(
+def test_a_service_with_the_same_name_and_another_owner_is_named_and_not_changed(
     cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     service = {
@@ -92,7 +92,7 @@ def test_a_service_of_somebody_else_in_the_way_is_named_and_left_alone(
     cluster.apply(service)
     cluster.apply(disttest(namespace, "taken"))
     status = finished(cluster, namespace, "taken", timeout_seconds=25)
-    assert (status["verdict"], status["reason"]) == ("Errored", "NameTaken"), status
+    assert (status["verdict"], status["reason"]) == ("Errored", "NameConflict"), status
     assert "Service 'taken-a1'" in status["message"]
     assert cluster.get("service", "taken-a1", namespace) is not None
 

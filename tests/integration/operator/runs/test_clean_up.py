@@ -1,4 +1,4 @@
-"""What is left of runs that are deleted at any moment: nothing. What is made anew for one that has ended: nothing."""
+"""Runs that are deleted at any time leave no objects, and finished runs get no new ones."""
 
 import asyncio
 import random
@@ -27,7 +27,7 @@ def test_nothing_is_left_of_runs_deleted_in_every_phase(
     cluster.apply(disttest(namespace, "after", template=stub_template()))
     assert finished(cluster, namespace, "after")["verdict"] == "Passed"
     assert {name.rpartition("/")[2].partition("-")[0] for name in left(cluster, namespace)} <= {"after"}
-    assert kept(cluster, namespace) == listed(cluster, namespace), "a series owns what its ledger lists, and no more"
+    assert kept(cluster, namespace) == listed(cluster, namespace), "a series owns exactly what its ledger lists"
     print(f"deleted in: {deletions.phases}")
     counted = {
         run["uid"]: run["verdict"]
@@ -46,7 +46,7 @@ def test_nothing_is_left_of_runs_deleted_in_every_phase(
     assert counted.keys() - deletions.verdicts.keys() <= deletions.nearly_finished
 
 
-def test_what_is_deleted_by_hand_of_a_finished_run_is_not_made_anew(
+def test_objects_of_a_finished_run_deleted_by_hand_are_not_created_again(
     cluster: SessionCluster, operator: OperatorProcess, namespace: str, stub_nodes: tuple[str, ...]
 ) -> None:
     cluster.apply(disttest(namespace, "done", template=stub_template()))
@@ -84,7 +84,7 @@ def kept(cluster: SessionCluster, namespace: str) -> set[str]:
 
 
 def listed(cluster: SessionCluster, namespace: str) -> set[str]:
-    """Of what is still to be had: a run may be deleted between being counted and having its report kept."""
+    """Of the available ones: a run can be deleted after it is counted and before its report is retained."""
     found = {one["metadata"]["name"] for one in cluster.find("configmaps", namespace)}
     named = {
         run["report"]

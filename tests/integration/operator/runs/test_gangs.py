@@ -32,8 +32,8 @@ def test_two_gangs_that_hold_half_of_the_nodes_each_both_come_to_their_end(
         cluster.wait_until(f"{name} has half a gang", lambda: has_half_a_gang(cluster, namespace, name), 30)
 
     # A twentieth of the patience is left to a run with an older rival.
-    with start_operator("--gang-patience-seconds=100", log="gangs.log"):
-        node = cluster.find("nodes", selector=f"!{behaviour.NODE}")[-1]  # other tests have stub nodes beside these
+    with start_operator("--partial-gang-timeout-seconds=100", log="gangs.log"):
+        node = cluster.find("nodes", selector=f"!{behaviour.NODE}")[-1]  # other tests also have stub nodes
         with cluster.tainted(node["metadata"]["name"], TAINT):
             apply("older")
             apply("younger", tolerations=TOLERATED)

@@ -1,18 +1,28 @@
-"""What people change in objects of a run that goes on: it goes on, and comes to its own verdict."""
+"""Manual changes to objects of a running run: it continues and gets its own verdict."""
 
 import json
 from typing import Any
 
-from tests.support.clusters.cluster import SessionCluster
+import pytest
+
+from tests.support.clusters.cluster import KubectlError, SessionCluster
 from tests.support.clusters.stub_nodes import stub_template
-from tests.support.operators.operator import OperatorProcess, disttest, finished, ledger, reaches_phase, run_counts
+from tests.support.operators.operator import (
+    OperatorProcess,
+    disttest,
+    finished,
+    ledger,
+    patch_spec,
+    reaches_phase,
+    run_counts,
+)
 
 LABELS = tuple(f"disttest.dev/{name}-" for name in ("name", "uid", "attempt", "series"))
 MANAGED_BY = "app.kubernetes.io/managed-by-"
 
 
 def gang(cluster: SessionCluster, namespace: str, name: str, seconds: float) -> list[str]:
-    """A run whose containers end after so many seconds; gives its pods."""
+    """The pods of a run whose containers end after a number of seconds."""
     retries = {"infrastructure": 2}
     cluster.apply(disttest(namespace, name, series=name, template=stub_template(seconds=seconds), retries=retries))
     reaches_phase(cluster, namespace, name, "Running")
@@ -24,9 +34,9 @@ def unlabel(cluster: SessionCluster, namespace: str, kind: str, *names: str) -> 
     cluster.kubectl("label", kind, *names, "-n", namespace, *LABELS, MANAGED_BY)
 
 
-def edit(cluster: SessionCluster, namespace: str, what: str, **status: Any) -> str:
+def edit(cluster: SessionCluster, namespace: str, what: str, **status: Any) -> None:
     flags = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
-    return cluster.kubectl("patch", what, "-n", namespace, *flags, check=False)
+    cluster.kubectl("patch", what, "-n", namespace, *flags)
 
 
 def passed_once(cluster: SessionCluster, namespace: str, name: str, jobs: set[str]) -> None:
@@ -55,7 +65,7 @@ def test_a_cancelled_run_takes_a_job_without_labels_along(
 ) -> None:
     gang(cluster, namespace, "dropped", 60)
     unlabel(cluster, namespace, "job", "dropped-a1")
-    cluster.kubectl("patch", "dt", "dropped", "-n", namespace, "--type=merge", "-p", '{"spec": {"cancel": true}}')
+    patch_spec(cluster, namespace, "dropped", cancel=True)
     assert finished(cluster, namespace, "dropped")["verdict"] == "Cancelled"
     cluster.wait_until("its pods are gone", lambda: not cluster.find("pods", namespace), 40)
 
@@ -65,8 +75,8 @@ def test_a_status_and_a_ledger_that_are_edited_in_mid_run_are_put_right(
 ) -> None:
     gang(cluster, namespace, "edited", 7)
     jobs = uids(cluster, namespace)
-    refused = edit(cluster, namespace, "disttest/edited", verdict="Passed")
-    assert "a verdict comes with phase Finished" in refused
+    with pytest.raises(KubectlError, match="a verdict requires phase Finished"):
+        edit(cluster, namespace, "disttest/edited", verdict="Passed")
     year_zero = "0000-01-01T00:00:00Z"
     nonsense = {"name": "Not A Node!", "reason": "x"}
     edit(cluster, namespace, "disttest/edited", attempt=7, phase="Finished", startTime=year_zero, conditions=[])

@@ -1,4 +1,4 @@
-"""Images of one's own: the runner is brought into them, and those that cannot run it are told apart."""
+"""Custom images: the runner is copied into them, and images that cannot run it are reported."""
 
 import pytest
 
@@ -36,35 +36,35 @@ def test_together(process_group):
 @pytest.fixture(autouse=True)
 def _images_are_there(cluster: SessionCluster) -> None:
     if cluster.dev is None:
-        pytest.skip("these images are directories of this machine, which only a cluster of our own knows")
+        pytest.skip("these images are directories of this machine, which only a local test cluster can use")
 
 
 # The first in this file: the operator of the others would have the Lease.
 @pytest.mark.parametrize(
     ("runner_image", "reason", "words"),
     [
-        ("registry.invalid/runner:1", "ImageUnavailable", "image 'registry.invalid/runner:1' cannot be had by pod"),
-        (TORCH_ONLY, "ContainerStart", "No module named 'disttest_runner'"),
+        ("registry.invalid/runner:1", "ImageUnavailable", "Image 'registry.invalid/runner:1' cannot be pulled for pod"),
+        (TORCH_ONLY, "ContainerStartError", "No module named 'disttest_runner'"),
     ],
     ids=["away", "without the runner"],
 )
 def test_a_wrong_image_of_the_runner_is_the_operators_to_correct(
     cluster: SessionCluster, start_operator: StartOperator, namespace: str, runner_image: str, reason: str, words: str
 ) -> None:
-    flags = ("--runner-image", runner_image, "--image-patience-seconds=3")
+    flags = ("--runner-image", runner_image, "--image-pull-timeout-seconds=3")
     with start_operator(*flags, log="wrong-image.log"):
         cluster.apply(disttest(namespace, "unlucky", image=RUNNER_IMAGE))
         status = finished(cluster, namespace, "unlucky", timeout_seconds=40)
     assert (status["verdict"], status["reason"]) == ("Errored", reason), status
     assert words in status["message"]
-    assert "correct the operator's --runner-image" in status["message"]
+    assert "--runner-image of the operator" in status["message"]
 
 
 def test_a_gang_runs_in_an_image_that_has_only_torch(
     cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "where", WHERE))
-    own = {"name": "where", "configMap": {"name": "where"}, "env": [{"name": "PYTHONPATH", "value": "/nowhere"}]}
+    own = {"name": "where", "configMap": {"name": "where"}, "env": [{"name": "PYTHONPATH", "value": "/no/such/folder"}]}
     quick = {"name": "collectives", "select": "barrier"}
     resources = {"template": {"spec": {"resources": {"limits": {"memory": "4Gi"}, "requests": {"cpu": 1}}}}}
     cluster.apply(disttest(namespace, "mine", image=TORCH_ONLY, suites=[own, quick], **resources))
@@ -82,8 +82,8 @@ def test_a_gang_runs_in_an_image_that_has_only_torch(
 @pytest.mark.parametrize(
     ("image", "words"),
     [
-        (NO_PYTHON, ("did not start in image", "spec.image needs python3 on its PATH (3.11 or newer), with torch")),
-        (OLD_PYTHON, ("the image's Python is 3.8", "choose an image with a newer Python")),
+        (NO_PYTHON, ("did not start in image", "spec.image requires python3 on its PATH (3.11 or newer), torch")),
+        (OLD_PYTHON, ("the image has Python 3.8", "Use an image with a newer Python")),
     ],
     ids=["no Python", "old Python"],
 )
@@ -92,5 +92,5 @@ def test_an_image_that_cannot_run_the_runner_is_named_with_what_it_lacks(
 ) -> None:
     cluster.apply(disttest(namespace, "lacking", image=image))
     status = finished(cluster, namespace, "lacking", timeout_seconds=40)
-    assert (status["verdict"], status["reason"]) == ("Errored", "ContainerStart"), status
+    assert (status["verdict"], status["reason"]) == ("Errored", "ContainerStartError"), status
     assert all(word in status["message"] for word in (f"image {image!r}", *words)), status

@@ -105,7 +105,7 @@ def test_a_choice_that_leaves_no_case_is_an_error(
 ) -> None:
     cluster.apply(disttest(namespace, "none", suites=[{"name": "collectives", "select": "no_such_case"}]))
     status = finished(cluster, namespace, "none", timeout_seconds=90)
-    assert (status["verdict"], status["reason"]) == ("Errored", "NothingCollected"), status
+    assert (status["verdict"], status["reason"]) == ("Errored", "NoCasesCollected"), status
 
 
 def test_files_that_the_image_lacks_are_an_error_that_names_them(
@@ -121,7 +121,7 @@ def test_files_that_the_image_lacks_are_an_error_that_names_them(
 def claim(cluster: SessionCluster, namespace: str, tmp_path: pathlib.Path) -> pathlib.Path:
     """A bound claim `dumps`; gives the folder behind it."""
     if cluster.dev is None:
-        pytest.skip("the folder behind a claim can be seen in a cluster of our own only: leave KUBECONFIG unset")
+        pytest.skip("the folder behind a claim is visible only in a local test cluster; unset KUBECONFIG")
     spec: Manifest = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
     volume = {
         "apiVersion": "v1",

@@ -67,8 +67,8 @@ def test_a_run_ends_passed_with_status_report_ledger_metrics_and_events(
     reached, *others = status["bandwidth"]
     assert reached == asked | {
         "dtype": "float32",
-        "busBytesPerSecond": reached["busBytesPerSecond"],
-        "threshold": 1,
+        "busBandwidthBytesPerSecond": reached["busBandwidthBytesPerSecond"],
+        "thresholdBytesPerSecond": 1,
         "ok": True,
     }
     assert ("send_recv_pair", 2 << 20) in [(row["collective"], row["sizeBytes"]) for row in others]
@@ -155,10 +155,10 @@ def test_a_run_that_times_out_names_the_case_that_hangs_and_who_waits_for_whom(
     suites = [{"name": "stuck", "configMap": {"name": "stuck"}}]
     for seconds in (12, 36, 108):
         name = f"stuck-{seconds}"
-        timeouts = {"queueSeconds": 60, "joinSeconds": 60, "caseSeconds": seconds, "runSeconds": seconds}
+        timeouts = {"queueSeconds": 60, "rendezvousSeconds": 60, "caseSeconds": seconds, "runSeconds": seconds}
         cluster.apply(disttest(namespace, name, suites=suites, timeouts=timeouts))
         status = finished(cluster, namespace, name, timeout_seconds=seconds + 120)
-        assert (status["verdict"], status["reason"]) == ("TimedOut", "RunDeadline"), status
+        assert (status["verdict"], status["reason"]) == ("TimedOut", "RunTimeout"), status
         if status["failures"]:
             break
     [failure] = status["failures"]
@@ -183,7 +183,7 @@ def test_deletion_in_the_foreground_returns_when_the_pods_are_gone(
     assert run_counts(ledger(cluster, namespace, "adhoc")) == {}, "a run deleted before its verdict is not counted"
 
 
-def test_a_job_deleted_by_somebody_ends_the_run_as_an_infrastructure_failure(
+def test_a_job_deleted_by_hand_ends_the_run_as_an_infrastructure_failure(
     cluster: SessionCluster, operator: OperatorProcess, namespace: str
 ) -> None:
     cluster.apply(config_map(namespace, "slow", SLOW))
@@ -191,7 +191,7 @@ def test_a_job_deleted_by_somebody_ends_the_run_as_an_infrastructure_failure(
     reaches_phase(cluster, namespace, "robbed", "Running")
     cluster.kubectl("delete", "job", "robbed-a1", "-n", namespace, "--wait=false")
     status = finished(cluster, namespace, "robbed")
-    assert (status["verdict"], status["reason"]) == ("InfraFailed", "JobMissing"), status
+    assert (status["verdict"], status["reason"]) == ("InfraFailed", "JobDeleted"), status
 
 
 def test_an_evicted_pod_is_a_disruption_and_no_failure_of_a_test(

@@ -1,4 +1,4 @@
-"""Stub nodes tell an operator what real agents tell, without running anything."""
+"""Stub nodes report the same as real agents, without running anything."""
 
 import time
 
@@ -19,7 +19,7 @@ from tests.support.operators.operator import OperatorProcess, disttest, finished
     ],
     ids=lambda value: value.get("end", "") if isinstance(value, dict) else "",
 )
-def test_a_run_on_stub_nodes_ends_as_told(
+def test_a_run_on_stub_nodes_ends_as_its_annotations_say(
     cluster: SessionCluster,
     namespace: str,
     operator: OperatorProcess,
@@ -28,21 +28,21 @@ def test_a_run_on_stub_nodes_ends_as_told(
     verdict: str,
     reason: str,
 ) -> None:
-    cluster.apply(disttest(namespace, "told", template=stub_template(**words)))
-    status = finished(cluster, namespace, "told")
+    cluster.apply(disttest(namespace, "stub", template=stub_template(**words)))
+    status = finished(cluster, namespace, "stub")
     assert (status["verdict"], status["reason"]) == (verdict, reason), status
     if verdict == "Passed":
         assert status["cases"]["passed"] == 3
 
 
-def test_a_stub_pod_that_hangs_ends_when_it_is_deleted_as_slowly_as_told(
+def test_a_stub_pod_that_hangs_and_is_deleted_ends_after_its_stop_seconds(
     cluster: SessionCluster, namespace: str, operator: OperatorProcess, stub_nodes: tuple[str, ...]
 ) -> None:
     cluster.apply(disttest(namespace, "hangs", template=stub_template(end="hang", stop_seconds=3)))
     reaches_phase(cluster, namespace, "hangs", "Running")
-    begun = time.monotonic()
+    started = time.monotonic()
     cluster.kubectl("delete", "disttest", "hangs", "--namespace", namespace, "--cascade=foreground")
-    assert time.monotonic() - begun > 2.5
+    assert time.monotonic() - started > 2.5
     assert cluster.find("pod", namespace) == []
 
 

@@ -34,7 +34,7 @@ sys.meta_path.insert(0, Finder())
 
 @pytest.fixture
 def gang(tmp_path: Path, request: pytest.FixtureRequest) -> AgentGang:
-    """A gang whose ranks are all asleep in the third of four cases, each with a process of its own beside it."""
+    """A gang whose ranks are all asleep in the third of four cases, each with a child process."""
     seconds = getattr(request, "param", 120)
     plan = make_plan(suite_of(tmp_path / "suite", SUITE), case_seconds=100, run_seconds=seconds)
     gang = AgentGang(plan, tmp_path)
@@ -72,7 +72,7 @@ def test_sigterm_ends_the_leader_with_a_report_of_what_is_known(gang: AgentGang)
     assert gang.summary(1).reason is Reason.TERMINATED
 
 
-def test_an_agent_that_is_told_to_end_while_it_starts_ends_at_once_and_says_so(tmp_path: Path) -> None:
+def test_an_agent_that_is_terminated_while_it_starts_ends_at_once_with_that_reason(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(TOLD_TO_END_WHILE_IT_STARTS)
     plan = make_plan(suite_of(tmp_path / "suite", SUITE), nodes=1)
     gang = AgentGang(plan, tmp_path, environ={"PYTHONPATH": str(tmp_path)})
@@ -84,7 +84,7 @@ def test_sigterm_of_another_agent_is_a_lost_gang_that_names_the_node(gang: Agent
     gang.agents[1].send_signal(signal.SIGTERM)
     check_partial_report(gang, Verdict.INFRA_FAILED, Reason.GANG_LOST)
     assert gang.wait() == {0: 20, 1: 20}
-    assert "node index 1 (pod tried-1 on local-1): the agent left" in gang.report().message
+    assert "node index 1 (pod tried-1 on local-1): the agent exited" in gang.report().message
     assert gang.summary(1).reason is Reason.TERMINATED
 
 
@@ -94,18 +94,18 @@ def test_a_killed_agent_is_a_lost_gang_that_names_the_node(gang: AgentGang) -> N
     gang.agents[0].wait(patience.stretched(10))
     report = gang.report()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.GANG_LOST)
-    assert "node index 1 (pod tried-1 on local-1): the agent went away" in report.message
+    assert "node index 1 (pod tried-1 on local-1): the connection to the agent broke" in report.message
     assert [one.outcome for one in report.suites[0].cases][:2] == [Outcome.PASSED, Outcome.FAILED]
-    # The ranks die with their agent; what they had started in sessions of their own needs the container's end.
+    # The ranks die with their agent; processes in other sessions end with the container.
     wait_for(lambda: all("sleep 1000" in line for line in gang.living()), "ranks left", 3, lambda: str(gang.living()))
 
 
-def test_agents_that_lose_their_leader_say_so(gang: AgentGang) -> None:
+def test_agents_that_lose_their_leader_report_it(gang: AgentGang) -> None:
     gang.agents[0].kill()
     assert gang.agents[1].wait(patience.stretched(10)) == 20
     summary = gang.summary(1)
     assert (summary.verdict, summary.reason) == (Verdict.INFRA_FAILED, Reason.GANG_LOST)
-    assert "the leader at 127.0.0.1 went away" in summary.message
+    assert "the leader at 127.0.0.1 closed the connection" in summary.message
     # the leader's last message shows where it was
     last = gang.summary(0)
     assert (last.step, last.verdict) == ("running", None)
@@ -119,7 +119,7 @@ def test_agents_that_lose_their_leader_say_so(gang: AgentGang) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("gang", [25], indirect=True, ids=["25"])
 def test_the_deadline_of_the_run_leaves_the_rest_not_run(gang: AgentGang) -> None:
-    check_partial_report(gang, Verdict.TIMED_OUT, Reason.RUN_DEADLINE)
+    check_partial_report(gang, Verdict.TIMED_OUT, Reason.RUN_TIMEOUT)
     assert gang.wait() == {0: 10, 1: 10}
     assert f"within {gang.plan.run_seconds} s" in gang.report().message
 

@@ -1,4 +1,4 @@
-"""A gang whose Python has torch and nothing of the runner, which lies in a directory beside it."""
+"""A gang whose Python has torch and nothing of the runner, which is in another directory."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ def test_together(process_group):
 
 
 def path_without(program: str) -> str:
-    """The image has none of its own; the tests' virtual environment, which may be on PATH, does."""
+    """The image does not contain it; the tests' virtual environment, which may be on PATH, does."""
     folders = os.environ["PATH"].split(os.pathsep)
     return os.pathsep.join(folder for folder in folders if not Path(folder, program).exists())
 

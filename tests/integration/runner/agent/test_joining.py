@@ -1,4 +1,4 @@
-"""Who joins a gang, who does not, and what is said of it."""
+"""Agents that join a gang and agents that are rejected, and the messages about them."""
 
 import json
 import socket
@@ -19,10 +19,10 @@ SHORT = "def test_it(): pass\n"
 
 
 def test_a_missing_agent_is_named_at_the_join_deadline(tmp_path: Path) -> None:
-    gang = AgentGang(make_plan(builtin("collectives"), nodes=3, join_seconds=2), tmp_path, indexes=[0, 2])
+    gang = AgentGang(make_plan(builtin("collectives"), nodes=3, rendezvous_seconds=2), tmp_path, indexes=[0, 2])
     report = gang.run()
     assert (report.verdict, report.reason) == (Verdict.INFRA_FAILED, Reason.RENDEZVOUS_TIMEOUT)
-    assert f"node index 1 of 3 did not join within {gang.plan.join_seconds} s" in report.message
+    assert f"node index 1 of 3 did not join within {gang.plan.rendezvous_seconds} s" in report.message
     assert gang.wait() == {0: 20, 2: 20}
     assert gang.summary(2).reason is Reason.RENDEZVOUS_TIMEOUT
     assert report.counts.total == 0
@@ -30,7 +30,7 @@ def test_a_missing_agent_is_named_at_the_join_deadline(tmp_path: Path) -> None:
 
 
 def test_an_agent_without_a_leader_says_where_it_looked(tmp_path: Path) -> None:
-    gang = AgentGang(make_plan(builtin("collectives"), join_seconds=1), tmp_path, indexes=[1])
+    gang = AgentGang(make_plan(builtin("collectives"), rendezvous_seconds=1), tmp_path, indexes=[1])
     assert gang.wait() == {1: 20}
     gang.check_nothing_left()
     summary = gang.summary(1)
@@ -40,7 +40,7 @@ def test_an_agent_without_a_leader_says_where_it_looked(tmp_path: Path) -> None:
 
 def test_a_leader_whose_name_does_not_resolve_yet_is_waited_for(tmp_path: Path) -> None:
     gang = AgentGang(
-        make_plan(builtin("collectives"), join_seconds=1),
+        make_plan(builtin("collectives"), rendezvous_seconds=1),
         tmp_path,
         indexes=[1],
         environ={environment.LEADER: "no-such-host.invalid:29400"},
@@ -139,11 +139,11 @@ def test_strangers_do_not_disturb_the_run(disturbed: tuple[AgentGang, Report, di
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("wrong nonce", b"another gang"),
+        ("wrong nonce", b"not an agent of this gang"),
         ("no json", b"refused|JSON"),
         ("not an object", b"object"),
         ("too long", b""),
-        ("other protocol", b"one image for all pods"),
+        ("other protocol", b"the same image for all pods"),
         ("index beyond the gang", b"not below 2"),
         ("second pod of an index", b"has joined already"),
     ],
@@ -166,8 +166,8 @@ def test_an_unknown_suite_ends_every_agent_at_once(tmp_path: Path) -> None:
     for index in (0, 1):
         summary = gang.summary(index)
         assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.UNKNOWN_SUITE)
-        assert "'colectives' is unknown" in summary.message
-        assert "known: c10d-spawn, collectives, data-parallel" in summary.message
+        assert "no built-in suite 'colectives'" in summary.message
+        assert "Built-in suites: c10d-spawn, collectives, data-parallel" in summary.message
 
 
 @pytest.mark.parametrize(
@@ -176,9 +176,9 @@ def test_an_unknown_suite_ends_every_agent_at_once(tmp_path: Path) -> None:
         ({environment.PLAN: "{}"}, "schema"),
         ({environment.NONCE: ""}, "DISTTEST_NONCE is missing"),
         ({environment.NODE_INDEX: "2"}, "not a node index below 2"),
-        ({environment.LEADER: "nowhere"}, "not host:port"),
-        ({environment.PLAN: make_plan(builtin("collectives"), ranks=0).to_json()}, "a world of none"),
-        ({environment.PLAN: make_plan().to_json()}, "names no suite"),
+        ({environment.LEADER: "no-port"}, "not host:port"),
+        ({environment.PLAN: make_plan(builtin("collectives"), ranks=0).to_json()}, "are no ranks"),
+        ({environment.PLAN: make_plan().to_json()}, "the plan has no suites"),
     ],
     ids=["plan", "nonce", "index", "leader", "no ranks", "no suite"],
 )
@@ -192,8 +192,8 @@ def test_an_environment_that_makes_no_sense_is_refused(changes: dict[str, str], 
 
 def test_a_termination_message_that_cannot_be_written_is_a_warning(tmp_path: Path) -> None:
     plan = make_plan(suite_of(tmp_path / "suite", SHORT), nodes=1)
-    nowhere = {environment.TERMINATION_LOG: str(tmp_path / "no" / "folder")}
-    gang = AgentGang(plan, tmp_path, environ=nowhere)
+    unwritable = {environment.TERMINATION_LOG: str(tmp_path / "no" / "folder")}
+    gang = AgentGang(plan, tmp_path, environ=unwritable)
     assert gang.run().verdict is Verdict.PASSED
     assert "warning: the termination message cannot be written" in gang.text
 

@@ -50,7 +50,7 @@ def flood(port: int) -> Iterator[threading.Event]:
 
 
 def test_a_leader_under_a_flood_of_strangers_lets_its_agents_in_and_starts_ranks_again(tmp_path: Path) -> None:
-    plan = make_plan(suite_of(tmp_path / "suite", SOURCE), join_seconds=60)
+    plan = make_plan(suite_of(tmp_path / "suite", SOURCE), rendezvous_seconds=60)
     gang = AgentGang(plan, tmp_path, indexes=[0], wrap={0: FEW})
     gang.wait_for_line("2 nodes x 2 ranks")
     with flood(gang.port) as is_full:

@@ -1,4 +1,4 @@
-"""Suites with an environment of their own: set before anything is imported, gone when the next suite begins."""
+"""Suites with their own environment: set before any import, and removed when the next suite begins."""
 
 import dataclasses
 from pathlib import Path

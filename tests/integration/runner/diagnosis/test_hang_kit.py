@@ -86,7 +86,7 @@ def test_groups_wait_for_each_other(gang, process_group):
         add(groups[gang.rank])
         add(groups[1 - gang.rank])
 
-def test_receives_what_nobody_sends(gang, process_group):
+def test_receives_what_no_rank_sends(gang, process_group):
     if gang.rank == 0:
         dist.recv(torch.ones(1), 1)
     add()
@@ -140,10 +140,10 @@ def test_a_starved_rank_is_not_said_to_keep_the_interpreter(report: Report) -> N
     starved = case(report, "test_one_is_starved")
     assert starved.outcome is Outcome.HUNG
     assert (
-        "ranks 0, 2, 3 wait in all_reduce number 2 of the default group; whether all others joined it is not known"
+        "ranks 0, 2, 3 wait in all_reduce number 2 of the default group; it is unknown whether all others joined it"
         in (starved.message)
     )
-    assert "rank 1 gets too little of a processor to answer" in starved.message
+    assert "rank 1 gets too little CPU time to answer" in starved.message
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_starved_rank_is_not_said_to_keep_the_interpreter(report: Report) -> N
         ("test_all_sleep", (0, 1, 2, 3), "ranks 0, 1, 2, 3 are at wait_for_ever (test_it.py:"),
         ("test_a_group_of_some", (1,), "rank 1 is at wait_for_ever"),
         ("test_groups_wait_for_each_other", (0, 1), "ranks 0, 1 on local-0 wait for each other: rank 0 waits in"),
-        ("test_receives_what_nobody_sends", (0,), "rank 0 waits in recv"),
+        ("test_receives_what_no_rank_sends", (0,), "rank 0 waits in recv"),
     ],
 )
 def test_a_hang_names_its_cause(report: Report, name: str, ranks: tuple[int, ...], words: str) -> None:
@@ -217,7 +217,7 @@ def test_a_rank_that_cannot_answer_shows_its_stack_all_the_same(report: Report) 
     assert "in test_one_holds_the_interpreter" in case(report, "test_one_holds_the_interpreter").stacks[2]
 
 
-def test_where_others_waited_for_a_rank_that_failed_is_told_and_changes_no_blame(report: Report) -> None:
+def test_where_others_waited_for_a_rank_that_failed_is_reported_and_changes_no_blame(report: Report) -> None:
     result = case(report, "test_a_rank_fails_while_others_wait")
     assert (result.outcome, result.ranks) == (Outcome.FAILED, (1,))
     assert result.diagnosis is not None
@@ -270,5 +270,5 @@ def test_nccl_is_asked_where_its_service_listens(tmp_path: Path) -> None:
 
 
 def test_a_hang_is_reported_soon_after_its_deadline() -> None:
-    """The figure is the benchmark's; this only holds it to its order."""
+    """The benchmark has the figure; this checks only its order of magnitude."""
     assert hang.after_deadline("time.sleep(1000)") < 3

@@ -52,7 +52,7 @@ class InterruptedCommand:
 
     def wait_until_stuck(self) -> None:
         """Both ranks are in the case: one sleeps, and the other one waits for it, or soon will."""
-        wait_for(lambda: "[rank 1] asleep" in self.text, "nobody fell asleep", LONGEST_SECONDS, lambda: self.text)
+        wait_for(lambda: "[rank 1] asleep" in self.text, "no rank fell asleep", LONGEST_SECONDS, lambda: self.text)
 
     def report(self) -> Report:
         return Report.loads((self.folder / "report.json").read_bytes())
@@ -115,10 +115,10 @@ def test_a_hang_that_the_timeout_of_the_run_ends_is_diagnosed(start: Start) -> N
         assert command.process.wait(seconds + LONGEST_SECONDS) == 10, command.text
         command.check_nothing_left()
         report, text, seconds = command.report(), command.text, seconds * 2
-    assert (report.verdict, report.reason) == (Verdict.TIMED_OUT, Reason.RUN_DEADLINE)
+    assert (report.verdict, report.reason) == (Verdict.TIMED_OUT, Reason.RUN_TIMEOUT)
     check_interrupted(report, "the run timed out")
     assert "test-hang: test_hang.py::test_stuck: interrupted after" in text
-    assert "If it is only slow, raise --timeout; --case-timeout ends a case" in text
+    assert "If it is only slow, increase --timeout; to end slow" in text
 
 
 def test_ctrl_c_diagnoses_the_case_that_hangs(start: Start) -> None:
@@ -130,7 +130,7 @@ def test_ctrl_c_diagnoses_the_case_that_hangs(start: Start) -> None:
     report = command.report()
     assert (report.verdict, report.reason) == (Verdict.CANCELLED, Reason.CANCELLED)
     check_interrupted(report, "the run was interrupted")
-    assert "Ctrl-C again ends at once" in command.text
+    assert "To stop immediately, press Ctrl-C again" in command.text
 
 
 def test_a_second_ctrl_c_ends_everything_at_once(start: Start) -> None:
@@ -156,4 +156,4 @@ def test_a_case_timeout_reports_the_hang_and_the_next_case_runs(start: Start) ->
     cases: tuple[CaseResult, ...] = command.report().suites[0].cases
     assert [case.outcome for case in cases] == [Outcome.HUNG, Outcome.PASSED]
     assert "ranks 0, 1 are at test_stuck (test_hang.py:2)" in cases[0].message
-    assert "If the case is only slow, raise --case-timeout" in command.text
+    assert "If the case is only slow, increase --case-timeout" in command.text

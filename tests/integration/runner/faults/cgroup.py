@@ -1,4 +1,4 @@
-"""A memory limit for one agent and all that it starts: a cgroup of its own, version 2 or 1, removed at the end."""
+"""A memory limit for one agent and its children: a separate cgroup, version 2 or 1, removed at the end."""
 
 import contextlib
 import os

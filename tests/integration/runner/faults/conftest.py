@@ -2,7 +2,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    words = "show every fault, then 1,000 random ones: write docs/faults.md and their figures"
+    words = "show every fault, then 1,000 random ones: write docs/development/faults.md and their figures"
     parser.addoption("--update-faults", action="store_true", help=words)
 
 

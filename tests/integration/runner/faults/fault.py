@@ -11,13 +11,13 @@ class After(StrEnum):
 
     NEXT_CASE = "the next case passes"
     NEXT_SUITE = "the next suite runs"
-    ENDS = "the attempt ends; what is known is kept"  # no pod comes back within an attempt
-    GOES_ON = "nothing is lost"
+    ENDS = "the attempt ends; completed results are kept"  # no pod comes back within an attempt
+    GOES_ON = "no result is lost"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """`outcome` is that of a case, or verdict and reason of a suite or run; `ranks` are those to blame.
+    """`outcome` is that of a case, or verdict and reason of a suite or run; `ranks` are the expected ranks at fault.
 
     `source` is the case of that name, where the fault is one. `words` are parts of the message.
     """

@@ -1,4 +1,4 @@
-"""Faults of test code: a case each, in one suite on 2 x 2 ranks; a case after each one looks whether all is well."""
+"""Faults of test code: a case each, in one suite on 2 x 2 ranks; the next case checks that the gang is intact."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.integration.runner.faults.fault import After, Fault, FaultResult, of_
 from tests.support.gangs.gang import suite_of
 
 CASE_SECONDS = 4
-QUICK = 3.5  # a crash is told within 0.2 s; this machine may have other things to do
+QUICK = 3.5  # a crash is reported within 0.2 s; this machine may be busy
 GRACE = 3 + 2.5  # peers of a failed rank are given 3 s
 DEADLINE = CASE_SECONDS + 3.0
 
@@ -75,12 +75,12 @@ def healthy(gang, process_group):
 
 CRASHES = (
     Fault(
-        name="a rank gets SIGSEGV while others wait for it", source="if gang.rank == 1: ctypes.string_at(0)\nadd()",
-        outcome="crashed", ranks=(1,), words=("rank 1 on local-0 was killed by SIGSEGV in mid-case",),
+        name="SIGSEGV while other ranks wait", source="if gang.rank == 1: ctypes.string_at(0)\nadd()",
+        outcome="crashed", ranks=(1,), words=("rank 1 on local-0 was killed by SIGSEGV during the case",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank gets SIGKILL", source="if gang.rank == 3: os.kill(os.getpid(), signal.SIGKILL)\nadd()",
+        name="SIGKILL", source="if gang.rank == 3: os.kill(os.getpid(), signal.SIGKILL)\nadd()",
         outcome="crashed", ranks=(3,), words=("rank 3 on local-1 was killed by SIGKILL",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
@@ -90,28 +90,28 @@ CRASHES = (
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank calls os._exit(0) in mid-case", source="if gang.rank == 0: os._exit(0)\nadd()",
-        outcome="crashed", ranks=(0,), words=("rank 0 on local-0 left with exit code 0 in mid-case",),
+        name="os._exit(0)", source="if gang.rank == 0: os._exit(0)\nadd()",
+        outcome="crashed", ranks=(0,), words=("rank 0 on local-0 exited with code 0 during the case",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank calls pytest.exit", source="if gang.rank == 1: pytest.exit('enough')\nadd()",
-        outcome="crashed", ranks=(1,), words=("rank 1 on local-0 left with exit code",),
+        name="pytest.exit", source="if gang.rank == 1: pytest.exit('enough')\nadd()",
+        outcome="crashed", ranks=(1,), words=("rank 1 on local-0 exited with code",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank closes descriptors that are not its own",
+        name="a rank closes all file descriptors",
         source="if gang.rank == 1: os.closerange(3, 1000)\ntime.sleep(0.05)",
         outcome="crashed", ranks=(1,), words=("rank 1 on local-0",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="all ranks die of one cause", source="os.kill(os.getpid(), signal.SIGBUS)",
+        name="all ranks die", source="os.kill(os.getpid(), signal.SIGBUS)",
         outcome="crashed", ranks=(0, 1, 2, 3), words=("ranks 0, 1, 2, 3 on local-0, local-1 were killed by SIGBUS",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank dies, and another one aborts because of it",
+        name="a rank dies, so another one aborts",
         source="""
 if gang.rank == 2: os.kill(os.getpid(), signal.SIGKILL)
 try: add()
@@ -121,7 +121,7 @@ except RuntimeError: os.abort() if gang.rank == 0 else None
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank fails, and another one aborts because of it",
+        name="a rank fails, so another one aborts",
         source="""
 assert gang.rank != 2, "two is odd today"
 time.sleep(1.5)  # its report comes first, on a busy machine as well
@@ -131,29 +131,29 @@ os.abort() if gang.rank == 0 else None
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank dies after it has reported its result",
+        name="a rank dies after its result",
         source="if gang.rank == 2: threading.Timer(0.0, os._exit, (7,)).start()",
-        outcome="crashed", ranks=(2,), words=("rank 2 on local-1 left with exit code 7",),
+        outcome="crashed", ranks=(2,), words=("rank 2 on local-1 exited with code 7",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a case leaves orphans behind and crashes",
+        name="a crashed case leaves processes behind",
         source="os.system('setsid sleep 1000.5 &')\nassert add() == 4\nif gang.rank == 1: os._exit(3)",
-        outcome="crashed", ranks=(1,), words=("rank 1 on local-0 left with exit code 3",),
+        outcome="crashed", ranks=(1,), words=("rank 1 on local-0 exited with code 3",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank leaves its process group, and another one dies",
+        name="a rank leaves its process group and another one dies",
         source="""
 if gang.rank == 1: os.setpgid(0, os.getpgid(os.getppid()))
 if gang.rank == 0: os._exit(3)
 add()
 """,
-        outcome="crashed", ranks=(0,), words=("rank 0 on local-0 left with exit code 3",),
+        outcome="crashed", ranks=(0,), words=("rank 0 on local-0 exited with code 3",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank kills the zygote of its node",
+        name="a rank kills its zygote",
         source="if gang.rank == 3: os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(3) if gang.rank > 1 else add()",
         outcome="crashed", ranks=(2, 3), words=("ranks 2, 3 on local-1",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
@@ -162,24 +162,24 @@ add()
 
 FAILURES = (
     Fault(
-        name="a rank raises while others wait for it in a collective",
+        name="an exception while other ranks wait",
         source="assert gang.rank != 2, 'two is odd today'\nadd()",
         outcome="failed", ranks=(2,), words=("two is odd today", "had not finished when this rank failed"),
         limit_seconds=GRACE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank calls sys.exit(0) in mid-case", source="if gang.rank == 1: sys.exit(0)\nadd()",
+        name="sys.exit(0)", source="if gang.rank == 1: sys.exit(0)\nadd()",
         outcome="failed", ranks=(1,), words=("SystemExit: 0",),
         limit_seconds=GRACE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a failure's message of 1 MB with broken characters",
+        name="a message of 1 MB with invalid characters",
         source="assert gang.rank != 3, 'x\\ud800\\0' * (1 << 20)",
         outcome="failed", ranks=(3,), words=("rank 3 on local-1",),
         limit_seconds=GRACE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="an id of 5,000 characters", source="assert gang.rank != 1, 'the one of the long name'",
+        name="a case ID of 5,000 characters", source="assert gang.rank != 1, 'the one of the long name'",
         outcome="failed", ranks=(1,), words=("the one of the long name",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
@@ -187,18 +187,18 @@ FAILURES = (
 
 HANGS = (
     Fault(
-        name="a rank hangs", source="def stuck(): time.sleep(1000)\nif gang.rank == 1: stuck()\nadd()",
+        name="a rank sleeps", source="def stuck(): time.sleep(1000)\nif gang.rank == 1: stuck()\nadd()",
         outcome="hung", ranks=(1,), words=("had not finished after",),
         limit_seconds=DEADLINE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank spins in C and holds the interpreter's lock",
+        name="C code holds the interpreter's lock",
         source="if gang.rank == 2: collections.deque(itertools.repeat(0), maxlen=0)\nadd()",
         outcome="hung", ranks=(2,), words=("had not finished after",),
         limit_seconds=DEADLINE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank gets SIGSTOP", source="if gang.rank == 3: os.kill(os.getpid(), signal.SIGSTOP)\nadd()",
+        name="SIGSTOP", source="if gang.rank == 3: os.kill(os.getpid(), signal.SIGSTOP)\nadd()",
         outcome="hung", ranks=(3,), words=("stopped",),
         limit_seconds=DEADLINE, after=After.NEXT_CASE,
     ),
@@ -210,7 +210,7 @@ def suite(folder: Path, name: str, faults: tuple[Fault, ...]) -> SuitePlan:
     for number, fault in enumerate(faults):
         body = "\n    ".join(fault.source.strip().splitlines())
         head = f"test_fault_{number}(gang, process_group"
-        if fault.name.startswith("an id of"):
+        if fault.name.startswith("a case ID of"):
             parts.append(f"@pytest.mark.parametrize('long', ['y' * 5000])\ndef {head}, long):\n    {body}\n")
         else:
             parts.append(f"def {head}):\n    {body}\n")

@@ -11,7 +11,7 @@ SECONDS = 15.0  # imports included
 
 FILES = (
     Fault(
-        name="an import error on one rank only",
+        name="an import error on one rank",
         source="import os\nif os.environ['RANK'] == '2':\n    import no_such_module\ndef test_a(): pass\n",
         outcome="Errored CollectionFailed",
         words=("collecting failed on rank 2 on local-1", "No module named 'no_such_module'"),
@@ -25,13 +25,13 @@ FILES = (
             "def test_a(one): pass\n"
         ),
         outcome="Errored CollectionDiffers",
-        words=("rank 3 on local-1 collected other cases than rank 0", "without test_it.py::test_a[2]; with test_it"),
+        words=("collected different cases than rank 0", "without test_it.py::test_a[2]; with test_it"),
         limit_seconds=SECONDS, after=After.NEXT_SUITE,
     ),
     Fault(
-        name="a rank dies while it collects",
+        name="a rank dies during collection",
         source="import os\nif os.environ['RANK'] == '1':\n    os._exit(9)\ndef test_a(): pass\n",
-        outcome="Errored CollectionFailed", words=("rank 1 on local-0 left with exit code 9 while collecting",),
+        outcome="Errored CollectionFailed", words=("rank 1 on local-0 exited with code 9 while collecting",),
         limit_seconds=SECONDS, after=After.NEXT_SUITE,
     ),
 )  # fmt: skip  # a row reads as a sentence

@@ -16,7 +16,7 @@ from tests.support import patience
 from tests.support.gangs.gang import AgentGang, make_plan, suite_of, wait_for
 
 SILENCE_SECONDS = 3
-JOIN_SECONDS = 20
+RENDEZVOUS_SECONDS = 20
 SOON = 4.0  # for a report and the ends of processes, on a busy machine
 KNOWN = ("passed", "failed", "notRun", "notRun")
 
@@ -81,32 +81,36 @@ def _struck(gang: AgentGang, strike: Callable[[AgentGang], None], survivor: int)
 
 LEADER_KILLED = Fault(
     name="the leader's agent is killed", outcome="InfraFailed GangLost",
-    words=("the leader at 127.0.0.1 went away, before it had given a verdict",), limit_seconds=SOON, after=After.ENDS,
+    words=("the leader at 127.0.0.1 closed the connection before it reported a verdict",),
+    limit_seconds=SOON, after=After.ENDS,
 )  # fmt: skip  # a row reads as a sentence
 AGENT_KILLED = Fault(
     name="another agent is killed", outcome="InfraFailed GangLost",
-    words=("node index 1 (pod tried-1 on local-1): the agent went away",), limit_seconds=SOON, after=After.ENDS,
+    words=("node index 1 (pod tried-1 on local-1): the connection to the agent broke",),
+    limit_seconds=SOON, after=After.ENDS,
 )  # fmt: skip
 LEADER_STOPPED = Fault(
     name="the leader's agent gets SIGSTOP", outcome="InfraFailed GangLost",
-    words=("the leader at 127.0.0.1", "has said nothing for"), limit_seconds=2 * SILENCE_SECONDS + SOON,
+    words=("the leader at 127.0.0.1", "sent nothing for"), limit_seconds=2 * SILENCE_SECONDS + SOON,
     after=After.ENDS,
 )  # fmt: skip
 AGENT_STOPPED = Fault(
     name="another agent gets SIGSTOP", outcome="InfraFailed GangLost",
-    words=("node index 1 (pod tried-1 on local-1)", "has said nothing for"), limit_seconds=2 * SILENCE_SECONDS + SOON,
+    words=("node index 1 (pod tried-1 on local-1)", "sent nothing for"), limit_seconds=2 * SILENCE_SECONDS + SOON,
     after=After.ENDS,
 )  # fmt: skip
 STALL = Fault(
     name="the network to an agent stalls", outcome="InfraFailed GangLost",
-    words=("node index 1 (pod tried-1 on local-1)", "the network to it stalls"),
+    words=("node index 1 (pod tried-1 on local-1)", "or the network fails"),
     limit_seconds=2 * SILENCE_SECONDS + SOON, after=After.ENDS,
 )  # fmt: skip
 NEVER = Fault(
-    name="a pod never comes", outcome="InfraFailed RendezvousTimeout",
+    name="a pod does not start", outcome="InfraFailed RendezvousTimeout",
     words=("node index 1 of 2 did not join within",), limit_seconds=2 + SOON, after=After.ENDS,
 )  # fmt: skip
-LATE = Fault(name="a pod comes late", outcome="Passed AllCasesPassed", limit_seconds=JOIN_SECONDS, after=After.GOES_ON)
+LATE = Fault(
+    name="a pod starts late", outcome="Passed AllCasesPassed", limit_seconds=RENDEZVOUS_SECONDS, after=After.GOES_ON
+)
 TWICE = Fault(
     name="two pods have the same index", outcome="InfraFailed GangFailedToStart",
     words=("node index 1 has joined already, as pod tried-1",), limit_seconds=SOON, after=After.GOES_ON,
@@ -114,7 +118,7 @@ TWICE = Fault(
 
 
 def _show_stall(folder: Path) -> dict[str, FaultResult]:
-    """Agent 1 reaches the leader through a proxy, which keeps its connections and forwards no more."""
+    """Agent 1 reaches the leader through a proxy, which keeps its connections and no longer forwards."""
     with StallingProxy() as proxy:
         gang = AgentGang(
             _plan(folder),
@@ -130,7 +134,7 @@ def _show_stall(folder: Path) -> dict[str, FaultResult]:
             found = _struck(gang, lambda _: proxy.stall(), 0)
             gang.agents[1].wait(patience.stretched(SILENCE_SECONDS * 2 + 10))
             said = gang.summary(1).message
-            if "has said nothing" not in said:
+            if "sent nothing" not in said:
                 found = FaultResult(outcome=f"agent 1 said {said!r}", seconds=found.seconds, after=found.after)
             return {STALL.name: found}
         finally:
@@ -138,7 +142,7 @@ def _show_stall(folder: Path) -> dict[str, FaultResult]:
 
 
 def _show_never(folder: Path) -> dict[str, FaultResult]:
-    plan = make_plan(suite_of(folder / "suite", SUITE), ranks=1, join_seconds=2)
+    plan = make_plan(suite_of(folder / "suite", SUITE), ranks=1, rendezvous_seconds=2)
     started = time.monotonic()
     gang = AgentGang(plan, folder, indexes=[0])
     try:
@@ -153,15 +157,17 @@ def _show_never(folder: Path) -> dict[str, FaultResult]:
 
 
 def _show_late(folder: Path) -> dict[str, FaultResult]:
-    """The leader waits for agent 1; later a second agent 1 comes and is sent away, while the first one goes on."""
-    door = folder / "door"
+    """The leader waits for agent 1; later a second agent 1 starts and is rejected, and the first one continues."""
+    release = folder / "release"
     source = f"""
 import pathlib, time
 def test_waits():
-    while not pathlib.Path({str(door)!r}).exists():
+    while not pathlib.Path({str(release)!r}).exists():
         time.sleep(0.02)
 """
-    plan = make_plan(suite_of(folder / "suite", source), ranks=1, join_seconds=JOIN_SECONDS, case_seconds=60)
+    plan = make_plan(
+        suite_of(folder / "suite", source), ranks=1, rendezvous_seconds=RENDEZVOUS_SECONDS, case_seconds=60
+    )
     gang = AgentGang(plan, folder, indexes=[0])
     try:
         gang.wait_for_line("default/tried attempt 1")
@@ -173,7 +179,7 @@ def test_waits():
         code = gang.start(1, key=2, **own).wait(patience.stretched(30))
         seconds = time.monotonic() - started
         second = gang.read_summary(folder / "second")
-        door.touch()
+        release.touch()
         report = gang.run()
     finally:
         gang.end()

@@ -61,21 +61,21 @@ def _good(name: str, outcome: str = "passed") -> Fault:
     return Fault(name=name, outcome=outcome, limit_seconds=QUICK, after=After.NEXT_CASE)
 
 
-READ_ONLY = _good("the root and all else is read-only")
-NO_SHM = _good("there is no /dev/shm")
+READ_ONLY = _good("read-only file systems")
+NO_SHM = _good("no /dev/shm")
 FULL_DISK = Fault(
-    name="the disk is full", outcome="failed", ranks=(3,), words=("No space left on device",),
+    name="a full disk", outcome="failed", ranks=(3,), words=("No space left on device",),
     limit_seconds=QUICK + 3, after=After.NEXT_CASE,
 )  # fmt: skip  # a row reads as a sentence
 OUT_OF_MEMORY = Fault(
-    name="a rank is killed for want of memory", outcome="crashed", ranks=(1,),
-    words=("rank 1 on local-0 was killed by SIGKILL in mid-case: the container was out of memory",),
+    name="out of memory", outcome="crashed", ranks=(1,),
+    words=("rank 1 on local-0 was killed by SIGKILL during the case: the container was out of memory",),
     limit_seconds=QUICK + 36, after=After.NEXT_CASE,
 )  # fmt: skip
 
 
 def _shell(script: str) -> list[str]:
-    """In a mount namespace of its own; the script's last act is to become the agent."""
+    """In a separate mount namespace; the script ends by executing the agent."""
     unshare = ["unshare", "--mount", "--propagation", "private"]
     if os.geteuid() != 0:
         unshare = ["unshare", "--user", "--map-root-user", "--mount"]
@@ -96,9 +96,9 @@ def lacks_cgroup() -> str:
 def _read_only(folder: Path) -> list[str]:
     """But for the termination message, which a kubelet mounts from elsewhere."""
     message = shlex.quote(str(folder / "termination-1"))
-    nowhere = "mount -t tmpfs -o ro none"
+    mount_read_only = "mount -t tmpfs -o ro none"
     return _shell(
-        f"touch {message}; mount --bind {message} {message}; {nowhere} /dev/shm; mount -o remount,bind,ro /; "
+        f"touch {message}; mount --bind {message} {message}; {mount_read_only} /dev/shm; mount -o remount,bind,ro /; "
         f"for place in /tmp /var/tmp; do test ! -w $place || mount -o remount,bind,ro $place; done"
     )
 
@@ -133,7 +133,12 @@ def _show_out_of_memory(folder: Path) -> dict[str, FaultResult]:
 
 def _plan(folder: Path, nodes: int, ranks: int = 1) -> RunPlan:
     return make_plan(
-        suite_of(folder / "suite", SUITE), nodes=nodes, ranks=ranks, case_seconds=60, join_seconds=60, run_seconds=300
+        suite_of(folder / "suite", SUITE),
+        nodes=nodes,
+        ranks=ranks,
+        case_seconds=60,
+        rendezvous_seconds=60,
+        run_seconds=300,
     )
 
 

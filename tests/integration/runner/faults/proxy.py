@@ -7,7 +7,7 @@ from typing import Self
 
 
 class StallingProxy:
-    """Forwards connections on `port` to `target`, until it is told to stall."""
+    """Forwards connections on `port` to `target`, until `stall` is called."""
 
     def __init__(self) -> None:
         self.target = 0

@@ -164,7 +164,7 @@ def wrong(one: Strike, result: CaseResult) -> list[str]:
 def lost(report: Report) -> list[str]:
     if (
         report.reason != "GangLost"
-        or "node index 1 (pod tried-1 on local-1): the agent went away" not in report.message
+        or "node index 1 (pod tried-1 on local-1): the connection to the agent broke" not in report.message
     ):
         return [f"the lost agent was reported as {report.reason}: {report.message}"]
     last = report.suites[0].cases[-1]

@@ -1,13 +1,13 @@
-"""Every fault that the runner has to survive, by the runs that show them, and docs/faults.md, which lists them."""
+"""Every fault that the runner has to survive, with its runs, and the lists in docs/development/faults.md."""
 
 import functools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.integration.runner.faults import in_cases, in_files, in_gangs, on_machines
-from tests.integration.runner.faults.fault import Fault, FaultResult, problems
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, problems
 from tests.integration.runner.faults.in_cases import CASE_SECONDS, CRASHES, FAILURES, HANGS
 from tests.integration.runner.faults.in_files import FILES
 from tests.integration.runner.faults.trial import Trial
@@ -16,9 +16,8 @@ from tests.support import patience
 from tests.support.gangs.gang import AgentGang, make_plan
 from tests.support.paths import ROOT
 
-FILE = ROOT / "docs" / "faults.md"
+FILE = ROOT / "docs/development/faults.md"
 BEGIN, END = "<!-- faults: written by make bench-faults -->", "<!-- end of faults -->"
-HEAD = "| fault | outcome | blamed | seconds | at most | what follows | as expected |\n|---|---|---|---|---|---|---|"
 SUITES = {"crashes": CRASHES, "failures": FAILURES, "hangs": HANGS, "untidy": UNTIDY}
 
 
@@ -57,7 +56,7 @@ def found(trial: Trial) -> dict[str, FaultResult]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRow:
-    """A row of docs/faults.md."""
+    """A line of docs/development/faults.md."""
 
     fault: Fault
     found: FaultResult | None = None
@@ -69,16 +68,13 @@ class FaultRow:
 
     @property
     def line(self) -> str:
-        fault, found = self.fault, self.found
-        if self.lacks or found is None:
-            outcome, seconds, judged = fault.outcome, "", f"not shown: {self.lacks}" if self.lacks else "**not shown**"
-            ranks, after = fault.ranks, str(fault.after)
-        else:
-            outcome, seconds, ranks, after = found.outcome, f"{found.seconds:.2f}", found.ranks, str(found.after)
-            judged = "yes" if not self.problems else f"**no: {'; '.join(self.problems)}**"
-        blamed = ", ".join(map(str, ranks))
-        cells = (fault.name, outcome, blamed, seconds, f"{fault.limit_seconds:g}", after, judged)
-        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+        """An item of its group's list."""
+        note = ""
+        if self.lacks:
+            note = f" (not tested: {self.lacks})"
+        elif self.found is None or self.problems:
+            note = f" (**not as expected: {'; '.join(self.problems)}**)"
+        return f"- {self.fault.name}{note}".replace("\n", " ")
 
 
 def rows() -> Iterator[FaultRow]:
@@ -89,16 +85,29 @@ def rows() -> Iterator[FaultRow]:
             yield FaultRow(fault=fault, found=shown.get(fault.name), lacks=lacks)
 
 
+def document(shown: Iterable[FaultRow]) -> str:
+    """Return the lists of faults, one for each outcome, with its longest time until a report."""
+    groups: dict[tuple[str, After], list[FaultRow]] = {}
+    for row in shown:
+        groups.setdefault((row.fault.outcome, row.fault.after), []).append(row)
+    blocks = []
+    for (outcome, after), members in groups.items():
+        seconds = max((row.found.seconds for row in members if row.found), default=0)
+        head = f"**{outcome}** within {seconds:.2f} s. {str(after).capitalize()}:"
+        blocks.append("\n".join(["", head, "", *(row.line for row in members)]))
+    return "\n".join(blocks)
+
+
 def write_document() -> list[FaultRow]:
-    """Show every fault, print its row, and replace the table of docs/faults.md."""
-    print(HEAD)
+    """Show every fault, print its line, and replace the lists of docs/development/faults.md."""
     shown = []
     for row in rows():
-        print(row.line, flush=True)
+        seconds = f"{row.found.seconds:.2f} s" if row.found else ""
+        print(row.fault.outcome, row.line, seconds, flush=True)
         shown.append(row)
     before, mark, rest = FILE.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not mark or not end:
         raise ValueError(f"{FILE.name} lacks the lines {BEGIN!r} and {END!r}")
-    FILE.write_text("\n".join([f"{before}{BEGIN}", HEAD, *(row.line for row in shown), f"{END}{after}"]))
+    FILE.write_text("\n".join([f"{before}{BEGIN}", document(shown), "", f"{END}{after}"]))
     return shown

@@ -1,4 +1,4 @@
-"""Every fault of the table: the right outcome, the cause is named and not the victim, in time, and the run goes on."""
+"""Every fault of the table: the right outcome, the cause instead of the victim, in time, and the run continues."""
 
 from collections.abc import Iterator
 

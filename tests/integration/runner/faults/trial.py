@@ -13,7 +13,7 @@ def nothing() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """`show` runs it in a folder of its own and returns what was found, by the names of faults."""
+    """`show` runs it in a separate folder and returns the results by the names of faults."""
 
     title: str
     faults: tuple[Fault, ...]

@@ -1,4 +1,4 @@
-"""What single cases come to, how it is told, and what the log, the exit codes and the termination message say of it."""
+"""Outcomes of single cases: their messages, the log, the exit codes and the termination message."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_exit_3(gang):
         os._exit(3)
 
 def test_assert_everywhere(gang):
-    assert gang.rank < 0, "nobody is below"
+    assert gang.rank < 0, "no rank is below"
 
 @pytest.fixture
 def broken(gang):
@@ -163,10 +163,10 @@ def test_a_rank_that_left_is_named_with_its_exit_code(report: Report) -> None:
     assert (result.ranks, result.nodes, result.exit_code, result.signal) == ((3,), ("local-1",), 3, "")
 
 
-def test_a_failure_of_all_ranks_is_told_once(report: Report) -> None:
+def test_a_failure_of_all_ranks_is_reported_once(report: Report) -> None:
     result = case(report, "test_assert_everywhere")
     assert result.ranks == (0, 1, 2, 3)
-    assert result.message.count("AssertionError: nobody is below") == 1
+    assert result.message.count("AssertionError: no rank is below") == 1
 
 
 def test_faults_outside_of_the_call_are_errors_of_the_rank_that_had_them(report: Report) -> None:
@@ -174,7 +174,7 @@ def test_faults_outside_of_the_call_are_errors_of_the_rank_that_had_them(report:
     assert case(report, "test_teardown").ranks == (0,)
 
 
-def test_it_is_told_how_a_case_ended_for_each_rank_where_that_is_not_alike_and_well(report: Report) -> None:
+def test_the_ending_of_each_rank_is_reported_where_they_differ_or_failed(report: Report) -> None:
     def by_rank(name: str) -> list[tuple[tuple[int, ...], str]]:
         return [(group.ranks, group.ending.value) for group in case(report, name).by_rank]
 
@@ -188,24 +188,24 @@ def test_it_is_told_how_a_case_ended_for_each_rank_where_that_is_not_alike_and_w
     assert by_rank("test_skipped_on_one") == [((0,), "skipped"), ((1, 2, 3), "passed")]
 
 
-def test_it_is_told_when_each_case_began(report: Report) -> None:
-    began = [one.at or 0.0 for one in only_suite(report).cases]
-    assert began == sorted(began)
+def test_the_start_of_each_case_is_reported(report: Report) -> None:
+    starts = [one.at or 0.0 for one in only_suite(report).cases]
+    assert starts == sorted(starts)
     assert report.first_case is not None
-    assert abs(report.started + began[0] - report.first_case) < 0.5
-    assert began[-1] < report.finished - report.started
+    assert abs(report.started + starts[0] - report.first_case) < 0.5
+    assert starts[-1] < report.finished - report.started
 
 
-def test_the_log_says_how_far_the_run_is_and_programs_can_read_it(gang: AgentGang, report: Report) -> None:
-    told = gang.progress
-    steps = list(dict.fromkeys(one.step for one in told))
+def test_the_log_contains_progress_that_programs_can_read(gang: AgentGang, report: Report) -> None:
+    progress = gang.progress
+    steps = list(dict.fromkeys(one.step for one in progress))
     assert steps == ["joining", "collecting", "running", "finished"]
-    last = told[-1]
+    last = progress[-1]
     assert (last.nodes_joined, last.suites_done, last.current_case) == (2, 1, "")
     assert (last.cases_done, last.cases_total, last.counts) == (21, 21, report.counts)
     assert [one.case for one in last.failures] == [one.id for _, one in report.failures][-5:]
-    assert any(one.current_case and one.cases_total == 21 for one in told)
-    assert len(told) < 8 + (report.finished - report.started) / 5, "more often than every 5 s"
+    assert any(one.current_case and one.cases_total == 21 for one in progress)
+    assert len(progress) < 8 + (report.finished - report.started) / 5, "more often than every 5 s"
 
 
 def test_reasons_are_kept(report: Report) -> None:

@@ -29,7 +29,7 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> AgentGang:
     folder = tmp_path_factory.mktemp("collecting")
     suites = [suite_of(folder / name, source, name=name) for name, source in SOURCES.items()]
     (folder / "bad-conftest" / "conftest.py").write_text("import no_such_plugin\n")
-    missing = SuitePlan(name="no-folder", directory=str(folder / "nowhere"))
+    missing = SuitePlan(name="no-folder", directory=str(folder / "no-such-folder"))
     gang = AgentGang(make_plan(missing, *suites), folder)
     gang.run()
     return gang
@@ -48,14 +48,14 @@ def suite(report: Report, name: str) -> SuiteResult:
 @pytest.mark.parametrize(
     ("name", "reason", "words"),
     [
-        ("no-folder", Reason.COLLECTION_FAILED, "nowhere"),
+        ("no-folder", Reason.COLLECTION_FAILED, "no-such-folder"),
         ("import-error", Reason.COLLECTION_FAILED, "No module named 'no_such_module'"),
         ("bad-conftest", Reason.COLLECTION_FAILED, "No module named 'no_such_plugin'"),
-        ("nothing", Reason.NOTHING_COLLECTED, "the suite holds no cases"),
-        ("differs", Reason.COLLECTION_DIFFERS, "rank 2 on local-1 collected other cases than rank 0: without"),
-        ("dies", Reason.COLLECTION_FAILED, "rank 1 on local-0 left with exit code 9 while collecting"),
-        ("unsupported", Reason.NOTHING_COLLECTED, "not on this machine"),
-        ("all-skipped", Reason.NOTHING_PASSED, "later"),
+        ("nothing", Reason.NO_CASES_COLLECTED, "the suite has no cases"),
+        ("differs", Reason.COLLECTION_DIFFERS, "rank 2 on local-1 collected different cases than rank 0: without"),
+        ("dies", Reason.COLLECTION_FAILED, "rank 1 on local-0 exited with code 9 while collecting"),
+        ("unsupported", Reason.NO_CASES_COLLECTED, "not on this machine"),
+        ("all-skipped", Reason.NO_CASES_PASSED, "later"),
     ],
 )
 def test_a_suite_that_cannot_run_is_errored_with_its_reason(

@@ -1,4 +1,4 @@
-"""Cases that ended badly are tried again in a fresh generation; what the earlier try said is kept."""
+"""Cases that ended badly are tried again in a fresh generation; results of earlier tries are kept."""
 
 import time
 from pathlib import Path
@@ -18,7 +18,7 @@ import torch.distributed as dist
 FOLDER = pathlib.Path({folder!r})
 
 def tries(name, gang):
-    "How often this rank has begun the case, and in which generations."
+    "Generations in which this rank has started the case."
     file = FOLDER / f"{{name}}-{{gang.rank}}"
     generations = file.read_text().split() if file.exists() else []
     file.write_text(" ".join([*generations, str(gang.generation)]))
@@ -74,7 +74,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     ("name", "outcome", "earlier", "words", "ranks"),
     [
         ("test_fails_once", Outcome.PASSED, Outcome.FAILED, "one is late today", (1,)),
-        ("test_crashes_once", Outcome.PASSED, Outcome.CRASHED, "rank 3 on local-1 left with exit code 4", (3,)),
+        ("test_crashes_once", Outcome.PASSED, Outcome.CRASHED, "rank 3 on local-1 exited with code 4", (3,)),
         ("test_hangs_once", Outcome.PASSED, Outcome.HUNG, "rank 0 on local-0 has not joined it", (0,)),
         ("test_fails_twice", Outcome.FAILED, Outcome.FAILED, "two fails at try 1", (2,)),
     ],
@@ -114,7 +114,7 @@ def test_the_deadline_of_the_run_holds_while_cases_are_tried_again(tmp_path: Pat
     gang = AgentGang(plan, tmp_path)
     gang.wait_for_line("asleep")
     report = gang.run()
-    assert (report.verdict, report.reason) == (Verdict.TIMED_OUT, Reason.RUN_DEADLINE)
+    assert (report.verdict, report.reason) == (Verdict.TIMED_OUT, Reason.RUN_TIMEOUT)
     assert report.joined is not None
     assert report.finished - report.joined < plan.run_seconds + patience.stretched(5)
     assert time.time() - report.finished < patience.stretched(10)

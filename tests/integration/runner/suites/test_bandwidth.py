@@ -43,7 +43,7 @@ def test_what_the_environment_asks_for_is_timed_by_all_ranks(tmp_path: Path) -> 
         assert (one.ranks, one.iterations, one.wrong_elements) == (4, 3, 0)
         assert 0 < one.fastest_rank_seconds <= one.seconds <= one.slowest_rank_seconds
         assert one.alg_bytes_per_second > 0
-    factors = {one.collective: one.bus_bytes_per_second / one.alg_bytes_per_second for one in measured}
+    factors = {one.collective: one.bus_bandwidth_bytes_per_second / one.alg_bytes_per_second for one in measured}
     assert {name: round(factor, 4) for name, factor in factors.items()} == {
         **dict.fromkeys(("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"), 0.75),
         **dict.fromkeys(("broadcast", "reduce", *LINKS), 1.0),
@@ -56,11 +56,11 @@ def test_a_wrong_value_ends_the_suite_with_what_to_write(tmp_path: Path) -> None
     report = AgentGang(make_plan(collectives(SIZES="1X"), nodes=1), tmp_path).run()
     suite = only_suite(report)
     assert (suite.verdict, suite.reason) == (Verdict.ERRORED, Reason.COLLECTION_FAILED)
-    assert "COLLECTIVES_SIZES has the size '1X'; write bytes from 1 to 64G" in suite.message
+    assert "COLLECTIVES_SIZES has the invalid size '1X'. Write bytes from 1 to 64G" in suite.message
     assert "Traceback" not in suite.message
 
 
-def test_what_does_not_fit_into_memory_is_not_run_and_says_so(tmp_path: Path) -> None:
+def test_what_does_not_fit_into_memory_is_not_run_and_has_that_message(tmp_path: Path) -> None:
     suite = collectives(select="all_gather and GiB or all_gather and 4KiB", SIZES="4K,64G")
     report = AgentGang(make_plan(suite, nodes=1), tmp_path).run()
     small, large = only_suite(report).cases

@@ -1,4 +1,4 @@
-"""The suite fsdp-exec-order over gloo: FSDP1 runs on the CPU, too, if it is told the device."""
+"""The suite fsdp-exec-order over gloo: FSDP1 also runs on the CPU, if the device is given."""
 
 from pathlib import Path
 

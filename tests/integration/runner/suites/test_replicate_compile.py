@@ -58,10 +58,12 @@ def test_tensor_parallel_pairs_are_not_run_in_a_world_without_two_of_them(
 
 @pytest.mark.soak
 def test_without_a_compiler_for_inductor_its_cases_are_skipped_at_once(tmp_path: Path) -> None:
-    environ = {"CXX": "/nowhere/g++"}
+    environ = {"CXX": "/no/such/g++"}
     suite = run(tmp_path, nodes=1, ranks=2, select="forward or bucketing or backward_only", environ=environ)
     skipped = dict.fromkeys(BY_INDUCTOR, Outcome.SKIPPED)
     assert outcomes(suite) == {**skipped, "test_compile[backward_only]": Outcome.PASSED}
-    told = [case for case in suite.cases if case.outcome is Outcome.SKIPPED]
-    assert all(case.message.startswith("inductor needs a C++ compiler on CPUs") for case in told), told
-    assert all(case.seconds < 5 for case in told), told
+    skipped_cases = [case for case in suite.cases if case.outcome is Outcome.SKIPPED]
+    assert all(case.message.startswith("inductor needs a C++ compiler on CPUs") for case in skipped_cases), (
+        skipped_cases
+    )
+    assert all(case.seconds < 5 for case in skipped_cases), skipped_cases

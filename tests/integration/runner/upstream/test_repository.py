@@ -99,10 +99,10 @@ def test_ids_of_pytest_choose_cases_too(repository: Path) -> None:
 
 
 def test_an_expression_without_a_match_is_named_with_the_number_of_cases(repository: Path) -> None:
-    code, output = run(repository, "tests/dist/test_x.py", "-k", "bandwith", "--ranks=1")
+    code, output = run(repository, "tests/dist/test_x.py", "-k", "bandwith", "--ranks=1")  # codespell:ignore bandwith
     assert code == 30, output
     assert output.splitlines()[-3] == (
-        "Errored (NothingCollected): test-x: the suite holds no cases: none of 3 matches 'bandwith' (-k, `select`)"
+        "Errored (NoCasesCollected): test-x: the suite has no cases: none of 3 matches 'bandwith' (-k, `select`)"
     )
 
 
@@ -116,9 +116,9 @@ def test_the_last_line_has_the_cause_of_a_failed_collection(tmp_path: Path) -> N
     )
 
 
-def test_a_test_without_our_fixtures_that_uses_the_group_is_told_which_one_it_needs(tmp_path: Path) -> None:
+def test_a_test_without_our_fixtures_that_uses_the_group_gets_the_fixture_it_needs_as_message(tmp_path: Path) -> None:
     source = "import torch\nimport torch.distributed as dist\ndef test_it(): dist.all_reduce(torch.ones(1))\n"
     (tmp_path / "test_it.py").write_text(source)
     code, output = run(tmp_path, "test_it.py", "--ranks=1")
     assert code == 10, output
-    assert "name the fixture `process_group` as an argument of the test" in output
+    assert "Add the fixture `process_group` to its arguments" in output

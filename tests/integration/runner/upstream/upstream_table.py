@@ -22,12 +22,12 @@ TABLE: dict[str, Row] = {
     "TestEndings::test_skips_by_code": (SKIPPED, "no GPU peer access"),
     "TestEndings::test_skips_by_exception": (SKIPPED, "not today"),
     "TestEndings::test_leaves_with_zero": (PASSED, ""),
-    "TestEndings::test_leaves_with_error": (FAILED, "exit code 10"),
-    "TestEndings::test_leaves_with_three": (FAILED, "exit code 3"),
+    "TestEndings::test_leaves_with_error": (FAILED, "exited with code 10"),
+    "TestEndings::test_leaves_with_three": (FAILED, "exited with code 3"),
     "TestEndings::test_fails_as_expected": (Outcome.XFAILED, ""),
     "TestEndings::test_fails_as_expected_on_rank_1": (Outcome.XFAILED, ""),
     "TestEndings::test_skipped_by_decorator": (SKIPPED, "never"),
-    "TestCodes::test_aborts": (NOT_RUN, "must end its process with exit code -6"),
+    "TestCodes::test_aborts": (NOT_RUN, "must exit with code -6"),
     "TestCodes::test_may_leave_anyhow": (PASSED, ""),
     # What the machine lacks is seen before anything is started.
     "TestNeeds::test_two_gpus": (SKIPPED, "Need at least 2 CUDA devices"),
@@ -35,8 +35,8 @@ TABLE: dict[str, Row] = {
     "TestNeeds::test_behind_another_decorator": (SKIPPED, "Need at least 2 CUDA devices"),
     # A world that does not fit never counts as passed.
     "TestOneRank::test_alone": (PASSED, ""),
-    "TestManyRanks::test_never": (NOT_RUN, "asks for 64 ranks, the gang has 2"),
-    "TestNoRanks::test_never": (NOT_RUN, "asks for 0 ranks"),
+    "TestManyRanks::test_never": (NOT_RUN, "requires 64 ranks, but the gang has 2"),
+    "TestNoRanks::test_never": (NOT_RUN, "requires 0 ranks"),
     "TestChanges::test_1_changes": (PASSED, ""),
     "TestChanges::test_2_finds_nothing_changed": (PASSED, ""),
     "TestBase::test_group": (PASSED, ""),
@@ -48,16 +48,16 @@ TABLE: dict[str, Row] = {
     "TestGroup::test_subgroup": (PASSED, ""),
     "TestFailure::test_1_fails_on_rank_1": (FAILED, ""),
     "TestFailure::test_2_is_not_poisoned": (PASSED, ""),
-    "TestTooMany::test_never": (NOT_RUN, "asks for 64 ranks"),
+    "TestTooMany::test_never": (NOT_RUN, "requires 64 ranks"),
     "TestAlone::test_alone": (PASSED, ""),
     # Threads
     "TestThreads::test_gather": (PASSED, ""),
     "TestThreads::test_fails_on_rank_1": (FAILED, ""),
-    "TestManyThreads::test_four": (NOT_RUN, "asks for 4 ranks"),
+    "TestManyThreads::test_four": (NOT_RUN, "requires 4 ranks"),
     "TestOwnThreads::test_three": (PASSED, ""),
     # Distributed tensors and FSDP
     "TestTensors::test_shards": (PASSED, ""),
-    "TestFourRanks::test_shards": (NOT_RUN, "asks for 4 ranks"),
+    "TestFourRanks::test_shards": (NOT_RUN, "requires 4 ranks"),
     "TestTensorThreads::test_shards": (PASSED, ""),
     "TestFsdpThreads::test_threads": (PASSED, ""),
     # RPC
@@ -66,14 +66,14 @@ TABLE: dict[str, Row] = {
     # One process is enough
     "TestTorch::test_add": (PASSED, ""),
     "TestUnittest::test_world_of_one": (PASSED, ""),
-    "test_no_rank_is_told": (PASSED, ""),
+    "test_no_rank_is_set": (PASSED, ""),
     "test_file_store_is_torchs_own": (PASSED, ""),
     "test_with_our_fixture": (PASSED, ""),
     "test_skipped": (SKIPPED, "not now"),
     "test_fails": (FAILED, "assert"),
 }
 
-# What depends on the torch: a case may be missing there, or come to one of these.
+# What depends on the torch: a case may be missing there, or has one of these results.
 SOMETIMES: dict[str, tuple[Row, ...]] = {
     "TestNeeds::test_nccl_is_built": ((PASSED, ""), (SKIPPED, "NCCL")),
     "TestNeeds::test_two_gpus_or_none": ((PASSED, ""),),

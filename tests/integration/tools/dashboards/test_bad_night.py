@@ -22,7 +22,7 @@ Alerts = Mapping[tuple[str, str], int]  # name, and the label that says where; h
 
 MISSING = "_"
 NAME = re.compile(r"disttest_\w+")
-RESTLESS = frozenset({"disttest_watch_begun_timestamp_seconds"})  # it changes with every scrape
+RESTLESS = frozenset({"disttest_watch_start_timestamp_seconds"})  # it changes with every scrape
 
 FLAKY = {
     ("DistTestFlakyCase", 'series="nightly-1x8"'): 1,
@@ -33,7 +33,7 @@ BAD_NIGHT = FLAKY | {
     ("DistTestNightRed", 'series="nightly-2x8"'): 1,
     ("DistTestNewlyFailingCase", 'series="nightly-1x8"'): 1,
     ("DistTestNewlyFailingCase", 'series="nightly-2x8"'): 2,  # what broke, and what was too slow
-    ("DistTestBandwidthBelowReference", 'series="nightly-2x8"'): 1,
+    ("DistTestBandwidthBelowThreshold", 'series="nightly-2x8"'): 1,
     ("DistTestBandwidthRegression", 'series="nightly-2x8"'): 4,
     ("DistTestCorruption", 'series="nightly-1x8"'): 1,
     ("DistTestNightMissed", 'series="nightly-4x8"'): 1,

@@ -25,7 +25,7 @@ disttest_ledger_writes_total{result="success"} 7
 """
 
 
-def test_what_is_told_of_runs_goes_on_under_the_same_labels_when_the_other_replica_becomes_active(
+def test_metrics_of_runs_continue_under_the_same_labels_when_the_other_replica_becomes_active(
     tmp_path: Path,
 ) -> None:
     with replica(ACTIVE) as first, replica(STANDBY) as second, scraper_of(tmp_path, [first, second]) as scraper:

@@ -1,4 +1,4 @@
-"""Whatever is written behind `disttest`: an answer or one line, and nothing that steers who reads it."""
+"""Any arguments of `disttest` result in output or one line of error, without control characters for the terminal."""
 
 import contextlib
 import io
@@ -15,7 +15,7 @@ from tests.support.builders.strategies import texts
 from tests.support.reports.hostile import ARGUMENT, forbidden
 
 ARGUMENTS = texts | st.sampled_from((ARGUMENT, "-f", "-o", "-", "--", "@", "a@-1", "/", "x.json", "--series", "-n"))
-READING = ("list", "describe", "logs", "history", "compare", "doctor")  # write no files, start nothing
+READING = ("list", "describe", "logs", "history", "compare", "doctor", "explain")  # write no files, start nothing
 
 
 @given(st.sampled_from((*READING, "", "nothing of the kind")), st.lists(ARGUMENTS, max_size=4))

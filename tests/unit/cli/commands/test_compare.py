@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from disttest_cli.compare import pull_request
+from disttest_cli.compare import renderers
 from disttest_cli.compare.differences import compare
 from disttest_cli.main import main
 from disttest_contract.outcomes import Outcome
@@ -46,7 +46,7 @@ def written(folder: Path, *reports: Report) -> list[str]:
 
 
 def stored(report: Report) -> list[Answer]:
-    """What the API server answers when the report of a run is looked for."""
+    """The answers of the API server to a search for the report of a run."""
     raw = report.dumps()
     sha256 = hashlib.sha256(raw).hexdigest()
     map_name = f"{report.name}-report"
@@ -94,7 +94,7 @@ class TestFiles:
     def test_need_no_cluster_and_the_exit_code_says_whether_anything_got_worse(
         self, pair: Sequence[Report], options: Sequence[str], code: int, tmp_path: Path
     ) -> None:
-        assert ended(*written(tmp_path, *pair), *options, "--kubeconfig", "/nowhere") == code
+        assert ended(*written(tmp_path, *pair), *options, "--kubeconfig", "/missing") == code
 
     @pytest.mark.parametrize("output", ["json", "markdown"])
     def test_in_other_formats(self, output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,7 +102,7 @@ class TestFiles:
         made = capsys.readouterr().out
         comparison = compare(GOOD, BAD)
         assert (
-            made == pull_request.page(comparison)
+            made == renderers.markdown(comparison)
             if output == "markdown"
             else json.loads(made)["worse"] == list(comparison.worse)
         )
@@ -114,11 +114,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            ((), "compare takes two, or --series alone: name two of"),
-            (("a",), "compare takes two"),
-            (("a", "b", "c"), "compare takes two"),
-            (("a", "b", "--series", "s"), "compare takes two"),
-            (("-", "-"), "standard input holds one report"),
+            ((), "compare needs two arguments, or only --series. Give two"),
+            (("a",), "compare needs two arguments"),
+            (("a", "b", "c"), "compare needs two arguments"),
+            (("a", "b", "--series", "s"), "compare needs two arguments"),
+            (("-", "-"), "standard input contains one report"),
         ],
     )
     def test_what_is_no_pair_is_refused(
@@ -163,8 +163,8 @@ class TestOnACluster:
         worst = a_night(2, {"mine": [a_case("x", Outcome.FAILED)]})
         server.answers = [a_series(GOOD, BAD, worst), *stored(GOOD), *stored(worst)]
         assert on(server, tmp_path, "--series", "nightly-2x8", "--against", "0", "-o", "json") == 10
-        told = json.loads(capsys.readouterr().out)
-        assert (told["a"]["name"], told["b"]["name"]) == ("night-0", "night-2")
+        document = json.loads(capsys.readouterr().out)
+        assert (document["a"]["name"], document["b"]["name"]) == ("night-0", "night-2")
 
     def test_runs_without_a_series_are_compared_by_the_one_that_they_share(
         self, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -175,7 +175,7 @@ class TestOnACluster:
         assert on(server, tmp_path, "--series", "adhoc") == 0
         assert "night-0" in capsys.readouterr().out
 
-    def test_more_reports_of_the_series_are_asked_for_and_one_that_is_gone_is_told(
+    def test_more_reports_of_the_series_are_read_and_a_missing_one_is_reported(
         self, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         third = a_night(2, {"mine": [a_case("x")]})
@@ -183,29 +183,34 @@ class TestOnACluster:
         gone = [MISSING, (200, {"items": []}), NO_REPORT]
         server.answers = [series, *stored(BAD), *stored(third), series, *gone]
         assert on(server, tmp_path, "nightly-2x8@-1", "night-2", "--against", "8") == 0
-        assert capsys.readouterr().err.startswith("disttest: left out: there is no DistTest 'night-0'")
+        assert capsys.readouterr().err.startswith("disttest: omitted: DistTest 'night-0' does not exist")
 
     @pytest.mark.parametrize(
         ("arguments", "answers", "code", "words"),
         [
-            (("night-0", "b.json"), [MISSING, (200, {"items": []}), NO_REPORT], 2, "there is no DistTest 'night-0'"),
+            (("night-0", "b.json"), [MISSING, (200, {"items": []}), NO_REPORT], 2, "DistTest 'night-0' does not exist"),
             (
                 ("Night_0", "b.json"),
                 [],
                 2,
-                "'Night_0' is neither a run, a night nor a file: runs are in `disttest list",
+                "'Night_0' is not a run, a run of a series or a file. Write a name from `disttest list",
             ),
-            (("s@1", "b.json"), [], 2, "'s@1' is no night of a series: write SERIES@ and 0 for the newest night"),
-            (("@0", "b.json"), [], 2, "'@0' is no night of a series"),
+            (
+                ("s@1", "b.json"),
+                [],
+                2,
+                "'s@1' is not a run of a series. Write SERIES@POSITION, where POSITION is 0 (newest run",
+            ),
+            (("@0", "b.json"), [], 2, "'@0' is not a run of a series"),
             (("S/@0", "b.json"), [], 2, "S/@0 cannot be read"),
             (
                 ("nightly-2x8@-2", "b.json"),
                 [a_series(GOOD, BAD)],
                 2,
-                "has no night '-2' with a report; it has: 2026-11-22 TestsFailed, 2026-11-21 Passed",
+                "has no run '-2' with a report. Available: 2026-11-22 TestsFailed, 2026-11-21 Passed",
             ),
             (("nightly-2x8@0", "b.json"), [a_series()], 2, "series 'nightly-2x8' has no finished run yet"),
-            (("--series", "nightly-2x8"), [a_series(GOOD)], 2, "has one night with a report so far"),
+            (("--series", "nightly-2x8"), [a_series(GOOD)], 2, "has only one run with a report"),
             (
                 ("--series", "nightly"),
                 [
@@ -213,26 +218,26 @@ class TestOnACluster:
                     (200, {"items": [{"metadata": {"name": "nightly-2x8"}}]}),
                 ],
                 2,
-                "no series 'nightly' in namespace gpu-ci; did you mean 'nightly-2x8'?",
+                "series 'nightly' does not exist in namespace gpu-ci. Did you mean 'nightly-2x8'?",
             ),
             (
                 ("--series", "s"),
                 [(403, {"message": "disttestseries.disttest.dev is forbidden"})],
                 2,
-                "ask an administrator for the ClusterRole disttest-view",
+                "Ask an administrator for the ClusterRole disttest-view",
             ),
             (
                 ("--series", "s"),
                 [(404, {"message": "the server could not find the requested resource"})],
                 2,
-                "kubectl apply -k manifests/base",
+                "docs/operating/installing.md",
             ),
-            (("night-0", "night-1"), [Broken()], 42, "the API server's answer was lost"),
+            (("night-0", "night-1"), [Broken()], 42, "the response of the API server was lost"),
             (
                 ("nightly-2x8@0", "b.json"),
                 [a_series(GOOD), *stored(a_night(7, {}, name="night-0"))],
                 2,
-                "another run has its name",
+                "a later run has the same name",
             ),
         ],
     )

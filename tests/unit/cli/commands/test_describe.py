@@ -159,8 +159,8 @@ def test_what_may_not_be_seen_is_left_out_and_said(
         "  pods: number 1 is forbidden",
         "  events: number 2 is forbidden",
         (
-            "  report: number 4 is forbidden; ask an administrator for the ClusterRole view or edit, which have "
-            "disttest-view and disttest-edit in them"
+            "  report: number 4 is forbidden. Ask an administrator for the ClusterRole view or edit, which include "
+            "disttest-view and disttest-edit."
         ),
     ]
 
@@ -168,8 +168,16 @@ def test_what_may_not_be_seen_is_left_out_and_said(
 @pytest.mark.parametrize(
     ("name", "there", "words"),
     [
-        ("nightl", ["nightly", "other"], "no DistTest 'nightl' in namespace gpu-ci; did you mean 'nightly'?"),
-        ("x", ["nightly"], "no DistTest 'x' in namespace gpu-ci: `disttest list -A` shows those of all namespaces"),
+        (
+            "nightl",
+            ["nightly", "other"],
+            "DistTest 'nightl' does not exist in namespace gpu-ci. Did you mean 'nightly'?",
+        ),
+        (
+            "x",
+            ["nightly"],
+            "DistTest 'x' does not exist in namespace gpu-ci. To list all namespaces, run `disttest list -A`.",
+        ),
     ],
 )
 def test_a_name_that_is_not_there_is_answered_with_those_like_it(
@@ -187,12 +195,12 @@ def test_a_name_that_is_not_there_is_answered_with_those_like_it(
 
 
 @pytest.mark.parametrize("name", ["../secrets/x", "pod/x", "", "a?b"])
-def test_a_name_that_cannot_be_one_asks_nobody_for_anything_else(
+def test_an_invalid_name_sends_no_request(
     name: str, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(server, tmp_path, name) == 2
     assert server.requests == []
-    assert "is no name of a DistTest" in capsys.readouterr().err
+    assert "is not a valid name of a DistTest" in capsys.readouterr().err
 
 
 def test_the_object_itself_is_printed_on_demand(

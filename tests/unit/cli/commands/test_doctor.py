@@ -10,7 +10,7 @@ import yaml
 
 from disttest_cli.doctor import capacity, check, installation
 from disttest_cli.doctor.check import Check, CheckState
-from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.client import KubeClient
 from disttest_cli.main import main
 from tests.support import golden
 from tests.support.builders import bodies
@@ -66,11 +66,11 @@ class TestKinds:
         ("document", "state", "words"),
         [
             (published(), CheckState.OK, "installed (disttest.dev/v1alpha1), with all "),
-            (published(without="thresholds"), CheckState.PROBLEM, "does not know spec.thresholds"),
+            (published(without="thresholds"), CheckState.PROBLEM, "does not contain spec.thresholds"),
             (
                 published(more="later"),
                 CheckState.WARNING,
-                "newer than this command line, which does not know spec.later",
+                "newer than this command line, which does not support spec.later",
             ),
             (published(without="progress"), CheckState.WARNING, "has no status.progress"),
             ({}, CheckState.WARNING, "not published yet"),
@@ -89,11 +89,11 @@ class TestRights:
     @pytest.mark.parametrize(
         ("refused", "state", "words"),
         [
-            ([], CheckState.OK, "all that the commands need"),
+            ([], CheckState.OK, "all commands are allowed"),
             (
                 [("get", "", "pods", "log")],
                 CheckState.WARNING,
-                "may not get pods/log in namespace x; does not work: logs",
+                "missing in namespace x: get pods/log; required by: logs",
             ),
             ([("create", "disttest.dev", "disttests", "")], CheckState.WARNING, "ClusterRole edit"),
             (
@@ -117,8 +117,8 @@ class TestOperator:
         ("body", "state", "words"),
         [
             (LEASE, CheckState.OK, "held by disttest-operator-7d9f, renewed 4s ago"),
-            (None, CheckState.PROBLEM, "there is no Lease disttest-operator in namespace system"),
-            ({"spec": {"holderIdentity": ""}}, CheckState.PROBLEM, "has given the Lease back"),
+            (None, CheckState.PROBLEM, "Lease disttest-operator does not exist in namespace system"),
+            ({"spec": {"holderIdentity": ""}}, CheckState.PROBLEM, "the last one released the Lease"),
             ({"spec": {"holderIdentity": "x", "renewTime": bodies.ago(600)}}, CheckState.PROBLEM, "last 10m ago"),
             ({"spec": {"holderIdentity": "x"}}, CheckState.PROBLEM, "last an unknown time ago"),
         ],
@@ -136,7 +136,7 @@ class TestOperator:
             (a_deployment(1, replicas=2), CheckState.WARNING, "1 of 2 replicas"),
             (a_deployment(0), CheckState.PROBLEM, "logs deploy/disttest-operator"),
             (a_deployment(0, replicas=0), CheckState.PROBLEM, "scale deploy/disttest-operator --replicas=1"),
-            (a_deployment(args=("--namespaces=a,b",)), CheckState.PROBLEM, "looks at a, b only, not at gpu-ci"),
+            (a_deployment(args=("--namespaces=a,b",)), CheckState.PROBLEM, "watches only a, b, not gpu-ci"),
             (a_deployment(args=("--namespaces", "gpu-ci")), CheckState.OK, "1 of 1"),
         ],
         ids=["ready", "some", "none", "none wanted", "elsewhere", "here"],
@@ -171,7 +171,7 @@ class TestNodes:
             (
                 [a_node("a", gpus="", other="amd.com/gpu")],
                 CheckState.WARNING,
-                "there is amd.com/gpu: use --gpu-resource",
+                "for amd.com/gpu, use --gpu-resource",
             ),
             ([], CheckState.PROBLEM, "0 of 0"),
         ],
@@ -232,7 +232,7 @@ def test_a_cluster_that_is_ready_has_no_problem(
     golden.check(text, "doctor-ready.txt", updates=updates_golden)
 
 
-def test_a_user_without_rights_is_told_what_was_not_checked(
+def test_a_user_without_permissions_sees_what_was_not_checked(
     doctor: Callable[..., tuple[int, str]], *, updates_golden: bool
 ) -> None:
     names = ("lease", "deployment", "namespace", "quota", "ranges", "nodes", "queues")
@@ -249,7 +249,7 @@ def test_a_problem_has_an_exit_code_and_is_there_for_programs_too(doctor: Callab
     assert {
         "name": "Namespace",
         "state": "problem",
-        "message": "there is no gpu-ci",
+        "message": "gpu-ci does not exist",
         "advice": "kubectl create namespace gpu-ci",
     } in found["checks"]
 
@@ -261,10 +261,10 @@ def test_no_api_server_is_one_problem(tmp_path: Path, capsys: pytest.CaptureFixt
     assert out.endswith("\n1 problem\n")
 
 
-def test_kinds_that_are_not_installed_are_a_problem(api: Cluster, server: Server) -> None:
+def test_kinds_that_are_not_installed_are_a_problem(api: KubeClient, server: Server) -> None:
     server.answers = [NOT_FOUND]
     looked = check.CheckedNamespace(server=api, namespace=NAMESPACE, operator_namespace="x", gpu_resource="y")
     assert said(installation.kinds(looked)) == (
         CheckState.PROBLEM,
-        "are not installed there | kubectl apply -k manifests/base",
+        "not installed in this cluster | see docs/operating/installing.md",
     )

@@ -65,6 +65,14 @@ def test_the_nights_of_a_series(name: str, *, wide: bool, updates_golden: bool) 
     golden.check(made, name, updates=updates_golden)
 
 
+@pytest.mark.parametrize("field", ["failingOmitted", "flippingOmitted", "suspectNodesOmitted"])
+def test_entries_that_the_ledger_omits_are_counted(field: str) -> None:
+    body = a_ledger()
+    assert body["status"][field] == 0, "the operator writes it"
+    body["status"][field] = 7
+    assert page(body).count("at least 7 more\n") == 1
+
+
 def test_limit_keeps_the_newest_rows(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server.answers = [(200, a_ledger())]
     assert on(server, tmp_path, "nightly-2x8", "--limit", "2") == 0
@@ -74,12 +82,12 @@ def test_limit_keeps_the_newest_rows(server: Server, tmp_path: Path, capsys: pyt
 
 
 def test_letters_of_outcomes_have_their_colours() -> None:
-    [told] = [
+    [row] = [
         one
         for one in series_text.page(ledgers.read_ledger(a_ledger()), limit=30, wide=False)
         if one.plain.startswith("verdicts")
     ]
-    styles = {told.plain[span.start : span.end]: span.style for span in told.spans}
+    styles = {row.plain[span.start : span.end]: span.style for span in row.spans}
     assert styles == {"P": "green", "H": "bold red", "i": "dim", "c": "dim"}
 
 
@@ -87,12 +95,12 @@ def test_a_ledger_of_anything_is_shown_as_far_as_it_goes() -> None:
     odd: dict[str, Any] = {
         "runs": [{}, 7, {"cases": [], "seconds": "x", "verdict": STEERING, "suites": 3, "stepSeconds": []}]
     }
-    odd |= {"failing": [{}, None, {"outcomes": STEERING, "streak": "x"}], "flipping": 3, "blamedNodes": [{}]}
+    odd |= {"failing": [{}, None, {"outcomes": STEERING, "streak": "x"}], "flipping": 3, "suspectNodes": [{}]}
     odd |= {"streak": [], "passRatePercent": {}, "bandwidth": {"points": [{"sizeBytes": 1e300}, 3]}}
     made = page({"metadata": {"name": "s"}, "status": odd}, wide=True)
     assert "\x1b" not in made
     assert made.startswith("TIME")
-    assert page({}) == "no run has finished yet\n"
+    assert page({}) == "No run of the series has finished.\n"
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
@@ -103,11 +111,11 @@ def test_for_programs_it_is_what_the_ledger_says(
     server.answers = [(200, ledger)]
     assert on(server, tmp_path, "nightly-2x8", "-o", output, "--limit", "3") == 0
     made = capsys.readouterr().out
-    told = json.loads(made) if output == "json" else yaml.safe_load(made)
-    assert [run["name"] for run in told["runs"]] == ["night-5", "night-6", "night-7"]
-    assert told["failing"] == ledger["status"]["failing"]
-    assert (told["name"], told["namespace"]) == ("nightly-2x8", NAMESPACE)
-    assert not told.keys() & {"pending", "totals"}
+    document = json.loads(made) if output == "json" else yaml.safe_load(made)
+    assert [run["name"] for run in document["runs"]] == ["night-5", "night-6", "night-7"]
+    assert document["failing"] == ledger["status"]["failing"]
+    assert (document["name"], document["namespace"]) == ("nightly-2x8", NAMESPACE)
+    assert not document.keys() & {"pending", "totals"}
 
 
 @pytest.mark.parametrize(
@@ -160,7 +168,7 @@ def test_no_series_is_no_error(server: Server, tmp_path: Path, capsys: pytest.Ca
     server.answers = [(200, {"items": []})]
     assert on(server, tmp_path) == 0
     out, err = capsys.readouterr()
-    assert (out, err.partition(":")[0]) == ("", "No series in namespace gpu-ci")
+    assert (out, err.partition(".")[0]) == ("", "No series in namespace gpu-ci")
 
 
 NOT_FOUND: Answer = (404, {"message": "not found", "details": {"name": "nightly"}})
@@ -170,15 +178,25 @@ NO_KIND: Answer = (404, {"message": "the server could not find the requested res
 @pytest.mark.parametrize(
     ("arguments", "answers", "code", "words"),
     [
-        (("nightly",), [NOT_FOUND, (200, {"items": [another("nightly-2x8")]})], 2, "did you mean 'nightly-2x8'?"),
-        (("nightly",), [NOT_FOUND, (200, {"items": [another("b"), another("a")]})], 2, "gpu-ci; it has a, b"),
-        (("nightly",), [NOT_FOUND, (200, {"items": []})], 2, "it has none yet: a series begins when"),
-        (("nightly",), [NO_KIND], 2, "DistTests are not installed there: kubectl apply -k manifests/base"),
-        ((), [NO_KIND], 2, "DistTests are not installed there"),
+        (("nightly",), [NOT_FOUND, (200, {"items": [another("nightly-2x8")]})], 2, "Did you mean 'nightly-2x8'?"),
+        (("nightly",), [NOT_FOUND, (200, {"items": [another("b"), another("a")]})], 2, "gpu-ci. Available: a, b"),
+        (("nightly",), [NOT_FOUND, (200, {"items": []})], 2, "A series is created when"),
+        (
+            ("nightly",),
+            [NO_KIND],
+            2,
+            "DistTests are not installed in this cluster. To install them, see docs/operating/installing.md.",
+        ),
+        ((), [NO_KIND], 2, "DistTests are not installed in this cluster"),
         ((), [(403, {"message": "disttestseries.disttest.dev is forbidden"})], 2, "the ClusterRole disttest-view"),
-        (("../pods",), [], 2, "'../pods' is no name of a series: `disttest history -n gpu-ci` shows them"),
-        (("a", "-A"), [], 2, "-A lists series: leave it away, or leave SERIES away"),
-        (("a",), [Broken()], 42, "the API server's answer was lost"),
+        (
+            ("../pods",),
+            [],
+            2,
+            "'../pods' is not a valid name of a series. To list series, run `disttest history -n gpu-ci`.",
+        ),
+        (("a", "-A"), [], 2, "-A lists series. Remove -A or SERIES."),
+        (("a",), [Broken()], 42, "the response of the API server was lost"),
     ],
 )
 def test_what_cannot_be_had_is_said_in_one_line(

@@ -49,7 +49,7 @@ def listing(*items: Any) -> Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What a command is asked and answered; `files` lie in the folder where it runs."""
+    """Arguments of a command and answers of the API server; `files` are in its working directory."""
 
     arguments: Sequence[str]
     answers: Sequence[Answer] = ()
@@ -63,9 +63,9 @@ def of_a_file(*arguments: str) -> Case:
 
 
 def followed(**status: Any) -> list[Answer]:
-    """A run that is created, and goes on until its verdict."""
-    told = [{"type": "MODIFIED", "object": applied.body(**(one["status"] | status))} for one in (GOING_ON, FAILED)]
-    return [applied.CREATED, (200, applied.body(**GOING_ON["status"])), CannedWatch(events=told)]
+    """A run that is created, and runs until its verdict."""
+    events = [{"type": "MODIFIED", "object": applied.body(**(one["status"] | status))} for one in (GOING_ON, FAILED)]
+    return [applied.CREATED, (200, applied.body(**GOING_ON["status"])), CannedWatch(events=events)]
 
 
 CASES = {
@@ -81,7 +81,7 @@ CASES = {
         arguments=("describe", "nightly"),
         answers=[(200, FAILED), listing(*PODS), listing(*EVENTS), (200, FAILED), KEPT[1]],
     ),
-    "describe going on": Case(arguments=("describe", "nightly"), answers=[(200, GOING_ON), FORBIDDEN, FORBIDDEN]),
+    "describe running": Case(arguments=("describe", "nightly"), answers=[(200, GOING_ON), FORBIDDEN, FORBIDDEN]),
     "describe json": Case(arguments=("describe", "nightly", "-o", "json"), answers=[(200, FAILED)]),
     "describe yaml": Case(arguments=("describe", "nightly", "-o", "yaml"), answers=[(200, FAILED)]),
     "describe name": Case(arguments=("describe", "nightly", "-o", "name"), answers=[(200, FAILED)]),

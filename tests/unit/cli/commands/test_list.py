@@ -17,6 +17,7 @@ from tests.support import golden
 from tests.support.builders import bodies
 from tests.support.builders.bodies import NOW
 from tests.support.fakes.canned import NAMESPACE, Server
+from tests.support.fakes.terminal import read_to_end
 
 RUNS = [
     bodies.failed(),
@@ -64,8 +65,7 @@ def test_the_counts_are_explained_at_a_terminal_and_a_pipe_gets_the_table_alone(
     with os.fdopen(write, "w") as stream:
         monkeypatch.setattr("sys.stdout", stream)
         assert run(server, tmp_path) == 0
-        stream.flush()
-        shown = os.read(read, 1 << 16).decode()
+    shown = read_to_end(read).decode()
     os.close(read)
     assert ("FAILED: failed, errored, crashed or hung cases" in " ".join(shown.split())) is is_terminal
 
@@ -129,10 +129,14 @@ def test_objects_are_printed_as_kubectl_does(
         (
             (403, {"message": 'disttests.disttest.dev is forbidden: User "u" cannot list'}),
             2,
-            "ask an administrator for the ClusterRole disttest-view or disttest-edit",
+            "Ask an administrator for the ClusterRole disttest-view or disttest-edit",
         ),
-        ((401, {"message": "Unauthorized"}), 2, "Unauthorized; log in again, or name another user"),
-        ((404, b"404 page not found"), 2, "DistTests are not installed there: kubectl apply -k manifests/base"),
+        ((401, {"message": "Unauthorized"}), 2, "Unauthorized. Log in again, or use another user"),
+        (
+            (404, b"404 page not found"),
+            2,
+            "DistTests are not installed in this cluster. To install them, see docs/operating/installing.md.",
+        ),
         ((503, {"message": "later"}), 42, "later"),
     ],
     ids=["no rights", "unknown", "not installed", "busy"],
@@ -155,9 +159,12 @@ def test_what_goes_wrong_is_one_line(
 def test_an_api_server_that_is_not_there_is_named_with_what_to_look_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nowhere = Server(url="http://127.0.0.1:1")
-    assert run(nowhere, tmp_path) == 2
-    line = r"disttest: cannot reach the API server at http://127.0.0.1:1: .*; is the cluster up, .* --kubeconfig\n"
+    unreachable = Server(url="http://127.0.0.1:1")
+    assert run(unreachable, tmp_path) == 2
+    line = (
+        r"disttest: cannot reach the API server at http://127.0.0.1:1: "
+        r".*\. Check that the cluster is running, .* --kubeconfig\.\n"
+    )
     assert re.fullmatch(line, capsys.readouterr().err)
 
 

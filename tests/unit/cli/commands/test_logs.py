@@ -11,7 +11,7 @@ import pytest
 
 from disttest_cli.errors import UsageError
 from disttest_cli.kube import pod_logs
-from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.client import KubeClient
 from disttest_cli.kube.pod_logs import LogOutput, line_filter
 from disttest_cli.main import main
 from disttest_cli.views import log_choice
@@ -22,6 +22,7 @@ from disttest_contract.results.report import CaseResult
 from tests.support.builders import bodies
 from tests.support.builders.runs import a_report_of
 from tests.support.fakes.canned import Broken, FakeTime, Server
+from tests.support.fakes.terminal import read_to_end
 from tests.unit.cli.commands.test_describe import answers
 
 LEADER = b"""joined: 2 nodes
@@ -76,7 +77,7 @@ def at(server: Server, *answers: Any, body: Any = RUN, pods: Any = PODS) -> None
     ],
     ids=lambda value: " ".join(value) or "leader" if isinstance(value, tuple) else "",
 )
-def test_the_lines_that_are_meant_steer_nobody_unless_they_are_asked_for_raw(
+def test_the_selected_lines_are_sanitized_unless_raw(
     arguments: tuple[str, ...],
     answer: list[bytes],
     expected: bytes,
@@ -148,7 +149,7 @@ class TestBlaming:
         body = bodies.passed()
         assert [part.rank for part in log_choice.blamed(body, 1, (), None)] == [3]
 
-    def test_a_run_that_goes_on_blames_what_has_failed_so_far(self) -> None:
+    def test_an_active_run_names_the_failures_so_far(self) -> None:
         assert [(part.node, part.rank) for part in log_choice.blamed(GOING_ON, 1, (), None)] == [
             (1, 8),
             (1, 9),
@@ -170,7 +171,7 @@ class TestBlaming:
         ]
 
     @pytest.mark.parametrize("odd", ["x-y", "9-1", [None, "8"], {"a": 1}, -5])
-    def test_ranks_that_are_none_blame_nobody(self, odd: object) -> None:
+    def test_invalid_ranks_name_no_log(self, odd: object) -> None:
         body = bodies.a_run(verdict="TestsFailed", attempt=1, failures=[{"case": "t", "ranks": odd}])
         assert log_choice.blamed(body, 1, (), None) == []
 
@@ -181,7 +182,7 @@ class TestOutput:
         with os.fdopen(end, "w") as stream:
             monkeypatch.setattr("sys.stdout", stream)
             LogOutput().line(b"\x1b[2J\x9b1m\rover\x07 \xc3\xa4", "[node 1] ")
-        shown = os.read(main_end, 4096)
+        shown = read_to_end(main_end)
         os.close(main_end)
         assert shown == "[node 1] \\x1b[2J�1m\\rover\\x07 ä\r\n".encode(), "one line, with its prefix"
 
@@ -217,8 +218,7 @@ class TestPodsThatAreGone:
         out, error = capfd.readouterr()
         assert out == "==> failed in collectives: t <==\n[rank 8] no\\x1b\n"
         assert error == (
-            "disttest: the pods of attempt 1 of nightly are gone, and their logs with them; "
-            "this is what its report has\n"
+            "disttest: the pods of attempt 1 of nightly and their logs no longer exist; this is from its report\n"
         )
 
     def test_without_a_report_the_status_has_the_first_failures(
@@ -226,7 +226,25 @@ class TestPodsThatAreGone:
     ) -> None:
         at(server, (404, {"message": "no", "details": {"name": "nightly"}}), (200, {"items": []}), pods=[])
         assert run(server, tmp_path) == 0
-        assert "==> crashed in c10d-spawn: t.py::test_reduce, ranks 11 <==" in capfd.readouterr().out
+        assert "==> crashed in c10d-spawn: t.py::test_reduce, rank 11 <==" in capfd.readouterr().out
+
+    def test_a_busy_api_server_is_not_a_missing_report(self, server: Server, tmp_path: Path) -> None:
+        at(server, (503, {"message": "busy"}), pods=[])
+        assert run(server, tmp_path) == 42
+
+    def test_failures_of_a_later_attempt_are_not_shown_for_an_earlier_one(
+        self, server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        lost = {"number": 1, "verdict": "InfraFailed", "reason": "NodeLost", "message": "node b is gone"}
+        later = {**RUN, "status": {**RUN["status"], "attempt": 2, "attempts": [lost]}}
+        at(server, (200, later), body=later, pods=[])
+        assert run(server, tmp_path, "--attempt", "1") == 2
+        out, error = capfd.readouterr()
+        assert out == ""
+        assert error == (
+            "disttest: the pods of attempt 1 of nightly and their logs no longer exist: attempt 1 of "
+            "DistTest 'nightly' has no report: InfraFailed (NodeLost): node b is gone\n"
+        )
 
     def test_a_run_that_has_none_yet_says_what_it_waits_for(
         self, server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -235,20 +253,20 @@ class TestPodsThatAreGone:
         at(server, (200, waiting), body=waiting, pods=[])
         assert run(server, tmp_path) == 2
         assert capfd.readouterr().err == (
-            "disttest: nightly has no pods yet (2 nodes with 8 nvidia.com/gpu each are needed, and 1 has them); "
-            "wait for them with --follow\n"
+            "disttest: nightly has no pods yet (2 nodes with 8 nvidia.com/gpu each are needed, and 1 has them). "
+            "To wait for them, use --follow.\n"
         )
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--rank", "1", "--failed"), "choose one of them"),
-        (("-f", "--failed"), "--follow is for one pod"),
-        (("-f", "--node", "0", "--node", "1"), "--follow is for one pod"),
-        (("--rank", "16"), "rank 16: the run has 16 ranks, from 0 to 15"),
-        (("--node", "2"), "node index 2: the run has 2 nodes, from 0 to 1"),
-        (("--attempt", "7"), "nightly has no attempt 7: 1 is the newest"),
+        (("--rank", "1", "--failed"), "Use one of them"),
+        (("-f", "--failed"), "--follow reads one pod"),
+        (("-f", "--node", "0", "--node", "1"), "--follow reads one pod"),
+        (("--rank", "16"), "rank 16 does not exist: the run has 16 ranks, 0 to 15"),
+        (("--node", "2"), "node index 2 does not exist: the run has 2 nodes, 0 to 1"),
+        (("--attempt", "7"), "nightly has no attempt 7. The newest is 1."),
         (("--rank", "-1"), "Invalid value for '--rank'"),
     ],
     ids=" ".join,
@@ -265,7 +283,7 @@ def test_what_cannot_be_meant_is_one_line(
 
 class TestFollowing:
     @pytest.fixture
-    def follow(self, api: Cluster, time: FakeTime) -> Callable[..., None]:
+    def follow(self, api: KubeClient, time: FakeTime) -> Callable[..., None]:
         def call(*, tail: int | None = None) -> None:
             pod_logs.follow(api, PODS[0], line_filter(None, raw=False), tail, time.clock, LogOutput())
 
@@ -298,7 +316,7 @@ class TestFollowing:
         assert capfd.readouterr().out == "two\nthree\n"
 
     def test_a_run_without_pods_is_waited_for_until_it_has_some(
-        self, api: Cluster, server: Server, time: FakeTime
+        self, api: KubeClient, server: Server, time: FakeTime
     ) -> None:
         said: list[str] = []
         waiting = bodies.waiting("nightly")
@@ -310,7 +328,7 @@ class TestFollowing:
 
 def test_a_pod_of_this_index_that_is_gone_is_named() -> None:
     gang = pod_logs.PodGang(run="nightly", attempt=1, pods=(PODS[0],))
-    with pytest.raises(UsageError, match="attempt 1 of nightly has no pod of node index 1 any more; there: 0"):
+    with pytest.raises(UsageError, match=r"attempt 1 of nightly no longer has a pod with node index 1. Available: 0"):
         gang.pod(1)
 
 

@@ -80,8 +80,11 @@ def test_what_the_administrator_must_allow_is_said_in_one_line(
     assert main(["plan", "-f", file, "-n", "ci"]) == 0
     remarks = capsys.readouterr().out.partition("---")[0].splitlines()
     assert remarks[-2:] == [
-        "# must be in namespace ci: PersistentVolumeClaim sets",
-        "# the operator must have --allow=ci/host-network,ci/root,ci/capability:IPC_LOCK (docs/security.md)",
+        "# required in namespace ci: PersistentVolumeClaim sets",
+        (
+            "# required flag of the operator: "
+            "--allow=ci/host-network,ci/root,ci/capability:IPC_LOCK (docs/operating/security.md)"
+        ),
     ]
 
 
@@ -99,21 +102,21 @@ def test_several_and_those_without_a_name_are_planned_too(tmp_path: Path, capsys
 
 def test_flags_are_the_operators(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is printed is what the operator builds from the same defaults."""
-    flags = {"queue": "61", "join": "62", "case": "63", "run": "64"}
+    flags = {"queue": "61", "rendezvous": "62", "case": "63", "run": "64"}
     arguments = [part for name, value in flags.items() for part in (f"--{name}-seconds", value)]
     file = write(tmp_path, {**SMALL, "spec": {"suites": [{"name": "collectives"}], "nodes": 1}})
     _, job = planned(capsys, "-f", file, *arguments, "--gpu-resource", "amd.com/gpu", "--runner-image", "x:1")
     defaults = Defaults(
         image="x:1",
         gpu_resource="amd.com/gpu",
-        timeouts=Timeouts(queue_seconds=61, join_seconds=62, case_seconds=63, run_seconds=64),
+        timeouts=Timeouts(queue_seconds=61, rendezvous_seconds=62, case_seconds=63, run_seconds=64),
     )
     spec = parse(yaml.safe_load(Path(file).read_text()), defaults).spec
     container = job["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == spec.image
     assert container["resources"]["limits"] == {spec.gpu_resource: "8"}
     plan = RunPlan.from_json(job_env(job)["DISTTEST_PLAN"])
-    assert (plan.join_seconds, plan.case_seconds, plan.run_seconds) == (62, 63, 64)
+    assert (plan.rendezvous_seconds, plan.case_seconds, plan.run_seconds) == (62, 63, 64)
 
 
 def test_json_is_one_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,10 +143,10 @@ def test_a_wrong_manifest_is_answered_in_the_api_servers_words(
 @pytest.mark.parametrize(
     ("changes", "arguments", "words"),
     [
-        ({"spec": {"suites": [{"name": "colectives"}]}}, (), "suite 'colectives' is unknown; known: "),
-        ({"metadata": {"name": "x", "namespace": "there"}}, ("-n", "here"), "leave one away"),
-        ({}, ("--queue-seconds", "soon"), "--queue-seconds: write a whole number from "),
-        ({}, ("--case-seconds", "70", "--run-seconds", "60"), "a case cannot last longer than the run"),
+        ({"spec": {"suites": [{"name": "colectives"}]}}, (), "suite 'colectives' is unknown. Known suites: "),
+        ({"metadata": {"name": "x", "namespace": "there"}}, ("-n", "here"), "Remove one."),
+        ({}, ("--queue-seconds", "soon"), "--queue-seconds: must be an integer from "),
+        ({}, ("--case-seconds", "70", "--run-seconds", "60"), "--case-seconds is longer than the run timeout"),
         ({}, ("--runner-image", "no image"), "--runner-image: "),
     ],
 )

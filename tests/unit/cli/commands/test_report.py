@@ -39,7 +39,7 @@ def test_a_run_of_the_cluster_is_shown_as_text(
     server.answers = [a_run(**FINISHED), a_config_map()]
     assert main(["report", NAME, "--kubeconfig", server.kubeconfig(tmp_path)]) == 0, "whatever its verdict"
     out = capsys.readouterr().out
-    assert out.startswith(f"{REPORT.namespace}/{NAME}, attempt 2: 2 nodes x 8 ranks over nccl")
+    assert out.startswith(f"{REPORT.namespace}/{NAME}, attempt 2: 2 nodes x 8 ranks with nccl")
     assert f"/namespaces/{NAMESPACE}/" in server.requests[0].path
     assert "missed: 70.0 GB/s" in out, "thresholds are the report's own"
 
@@ -97,21 +97,21 @@ def test_the_text_of_a_hostile_report_steers_no_terminal() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name a run, or a report's file with -f"),
-        (["a", "-f", "b"], "both a run, 'a', and a file, 'b', are named"),
-        (["-f", "b", "--attempt", "1"], "--attempt is for runs on a cluster"),
+        ([], "neither a run nor a file is given"),
+        (["a", "-f", "b"], "both a run ('a') and a file ('b') are given"),
+        (["-f", "b", "--attempt", "1"], "--attempt requires a run on a cluster"),
         (["-f", "no-such-file"], "no-such-file cannot be read: No such file or directory"),
-        (["a", "-o", "pdf"], "-o pdf: 'pdf' is no format; write one of text, json, junit, ctrf, html, markdown"),
-        (["a", "-o", "junit="], "-o junit=: no file behind the ="),
-        (["a", "-o", "junit", "-o", "json"], "two formats want standard output"),
-        (["a", "-o", "junit=x", "-o", "json=./x"], "two formats want"),
-        (["a", "--limit-bytes", "5000"], "--limit-bytes is for Markdown"),
+        (["a", "-o", "pdf"], "-o pdf: format 'pdf' is unknown. Use one of text, json, junit, ctrf, html, markdown"),
+        (["a", "-o", "junit="], "-o junit= names no file"),
+        (["a", "-o", "junit", "-o", "json"], "two formats are written to standard output"),
+        (["a", "-o", "junit=x", "-o", "json=./x"], "two formats are written to"),
+        (["a", "--limit-bytes", "5000"], "--limit-bytes requires -o markdown"),
         (["a", "--limit-bytes", "5"], "5 is not in the range x>=4096"),
         (["a", "--attempt", "0"], "0 is not in the range x>=1"),
         (["a", "--kubeconfig", "no-such-file"], "no kubeconfig found"),
     ],
 )
-def test_a_wrong_command_is_told_in_one_line(
+def test_a_wrong_command_is_an_error_of_one_line(
     arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["report", *arguments]) == 2
@@ -123,12 +123,12 @@ def test_a_wrong_command_is_told_in_one_line(
 
 def test_a_file_that_cannot_be_written_is_named(file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "-f", file, "-o", f"junit={tmp_path / 'no' / 'junit.xml'}"]) == 2
-    assert "cannot be written: No such file or directory; name another file" in capsys.readouterr().err
+    assert "cannot be written: No such file or directory. Name another file" in capsys.readouterr().err
 
 
 def test_a_format_whose_package_is_not_installed_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "disttest_cli.formats.junit", None)
-    with pytest.raises(UsageError, match=r"the format junit needs the Python package .* install disttest\[cli\]"):
+    with pytest.raises(UsageError, match=r"format junit needs the Python package .* Install disttest\[cli\]"):
         outputs.render_report(Subject(report=REPORT), "junit")
 
 

@@ -1,4 +1,4 @@
-"""Which bandwidths are told to have changed."""
+"""Which bandwidths are reported to have changed."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ def night(number: int, gb: float, *, size: int = GIB, backend: str = "nccl", lim
     return a_night(number, cases, backend=backend, thresholds=thresholds)
 
 
-def told(before: Report, after: Report, *earlier: Report) -> Speed:
+def compared_speed(before: Report, after: Report, *earlier: Report) -> Speed:
     [one] = speed.compare_bandwidths(before, after, earlier)
     return one
 
@@ -43,7 +43,7 @@ def told(before: Report, after: Report, *earlier: Report) -> Speed:
 def test_the_band_is_as_wide_as_such_numbers_vary(
     backend: str, size: int, before: float, after: float, trend: Trend
 ) -> None:
-    one = told(night(0, before, size=size, backend=backend), night(1, after, size=size, backend=backend))
+    one = compared_speed(night(0, before, size=size, backend=backend), night(1, after, size=size, backend=backend))
     assert one.trend is trend
     assert one.change == pytest.approx(after / before - 1)
 
@@ -53,7 +53,7 @@ def test_a_lower_bandwidth_is_worse_and_a_missed_threshold_is_said() -> None:
     assert comparison.worse == ("1 bandwidth lower",)
     [one] = comparison.speeds
     assert (one.threshold, one.is_below) == (360 * GB, True)
-    assert not told(night(0, 400), night(1, 350, limit_gb=350)).is_below
+    assert not compared_speed(night(0, 400), night(1, 350, limit_gb=350)).is_below
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_a_lower_bandwidth_is_worse_and_a_missed_threshold_is_said() -> None:
         ((400, 300, 420, 350, 400, 370), Trend.SAME),  # it always varies
         ((370, 371, 369, 370, 400, 370), Trend.SAME),  # A was a lucky night
         ((400, 401, 399, 400, 370, 370), Trend.SAME),  # as in A already
-        ((370, 371, 400, 370), Trend.WORSE),  # too few to be heard
+        ((370, 371, 400, 370), Trend.WORSE),  # too few reports
     ],
 )
 def test_earlier_reports_widen_the_band_and_say_what_is_usual(nights: tuple[int, ...], trend: Trend) -> None:
     *earlier, a, b = [night(number, gb) for number, gb in enumerate(nights)]
-    one = told(a, b, *earlier)
+    one = compared_speed(a, b, *earlier)
     assert one.trend is trend
     assert (one.usual is None) == (len(nights) < 6)
 
@@ -76,7 +76,7 @@ def test_earlier_reports_widen_the_band_and_say_what_is_usual(nights: tuple[int,
 def test_of_what_was_measured_twice_the_slower_counts_and_what_is_no_number_does_not() -> None:
     numbers = [a_measurement(400 * GB), a_measurement(300 * GB), a_measurement(math.nan), a_measurement(0)]
     b = a_night(1, measured(*numbers, a_measurement(math.inf, dtype="bfloat16")))
-    one = told(night(0, 400), b)
+    one = compared_speed(night(0, 400), b)
     assert one.after == 300 * GB
 
 
@@ -89,4 +89,4 @@ def test_noise_is_not_learned_from_gangs_of_another_size_nor_from_the_two_themse
 
 def test_what_is_no_longer_measured_is_said() -> None:
     both = a_night(0, measured(a_measurement(), a_measurement(dtype="bfloat16")))
-    assert compare(both, night(1, 400)).warnings == ("B lacks 1 of the bandwidths that A measured.",)
+    assert compare(both, night(1, 400)).warnings == ("1 bandwidth of A not measured in B.",)

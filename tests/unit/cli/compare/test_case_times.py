@@ -1,4 +1,4 @@
-"""Which cases are told to be slower: by tables, and by how often the rule is right where the truth is known."""
+"""Which cases are reported as slower: tables, and the error rate of the rule for known changes."""
 
 import math
 import random
@@ -44,7 +44,7 @@ def test_a_case_is_slower_when_it_took_half_as_long_again_and_half_a_second_more
     assert slower(before, after) == (["t.py::test_0"] if is_slower else [])
 
 
-def test_what_befell_all_cases_of_a_suite_is_told_once_and_taken_off_each() -> None:
+def test_a_change_of_a_whole_suite_is_reported_once_and_subtracted_from_each_case() -> None:
     a, b = a_night(0, timed([10.0, *STEADY])), a_night(1, timed([16.0, *(1.4 * other for other in STEADY)]))
     found = speed.compare(a, b)
     assert found.slower == ()
@@ -83,23 +83,23 @@ def test_only_cases_that_were_good_at_the_first_try_and_began_with_warm_ranks_ar
 
 
 class TestEarlierReports:
-    """Six nights are at hand; the case takes what is said, all others two seconds."""
+    """Six nights; the case takes the given seconds, all others two."""
 
-    def told(self, *nights: float) -> tuple[list[str], list[str]]:
+    def changed(self, *nights: float) -> tuple[list[str], list[str]]:
         *earlier, a, b = [a_night(number, timed([one, *STEADY])) for number, one in enumerate(nights)]
         found = speed.compare(a, b, earlier)
         return [one.case for one in found.slower], [one.case for one in found.faster]
 
     def test_a_lucky_night_makes_the_next_one_no_news(self) -> None:
-        assert self.told(10, 10, 10, 10, 10, 4, 10) == ([], [])
-        assert self.told(4, 10) == (["t.py::test_0"], [])
+        assert self.changed(10, 10, 10, 10, 10, 4, 10) == ([], [])
+        assert self.changed(4, 10) == (["t.py::test_0"], [])
 
     def test_what_was_slow_in_a_already_is_no_news(self) -> None:
-        assert self.told(4, 4, 4, 4, 4, 8, 10) == ([], [])
+        assert self.changed(4, 4, 4, 4, 4, 8, 10) == ([], [])
 
     def test_a_case_that_always_varies_is_given_more_room(self) -> None:
-        assert self.told(5, 14, 6, 12, 5, 8, 17) == ([], [])
-        assert self.told(8, 9, 8, 8, 9, 8, 17) == (["t.py::test_0"], [])
+        assert self.changed(5, 14, 6, 12, 5, 8, 17) == ([], [])
+        assert self.changed(8, 9, 8, 8, 9, 8, 17) == (["t.py::test_0"], [])
 
     def test_nights_on_a_slower_machine_are_scaled(self) -> None:
         slow = [a_night(number, timed([3 * one for one in (10, *STEADY)])) for number in range(5)]
@@ -107,7 +107,7 @@ class TestEarlierReports:
         assert [one.case for one in speed.compare(a, b, slow).slower] == ["t.py::test_0"]
 
     def test_too_few_are_not_heard(self) -> None:
-        assert self.told(10, 10, 4, 10) == (["t.py::test_0"], [])
+        assert self.changed(10, 10, 4, 10) == (["t.py::test_0"], [])
 
 
 def simulate(
@@ -150,7 +150,7 @@ def _noise(dice: random.Random, spread: float, *, heavy: bool) -> float:
 
 
 class TestOfTwoThousandCases:
-    """The seeds are fixed: what is asserted was seen so, with more trials too (docs/comparing.md)."""
+    """The seeds are fixed: what is asserted was seen so, with more trials too (docs/development/measurements.md)."""
 
     def test_noise_of_five_percent_gives_no_false_alarm_and_hides_no_slowdown_by_two(self) -> None:
         false, drifted, power = simulate(0.05, cases=2000, trials=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from disttest_cli.compare import pull_request, renderers
+from disttest_cli.compare import renderers
 from disttest_cli.compare.differences import compare
 from disttest_contract.outcomes import Outcome
 from tests.support import golden
@@ -27,7 +27,7 @@ def test_all_that_changed_as_text(*, updates_golden: bool) -> None:
 
 
 def test_all_that_changed_as_markdown(*, updates_golden: bool) -> None:
-    golden.check(pull_request.page(COMPARISON), "compare.md", updates=updates_golden)
+    golden.check(renderers.markdown(COMPARISON), "compare.md", updates=updates_golden)
 
 
 def test_all_that_changed_as_json(*, updates_golden: bool) -> None:
@@ -36,7 +36,7 @@ def test_all_that_changed_as_json(*, updates_golden: bool) -> None:
 
 
 def test_nothing_of_the_report_is_markup() -> None:
-    page = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", pull_request.page(COMPARISON))
+    page = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", renderers.markdown(COMPARISON))
     assert "everybody" not in page
     assert "<b>" not in page
     for line in page.splitlines():
@@ -48,8 +48,8 @@ def test_long_lists_are_cut_and_say_so() -> None:
     a = a_night(0, {"mine": [a_case(one) for one in cases]})
     b = a_night(1, {"mine": [a_case(one, Outcome.FAILED) for one in cases]})
     lines = [line.plain for line in renderers.lines(compare(a, b))]
-    assert "  and 5 more: -o json has them all" in lines
-    assert "and 5 more: `-o json` has them all" in pull_request.page(compare(a, b)).splitlines()
+    assert "  5 more; to show all, use -o json" in lines
+    assert "5 more; to show all, use `-o json`" in renderers.markdown(compare(a, b)).splitlines()
     assert len(renderers.json_document(compare(a, b))["cases"]["newlyFailing"]) == 25
 
 
@@ -57,7 +57,7 @@ def test_a_name_of_a_megabyte_stays_short() -> None:
     long = a_case("x" * (1 << 20), Outcome.FAILED, message="y" * (1 << 20))
     comparison = compare(a_night(0, {"mine": []}), a_night(1, {"mine": [long]}))
     assert max(len(line.plain) for line in renderers.lines(comparison)) < 500
-    assert max(map(len, pull_request.page(comparison).splitlines())) < 1000
+    assert max(map(len, renderers.markdown(comparison).splitlines())) < 1000
 
 
 @pytest.mark.parametrize("is_alike", [False, True])
@@ -69,7 +69,7 @@ def test_a_report_that_wants_to_make_trouble_is_compared_all_the_same(*, turned:
         good = dataclasses.replace(good, suites=(*good.suites, *bad.suites))
     reports = [bad, good]
     comparison = compare(*(reversed(reports) if turned else reports))
-    for made in (*(line.plain for line in renderers.lines(comparison)), *pull_request.page(comparison).splitlines()):
+    for made in (*(line.plain for line in renderers.lines(comparison)), *renderers.markdown(comparison).splitlines()):
         assert made.isprintable(), made[:500]
     json.loads(json.dumps(renderers.json_document(comparison)), parse_constant=pytest.fail)
 

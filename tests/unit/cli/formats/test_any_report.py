@@ -1,4 +1,4 @@
-"""Any report, in every format: it can be read by whoever reads that format, and keeps its limits."""
+"""Any report in every format is valid for readers of the format and within its limits."""
 
 import html.parser
 import json
@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import given
 
-from disttest_cli.compare import pull_request as compared_markdown
 from disttest_cli.compare import renderers
 from disttest_cli.compare.differences import compare
 from disttest_cli.formats import case_text, gfm, markdown
@@ -83,7 +82,7 @@ def test_markdown_keeps_its_size_its_cells_and_what_is_code(report: Report) -> N
     assert len(outputs.render_report(Subject(report=report), "markdown", limit_bytes=limit).encode()) <= limit
     for page in (
         outputs.render_report(Subject(report=report), "markdown"),
-        compared_markdown.page(compare(report, report)),
+        renderers.markdown(compare(report, report)),
     ):
         for table in re.findall(r"(?m)(?:^\|.*\n)+", page):
             assert len({line.count("|") for line in table.splitlines()}) == 1
@@ -95,7 +94,7 @@ def test_markdown_keeps_its_size_its_cells_and_what_is_code(report: Report) -> N
 def test_any_two_are_compared(a: Report, b: Report) -> None:
     comparison = compare(a, b)
     assert not [bad for line in renderers.lines(comparison) for bad in forbidden(line.plain)]
-    assert forbidden(compared_markdown.page(comparison)) == []
+    assert forbidden(renderers.markdown(comparison)) == []
     json.dumps(renderers.json_document(comparison))
 
 

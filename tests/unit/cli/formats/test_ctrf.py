@@ -10,8 +10,7 @@ import pytest
 
 from disttest_cli.formats import ctrf
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.results.left_out import LeftOut
-from disttest_contract.results.report import Report
+from disttest_contract.results.report import LeftOut, Report
 from tests.support.reports import report_samples as samples
 from tests.support.reports.report_cases import CRASHED, FLAKY, HUNG
 from tests.support.reports.reports import a_good_night, a_night, a_report, a_suite
@@ -175,10 +174,10 @@ def test_a_run_that_is_not_green_never_looks_green(verdict: Verdict) -> None:
         assert by_name(report)["run"]["message"] == f"{verdict.value} (Terminated): ended"
 
 
-def test_cases_that_the_report_has_left_out_are_told_of() -> None:
+def test_cases_that_the_report_omits_have_an_entry() -> None:
     entry = by_name(samples.trimmed())["left out"]
     assert entry["status"] == "failed"
-    assert "945 cases are not listed for the report's size: 900 passed, 40 failed, 5 hung" in entry["message"]
+    assert "945 cases omitted because of the report's size limit: 900 passed, 40 failed, 5 hung" in entry["message"]
     assert by_name(samples.trimmed(LeftOut(by_outcome={Outcome.PASSED: 1})))["left out"]["status"] == "other"
 
 
@@ -208,7 +207,7 @@ def test_what_the_specification_does_not_know_is_refused() -> None:
 
 
 def test_twenty_thousand_failures_are_no_trouble() -> None:
-    began = time.process_time()
+    start = time.process_time()
     text = ctrf.render(samples.subject(samples.failures(20_000)))
-    assert time.process_time() - began < 20, "seconds; 2 are usual"
+    assert time.process_time() - start < 20, "seconds; 2 are usual"
     assert len(text) < 30_000_000

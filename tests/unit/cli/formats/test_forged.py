@@ -1,4 +1,4 @@
-"""Reports that nobody meant to write: whatever can be read can be shown, in every format."""
+"""Forged reports: each report that can be read can be shown in every format."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Markdown: what it says, that nothing in it is more than text, and that it is never too large."""
+"""Markdown: its content, that nothing in it is more than text, and that it is never too large."""
 
 import dataclasses
 import re
@@ -70,13 +70,13 @@ def test_a_good_night_has_no_failures() -> None:
 
 
 def test_what_the_report_lost_is_said() -> None:
-    assert "left out of it: `stacks`" in rendered(samples.each(trimmed="stacks"))
+    assert "Omitted: `stacks`" in rendered(samples.each(trimmed="stacks"))
 
 
 def test_failures_that_are_not_in_the_report_are_counted() -> None:
     text = rendered(samples.trimmed())
     assert "## Failures (43)" in text
-    assert "**42 more failures are not in the report for its size.**" in text
+    assert "**42 more failures** omitted from the report because of its size limit." in text
     assert "**947 cases**: 901 passed, 43 failed" in text
 
 
@@ -113,12 +113,12 @@ def test_tables_have_the_same_number_of_cells_in_every_row() -> None:
 
 @pytest.mark.parametrize("limit_bytes", [markdown.LEAST_BYTES, 65_536, markdown.DEFAULT_BYTES])
 def test_of_twenty_thousand_failures_it_is_said_how_many_are_not_shown(limit_bytes: int) -> None:
-    began = time.process_time()
+    start = time.process_time()
     text = rendered(samples.failures(20_000), limit_bytes)
-    assert time.process_time() - began < 10, "seconds; a fraction of one is usual"
+    assert time.process_time() - start < 10, "seconds; a fraction of one is usual"
     assert limit_bytes * 0.6 < len(text.encode()) <= limit_bytes
     shown = text.count("<summary>") + text.count(f"\n- `things: {samples.FILE}::test_")
-    [left_out] = re.findall(r"\*\*(\d+) more failures are not shown here", text)
+    [left_out] = re.findall(r"\*\*(\d+) more failures\*\* in the report", text)
     assert text.count("<summary>") > 0
     assert shown + int(left_out) == 20_000
     assert "**20000 cases**: 0 passed, 20000 failed" in text
@@ -128,11 +128,11 @@ def test_what_has_no_room_is_named() -> None:
     report = a_night()
     report = dataclasses.replace(report, suites=report.suites * 10)
     text = rendered(report, markdown.LEAST_BYTES)
-    assert "_Left out for size: suites" in text
+    assert "_Omitted because of the size limit: suites" in text
     assert "## Environment" in rendered(report)
 
 
-def test_quarantined_and_flaky_cases_are_told_apart_from_failures() -> None:
+def test_quarantined_and_flaky_cases_are_distinguished_from_failures() -> None:
     report = a_report(a_suite("s", samples.EACH))
     text = rendered(report)
     assert f"## Failures ({len(report.failures)})" in text

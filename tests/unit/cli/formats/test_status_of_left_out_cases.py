@@ -1,4 +1,4 @@
-"""Silence is never a pass: what is red without a case that says so has an entry of its own, in JUnit as in CTRF."""
+"""A failure without a failed case has a separate entry in JUnit and CTRF."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import pytest
 
 from disttest_cli.formats import junit
 from disttest_contract.outcomes import Outcome, Reason, Verdict
-from disttest_contract.results.left_out import LeftOut
+from disttest_contract.results.report import LeftOut
 from tests.support.reports import report_samples as samples
 from tests.support.reports.report_cases import CRASHED, FAILED, QUARANTINED
 from tests.support.reports.reports import a_good_night, a_report, a_suite
@@ -30,7 +30,7 @@ def test_a_run_that_is_not_green_never_looks_green(verdict: Verdict, base: str) 
     assert error.get("message") == f"{verdict.value} (Terminated): ended"
 
 
-def test_a_lost_gang_is_told_apart_from_the_failures_before_it() -> None:
+def test_a_lost_gang_is_distinguished_from_earlier_failures() -> None:
     report = a_report(a_suite("red", [FAILED]), verdict=Verdict.INFRA_FAILED, reason=Reason.GANG_LOST, message="gone")
     root = rendered(report)
     assert (root.get("failures"), root.get("errors")) == ("1", "1")
@@ -54,11 +54,11 @@ def test_a_suite_that_could_not_be_collected_is_an_error_among_green_ones() -> N
     ],
     ids=["red", "good", "known"],
 )
-def test_cases_that_the_report_has_left_out_are_told_of(left_out: LeftOut, tag: str, errors: str) -> None:
+def test_cases_that_the_report_omits_have_an_entry(left_out: LeftOut, tag: str, errors: str) -> None:
     report = samples.trimmed(left_out)
     part = cases(report)["left out"].find(tag)
     assert part is not None
-    assert f"{left_out.counts.total} cases are not listed for the report's size: " in part.get("message", "")
+    assert f"{left_out.counts.total} cases omitted because of the report's size limit: " in part.get("message", "")
     assert rendered(report).get("errors") == errors
 
 

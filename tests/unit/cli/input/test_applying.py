@@ -26,12 +26,12 @@ def an_order(metadata: dict[str, Any] | None = None, **options: Any) -> Order:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "must hold one DistTest"),
-        ("{}", "must hold one DistTest"),
-        ("- a", "must hold one DistTest"),
-        ("kind: DistTest\n---\nkind: DistTest", "must hold one DistTest"),
-        ("kind: DistTest\nmetadata: {name: a}\n---\nkind: ConfigMap", "and nothing else"),
-        ("kind: DistTest", "has no name: write metadata with name or generateName"),
+        ("", "must contain exactly one DistTest"),
+        ("{}", "must contain exactly one DistTest"),
+        ("- a", "must contain exactly one DistTest"),
+        ("kind: DistTest\n---\nkind: DistTest", "must contain exactly one DistTest"),
+        ("kind: DistTest\nmetadata: {name: a}\n---\nkind: ConfigMap", "must contain exactly one DistTest"),
+        ("kind: DistTest", "has no name. Set metadata.name or metadata.generateName"),
         ("kind: DistTest\nmetadata: {namespace: a}", "has no name"),
         ("kind: DistTest\nmetadata: {name: a, annotations: [b]}", "annotations must be a mapping"),
     ],
@@ -63,7 +63,7 @@ def test_a_name_takes_the_place_of_what_the_file_says() -> None:
 
 @pytest.mark.parametrize("name", ["", "a" * 53, "1x8", "Nightly", "a.b", "a-", "$(JOB_NAME)", "a\n"])
 def test_a_name_that_no_run_can_have_is_refused_with_what_to_write(name: str) -> None:
-    with pytest.raises(UsageError, match="at most 52 lower-case letters, digits and '-', beginning with a letter"):
+    with pytest.raises(UsageError, match="at most 52 lower-case letters, digits and '-', begin with a letter"):
         an_order(name=name)
 
 
@@ -81,7 +81,7 @@ def test_the_namespace_is_that_of_the_file_the_option_or_the_account(written: st
 
 
 def test_two_namespaces_contradict_each_other() -> None:
-    with pytest.raises(UsageError, match="'file' and --namespace says 'option'"):
+    with pytest.raises(UsageError, match="'file', but --namespace is 'option'"):
         an_order({"name": "a", "namespace": "file"}, namespace="option")
 
 
@@ -118,12 +118,13 @@ def test_what_somebody_else_created_or_from_another_spec_is_not_taken_for_ours(m
         (
             {
                 "retries": {"infrastructure": 2},
-                "timeouts": {"queueSeconds": 10, "joinSeconds": 20, "caseSeconds": 5, "runSeconds": 100},
+                "timeouts": {"queueSeconds": 10, "rendezvousSeconds": 20, "caseSeconds": 5, "runSeconds": 100},
             },
             3 * (10 + 20 + 180) + 100 + 2 * 60,
         ),
+        ({"timeouts": {"caseSeconds": 10_000}}, 2 * (1800 + 300 + 180) + 10_000 + 60),
     ],
-    ids=["defaults", "one attempt", "three attempts"],
+    ids=["defaults", "one attempt", "three attempts", "a run as long as its longest case"],
 )
 def test_a_run_may_take_what_its_timeouts_add_up_to(spec: dict[str, Any], seconds: int) -> None:
     assert applying.budget_seconds(spec) == seconds

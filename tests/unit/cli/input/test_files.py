@@ -12,6 +12,7 @@ import pytest
 from disttest_cli.input import files
 from disttest_cli.main import main
 from disttest_contract import limits
+from disttest_contract.results.report import SCHEMA
 from tests.unit.cli.kube.test_stored import RAW
 
 ODD = {
@@ -44,21 +45,21 @@ def test_what_is_no_report_is_refused_in_one_sentence(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "report.json").write_bytes(content)
-    assert "report.json is no report: " in refused(capsys, "report", "-f", str(tmp_path / "report.json"))
+    assert "report.json is not a report: " in refused(capsys, "report", "-f", str(tmp_path / "report.json"))
 
 
 @pytest.mark.parametrize(
     ("path", "words"),
     [
         ("/", "Is a directory"),
-        ("/dev/zero", "is no report: "),
+        ("/dev/zero", "is not a report: "),
         ("a\0b", "null byte"),
         ("a" * 300, "File name too long"),
     ],
 )
 def test_what_is_no_file_is_refused_in_one_sentence(path: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert words in refused(capsys, "report", "-f", path)
-    assert words.replace("is no report: ", "has more than") in refused(capsys, "plan", "-f", path)
+    assert words.replace("is not a report: ", "is larger than") in refused(capsys, "plan", "-f", path)
 
 
 class TestPipe:
@@ -67,12 +68,12 @@ class TestPipe:
         os.mkfifo(tmp_path / "pipe")
         return str(tmp_path / "pipe")
 
-    def test_that_nobody_writes_into_is_not_waited_for(self, pipe: str) -> None:
-        with pytest.raises(TimeoutError, match=r"nobody has written into this pipe for 0\.01 s") as caught:
+    def test_a_pipe_without_a_writer_times_out(self, pipe: str) -> None:
+        with pytest.raises(TimeoutError, match=r"no data from this pipe within 0\.01 s") as caught:
             files.read(pipe, 100, silence_seconds=0.01)
         assert caught.value.errno == errno.ETIMEDOUT
 
-    def test_is_read_to_its_end_whoever_opens_it_first(self, pipe: str) -> None:
+    def test_a_pipe_is_read_to_its_end_in_any_order_of_opening(self, pipe: str) -> None:
         writer = threading.Thread(target=lambda: Path(pipe).write_bytes(RAW))
         writer.start()
         assert files.read(pipe, len(RAW)) == RAW
@@ -101,16 +102,16 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (BOMB, "write it without aliases"),
-        (f"&a [*a, {of_yaml('{}')}]", "write it without aliases"),
-        (of_yaml("{1: x}"), "the key 1 is no text: write it in quotes"),
-        (of_yaml("{0: x}"), "the key 0 is no text"),
+        (BOMB, "Remove the aliases"),
+        (f"&a [*a, {of_yaml('{}')}]", "Remove the aliases"),
+        (of_yaml("{1: x}"), "the key 1 is not a string. Write it in quotes"),
+        (of_yaml("{0: x}"), "the key 0 is not a string"),
         (of_yaml("{? [1] : x}"), "is not YAML: "),
         (of_yaml("9" * 5000), "is not YAML: "),
         (of_yaml("9999-99-99"), "is not YAML: "),
         (of_yaml("!!python/object:os.system {}"), "is not YAML: "),
         (of_yaml("[" * 500 + "]" * 500), "is not YAML: "),
-        (" " * (5 << 20), "has more than 4194304 bytes"),
+        (" " * (5 << 20), "is larger than 4194304 bytes"),
     ],
     ids=lambda value: value[:20],
 )
@@ -125,7 +126,7 @@ def test_a_report_is_not_written_over_what_is_none(tmp_path: Path, capsys: pytes
     os.mkfifo(tmp_path / "pipe")
     for place in (tmp_path / "pipe", "/dev/zero", tmp_path):
         assert main(["run", "--suite", "collectives", "--ranks", "2", "--report", str(place)]) == 2
-        assert f"disttest: {place} is no file: name another one" in capsys.readouterr().err
+        assert f"disttest: {place} is not a file. Name another file" in capsys.readouterr().err
 
 
 def test_a_link_is_followed_as_a_shell_does_and_nothing_else_is_touched(tmp_path: Path) -> None:
@@ -134,5 +135,5 @@ def test_a_link_is_followed_as_a_shell_does_and_nothing_else_is_touched(tmp_path
     (tmp_path / "link").symlink_to("there")
     assert main(["report", "-f", str(tmp_path / "report.json"), "-o", f"json={tmp_path / 'link'}"]) == 0
     assert (tmp_path / "link").is_symlink()
-    assert json.loads((tmp_path / "there").read_text())["schema"] == 1
+    assert json.loads((tmp_path / "there").read_text())["schema"] == SCHEMA
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "report.json", "there"]

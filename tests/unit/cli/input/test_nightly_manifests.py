@@ -25,7 +25,7 @@ def disttest(name: str) -> dict[str, Any]:
 
 
 def patched_disttest() -> dict[str, Any]:
-    """The one that the example overlay puts in place of the component's."""
+    """The DistTest of the example overlay, which replaces that of the component."""
     body = yaml.safe_load((MANIFESTS / "overlays/nightly/nightly-2x8.yaml").read_text())
     replaced: dict[str, Any] = yaml.safe_load(body["data"]["disttest.yaml"])
     return replaced
@@ -46,7 +46,7 @@ def test_the_example_of_a_replaced_file_keeps_to_the_deadline() -> None:
 @pytest.mark.parametrize("body", CRON_JOBS, ids=NAMES)
 def test_the_clocks_are_written_out_because_the_operator_may_have_other_defaults(body: dict[str, Any]) -> None:
     spec = disttest(body["metadata"]["name"])["spec"]
-    assert set(spec["timeouts"]) == {"queueSeconds", "joinSeconds", "caseSeconds", "runSeconds"}
+    assert set(spec["timeouts"]) == {"queueSeconds", "rendezvousSeconds", "caseSeconds", "runSeconds"}
     assert "infrastructure" in spec["retries"]
 
 
@@ -72,7 +72,7 @@ def test_every_ending_that_another_pod_would_not_change_fails_the_job(body: dict
     final = {*EXIT_CODES.values(), *ExitStatus} - {0, ExitStatus.UNREACHABLE}
     assert rule["action"] == "FailJob"
     assert set(rule["onExitCodes"]["values"]) == final
-    assert not final & {errors.SIGNALLED + 2, errors.SIGNALLED + 15}, "a pod that was told to end is replaced"
+    assert not final & {errors.SIGNALLED + 2, errors.SIGNALLED + 15}, "a pod that was terminated is replaced"
     [container] = body["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert rule["onExitCodes"]["containerName"] == container["name"]
 

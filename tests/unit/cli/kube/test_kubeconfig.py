@@ -15,8 +15,8 @@ import pytest
 
 from devcluster.controlplane import lifecycle
 from disttest_cli.kube import client, credentials, kubeconfig
-from disttest_cli.kube.api_errors import RequestRefusedError, ServerUnreachableError
-from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.client import KubeClient
+from disttest_operator.core.api.api_errors import RequestRefusedError, ServerUnreachableError
 from disttest_operator.core.api.resources import Kind
 from tests.support.fakes.canned import NAMESPACE, Server, serving
 
@@ -45,7 +45,7 @@ def written(path: Path, **config: Any) -> str:
     return str(path)
 
 
-def get(api: Cluster, server: Server) -> str:
+def get(api: KubeClient, server: Server) -> str:
     """One request, and the authorization that the server saw."""
     server.answers = [(200, BODY)]
     assert api.get(Kind.RUN, NAMESPACE, "a") == BODY
@@ -72,7 +72,7 @@ def plugin(folder: Path, status: dict[str, Any], **fields: Any) -> dict[str, Any
         ({"username": "u", "password": "p"}, "Basic dTpw"),
         ({}, ""),
     ],
-    ids=["token", "token-file", "both", "password", "nobody"],
+    ids=["token", "token-file", "both", "password", "no user"],
 )
 def test_a_user_is_sent_as_kubectl_sends_it(
     user: dict[str, str], authorization: str, server: Server, tmp_path: Path
@@ -154,7 +154,7 @@ def test_an_exec_plugin_without_an_answer_has_a_deadline(
         "args": ["-c", "import time; time.sleep(600)"],
     }
     file = written(tmp_path / "config", user={"exec": program}, cluster={"server": server.url})
-    with pytest.raises(RequestRefusedError, match=r"gave no answer within 0\.2 s"):
+    with pytest.raises(RequestRefusedError, match=r"did not respond within 0\.2 s"):
         client.connect({}, kubeconfig=file)
 
 
@@ -212,13 +212,11 @@ def test_a_plugin_may_bring_the_certificate(secure: Server, keys: Path, tmp_path
     get(client.connect({}, kubeconfig=file), secure)
 
 
-def test_a_server_is_trusted_by_its_authority_and_name_unless_told_otherwise(
-    secure: Server, keys: Path, tmp_path: Path
-) -> None:
+def test_a_server_is_verified_by_its_authority_and_name_by_default(secure: Server, keys: Path, tmp_path: Path) -> None:
     user = {"client-certificate": str(keys / "node.crt"), "client-key": str(keys / "node.key")}
     authority = {"certificate-authority": str(keys / "ca.crt")}
 
-    def connected(**fields: Any) -> Cluster:
+    def connected(**fields: Any) -> KubeClient:
         file = written(tmp_path / "config", user=user, cluster={"server": secure.url, **fields})
         return client.connect({}, kubeconfig=file)
 
@@ -231,7 +229,7 @@ def test_a_server_is_trusted_by_its_authority_and_name_unless_told_otherwise(
 
 @pytest.mark.parametrize("where", ["kubeconfig", "http_proxy", "HTTP_PROXY"])
 def test_a_proxy_is_asked(where: str, server: Server, tmp_path: Path) -> None:
-    """The server takes the proxy's part; nobody answers at the API server's address."""
+    """The server is the proxy; the address of the API server has no listener."""
     fields = {"proxy-url": server.url} if where == "kubeconfig" else {}
     file = written(tmp_path / "config", user={"token": "t"}, cluster={"server": "http://api.example:6443", **fields})
     assert get(client.connect({where: server.url}, kubeconfig=file), server) == "Bearer t"
@@ -284,19 +282,19 @@ def test_without_a_kubeconfig_the_places_that_were_tried_are_named(
     with pytest.raises(RequestRefusedError) as caught:
         client.connect({})
     assert str(caught.value) == (
-        f"no kubeconfig found: $KUBECONFIG is not set, {tmp_path}/.kube/config does not exist, and this is no pod "
-        f"({tmp_path}/account/token does not exist); name a file with --kubeconfig"
+        f"no kubeconfig found: $KUBECONFIG is not set, {tmp_path}/.kube/config does not exist, and this is not a pod "
+        f"({tmp_path}/account/token does not exist). Name a file with --kubeconfig."
     )
     with pytest.raises(RequestRefusedError) as caught:
         client.connect({"KUBECONFIG": f"{tmp_path}/a:{tmp_path}/b"})
     assert str(caught.value) == (
-        f"no kubeconfig found: $KUBECONFIG names {tmp_path}/a and {tmp_path}/b, which do not exist; "
-        "name a file with --kubeconfig"
+        f"no kubeconfig found: $KUBECONFIG names {tmp_path}/a and {tmp_path}/b, which do not exist. "
+        "Name a file with --kubeconfig."
     )
     with pytest.raises(RequestRefusedError) as caught:
         client.connect({}, kubeconfig=f"{tmp_path}/a")
     assert str(caught.value) == (
-        f"no kubeconfig found: --kubeconfig names {tmp_path}/a, which does not exist; name a file with --kubeconfig"
+        f"no kubeconfig found: --kubeconfig names {tmp_path}/a, which does not exist. Name a file with --kubeconfig."
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from disttest_cli.errors import CommandError, ExitStatus, UsageError
 from disttest_cli.kube import stored
-from disttest_cli.kube.client import Cluster
+from disttest_cli.kube.client import KubeClient
 from disttest_contract import limits
 from disttest_contract.results.report import Report
 from tests.support.fakes.canned import NAMESPACE, Broken, Server
@@ -59,7 +59,7 @@ def asked(server: Server) -> list[str]:
 
 
 class TestOnACluster:
-    def test_the_report_of_a_run_comes_with_its_status(self, api: Cluster, server: Server) -> None:
+    def test_the_report_of_a_run_comes_with_its_status(self, api: KubeClient, server: Server) -> None:
         server.answers = [a_run(**FINISHED), a_config_map()]
         subject = stored.find(api, NAMESPACE, NAME)
         assert subject.report == REPORT
@@ -67,17 +67,17 @@ class TestOnACluster:
         assert server.requests[0].path == RUN_PATH
         assert asked(server) == [NAME, f"{NAME}-report"]
 
-    def test_of_an_earlier_attempt_its_partial_report_is_taken(self, api: Cluster, server: Server) -> None:
+    def test_of_an_earlier_attempt_its_partial_report_is_taken(self, api: KubeClient, server: Server) -> None:
         status = FINISHED | {"attempts": [{"number": 1, "report": f"{NAME}-report-a1"}]}
         server.answers = [a_run(**status), a_config_map()]
         assert stored.find(api, NAMESPACE, NAME, attempt=1).status == {}, "the steps are those of the last attempt"
         assert asked(server) == [NAME, f"{NAME}-report-a1"]
 
-    def test_the_last_attempt_is_the_run(self, api: Cluster, server: Server) -> None:
+    def test_the_last_attempt_is_the_run(self, api: KubeClient, server: Server) -> None:
         server.answers = [a_run(**FINISHED), a_config_map()]
         assert stored.find(api, NAMESPACE, NAME, attempt=2).report == REPORT
 
-    def test_of_a_run_that_is_gone_the_newest_entry_of_its_series_counts(self, api: Cluster, server: Server) -> None:
+    def test_of_a_run_that_is_gone_the_newest_entry_of_its_series_counts(self, api: KubeClient, server: Server) -> None:
         server.answers = [
             NO_RUN,
             series(
@@ -89,7 +89,7 @@ class TestOnACluster:
         assert stored.find(api, NAMESPACE, NAME).report == REPORT
         assert asked(server) == [NAME, "disttestseries?limit=500", "again"]
 
-    def test_of_a_run_that_no_series_knows_the_usual_name_is_tried(self, api: Cluster, server: Server) -> None:
+    def test_of_a_run_that_no_series_knows_the_usual_name_is_tried(self, api: KubeClient, server: Server) -> None:
         server.answers = [NO_RUN, series(), a_config_map()]
         assert stored.find(api, NAMESPACE, NAME).report == REPORT
         assert asked(server)[-1] == f"{NAME}-report"
@@ -97,31 +97,35 @@ class TestOnACluster:
     @pytest.mark.parametrize(
         ("answers", "attempt", "words"),
         [
-            ([NO_RUN, series(), missing(f"{NAME}-report")], 0, "see `disttest list -n gpu-ci`"),
-            ([NO_RUN, series({"name": NAME, "report": "kept"}), missing("kept")], 0, "no kept report of it"),
-            ([NO_RUN, series({"name": NAME, "verdict": "Hung"})], 0, "its report was not kept: Hung"),
-            ([NO_RUN, series({"name": NAME, "report": "kept"})], 1, "leave --attempt away"),
-            ([NO_RUN, series()], 1, "there is no DistTest"),
-            ([a_run()], 0, "it has not finished (no operator has looked at it yet)"),
-            ([a_run(phase="Running")], 0, "it has not finished (Running); wait for it with `kubectl wait -n gpu-ci"),
+            ([NO_RUN, series(), missing(f"{NAME}-report")], 0, "Check `disttest list -n gpu-ci`"),
+            ([NO_RUN, series({"name": NAME, "report": "kept"}), missing("kept")], 0, "no report of it is retained"),
+            ([NO_RUN, series({"name": NAME, "verdict": "Hung"})], 0, "its report is not retained: Hung"),
+            ([NO_RUN, series({"name": NAME, "report": "kept"})], 1, "Remove --attempt"),
+            ([NO_RUN, series()], 1, "does not exist"),
+            ([a_run()], 0, "it has not finished (no operator has processed it)"),
+            ([a_run(phase="Running")], 0, "it has not finished (Running). To wait for it, run `kubectl wait -n gpu-ci"),
             (
                 [a_run(phase="Queued", attempts=[{"number": 1, "report": "r"}])],
                 0,
-                "; --attempt 1 has a partial one",
+                "; for a partial report, use --attempt 1",
             ),
             (
                 [a_run(verdict="InfraFailed", reason="GangLost", message="an agent\nleft\x1b[31m")],
                 0,
-                "ended without a report: InfraFailed (GangLost): an agent left\\x1b[31m; see `disttest describe",
+                "ended without a report: InfraFailed (GangLost): an agent left\\x1b[31m. Run `disttest describe",
             ),
-            ([a_run(**FINISHED)], 7, "has no attempt 7; known: 1, 2"),
-            ([a_run()], 1, "has no attempt 1; it has not begun"),
-            ([a_run(**FINISHED)], 1, "attempt 1 of DistTest 'nightly-2x8-7d4kq' left no report: InfraFailed (NodeUnh"),
-            ([a_run(**FINISHED), missing(f"{NAME}-report")], 0, "which is gone; the status has the first failures"),
-            ([a_run(**FINISHED), a_config_map(binaryData={})], 0, "it has no report.json.gz in its binaryData"),
-            ([a_run(**FINISHED), a_config_map(binaryData={"report.json.gz": "=?"})], 0, "somebody may have changed it"),
-            ([a_run(**FINISHED), a_config_map(binaryData={"report.json.gz": None})], 0, "somebody may have changed it"),
-            ([a_run(**FINISHED), a_config_map(binaryData={"report.json.gz": "H4sIAAAA"})], 0, "the gzip ends too ear"),
+            ([a_run(**FINISHED)], 7, "has no attempt 7. Available: 1, 2"),
+            ([a_run()], 1, "has no attempt 1. It has not started."),
+            ([a_run(**FINISHED)], 1, "attempt 1 of DistTest 'nightly-2x8-7d4kq' has no report: InfraFailed (NodeUnh"),
+            ([a_run(**FINISHED), missing(f"{NAME}-report")], 0, "To show the first failures, run"),
+            ([a_run(**FINISHED), a_config_map(binaryData={})], 0, "its binaryData has no report.json.gz"),
+            ([a_run(**FINISHED), a_config_map(binaryData={"report.json.gz": "=?"})], 0, "It may have been changed"),
+            ([a_run(**FINISHED), a_config_map(binaryData={"report.json.gz": None})], 0, "It may have been changed"),
+            (
+                [a_run(**FINISHED), a_config_map(binaryData={"report.json.gz": "H4sIAAAA"})],
+                0,
+                "the gzip data is incompl",
+            ),
             ([a_run(**FINISHED), a_config_map(a_good_night().dumps())], 0, f"its SHA-256 is not {SHA256}"),
             (
                 [
@@ -131,12 +135,12 @@ class TestOnACluster:
                 0,
                 "the report cannot be read: KeyError: 'schema'",
             ),
-            ([(403, {"message": "disttests is forbidden"})], 0, "ask an administrator for the ClusterRole"),
+            ([(403, {"message": "disttests is forbidden"})], 0, "Ask an administrator for the ClusterRole"),
             ([a_run(**FINISHED), (403, {"message": "configmaps is forbidden"})], 0, "configmaps is forbidden"),
         ],
     )
     def test_why_there_is_none_is_said_in_one_line(
-        self, answers: list[Any], attempt: int, words: str, api: Cluster, server: Server
+        self, answers: list[Any], attempt: int, words: str, api: KubeClient, server: Server
     ) -> None:
         server.answers = answers
         with pytest.raises(UsageError) as caught:
@@ -146,14 +150,14 @@ class TestOnACluster:
         assert str(caught.value).isprintable(), "one line, and nothing that steers a terminal"
         assert server.answers == []
 
-    def test_a_report_of_another_run_is_refused(self, api: Cluster, server: Server) -> None:
+    def test_a_report_of_another_run_is_refused(self, api: KubeClient, server: Server) -> None:
         other = a_night(uid="another").dumps()
         sha256 = hashlib.sha256(other).hexdigest()
         server.answers = [a_run(**FINISHED | {"report": {"configMap": "r"}}), a_config_map(other, sha256)]
-        with pytest.raises(UsageError, match="it is of another run"):
+        with pytest.raises(UsageError, match="it belongs to another run"):
             stored.find(api, NAMESPACE, NAME)
 
-    def test_a_server_that_is_silent_has_the_code_that_says_try_again(self, api: Cluster, server: Server) -> None:
+    def test_a_server_that_is_silent_has_the_code_that_says_try_again(self, api: KubeClient, server: Server) -> None:
         server.answers = [Broken()]
         with pytest.raises(CommandError) as caught:
             stored.find(api, NAMESPACE, NAME)
@@ -174,12 +178,12 @@ class TestInAFile:
     @pytest.mark.parametrize(
         ("raw", "words"),
         [
-            (b"", "is no report: the report cannot be read: JSONDecodeError"),
-            (b"[]", "is no report: the report cannot be read: TypeError"),
-            (b'{"schema": "\\u001b[2J' + b"x" * 10_000 + b'"}', "the report is of schema '\\x1b[2J"),
-            (b'{"schema": 2}', "the report is of schema 2, this reader knows 1; name a report.json"),
-            (gzip.compress(RAW)[:-20], "is no report: the gzip ends too early"),
-            (b"\x1f\x8bnonsense", "is no report: Error -3"),
+            (b"", "is not a report: the report cannot be read: JSONDecodeError"),
+            (b"[]", "is not a report: the report cannot be read: TypeError"),
+            (b'{"schema": "\\u001b[2J' + b"x" * 10_000 + b'"}', "the report has schema '\\x1b[2J"),
+            (b'{"schema": 1}', "the report has schema 1, but this version of DistTest reads 2. Use a report.json"),
+            (gzip.compress(RAW)[:-20], "is not a report: the gzip data is incomplete"),
+            (b"\x1f\x8bnonsense", "is not a report: Error -3"),
         ],
         ids=["empty", "list", "hostile", "newer", "cut", "no gzip"],
     )

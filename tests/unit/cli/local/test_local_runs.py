@@ -1,13 +1,16 @@
 """What `disttest run` shows of agents and ranks, and of the report."""
 
+import contextlib
 import dataclasses
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from disttest_cli.errors import UsageError
 from disttest_cli.local import local_plans, local_runs, run_request
 from disttest_cli.local.local_runs import LAST_LINES, AgentLines, LocalTest
 from disttest_cli.local.run_request import RunRequest
@@ -53,7 +56,7 @@ def test_the_last_lines_are_there_for_a_run_without_a_report() -> None:
 @pytest.fixture
 def one(tmp_path: Path) -> LocalTest:
     request = RunRequest(suites=("collectives",))
-    test = run_request.make_test(request, run_request.shape(request, 0)).test
+    test, _ = run_request.make_test(request, run_request.shape(request, 0))
     plan = local_plans.make(test, local_plans.LocalPlaces(), request)
     return LocalTest(test=test, plan=plan, report=tmp_path / "a report.json")
 
@@ -88,15 +91,26 @@ def test_a_forged_report_does_not_steer_who_reads_it(one: LocalTest, *, is_termi
     assert not [character for character in text.replace("\n", "") if not character.isprintable()]
 
 
-def test_a_terminal_is_told_how_to_make_a_page_and_where_to_look(one: LocalTest) -> None:
+def test_a_terminal_shows_how_to_make_a_page_and_where_the_output_is(one: LocalTest) -> None:
     bad, good = reports.a_night(), reports.a_good_night()
     last = {}
     for name, report, is_terminal in (("bad", bad, True), ("good", good, True), ("piped", bad, False)):
         console = a_console(is_terminal=is_terminal)
         local_runs.show_report(console, report, one)
         last[name] = written(console).splitlines()[-2:]
-    page = f"as a page: disttest report -f '{one.report}' -o html=report.html"
-    assert last["bad"] == [page, "what ranks wrote: run again with --verbose"]
+    page = f"HTML page: disttest report -f '{one.report}' -o html=report.html"
+    assert last["bad"] == [page, "output of ranks: run again with --verbose"]
     assert last["good"][1] == page
     assert last["piped"][1] == f"report: {one.report}"
     assert one.report.exists()
+
+
+@pytest.mark.parametrize(("found", "is_overwritten"), [({"schema": 1, "suites": []}, True), ({"schema": 1}, False)])
+def test_a_report_of_an_older_version_is_overwritten_and_another_file_is_not(
+    one: LocalTest, found: dict[str, Any], *, is_overwritten: bool
+) -> None:
+    path = one.report
+    path.write_text(json.dumps(found))
+    refusal = contextlib.nullcontext() if is_overwritten else pytest.raises(UsageError, match="is not a report")
+    with refusal:
+        assert local_runs.report_path(path, one.test) == path

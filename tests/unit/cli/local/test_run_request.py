@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,25 +14,25 @@ from disttest_cli.local.local_plans import NO_END_SECONDS, LocalPlaces
 from disttest_cli.local.run_request import Folder, RunRequest
 from disttest_contract.gang.plan import FOR_EVER
 from disttest_contract.gang.suites import BUILTIN, SUMMARIES
-from disttest_operator.core.api.model import Backend
+from disttest_operator.core.api.model import Backend, DistTest
 
 MINE = Path("tests/test_mine.py")
 
 FORBIDDEN = {
-    "nothing": (RunRequest(), "say what to run: --suite NAME, a PATH with test files of your own, or -f FILE"),
+    "nothing": (RunRequest(), "nothing to run. Use --suite NAME, a PATH with test files, or -f FILE"),
     "file and path": (RunRequest(filename="f", paths=(MINE,)), "-f and PATH exclude each other"),
-    "file and ranks": (RunRequest(filename="f", ranks=2), "--ranks is for --suite and PATH"),
-    "file and nodes": (RunRequest(filename="f", nodes=2), "--nodes is for --suite and PATH"),
-    "file and backend": (RunRequest(filename="f", backend="gloo"), "--backend is for --suite and PATH"),
+    "file and ranks": (RunRequest(filename="f", ranks=2), "--ranks requires --suite or PATH"),
+    "file and nodes": (RunRequest(filename="f", nodes=2), "--nodes requires --suite or PATH"),
+    "file and backend": (RunRequest(filename="f", backend="gloo"), "--backend requires --suite or PATH"),
     "files without file": (
         RunRequest(suites=("a",), files=("a=b",)),
-        "--files is for the ConfigMaps that a file names",
+        "--files replaces ConfigMaps of a file and requires -f",
     ),
     "case as path": (
         RunRequest(paths=(Path("tests/test_mine.py::test_a[x::y]"),)),
-        "write tests/test_mine.py --case test_mine.py::test_a[x::y]",
+        "Write tests/test_mine.py --case test_mine.py::test_a[x::y]",
     ),
-    "timeouts": (RunRequest(suites=("a",), timeout=5, case_timeout=6), "--case-timeout 6 is more than --timeout 5"),
+    "timeouts": (RunRequest(suites=("a",), timeout=5, case_timeout=6), "--case-timeout 6 is longer than --timeout 5"),
     "case and select": (RunRequest(suites=("a",), cases=("c",), select="d"), "--case and --select exclude each other"),
     "until and keep": (
         RunRequest(suites=("a",), until_fail=True, keep_going=True),
@@ -59,7 +60,7 @@ def test_options_that_go_together(name: str) -> None:
     assert run_request.problem(ALLOWED[name]) == ""
 
 
-def test_who_says_nothing_is_told_what_can_be_said_and_help_tells_every_suite_in_a_line() -> None:
+def test_without_arguments_the_options_are_named_and_help_lists_each_suite() -> None:
     said, listing = run_request.problem(RunRequest()), run_request.listing()
     assert SUMMARIES.keys() == BUILTIN.keys()
     assert "\n" not in said
@@ -91,7 +92,7 @@ def test_how_often_cases_run(request_: RunRequest, times: int) -> None:
         (
             RunRequest(cases=("c",)),
             ["a", "b"],
-            "--case names cases of one suite, but there are 2 (a, b): say --suite NAME",
+            "--case selects cases of one suite, but there are 2 (a, b). Use --suite NAME.",
         ),
         (RunRequest(until_fail=True), list("abcdef"), "of one suite, but there are 6 (a, b, c, d, …)"),
     ],
@@ -124,10 +125,10 @@ def test_gpus_are_taken_where_there_are_some_and_it_is_said_why(name: str) -> No
 
 
 def test_what_was_taken_is_one_line() -> None:
-    assert run_request.shape(RunRequest(), 0).described() == "2 ranks on the CPU over gloo: this machine has no GPU"
-    assert run_request.shape(RunRequest(), 1).described() == "1 rank on GPUs over NCCL: this machine has 1 GPU"
+    assert run_request.shape(RunRequest(), 0).described() == "2 ranks on the CPU with gloo: this machine has no GPU"
+    assert run_request.shape(RunRequest(), 1).described() == "1 rank on GPUs with NCCL: this machine has 1 GPU"
     of_two = run_request.shape(RunRequest(nodes=2, ranks=4, backend="gloo"), 1)
-    assert of_two.described() == "4 ranks of 2 nodes on the CPU over gloo: --backend gloo"
+    assert of_two.described() == "4 ranks on 2 nodes on the CPU with gloo: --backend gloo"
 
 
 @pytest.mark.parametrize(
@@ -136,20 +137,20 @@ def test_what_was_taken_is_one_line() -> None:
         (
             RunRequest(ranks=4),
             2,
-            "NCCL needs a GPU for each of 4 ranks, this machine has 2 GPUs: say --ranks 2, or --backend gloo to run",
+            "NCCL needs one GPU per rank (4 ranks), but this machine has 2 GPUs. Use --ranks 2, or --backend gloo",
         ),
         (
             RunRequest(backend="nccl"),
             0,
-            "NCCL needs a GPU for each of the ranks, this machine has no GPU: --backend gloo",
+            "NCCL needs one GPU per rank (all ranks), but this machine has no GPU. Use --backend gloo",
         ),
         (
             RunRequest(nodes=2),
             8,
-            "--nodes 2 would share the GPUs of this machine: leave it away, or say --backend gloo",
+            "--nodes 2 requires gloo, because nodes cannot share GPUs. Add --backend gloo",
         ),
-        (RunRequest(nodes=2, backend="nccl"), 0, "--nodes 2 would share the GPUs"),
-        (RunRequest(nodes=2, ranks=3), 0, "--ranks 3 cannot be shared by --nodes 2: write a multiple of 2"),
+        (RunRequest(nodes=2, backend="nccl"), 0, "--nodes 2 requires gloo"),
+        (RunRequest(nodes=2, ranks=3), 0, "--ranks 3 is not a multiple of --nodes 2. Use a multiple of 2"),
     ],
 )
 def test_too_few_gpus_are_an_error_that_names_both_ways_out(request_: RunRequest, gpus: int, words: str) -> None:
@@ -167,7 +168,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(request: RunRequest, gpus: int = 0) -> run_request.Made:
+def make(request: RunRequest, gpus: int = 0) -> tuple[DistTest, dict[str, Folder]]:
     return run_request.make_test(request, run_request.shape(request, gpus))
 
 
@@ -176,11 +177,11 @@ def paths(tree: Path, *names: str) -> tuple[Path, ...]:
 
 
 def test_suites_are_a_test_of_their_own_that_the_api_server_would_take() -> None:
-    made = make(RunRequest(suites=("collectives", "collectives", "data-parallel"), ranks=4), gpus=4)
-    spec = made.test.spec
-    assert (made.test.name, [suite.builtin for suite in spec.suites]) == ("local", ["collectives", "data-parallel"])
+    test, _ = make(RunRequest(suites=("collectives", "collectives", "data-parallel"), ranks=4), gpus=4)
+    spec = test.spec
+    assert (test.name, [suite.builtin for suite in spec.suites]) == ("local", ["collectives", "data-parallel"])
     assert (spec.nodes, spec.gpus_per_node, spec.ranks_per_node, spec.backend) == (1, 4, 4, NCCL)
-    assert make(RunRequest(suites=("collectives",))).test.name == "collectives"
+    assert make(RunRequest(suites=("collectives",)))[0].name == "collectives"
 
 
 @pytest.mark.parametrize(
@@ -206,18 +207,18 @@ def test_suites_are_a_test_of_their_own_that_the_api_server_would_take() -> None
     ],
 )
 def test_paths_are_suites_by_folder(tree: Path, names: list[str], suites: dict[str, Folder]) -> None:
-    made = make(RunRequest(paths=paths(tree, *names)))
-    assert made.folders == {
+    test, folders = make(RunRequest(paths=paths(tree, *names)))
+    assert folders == {
         name: Folder(tree / folder.path, folder.files, in_repository=True) for name, folder in suites.items()
     }
-    assert [suite.name for suite in made.test.spec.suites] == list(suites)
+    assert [suite.name for suite in test.spec.suites] == list(suites)
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (RunRequest(suites=("colectives",)), "suite 'colectives' is unknown; known: c10d-spawn, collectives, "),
-        (RunRequest(paths=(Path("no/where.py"),)), "no/where.py does not exist: write a test file, or a folder"),
+        (RunRequest(suites=("colectives",)), "suite 'colectives' is unknown. Known suites: c10d-spawn, collectives, "),
+        (RunRequest(paths=(Path("no/where.py"),)), "no/where.py does not exist. Give a test file, or a folder"),
     ],
 )
 def test_what_cannot_be_run_is_said(request_: RunRequest, words: str) -> None:
@@ -228,13 +229,13 @@ def test_what_cannot_be_run_is_said(request_: RunRequest, words: str) -> None:
 
 def test_the_plan_of_a_path_has_its_folder_and_its_files(tree: Path) -> None:
     request = RunRequest(paths=paths(tree, "tests/test_one.py"), cases=("test_one.py::test_a",), until_fail=True)
-    made = make(request)
-    plan = local_plans.make(made.test, LocalPlaces(folders=made.folders), request)
+    test, folders = make(request)
+    plan = local_plans.make(test, LocalPlaces(folders=folders), request)
     [suite] = plan.suites
     assert (suite.directory, suite.files, suite.cases) == (str(tree / "tests"), ("test_one.py",), request.cases)
     assert (plan.repeat, plan.until_fail, plan.run_seconds) == (FOR_EVER, True, NO_END_SECONDS)
     limited = replace(request, timeout=60)
-    assert local_plans.make(made.test, LocalPlaces(folders=made.folders), limited).run_seconds == 60
+    assert local_plans.make(test, LocalPlaces(folders=folders), limited).run_seconds == 60
 
 
 @pytest.mark.parametrize(
@@ -250,7 +251,7 @@ def test_the_plan_of_a_path_has_its_folder_and_its_files(tree: Path) -> None:
 def test_timeouts_suit_a_laptop_unless_others_are_given(
     request_: RunRequest, case_seconds: int, run_seconds: int
 ) -> None:
-    plan = local_plans.make(make(request_).test, LocalPlaces(), request_)
+    plan = local_plans.make(make(request_)[0], LocalPlaces(), request_)
     assert (plan.case_seconds, plan.run_seconds) == (case_seconds, run_seconds)
 
 
@@ -295,16 +296,16 @@ def test_suites_of_a_file_can_be_chosen_and_thresholds_go_with_the_suite_that_me
     assert plan.suites[0].select == "(bandwidth) and (all_reduce)"
     assert len(plan.thresholds) == 1
     request = RunRequest(filename="f", suites=("fast",), cases=("x",))
-    assert local_plans.make(one, LocalPlaces(), request).suites[0].select == "", "an id stands for itself"
+    assert local_plans.make(one, LocalPlaces(), request).suites[0].select == "", "an id needs no selection"
 
 
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (RunRequest(filename="f", suites=("slow",)), "f has no suite 'slow'; its suites: fast, fsdp-exec-order"),
-        (RunRequest(filename="f", suites=("fsdp-exec-order",), until_fail=True), "the second of 2 DistTests of f"),
-        (RunRequest(filename="f", cases=("x",)), "one: --case names cases of one suite, but there are 2"),
-        (RunRequest(filename="f", until_fail=True, repeat=2), "one: --until-fail repeats the cases of one suite"),
+        (RunRequest(filename="f", suites=("slow",)), "f has no suite 'slow'. Its suites: fast, fsdp-exec-order"),
+        (RunRequest(filename="f", suites=("fsdp-exec-order",), until_fail=True), "only the first of 2 DistTests of f"),
+        (RunRequest(filename="f", cases=("x",)), "one: --case selects cases of one suite, but there are 2"),
+        (RunRequest(filename="f", until_fail=True, repeat=2), "one: --until-fail repeats cases of one suite"),
     ],
 )
 def test_what_a_file_cannot_do(documents: manifests.Documents, request_: RunRequest, words: str) -> None:
@@ -315,3 +316,22 @@ def test_what_a_file_cannot_do(documents: manifests.Documents, request_: RunRequ
     with pytest.raises(UsageError) as caught:
         plans()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpus", "words"),
+    [
+        ({"nodes": 2}, 0, "NCCL needs one GPU per rank (8 ranks), but this machine has 0"),
+        ({"nodes": 2}, 8, "2 nodes cannot share the GPUs of this machine"),
+        ({"nodes": 1}, 8, ""),
+        ({"nodes": 2, "backend": Backend.GLOO}, 0, ""),
+    ],
+)
+def test_a_file_for_gpus_needs_one_node_with_a_gpu_for_each_rank(
+    documents: manifests.Documents, changes: dict[str, Any], gpus: int, words: str
+) -> None:
+    one = local_plans.of_file(documents, RunRequest(filename="f"))[0]
+    spec = replace(one.spec, **{"backend": Backend.NCCL, "ranks_per_node": 8, **changes})
+    problem = local_plans.gpu_problem(replace(one, spec=spec), gpus)
+    assert words in problem
+    assert bool(problem) is bool(words)

@@ -1,4 +1,4 @@
-"""What a terminal shows of a run that goes on."""
+"""The live view of an active run."""
 
 import dataclasses
 import io
@@ -121,7 +121,6 @@ def test_nothing_that_test_code_wrote_steers_the_terminal() -> None:
     view = LiveView(console, GANG)
     view.feed(progress)
     view.say(HOSTILE)
-    view.step(HOSTILE)
     console.print(live.render(progress, GANG, step=HOSTILE, step_for=0, case_for=0))
     text = written(console)
     assert not {"\x1b[2J", "\x1b]", "\x07", "\u202e"} & {
@@ -177,17 +176,17 @@ def test_seconds_as_people_read_them(number: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("terminal", "term", "fits"), [(True, "xterm", True), (True, "dumb", False), (False, "xterm", False)]
 )
-def test_it_needs_a_terminal_that_can_draw_anew(*, terminal: bool, term: str, fits: bool) -> None:
+def test_it_needs_a_terminal_that_can_redraw(*, terminal: bool, term: str, fits: bool) -> None:
     console = Console(file=io.StringIO(), force_terminal=terminal, _environ={"TERM": term})
     assert live.fits(console) is fits
 
 
 @given(strategies.texts | st.just(NASTY), st.integers(20, 120))
-def test_whatever_is_told_its_lines_fit_and_steer_nothing(text: str, columns: int) -> None:
+def test_lines_of_any_progress_fit_and_are_sanitized(text: str, columns: int) -> None:
     progress = dataclasses.replace(RUNNING, step=text, suite=text, current_case=text)
-    for told in (progress, dataclasses.replace(progress, cases_total=0)):
+    for state in (progress, dataclasses.replace(progress, cases_total=0)):
         console = a_console(columns)
-        console.print(live.render(told, GANG, step=text, step_for=1, case_for=1e9))
+        console.print(live.render(state, GANG, step=text, step_for=1, case_for=1e9))
         assert forbidden(written(console)) == []
         assert max(map(cell_len, written(console).splitlines())) <= columns
 

@@ -1,4 +1,4 @@
-"""What is told of a run that is waited for: in a log, and at the foot of a terminal."""
+"""Progress of a run while a command waits for its verdict: in a log, and in the live view."""
 
 import io
 import itertools
@@ -36,6 +36,12 @@ def test_the_status_says_what_the_leader_said() -> None:
     assert (failure.outcome, failure.ranks, failure.nodes) == (Outcome.FAILED, "8-11", ("gpu-2",))
 
 
+def test_a_failure_with_an_outcome_of_a_newer_operator_is_printed_as_errored() -> None:
+    progress = progress_of({"phase": "Running", "progress": {"suite": None, "failures": [{"outcome": "newer"}]}})
+    assert progress is not None
+    assert (progress.step, progress.suite, progress.failures[0].outcome) == ("Running", "", Outcome.ERRORED)
+
+
 @pytest.mark.parametrize("odd", [None, 7, [], {}, {"failures": [None, {"outcome": "new"}], "casesDone": "x"}])
 def test_odd_progress_is_no_end_of_it(odd: object) -> None:
     lines, said = lines_of(FakeTime())
@@ -44,7 +50,7 @@ def test_odd_progress_is_no_end_of_it(odd: object) -> None:
 
 
 class TestLines:
-    def test_a_failure_is_told_when_it_first_shows_up(self, time: FakeTime) -> None:
+    def test_a_failure_is_printed_when_it_first_appears(self, time: FakeTime) -> None:
         lines, said = lines_of(time)
         for done in (120, 121, 122):
             lines.see(far(done))
@@ -56,7 +62,7 @@ class TestLines:
             lines.see(far(120, attempt=attempt))
         assert sum(line.startswith("failed") for line in said) == 2
 
-    def test_how_far_it_is_is_told_every_half_a_minute(self, time: FakeTime) -> None:
+    def test_progress_is_printed_every_half_minute(self, time: FakeTime) -> None:
         lines, said = lines_of(time)
         for done in range(0, 100, 10):
             lines.see(far(done))
@@ -73,7 +79,7 @@ class TestLines:
     def test_before_there_are_cases_those_who_joined_are_counted(self, time: FakeTime) -> None:
         lines, said = lines_of(time)
         lines.see({"phase": "Running", "progress": {"step": "joining", "nodesJoined": 1}})
-        assert said == ["Running", "1 nodes have joined"]
+        assert said == ["Running", "1 node joined"]
 
 
 class TestLive:
@@ -81,9 +87,9 @@ class TestLive:
         """What was written; the foot is drawn by hand, where a thread would do it."""
         console = Console(file=io.StringIO(), width=100, force_terminal=True, color_system=None)
         view = LiveView(console, GangShape(nodes=2, ranks_per_node=8, suites=2), clock=itertools.count().__next__)
-        told = LiveProgress(view=view)
+        progress = LiveProgress(view=view)
         for status in statuses:
-            told.see(status)
+            progress.see(status)
             console.print(view)
         written = console.file.getvalue()  # type: ignore[attr-defined]
         assert isinstance(written, str)
@@ -95,7 +101,7 @@ class TestLive:
         assert [line.split()[0] for line in (foot, again)] == ["Queued"] * 2
         assert "16 ranks" in foot
 
-    def test_a_run_that_goes_on_has_its_failures_above_and_the_case_in_flight_at_the_foot(self) -> None:
+    def test_an_active_run_has_failures_above_and_the_running_case_below(self) -> None:
         first, *rest = self.screen(STATUS).splitlines()
         assert " ".join(first.split()) == " ".join(FAILURE.split())
         assert "120/412 cases" in rest[0]

@@ -10,7 +10,7 @@ from disttest_cli.views import status_lines
 from disttest_contract.outcomes import EXIT_CODES, Verdict
 from tests.support.paths import ROOT
 
-DOCUMENT = ROOT / "docs" / "nightly.md"
+DOCUMENT = ROOT / "docs/operating/nightlies.md"
 RED: dict[str, Any] = {
     "verdict": "TestsFailed",
     "reason": "CasesFailed",
@@ -34,7 +34,7 @@ RED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ({}, "created; no operator has looked at it yet"),
+        ({}, "created, not processed by an operator yet"),
         ({"phase": "Queued", "message": "2 pods\n have no node"}, "Queued: 2 pods have no node"),
         ({"phase": "Running", "attempt": 1, "message": ""}, "Running"),
         ({"phase": "Running", "attempt": 2}, "Running, attempt 2"),
@@ -51,7 +51,7 @@ def test_a_long_message_is_cut() -> None:
 
 def test_the_end_names_what_failed_where_and_closes_with_the_verdict() -> None:
     assert status_lines.ending(RED) == [
-        "failed: collectives: a.py::test_x rank 3, 11 on node1: assert 1 == 2 more",
+        "failed: collectives: a.py::test_x ranks 3,11 on node1: assert 1 == 2 more",
         "flaky: own: b.py::test_y: timed out",
         "cases: 4: 2 passed, 1 failed, 1 skipped (1 flaky)",
         "report: ConfigMap a-report",

@@ -29,7 +29,7 @@ PLAN = RunPlan(
         SuitePlan(name="one", directory="/here", files=("test_it.py",), cases=("test_it.py::test_a[x#2]",)),
         SuitePlan(name="tree", directory="/tree/tests", in_repository=True),
     ),
-    join_seconds=300,
+    rendezvous_seconds=300,
     case_seconds=300,
     run_seconds=7200,
     flaky_retries=1,
@@ -91,7 +91,7 @@ def test_unknown_keys_of_a_plan_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"schema": 2}, "schema"),
+        ({"schema": 1}, "schema"),
         ({"nodes": "2"}, "nodes"),
         ({"nodes": True}, "nodes"),
         ({"spread": 1}, "spread"),

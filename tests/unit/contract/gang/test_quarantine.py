@@ -70,15 +70,18 @@ def test_an_empty_list_means_no_case(body: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"data": {"colectives": "t.py::test_x"}}, "'colectives' is no suite of this run, which has collectives, mine"),
-        ({"binaryData": {"mine": "AAA="}}, "'mine' is not text"),
+        (
+            {"data": {"colectives": "t.py::test_x"}},
+            "'colectives' is not a suite of this run. Its suites: collectives, mine",
+        ),
+        ({"binaryData": {"mine": "AAA="}}, "'mine' is not UTF-8 text"),
         ({"data": {"mine": 7}}, "'mine' is not text"),
-        ({"data": {"mine": "a\n" + "x" * 513}}, "'mine', line 2: is longer than 512 bytes"),
-        ({"data": {"mine": "t.py::\x1b[31m"}}, "line 1: 't.py::\\x1b[31m' has characters that cannot be shown"),
-        ({"data": {"mine": "**"}}, "'**' stands for every case; leave the suite out"),
+        ({"data": {"mine": "a\n" + "x" * 513}}, "'mine', line 2: the line is longer than 512 bytes"),
+        ({"data": {"mine": "t.py::\x1b[31m"}}, "line 1: 't.py::\\x1b[31m' has characters that are not printable"),
+        ({"data": {"mine": "**"}}, "'**' matches every case. Remove the suite"),
         (
             {"data": {"mine": "\n".join(f"t.py::test_{n}" for n in range(limits.QUARANTINED + 1))}},
-            "has 257 cases, of which 256 are possible",
+            "has 257 lines, more than 256",
         ),
     ],
 )
@@ -106,4 +109,4 @@ def test_a_suite_counts_what_it_excuses_and_needs_a_pass() -> None:
     )
     assert (suite.counts.total, suite.counts.bad, suite.counts.quarantined) == (2, 1, 1)
     assert judge_cases(suite.cases) == (Verdict.PASSED, Reason.ALL_CASES_PASSED)
-    assert judge_cases([KNOWN]) == (Verdict.ERRORED, Reason.NOTHING_PASSED)
+    assert judge_cases([KNOWN]) == (Verdict.ERRORED, Reason.NO_CASES_PASSED)

@@ -17,7 +17,7 @@ CRASH = CaseResult(
     id="test_x.py::test_crash",
     outcome=Outcome.CRASHED,
     seconds=0.5,
-    message="rank 3 on node-b was killed by SIGSEGV in mid-case",
+    message="rank 3 on node-b was killed by SIGSEGV during the case",
     ranks=(3,),
     nodes=("node-b",),
     signal="SIGSEGV",
@@ -57,7 +57,7 @@ REPORT = Report(
     versions={"torch": "2.13.0"},
     verdict=Verdict.TESTS_FAILED,
     reason=Reason.CASES_CRASHED,
-    message="2 of 3 cases ended badly",
+    message="2 of 3 cases failed",
     series="nightly",
     thresholds=(Threshold(collective="all_reduce", size_bytes=1 << 30, min_bus_bandwidth_bytes_per_second=4 * 10**11),),
     trimmed="stacks",
@@ -97,16 +97,35 @@ def test_unknown_keys_are_ignored_on_every_level() -> None:
     assert Report.loads(json.dumps(data).encode()) == REPORT
 
 
+@pytest.mark.parametrize("place", ["", "run", "world", "times"])
+def test_a_key_of_another_level_is_unknown(place: str) -> None:
+    """A forged report could otherwise have cases whose number and ranks were not checked."""
+    data = json.loads(REPORT.dumps())
+    sections = {key for key, value in data.items() if isinstance(value, dict)}
+    known = {key: (key, value) for key, value in data.items() if key not in sections}
+    known |= {key: (section, value) for section in sections for key, value in data[section].items()}
+    level = data[place] if place else data
+    level |= {key: 7 for key, (section, _) in known.items() if key not in level}
+    assert Report.loads(json.dumps(data).encode()) == REPORT
+
+
 def test_counts_are_taken_from_the_cases_not_from_what_is_claimed() -> None:
     data = json.loads(REPORT.dumps())
     data["counts"] = data["suites"][0]["counts"] = {"total": 99, "passed": 99}
     assert Report.loads(json.dumps(data).encode()).counts == REPORT.counts
 
 
-@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"schema": 2}', b"null", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"schema": 1}', b"null", b"\xff\xfe", b"[" * 100_000])
 def test_what_is_no_report_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidReportError):
         Report.loads(raw)
+
+
+@pytest.mark.parametrize("key", ["name", "verdict", "reason", "seconds", "cases"])
+def test_a_suite_without_a_required_field_is_refused(key: str) -> None:
+    data = {name: value for name, value in REPORT.suites[0].to_json().items() if name != key}
+    with pytest.raises(KeyError, match=key):
+        SuiteResult.from_json(data)
 
 
 @pytest.mark.parametrize("path", [("verdict",), ("times",), ("suites", 0, "cases", 0, "outcome")])
@@ -142,12 +161,12 @@ def test_a_number_that_no_report_has_is_refused_wherever_it_is(number: str, key:
 def test_a_report_with_too_many_cases_is_refused() -> None:
     data = json.loads(REPORT.dumps())
     data["suites"][0]["cases"] = [{"id": "x", "outcome": "passed", "seconds": 0}] * (limits.CASES + 1)
-    with pytest.raises(InvalidReportError, match="make several runs"):
+    with pytest.raises(InvalidReportError, match="Split it into several runs"):
         Report.loads(json.dumps(data).encode())
 
 
 def test_a_text_that_would_fill_the_memory_of_its_reader_is_not_read() -> None:
-    raw = b'{"schema":1,"x":[' + b"[]," * limits.REPORT_VALUES + b"[]]}"
+    raw = b'{"schema":2,"x":[' + b"[]," * limits.REPORT_VALUES + b"[]]}"
     tracemalloc.start()
     with pytest.raises(InvalidReportError, match="commas and brackets"):
         Report.loads(raw)
@@ -185,7 +204,7 @@ COSTLY = {
         {"byRank": [{"ranks": "0-65535", "ending": "passed"}] * 200},
         "names 13107204 ranks in byRank, more than",
     ),
-    "characters": ({"message": "x" * (9 << 20) + "\U0001f4a5"}, "as a text with characters of their width, more than"),
+    "characters": ({"message": "x" * (9 << 20) + "\U0001f4a5"}, "as a Python string, more than"),
 }
 
 

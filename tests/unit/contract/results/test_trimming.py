@@ -12,10 +12,10 @@ from disttest_contract import limits
 from disttest_contract.outcomes import Counts, Outcome, Reason, Verdict
 from disttest_contract.results import trimming
 from disttest_contract.results.case_result import Diagnosis
-from disttest_contract.results.left_out import LeftOut
 from disttest_contract.results.report import (
     CaseResult,
     InvalidReportError,
+    LeftOut,
     RankEnding,
     RankGroup,
     Report,
@@ -131,7 +131,7 @@ def test_the_interrupted_case_stays_with_its_message_when_good_cases_go() -> Non
 def test_only_a_report_that_says_so_may_count_cases_that_are_not_in_it() -> None:
     suite = dataclasses.replace(a_report().suites[0], left_out=LeftOut(by_outcome={Outcome.PASSED: 5}))
     report = a_report(suites=(suite,))
-    with pytest.raises(InvalidReportError, match="does not say"):
+    with pytest.raises(InvalidReportError, match="is not marked as trimmed"):
         Report.loads(report.dumps())
     marked = dataclasses.replace(report, trimmed="cases that did not fail")
     assert Report.loads(marked.dumps()) == marked
@@ -162,12 +162,12 @@ def test_counts_that_no_cases_can_have_are_refused(left_out: object) -> None:
 
 
 def test_of_measurements_those_stay_by_which_thresholds_are_judged() -> None:
-    slow = dataclasses.replace(a_measurement(), bus_bytes_per_second=1.0)
+    slow = dataclasses.replace(a_measurement(), bus_bandwidth_bytes_per_second=1.0)
     cases = [a_measured_case(a_measurement(), slow) for _ in range(400)]
     suite = dataclasses.replace(a_report().suites[0], cases=tuple(cases))
     read, trimmed = fit(a_report(suites=(suite,)), 1000)
     assert [one for case in read.suites[0].cases for one in case.measurements] == [slow]
-    assert "measurements but the slowest" in trimmed
+    assert "measurements except for the slowest" in trimmed
 
 
 def forge(change: Callable[[dict[str, object]], None]) -> Report:

@@ -1,4 +1,4 @@
-"""What may be shown of what others wrote: the table of docs/security.md."""
+"""What may be shown of what others wrote: docs/operating/security.md, "Escaping"."""
 
 import pytest
 from hypothesis import given

@@ -15,14 +15,14 @@ E       assert 1 == 2
 E         and more
 
 t.py:3"""
-SIGNAL = "rank 3 on node-b was killed by SIGSEGV in mid-case\n(rank 0 aborted because of it)"
+SIGNAL = "rank 3 on node-b was killed by SIGSEGV during the case\n(rank 0 aborted because of it)"
 
 
 @pytest.mark.parametrize(
     ("message", "line", "short"),
     [
         (PYTEST, "rank 3 on node-b: assert 1 == 2", "rank 3 on node-b:\nassert 1 == 2\nand more"),
-        (SIGNAL, "rank 3 on node-b was killed by SIGSEGV in mid-case", SIGNAL),
+        (SIGNAL, "rank 3 on node-b was killed by SIGSEGV during the case", SIGNAL),
         ("E   no\nwho?", "E   no", "E   no\nwho?"),
         ("Else it would be marked", "Else it would be marked", "Else it would be marked"),
         ("rank 3 on node-b:", "rank 3 on node-b:", "rank 3 on node-b:"),
@@ -34,6 +34,16 @@ SIGNAL = "rank 3 on node-b was killed by SIGSEGV in mid-case\n(rank 0 aborted be
 def test_it_is_who_and_what_was_wrong(message: str, line: str, short: str) -> None:
     assert formatting.summary_line(message) == line
     assert formatting.short_message(message) == short
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 nodes"), (1, "1 node"), (2, "2 nodes"), (2000, "2000 nodes")])
+def test_a_noun_is_in_the_plural_unless_there_is_one(number: int, text: str) -> None:
+    assert formatting.counted(number, "node") == text
+
+
+@pytest.mark.parametrize(("size", "text"), [((1, 4), "1 node x 4 ranks"), ((2, 1), "2 nodes x 1 rank")])
+def test_the_size_of_a_gang_has_both_nouns_in_their_number(size: tuple[int, int], text: str) -> None:
+    assert formatting.gang_size(*size) == text
 
 
 @pytest.mark.parametrize(("names", "text"), [([], ""), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")])
@@ -65,7 +75,7 @@ def test_what_is_no_list_of_ranks_is_refused(text: str) -> None:
 
 def test_ranks_that_are_named_again_and_again_are_refused_at_the_second_time() -> None:
     tracemalloc.start()
-    with pytest.raises(ValueError, match="named before"):
+    with pytest.raises(ValueError, match="repeated or not in order"):
         formatting.read_ranks(",".join(["0-65535"] * 10_000))
     _, most_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -37,7 +37,7 @@ def test_the_last_whole_report_counts() -> None:
 
 def test_a_report_with_another_nonce_is_no_report() -> None:
     with pytest.raises(frames.NoFrameError):
-        frames.decode(log_of(frames.encode(PAYLOAD, "somebody-elses")), NONCE)
+        frames.decode(log_of(frames.encode(PAYLOAD, "another-nonce")), NONCE)
 
 
 def test_a_forged_report_beside_the_real_one_changes_nothing() -> None:
@@ -60,7 +60,7 @@ def test_a_rank_cannot_begin_a_line_with_the_mark() -> None:
 
 
 def test_a_log_without_a_report_says_so() -> None:
-    with pytest.raises(frames.NoFrameError, match="holds no report"):
+    with pytest.raises(frames.NoFrameError, match="contains no report"):
         frames.decode("[1/2] passed\n", NONCE)
 
 
@@ -68,13 +68,13 @@ def test_a_log_without_a_report_says_so() -> None:
 def test_a_cut_report_is_refused(dropped: int) -> None:
     lines = frames.encode(PAYLOAD, NONCE)
     del lines[dropped]
-    with pytest.raises(frames.FrameError, match="is cut"):
+    with pytest.raises(frames.FrameError, match="is incomplete"):
         frames.decode(log_of(lines), NONCE)
 
 
 def test_a_report_cut_in_the_middle_of_the_log_is_refused() -> None:
     lines = frames.encode(PAYLOAD, NONCE)
-    with pytest.raises(frames.FrameError, match="is cut"):
+    with pytest.raises(frames.FrameError, match="is incomplete"):
         frames.decode(log_of(lines[:3]), NONCE)
 
 

@@ -55,7 +55,7 @@ def test_a_line_is_one_line_and_short_whatever_names_and_messages_are(text: str)
         "null",
         '{"step":"running","casesDone":"many"}',
         '{"step":"running","casesDone":Infinity}',
-        '{"step":"running","failures":[{"outcome":"bored"}]}',
+        '{"step":"running","failures":[{"case":"without an outcome"}]}',
         '{"step":"running","failures":7}',
         '{"step":"running","counts":[]}',
         '{"step":' + "[" * 2000,
@@ -67,3 +67,9 @@ def test_what_cannot_be_understood_says_nothing(rest: str) -> None:
 
 def test_unknown_keys_are_ignored_and_missing_numbers_are_zero() -> None:
     assert Progress.read(f'{MARK} {seal(NONCE)} {{"step":"joining","mood":"fine"}}', NONCE) == Progress(step="joining")
+
+
+@pytest.mark.parametrize("outcome", ['"newer"', "7", "[]"])
+def test_an_unknown_outcome_is_read_as_errored(outcome: str) -> None:
+    read = Progress.read(f'{MARK} {seal(NONCE)} {{"step":"running","failures":[{{"outcome":{outcome}}}]}}', NONCE)
+    assert read == Progress(step="running", failures=(Failure(outcome=Outcome.ERRORED),))

@@ -77,15 +77,15 @@ def test_certificates_are_a_secret_of_the_build_where_the_machine_has_any() -> N
         pytest.param(1, False, False, id="too little for any"),
     ],
 )
-def test_room_on_the_disk(free_gib: int, *, is_first: bool, has_room: bool) -> None:
+def test_a_build_requires_free_disk_space(free_gib: int, *, is_first: bool, has_room: bool) -> None:
     assert (storage.shortage(free_gib * storage.GIB, Path("/cache"), is_first=is_first) == "") is has_room
 
 
-def test_too_little_room_is_one_line_with_figures_and_remedy() -> None:
+def test_too_little_disk_space_is_one_line_with_numbers_and_remedy() -> None:
     said = storage.shortage(3 * storage.GIB, Path("/cache/images"), is_first=True)
     assert said == (
         f"the first build of the images needs {storage.FIRST_GIB} GiB in /cache/images, 3.0 GiB are free: "
-        "make room, or name another place as DISTTEST_CACHE"
+        "free disk space, or set DISTTEST_CACHE to another directory"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_registry_without_an_image_has_no_digest_of_it(tmp_path: Path) -> None
     assert image_registry.digest_of(tmp_path, "disttest-runner") == ""
 
 
-def test_a_blob_lies_where_registries_keep_it(tmp_path: Path) -> None:
+def test_a_blob_has_the_path_that_registries_use(tmp_path: Path) -> None:
     assert (
         image_registry.blob_path(tmp_path, "sha256:abcd") == tmp_path / "docker/registry/v2/blobs/sha256/ab/abcd/data"
     )

@@ -25,7 +25,7 @@ def unpack(place: Path) -> None:
     (place / packages.COMPLETE).touch()
 
 
-def test_one_that_was_unpacked_has_libraries_and_fonts_of_its_own(place: Path) -> None:
+def test_an_unpacked_browser_has_its_own_libraries_and_fonts(place: Path) -> None:
     unpack(place)
     found = browser.find()
     assert found is not None
@@ -35,20 +35,20 @@ def test_one_that_was_unpacked_has_libraries_and_fonts_of_its_own(place: Path) -
     assert f"<dir>{place}/usr/share/fonts</dir>" in Path(found.variables["FONTCONFIG_FILE"]).read_text()
 
 
-def test_one_that_was_not_unpacked_to_its_end_is_none(place: Path) -> None:
+def test_a_partly_unpacked_browser_is_not_used(place: Path) -> None:
     unpack(place)
     (place / packages.COMPLETE).unlink()
     assert browser.find() is None
 
 
-def test_one_on_path_will_do_as_it_is(place: Path, tmp_path: Path) -> None:
+def test_a_browser_on_path_is_used_as_it_is(place: Path, tmp_path: Path) -> None:
     own = tmp_path / "bin/chromium"
     own.parent.mkdir()
     own.touch(mode=0o755)
     assert browser.find() == browser.Browser(program=own, variables={})
 
 
-def test_without_one_and_without_apt_it_is_said_what_is_needed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_browser_and_apt_the_requirement_is_reported(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(
         DevClusterError, match="tests of pages need Debian or Ubuntu, for the packages chromium-headless-shell"
     ):

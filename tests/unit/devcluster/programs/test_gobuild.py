@@ -1,6 +1,7 @@
-"""A stand-in for Go that writes a file: what is looked for, and when Go is needed."""
+"""A fake Go that writes a file: which files are searched, and when Go is required."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,18 @@ def test_the_time_left_of_a_build_follows_from_its_cpu_time(compiled: int, cpu_s
     progress = gobuild._Progress(total=1000, compiled=compiled)
     text = progress.text(50 if cpu_seconds < 600 else 90, cpu_seconds, 600)
     assert text == f"{compiled} of at most 1000 packages compiled{left}"
+
+
+def test_a_program_with_parts_in_c_needs_a_compiler_and_gets_cgo(
+    program: GoProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = a_go(tmp_path / "bin")
+    go.write_text(GO.replace("echo built", 'echo "$CGO_ENABLED"'))
+    monkeypatch.setenv("PATH", str(go.parent))
+    in_c = replace(program, c_compiler=True, home=tmp_path / "c", otherwise="install One")
+    with pytest.raises(DevClusterError, match=r"packages gcc and libc6-dev, or install One"):
+        gobuild.build(in_c, print)
+    (go.parent / "cc").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}:/usr/bin:/bin")
+    assert gobuild.build(in_c, print).read_text() == "1\n"
+    assert gobuild.build(program, print).read_text() == "0\n"

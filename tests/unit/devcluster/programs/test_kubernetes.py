@@ -1,4 +1,4 @@
-"""Which programs of Kubernetes are used: stand-ins that only print a version."""
+"""Which programs of Kubernetes are used, with fakes that only print a version."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from devcluster import command_line
 from devcluster.machine.settings import PROGRAMS
 from devcluster.programs import gobuild, kubernetes
-from devcluster.programs.gobuild import GoProgram
+from devcluster.programs.gobuild import GoProgram, Say
 
 USUAL_ARCHIVE = ("etcd", "kube-apiserver", "kubectl")
 
@@ -18,7 +18,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache, no programs anywhere, and what a build would give."""
     binary = tmp_path / "kubedev"
 
-    def pretend(_program: GoProgram, _say: kubernetes.Say) -> Path:
+    def pretend(_program: GoProgram, _say: Say) -> Path:
         return binary
 
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "cache"))
@@ -91,7 +91,7 @@ def test_programs_in_the_cache_come_before_those_on_path(
 
 
 @pytest.mark.parametrize(("names", "lines"), [(USUAL_ARCHIVE, 1), (("kubectl",), 0)], ids=str)
-def test_what_path_lacks_is_said_but_for_a_lone_kubectl(
+def test_programs_that_are_not_on_path_are_reported_unless_only_kubectl_is(
     built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: Sequence[str], lines: int
 ) -> None:
     monkeypatch.setenv("PATH", a_folder(tmp_path / "bin", names))

@@ -1,4 +1,4 @@
-"""What real nodes are told, what they need, and what is removed after them."""
+"""Configuration of real nodes, their requirements, and their removal."""
 
 import tomllib
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_containerd_reads_its_configuration_and_finds_everything_in_the_nodes_fo
     assert cri["sandbox_image"].startswith(f"{configuration.REGISTRY}/")
 
 
-def test_containerd_is_told_where_the_registry_is() -> None:
+def test_containerd_has_the_address_of_the_registry() -> None:
     read = tomllib.loads(configuration.registry_host("http://10.0.0.1:5000"))
     assert read["server"] == "http://10.0.0.1:5000"
     assert read["host"]["http://10.0.0.1:5000"]["capabilities"] == ["pull", "resolve"]
@@ -46,7 +46,7 @@ def test_pods_of_two_nodes_never_get_the_same_address() -> None:
     assert [one["rangeStart"] for one in ranges] == ["10.244.1.10", "10.244.2.10"]
 
 
-def test_a_new_cgroup_lets_processes_in_and_goes_with_all_below_it(hierarchies: Path) -> None:
+def test_a_new_cgroup_accepts_processes_and_is_removed_with_all_below_it(hierarchies: Path) -> None:
     cgroups.create(f"{cgroups.MARK}x/1")
     assert (hierarchies / "cpuset" / f"{cgroups.MARK}x").is_dir()
     assert cgroups.of_clusters() == {f"{cgroups.MARK}x"}
@@ -59,23 +59,21 @@ def test_a_missing_controller_is_named(hierarchies: Path) -> None:
     assert cgroups.missing_controllers() == ["pids"]
 
 
-def test_an_ordinary_user_is_told_to_be_root(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_user_gets_an_error_about_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert "real nodes need root: run as root, or with sudo" in real_node_setup.reasons_why_not()
 
 
-def test_too_little_disk_is_said_with_both_numbers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_too_little_disk_is_reported_with_both_numbers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "not" / "yet"))
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 1 << 30}))
     assert "14 are needed" in real_node_setup.shortages(unpacks=True)[0]
     (problem,) = real_node_setup.shortages()
-    assert (
-        problem
-        == f"1.0 GiB are free in {cache.root()}, {real_node_setup.RUN_GIB} are needed: make room, or set DISTTEST_CACHE"
-    )
+    room = f"1.0 GiB are free in {cache.root()}, {real_node_setup.RUN_GIB} are needed"
+    assert problem == f"{room}: free disk space, or set DISTTEST_CACHE"
 
 
-def test_leftovers_are_told_and_removed(hierarchies: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_leftovers_are_listed_and_removed(hierarchies: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path / "cache"))
     for number, name in enumerate(("left", "used")):
         for folder in hierarchies.iterdir():
@@ -99,15 +97,17 @@ def test_unpacked_programs_and_libraries_come_before_the_machines_own(tmp_path: 
     assert environment["LD_LIBRARY_PATH"].split(":")[0] == str(tmp_path / "usr/lib/x86_64-linux-gnu")
 
 
-def test_without_images_the_way_to_them_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_images_are_reported_with_the_command_that_builds_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DISTTEST_CACHE", str(tmp_path))
     monkeypatch.setattr(real_node_setup, "reasons_why_not", list)
     monkeypatch.setattr(real_node_setup, "shortages", lambda **_: [])
-    with pytest.raises(DevClusterError, match="there are no images yet; make them with: make images"):
+    with pytest.raises(DevClusterError, match="there are no images yet; build them with: make images"):
         real_node_setup.real_nodes(2, tmp_path / "state", print)
 
 
-def test_all_that_a_machine_lacks_is_said_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_missing_requirements_are_reported_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(real_node_setup, "reasons_why_not", lambda: ["one"])
     monkeypatch.setattr(real_node_setup, "shortages", lambda **_: ["two"])
     with pytest.raises(DevClusterError, match="one; two"):

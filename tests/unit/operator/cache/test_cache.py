@@ -43,7 +43,7 @@ def test_an_older_state_never_replaces_a_newer_one(caches: Cache) -> None:
     assert caches.pods(the_test(caches))[0].waiting_reason == ""
 
 
-def test_a_pod_that_is_gone_stays_with_its_last_words_until_the_run_is_finished(caches: Cache) -> None:
+def test_a_pod_that_is_gone_stays_with_its_last_state_until_the_run_is_finished(caches: Cache) -> None:
     ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "message": "the end"}}
     put_pod(caches, 9, ended, at(1))
     caches.remove(Kind.POD, versioned(pod_body(0, {}), 10), at(2))
@@ -56,7 +56,7 @@ def test_a_pod_that_is_gone_stays_with_its_last_words_until_the_run_is_finished(
     assert caches.pods(the_test(caches)) == ()
 
 
-def test_a_list_does_not_bring_back_what_a_watch_said_is_gone(caches: Cache) -> None:
+def test_a_list_does_not_restore_an_object_that_a_watch_reported_as_deleted(caches: Cache) -> None:
     caches.remove(Kind.RUN, versioned(run_body(), 7), at(1))
     caches.put(Kind.RUN, versioned(run_body(), 6), at(2))
     assert caches.run("gpu-ci", "nightly") is None
@@ -119,7 +119,7 @@ def test_a_spec_is_read_again_only_with_another_generation(caches: Cache) -> Non
     assert the_test(caches).spec.ttl_seconds_after_finished == 9
 
 
-def test_a_cronjob_is_the_business_of_the_series_that_its_label_names(caches: Cache) -> None:
+def test_a_cronjob_belongs_to_the_series_of_its_label(caches: Cache) -> None:
     series = Key(kind=Kind.SERIES, namespace="gpu-ci", name="nightly")
     assert caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1)) == series
     assert [one.schedule for one in caches.schedules()] == ["0 1 * * *"]
@@ -130,7 +130,7 @@ def test_a_cronjob_is_the_business_of_the_series_that_its_label_names(caches: Ca
     assert (caches.schedules(), caches.has_schedule("gpu-ci", "nightly")) == ([], False)
 
 
-def test_a_cronjob_that_is_given_to_another_series_leaves_the_first(caches: Cache) -> None:
+def test_a_cronjob_that_moves_to_another_series_leaves_the_first(caches: Cache) -> None:
     caches.put(Kind.CRON_JOB, versioned(cron_job_body(), 20), at(1))
     caches.put(Kind.CRON_JOB, versioned(cron_job_body(series="weekly"), 21), at(2))
     assert not caches.has_schedule("gpu-ci", "nightly")

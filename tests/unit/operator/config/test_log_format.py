@@ -77,7 +77,7 @@ def test_text_is_a_line_for_people() -> None:
 
 
 @pytest.mark.parametrize(("level", "is_heard"), [("info", False), ("debug", True)])
-def test_what_libraries_tell_of_themselves_is_heard_at_debug_only(level: str, is_heard: bool) -> None:  # noqa: FBT001  # a table
+def test_info_messages_of_libraries_are_logged_at_level_debug_only(level: str, is_heard: bool) -> None:  # noqa: FBT001  # a table
     stream = written("text", level)
     logging.getLogger("kopf.activities").info("login")
     assert bool(stream.getvalue()) is is_heard

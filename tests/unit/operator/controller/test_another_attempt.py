@@ -107,7 +107,7 @@ def test_without_retries_the_run_ends_with_the_gang() -> None:
     assert (suspect["name"], suspect["confirmed"]) == ("node1", False)
 
 
-def test_a_suspended_run_begins_when_it_may_and_a_cancelled_one_ends() -> None:
+def test_a_suspended_run_starts_when_it_is_resumed_and_a_cancelled_one_ends() -> None:
     world = OperatorWorld(suspend=True)
     world.look()
     assert condition(world, "Suspended") == ("True", "SpecSuspend")

@@ -55,7 +55,7 @@ EDITS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("status", EDITS.values(), ids=EDITS.keys())
-def test_a_status_edited_in_mid_run_neither_stops_nor_doubles_it(status: dict[str, Any]) -> None:
+def test_a_status_that_is_edited_during_a_run_neither_stops_nor_doubles_it(status: dict[str, Any]) -> None:
     world = a_running_world()
     edit(world, RUN, **status)
     again = world.look()
@@ -70,7 +70,7 @@ def test_a_status_edited_in_mid_run_neither_stops_nor_doubles_it(status: dict[st
     assert gangs(world) == ["create jobs nightly-a1"]
 
 
-def test_a_gang_goes_on_when_the_records_of_those_before_it_are_removed() -> None:
+def test_a_gang_continues_when_the_records_of_earlier_attempts_are_removed() -> None:
     world = a_running_world(retries={"infrastructure": 1})
     world.lose_a_node()
     world.look()
@@ -105,7 +105,7 @@ def test_a_verdict_written_by_hand_ends_the_gang_and_is_not_counted() -> None:
     assert len(world.cluster.done) == before
 
 
-def test_a_run_that_ended_in_the_future_loses_its_pods_all_the_same() -> None:
+def test_a_run_that_ended_in_the_future_still_loses_its_pods() -> None:
     """The clock was ahead when it ended, and is right again."""
     world = a_running_world()
     world.now = at(36_000)
@@ -119,8 +119,10 @@ def test_a_run_that_ended_in_the_future_loses_its_pods_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("hours", [-5, 5])
-def test_a_clock_that_jumps_between_two_looks_changes_no_verdict(hours: int) -> None:
-    world = OperatorWorld(timeouts={"queueSeconds": 600, "joinSeconds": 60, "caseSeconds": 60, "runSeconds": 86_400})
+def test_a_clock_that_jumps_between_two_reconciles_changes_no_verdict(hours: int) -> None:
+    world = OperatorWorld(
+        timeouts={"queueSeconds": 600, "rendezvousSeconds": 60, "caseSeconds": 60, "runSeconds": 86_400}
+    )
     world.look()
     world.pods(**RUNNING)
     for seconds in (5, 5 + hours * 3600, 15):
@@ -143,7 +145,7 @@ WRONG_CLOCKS = {
 
 
 @pytest.mark.parametrize("moment", WRONG_CLOCKS.values(), ids=WRONG_CLOCKS.keys())
-def test_a_node_with_a_wrong_clock_neither_ends_a_run_early_nor_keeps_it_for_ever(moment: str) -> None:
+def test_a_node_with_a_wrong_clock_neither_ends_a_run_early_nor_keeps_it_forever(moment: str) -> None:
     world = OperatorWorld()
     world.look()
     world.now = at(6)
@@ -151,13 +153,13 @@ def test_a_node_with_a_wrong_clock_neither_ends_a_run_early_nor_keeps_it_for_eve
     again = world.look()
     assert (world.status["phase"], "verdict" in world.status) == ("Running", False)
     timeouts = world.caches.run("gpu-ci", "nightly").test.spec.timeouts  # type: ignore[union-attr]  # it is there
-    whole_seconds = timeouts.join_seconds + timeouts.run_seconds + world.policy.grace_seconds
+    whole_seconds = timeouts.rendezvous_seconds + timeouts.run_seconds + world.policy.grace_seconds
     world.now = at(whole_seconds)
     world.look()
     assert "verdict" not in world.status
     world.now = at(whole_seconds + 7)
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("TimedOut", "RunDeadline")
+    assert (world.status["verdict"], world.status["reason"]) == ("TimedOut", "RunTimeout")
     assert again is None or 0 < again <= LONGEST_SECONDS
 
 
@@ -166,7 +168,7 @@ STAMPS = ("1970-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "0000-01-01T00:00:00Z"
 
 @pytest.mark.parametrize("moment", STAMPS)
 @pytest.mark.parametrize("code", [0, 137])
-def test_containers_that_ended_at_absurd_times_are_judged_all_the_same(moment: str, code: int) -> None:
+def test_containers_that_ended_at_impossible_times_still_give_a_verdict(moment: str, code: int) -> None:
     world = a_running_world(retries={"infrastructure": 0})
     world.finish()
     for index in (0, 1):
@@ -181,7 +183,7 @@ def test_containers_that_ended_at_absurd_times_are_judged_all_the_same(moment: s
     assert world.status["completionTime"].startswith("2026-11-21")
 
 
-def test_a_forged_last_word_of_an_agent_is_no_word() -> None:
+def test_a_forged_termination_message_is_ignored() -> None:
     world = a_running_world(retries={"infrastructure": 0})
     forged = {"exitCode": 0, "message": '{"schema":1,"attempt":Infinity,"nodeIndex":0,"step":"x"}'}
     world.pods(terminated=forged)
@@ -191,7 +193,7 @@ def test_a_forged_last_word_of_an_agent_is_no_word() -> None:
     assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportMissing")
 
 
-def test_a_ledger_that_is_deleted_in_mid_run_begins_anew() -> None:
+def test_a_ledger_that_is_deleted_during_a_run_starts_again() -> None:
     world = OperatorWorld()
     world.cluster.put(Kind.SERIES, {"metadata": {"name": "adhoc", "namespace": "gpu-ci"}, "status": {"runCount": 7}})
     world.look()
@@ -211,7 +213,7 @@ PENDING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("entry", PENDING.values(), ids=PENDING.keys())
-def test_an_entry_of_the_ledger_that_somebody_edited_gives_no_verdict(entry: dict[str, Any]) -> None:
+def test_an_edited_entry_of_the_ledger_gives_no_verdict(entry: dict[str, Any]) -> None:
     world = a_running_world()
     world.cluster.put(Kind.SERIES, {"metadata": {"name": "adhoc", "namespace": "gpu-ci"}})
     edit(world, LEDGER, pending=[{"uid": UID, "name": "nightly", **entry}], runs=[{"uid": "x", "verdict": "Passed"}])
@@ -267,7 +269,9 @@ OUR_LABELS = {
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["same operator", "another operator"])
 @pytest.mark.parametrize("labels", OUR_LABELS.values(), ids=OUR_LABELS.keys())
-def test_pods_that_lost_our_labels_go_on_and_their_end_is_seen(labels: tuple[str, ...], *, is_restarted: bool) -> None:
+def test_pods_that_lost_their_labels_continue_and_their_end_is_observed(
+    labels: tuple[str, ...], *, is_restarted: bool
+) -> None:
     world = a_running_world()
     belong_to_their_job(world)
     world.look()
@@ -290,7 +294,7 @@ def test_pods_that_lost_our_labels_go_on_and_their_end_is_seen(labels: tuple[str
     assert gangs(world) == ["create jobs nightly-a1"]
 
 
-def test_a_gang_that_comes_slowly_is_not_listed_at_each_look() -> None:
+def test_pods_of_a_slowly_starting_gang_are_not_listed_at_each_reconcile() -> None:
     world = OperatorWorld()
     world.look()
     world.cluster.put(Kind.POD, pod_body(0, RUNNING))
@@ -310,4 +314,4 @@ def test_a_pod_that_is_really_gone_is_gone() -> None:
     world.look()
     world.now = at(60)
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "PodMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "PodDeleted")

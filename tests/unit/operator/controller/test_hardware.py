@@ -24,15 +24,15 @@ def ended(world: OperatorWorld, log: str) -> OperatorWorld:
     return world
 
 
-def test_a_red_run_on_a_broken_gpu_is_the_gpus_and_its_node_is_to_blame() -> None:
+def test_a_failed_run_on_a_broken_gpu_is_a_gpu_failure_and_blames_the_node() -> None:
     status = a_red_world(ECC).status
-    assert (status["verdict"], status["reason"]) == ("InfraFailed", "GpuBroken")
+    assert (status["verdict"], status["reason"]) == ("InfraFailed", "GPUUnhealthy")
     assert "uncorrectable ECC error" in status["message"]
     assert [one["name"] for one in status["suspectNodes"]] == ["node0"]
     assert status["cases"]["failed"] == 1, "the results of the cases are reported all the same"
 
 
-def test_a_red_run_without_such_a_sign_is_the_tests() -> None:
+def test_a_failed_run_without_such_a_sign_is_a_failure_of_the_tests() -> None:
     status = a_red_world("[rank 0] CUDA error: an illegal memory access was encountered").status
     assert (status["verdict"], status["reason"]) == ("TestsFailed", "CasesFailed")
 
@@ -50,5 +50,5 @@ def test_a_condition_of_a_node_of_the_gang_is_found_too() -> None:
     world.cluster.put(Kind.NODE, {"metadata": {"name": "node1"}, "status": {"conditions": [sick]}})
     world.report = found(a_report({"test_a": Outcome.FAILED}))
     status = ended(world, "nothing").status
-    assert (status["verdict"], status["reason"]) == ("InfraFailed", "GpuBroken")
+    assert (status["verdict"], status["reason"]) == ("InfraFailed", "GPUUnhealthy")
     assert [one["name"] for one in status["suspectNodes"]] == ["node1"]

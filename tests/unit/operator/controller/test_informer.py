@@ -4,9 +4,10 @@ import pytest
 
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller.informer import STALLED_SECONDS, Informer, WatchHealth
+from disttest_operator.core.api.api_errors import ApiServerError
 from disttest_operator.core.api.resources import Kind
-from disttest_operator.kubernetes.ports import WATCHED, ClusterError
-from disttest_operator.kubernetes.requests import ApiRequest
+from disttest_operator.kubernetes.api_session import ApiRequest
+from disttest_operator.kubernetes.ports import WATCHED
 from disttest_operator.metrics import Metrics
 from tests.support.fakes.world import OperatorWorld
 
@@ -58,14 +59,14 @@ def test_an_object_that_cannot_be_read_is_left_out_and_the_others_are_not(settin
     assert setting.added[-1] == KEY
 
 
-def test_a_lost_deletion_is_healed(setting: Setting) -> None:
+def test_a_lost_deletion_event_is_corrected_by_a_list(setting: Setting) -> None:
     setting.once()
     del setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     setting.once()
     assert setting.world.caches.run("gpu-ci", "nightly") is None
 
 
-def test_a_watch_that_does_not_tell_what_a_list_shows_is_reported_until_it_tells_something(setting: Setting) -> None:
+def test_a_watch_that_does_not_report_what_a_list_has_is_a_problem_until_its_next_event(setting: Setting) -> None:
     setting.once()
     body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     setting.world.cluster.put(Kind.RUN, body | {"status": {"phase": "Running"}})
@@ -73,12 +74,12 @@ def test_a_watch_that_does_not_tell_what_a_list_shows_is_reported_until_it_tells
     run = setting.world.caches.run("gpu-ci", "nightly")
     assert run is not None
     assert run.test.status["phase"] == "Running", "healed from the list"
-    assert setting.health.problems() == ["watch of disttests does not tell what lists show"]
+    assert setting.health.problems() == ["watch of disttests does not report objects that lists contain"]
     setting.health.note_event(Kind.RUN, "gpu-ci")
     assert setting.health.problems() == []
 
 
-def test_what_happened_in_the_gap_of_a_watch_that_began_anew_is_taken_from_a_list(setting: Setting) -> None:
+def test_changes_in_the_gap_of_a_restarted_watch_are_read_from_a_list(setting: Setting) -> None:
     setting.once()
     body = setting.world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     setting.world.cluster.put(Kind.RUN, body | {"status": {"phase": "Running"}})
@@ -91,7 +92,7 @@ def test_what_happened_in_the_gap_of_a_watch_that_began_anew_is_taken_from_a_lis
     assert not setting.world.cluster.gap.is_set()
 
 
-def test_a_comparison_looks_again_at_what_is_not_finished_only(setting: Setting) -> None:
+def test_a_comparison_queues_only_unfinished_runs(setting: Setting) -> None:
     setting.once()
     setting.added.clear()
     setting.once()
@@ -111,16 +112,16 @@ def test_a_gap_stays_until_the_list_was_read(setting: Setting, monkeypatch: pyte
     setting.world.cluster.gap.set()
 
     async def fail(*_: object, **__: object) -> None:
-        raise ClusterError("no answer")
+        raise ApiServerError("no answer")
 
     monkeypatch.setattr(setting.world.cluster, "list", fail)
-    with pytest.raises(ClusterError):
+    with pytest.raises(ApiServerError):
         setting.once()
     assert setting.world.cluster.gap.is_set()
     assert not setting.health.synced.is_set()
 
 
-def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
+def test_a_watch_that_does_not_restart_has_stalled(setting: Setting) -> None:
     for kind in WATCHED:
         setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
     assert setting.health.all_started.is_set()
@@ -128,7 +129,7 @@ def test_a_watch_that_is_not_begun_anew_has_stalled(setting: Setting) -> None:
     for kind in set(WATCHED) - {Kind.RUN}:
         setting.health.note_request(ApiRequest(verb="watch", resource=kind.resource), "200")
     setting.health.note_request(ApiRequest(verb="watch", resource="disttests"), "429")
-    assert setting.health.problems() == [f"watch of disttests was begun {STALLED_SECONDS + 1:.0f} s ago"]
+    assert setting.health.problems() == [f"watch of disttests has not restarted for {STALLED_SECONDS + 1:.0f} s"]
 
 
 def test_of_several_namespaces_each_is_listed_and_no_other() -> None:
@@ -159,14 +160,14 @@ def test_of_several_namespaces_each_has_watches_that_must_begin_and_move() -> No
     assert setting.health.all_started.is_set()
     setting.clock_seconds = STALLED_SECONDS + 1
     start("a")
-    assert setting.health.problems()[0] == f"watch of disttests in b was begun {STALLED_SECONDS + 1:.0f} s ago"
+    assert setting.health.problems()[0] == f"watch of disttests in b has not restarted for {STALLED_SECONDS + 1:.0f} s"
     start("b")
     setting.health.note_lagging(Kind.RUN, "a")
     setting.health.note_event(Kind.RUN, "b")
-    assert setting.health.problems() == ["watch of disttests in a does not tell what lists show"]
+    assert setting.health.problems() == ["watch of disttests in a does not report objects that lists contain"]
 
 
-def test_a_kind_that_may_not_be_read_is_neither_listed_nor_waited_for() -> None:
+def test_a_kind_without_permission_is_neither_listed_nor_waited_for() -> None:
     setting = Setting(kinds=tuple(kind for kind in WATCHED if kind is not Kind.CRON_JOB))
     setting.world.cluster.refuses_lists = {Kind.CRON_JOB}
     setting.health.exclude(Kind.CRON_JOB)

@@ -10,9 +10,9 @@ import pytest
 from disttest_contract.transport.progress import MARK, Progress, seal
 from disttest_operator.cache.cached_run import Key
 from disttest_operator.controller.log_followers import LOG_BYTES, MAX_STREAMS, TAIL_LINES, FollowTiming, LogFollowers
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.status.progress import FollowTarget
-from disttest_operator.kubernetes.ports import ClusterError, RefusedError
 from tests.support.fakes.fake_cluster import FakeCluster
 
 AT_ONCE = FollowTiming(
@@ -40,7 +40,7 @@ class FakeLogs(FakeCluster):
 
     def __init__(self, **logs: Sequence[Log]) -> None:
         super().__init__()
-        self.told = {pod.replace("_", "-"): list(rest) for pod, rest in logs.items()}
+        self.log_parts = {pod.replace("_", "-"): list(rest) for pod, rest in logs.items()}
         self.opened: list[str] = []
         self.open = 0
         self.most_open = 0
@@ -55,7 +55,7 @@ class FakeLogs(FakeCluster):
         self.open += 1
         self.most_open = max(self.open, self.most_open)
         try:
-            rest = self.told.get(pod)
+            rest = self.log_parts.get(pod)
             for said in rest.pop(0) if rest else ():
                 if isinstance(said, Exception):
                     raise said
@@ -104,10 +104,10 @@ async def a_while() -> None:
 
 def done(followers: LogFollowers, number: int = 0) -> int:
     newest = followers.newest(a_key(number))
-    return newest.told.cases_done if newest else -1
+    return newest.progress.cases_done if newest else -1
 
 
-def test_the_newest_line_is_kept_and_a_look_is_planned() -> None:
+def test_the_newest_line_is_kept_and_a_reconcile_is_planned() -> None:
     logs = FakeLogs(leader_0=[[a_line(1), a_line(2), a_line(3)]])
 
     async def scene(followers: LogFollowers, looks: list[Key]) -> None:
@@ -122,7 +122,7 @@ def test_the_newest_line_is_kept_and_a_look_is_planned() -> None:
     assert logs.asked == [(a_line(1).partition("{")[0], TAIL_LINES, LOG_BYTES)]
 
 
-def test_lines_that_say_nothing_new_or_nothing_at_all_plan_no_look() -> None:
+def test_lines_without_new_progress_plan_no_reconcile() -> None:
     others = [a_line(9, "beef"), f"{MARK} {seal(NONCE)} {{", f"{MARK} {seal(NONCE)} []", "x" * 5000]
     logs = FakeLogs(leader_0=[[a_line(1), *others, a_line(1), a_line(1)]])
 
@@ -135,7 +135,7 @@ def test_lines_that_say_nothing_new_or_nothing_at_all_plan_no_look() -> None:
     assert play(logs, scene) == [a_key()]
 
 
-def test_a_flood_of_lines_plans_one_look_at_a_time() -> None:
+def test_many_lines_plan_one_reconcile_at_a_time() -> None:
     logs = FakeLogs(leader_0=[[a_line(number) for number in range(500)]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
@@ -148,10 +148,15 @@ def test_a_flood_of_lines_plans_one_look_at_a_time() -> None:
 
 @pytest.mark.parametrize(
     "interruption",
-    [[], [ClusterError("GET log: 502")], [RefusedError("GET log: 403")], [a_line(1), ClusterError("cut off")]],
+    [
+        [],
+        [ApiServerError("GET log: 502")],
+        [RequestRefusedError("GET log: 403")],
+        [a_line(1), ApiServerError("cut off")],
+    ],
     ids=["ended", "no answer", "no right to", "cut off"],
 )
-def test_a_log_that_ends_while_its_run_is_running_is_opened_again(interruption: Log) -> None:
+def test_a_log_that_ends_during_its_run_is_reopened(interruption: Log) -> None:
     logs = FakeLogs(leader_0=[interruption, interruption, [a_line(5)]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
@@ -162,8 +167,8 @@ def test_a_log_that_ends_while_its_run_is_running_is_opened_again(interruption: 
     assert logs.opened == ["leader-0"] * 3
 
 
-def test_a_missing_right_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    refused: list[Log] = [[RefusedError("GET log: 403 forbidden")]] * 5
+def test_a_missing_permission_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    refused: list[Log] = [[RequestRefusedError("GET log: 403 forbidden")]] * 5
     logs = FakeLogs(leader_0=[*refused, [a_line(1)]], leader_1=[*refused, [a_line(1)]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
@@ -173,11 +178,11 @@ def test_a_missing_right_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
 
     play(logs, scene)
     [said] = caplog.messages
-    assert "its progress is not shown" in said
+    assert "progress is not shown" in said
     assert "403 forbidden" in said
 
 
-def test_pauses_grow_while_nothing_lasts() -> None:
+def test_pauses_grow_while_connections_end_early() -> None:
     timing = FollowTiming(reconcile_seconds=0, opening_seconds=0, first_pause_seconds=0.002, longest_pause_seconds=3600)
     logs = FakeLogs(leader_0=[[]] * 50)
 
@@ -200,7 +205,7 @@ async def after(probe: Callable[[], object]) -> None:
     pytest.fail("it did not happen")
 
 
-def test_when_the_run_ends_its_log_is_let_go() -> None:
+def test_the_log_is_no_longer_followed_when_the_run_ends() -> None:
     logs = FakeLogs(leader_0=[[a_line(1)]])
 
     async def scene(followers: LogFollowers, looks: list[Key]) -> None:
@@ -228,7 +233,7 @@ def test_after_the_last_step_the_report_is_not_read_here() -> None:
     assert logs.opened == ["leader-0"]
 
 
-def test_another_attempt_is_followed_anew_and_the_old_words_are_forgotten() -> None:
+def test_the_log_of_another_attempt_is_followed_and_the_old_progress_is_forgotten() -> None:
     logs = FakeLogs(leader_0=[[a_line(7)]], leader_1=[[a_line(1, "beef")]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
@@ -263,7 +268,7 @@ def test_of_too_many_the_first_are_followed_and_the_others_when_there_is_room(ca
 
     play(logs, scene, limit=4)
     assert logs.most_open <= 5, "one of them on its way out"
-    assert [message for message in caplog.messages if "which is the most" in message] == caplog.messages
+    assert [message for message in caplog.messages if "the maximum of" in message] == caplog.messages
     assert len(caplog.messages) == 1
 
 
@@ -281,7 +286,7 @@ def test_the_more_are_followed_the_further_apart_they_are_written() -> None:
     play(logs, scene)
 
 
-def test_what_nobody_can_use_is_followed_no_more_until_another_attempt() -> None:
+def test_a_muted_log_is_not_followed_until_another_attempt() -> None:
     logs = FakeLogs(leader_0=[[a_line(1)], [a_line(2)]], leader_1=[[a_line(3, "beef")]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
@@ -314,7 +319,7 @@ def test_after_the_end_nothing_is_followed() -> None:
     assert logs.opened == []
 
 
-def test_a_fault_of_ours_costs_a_run_its_progress_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_the_operator_costs_a_run_only_its_progress(caplog: pytest.LogCaptureFixture) -> None:
     logs = FakeLogs(leader_0=[[a_line(1), ZeroDivisionError("a fault")]], leader_1=[[a_line(1)]])
 
     async def scene(followers: LogFollowers, _: list[Key]) -> None:
@@ -325,7 +330,7 @@ def test_a_fault_of_ours_costs_a_run_its_progress_and_no_more(caplog: pytest.Log
 
     with caplog.at_level(logging.ERROR):
         play(logs, scene)
-    assert any("followed no more" in message for message in caplog.messages)
+    assert any("no longer followed" in message for message in caplog.messages)
 
 
 def test_connections_are_made_one_after_the_other() -> None:

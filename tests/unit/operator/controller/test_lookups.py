@@ -20,14 +20,14 @@ def cluster() -> FakeCluster:
     return made
 
 
-def test_nodes_are_read_once_for_many_looks(cluster: FakeCluster) -> None:
+def test_nodes_are_read_once_for_many_reconciles(cluster: FakeCluster) -> None:
     inquiries = Lookups(cluster)
     assert [node.name for node in asyncio.run(inquiries.nodes())] == ["n"]
     asyncio.run(inquiries.nodes())
     assert cluster.reads == ["list nodes"]
 
 
-def test_without_a_right_to_nodes_nothing_is_claimed_of_them_and_that_is_said_once(
+def test_without_permission_for_nodes_capacity_is_not_checked_and_that_is_logged_once(
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.refuses_lists.add(Kind.NODE)
@@ -39,6 +39,8 @@ def test_without_a_right_to_nodes_nothing_is_claimed_of_them_and_that_is_said_on
             assert capacity.shortage(NEEDS_GPUS, nodes) == ""
     assert len(cluster.reads) == 3, "the right may be given later"
     [said] = caplog.messages
-    assert said.startswith("nodes cannot be looked at, so too few GPUs")
+    assert said.startswith("nodes cannot be listed, so too few GPUs")
     cluster.refuses_lists.clear()
-    assert "needs 2 x 8 nvidia.com/gpu; of 1 nodes" in capacity.shortage(NEEDS_GPUS, asyncio.run(inquiries.nodes()))
+    assert "needs 2 x 8 nvidia.com/gpu, but 0 of 1 nodes" in capacity.shortage(
+        NEEDS_GPUS, asyncio.run(inquiries.nodes())
+    )

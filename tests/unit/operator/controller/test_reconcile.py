@@ -133,7 +133,7 @@ def pod_body_now(world: OperatorWorld) -> dict[str, Any]:
     return world.cluster.objects[Kind.POD, "gpu-ci", "pod-0"]
 
 
-def test_a_job_of_the_name_that_is_not_ours_is_left_alone() -> None:
+def test_a_job_of_the_same_name_and_another_owner_is_not_changed() -> None:
     world = OperatorWorld()
     stranger = {
         "metadata": {"name": "nightly-a1", "namespace": "gpu-ci"},
@@ -141,7 +141,7 @@ def test_a_job_of_the_name_that_is_not_ours_is_left_alone() -> None:
     }
     world.cluster.put(Kind.JOB, stranger)
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "NameTaken")
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "NameConflict")
     assert "delete jobs nightly-a1" not in world.cluster.done
 
 
@@ -149,17 +149,17 @@ def test_what_the_api_server_refuses_ends_the_run() -> None:
     world = OperatorWorld()
     world.cluster.refuses.add(Kind.JOB)
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "PodsRefused")
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "PodsForbidden")
 
 
 @pytest.mark.parametrize("field", ["failures", "cases"])
-def test_a_verdict_gets_through_even_if_details_of_the_status_are_refused(field: str) -> None:
+def test_a_verdict_is_written_even_if_details_of_the_status_are_rejected(field: str) -> None:
     world = OperatorWorld()
     world.cluster.refuses_in_status.add(field)
     live(world)
     assert (world.status["verdict"], world.status["phase"]) == ("Passed", "Finished")
     assert "Finished" in {condition["type"] for condition in world.status["conditions"]}
-    assert "the API server refused them here" in world.status["message"]
+    assert "the API server rejected the details" in world.status["message"]
     assert world.ledger["runCount"] == 1
     assert world.ledger["pending"] == []
 
@@ -167,26 +167,26 @@ def test_a_verdict_gets_through_even_if_details_of_the_status_are_refused(field:
 def test_a_missing_config_map_ends_the_run_before_a_gang_is_made() -> None:
     world = OperatorWorld(suites=[{"name": "mine", "configMap": {"name": "absent"}}])
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceNotFound")
     assert not [words for words in world.cluster.done if "jobs" in words or "services" in words]
 
 
 def test_a_missing_claim_ends_the_run_and_one_that_is_there_does_not() -> None:
     world = OperatorWorld(artifacts={"persistentVolumeClaim": "dumps"})
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("Errored", "ReferenceNotFound")
     world = OperatorWorld(artifacts={"persistentVolumeClaim": "dumps"})
     world.cluster.put(Kind.CLAIM, {"metadata": {"name": "dumps", "namespace": "gpu-ci"}})
     world.look()
     assert "create jobs nightly-a1" in world.cluster.done
 
 
-def test_suites_that_say_too_much_for_one_variable_end_the_run_before_a_gang_is_made() -> None:
+def test_suites_that_are_too_large_for_the_plan_end_the_run_before_a_gang_is_created() -> None:
     env = [{"name": f"V{n}", "value": "x" * 4096} for n in range(31)]
     world = OperatorWorld(suites=[{"name": "collectives", "env": env}])
     world.look()
     assert (world.status["verdict"], world.status["reason"]) == ("Errored", "InvalidSpec")
-    assert "make several DistTests" in world.status["message"]
+    assert "into several DistTests" in world.status["message"]
     assert not [words for words in world.cluster.done if "jobs" in words]
 
 
@@ -203,10 +203,10 @@ def test_a_job_that_is_gone_by_a_live_read_ends_the_run() -> None:
     del world.cluster.objects[Kind.JOB, "gpu-ci", "nightly-a1"]
     world.start()
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "JobMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "JobDeleted")
 
 
-def test_pods_that_go_on_after_the_verdict_are_ended_a_little_later() -> None:
+def test_pods_that_continue_after_the_verdict_are_ended_a_little_later() -> None:
     world = OperatorWorld()
     world.look()
     world.pods(**RUNNING)

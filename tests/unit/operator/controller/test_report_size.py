@@ -34,7 +34,7 @@ def test_a_report_that_fits_is_stored_as_it_is() -> None:
     assert pack(report) == packed, "the same bytes whenever it is done"
 
 
-def test_a_large_report_loses_what_tells_least_and_says_so() -> None:
+def test_a_large_report_loses_the_least_important_parts_and_names_them() -> None:
     report = found(big_report(200))
     whole = len(gzip.compress(report.raw))
     seen = set()

@@ -111,7 +111,7 @@ ROTTEN: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("packed", ROTTEN.values(), ids=ROTTEN.keys())
-def test_a_stored_report_that_is_damaged_is_none(packed: Callable[[], bytes]) -> None:
+def test_a_stored_report_that_is_damaged_is_invalid(packed: Callable[[], bytes]) -> None:
     world = OperatorWorld(retries={"infrastructure": 0})
     world.look()
     world.pods(**RUNNING)
@@ -119,10 +119,11 @@ def test_a_stored_report_that_is_damaged_is_none(packed: Callable[[], bytes]) ->
     world.finish()
     stored(world, packed())
     world.look()
-    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportMissing")
+    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportInvalid")
+    assert "The report in ConfigMap nightly-report is invalid: " in world.status["message"]
 
 
-def test_a_stored_report_that_is_not_base64_is_none() -> None:
+def test_a_stored_report_that_is_not_base64_is_invalid() -> None:
     world = OperatorWorld(retries={"infrastructure": 0})
     world.look()
     world.pods(**RUNNING)
@@ -132,10 +133,10 @@ def test_a_stored_report_that_is_not_base64_is_none() -> None:
     for data in ({naming.REPORT_KEY: "ü!"}, {}, None):
         world.cluster.put(Kind.CONFIG_MAP, body | {"binaryData": data})
     world.look()
-    assert world.status["verdict"] == "InfraFailed"
+    assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportInvalid")
 
 
-def test_a_stored_report_serves_when_the_log_is_gone() -> None:
+def test_a_stored_report_is_used_when_the_log_is_gone() -> None:
     """The operator died between storing the report and counting the run; meanwhile the pod's node went."""
     world = OperatorWorld()
     world.cluster.cut = 7  # after the report's ConfigMap
@@ -180,7 +181,7 @@ def test_large_reports_are_read_one_after_the_other_and_small_ones_do_not_wait_f
     asyncio.run(main())
 
 
-def test_a_reconcile_leaves_the_room_that_it_took() -> None:
+def test_a_reconcile_releases_its_memory_permit() -> None:
     world = OperatorWorld(retries={"infrastructure": 0})
     world.report = found(a_report({f"test_{number}": Outcome.FAILED for number in range(20_000)}))
     assert len(world.report.raw) > LARGE_BYTES

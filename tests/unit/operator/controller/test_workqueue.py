@@ -24,7 +24,7 @@ def test_a_key_waits_once_and_runs_again_if_it_was_added_meanwhile() -> None:
     asyncio.run(scenario())
 
 
-def test_failures_of_one_key_are_paid_by_it_alone_and_bounded() -> None:
+def test_the_backoff_of_one_key_affects_no_other_and_is_bounded() -> None:
     async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         pauses = [queue.add_failed("bad") for _ in range(20)]
@@ -77,7 +77,7 @@ def test_what_others_plan_for_a_key_while_it_runs_holds() -> None:
     asyncio.run(scenario())
 
 
-def test_a_closed_queue_gives_out_nothing() -> None:
+def test_a_closed_queue_returns_no_key() -> None:
     async def scenario() -> None:
         queue: WorkQueue[str] = WorkQueue()
         taker = asyncio.create_task(queue.take())

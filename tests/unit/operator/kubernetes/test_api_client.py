@@ -9,10 +9,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
+from disttest_operator.core.api.api_errors import ApiServerError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.kubernetes.api_client import KubernetesCluster
-from disttest_operator.kubernetes.ports import Cluster, ClusterError
+from disttest_operator.kubernetes.ports import Cluster
 from disttest_operator.serving import access
 
 SERVICE: Manifest = {"metadata": {"name": "nightly-a1", "namespace": "gpu-ci"}}
@@ -62,20 +63,20 @@ def do(call: Call, seen: list[str], may_write: Callable[[], bool], text: str = "
 @pytest.mark.parametrize("call", WRITES.values(), ids=WRITES.keys())
 def test_nothing_is_written_without_a_lease_that_was_renewed_in_time(call: Call) -> None:
     seen: list[str] = []
-    with pytest.raises(ClusterError, match="not sent"):
+    with pytest.raises(ApiServerError, match="not sent"):
         do(call, seen, lambda: False)
     assert seen == []
 
 
 @pytest.mark.parametrize("call", WRITES.values(), ids=WRITES.keys())
-def test_who_holds_the_lease_writes(call: Call) -> None:
+def test_the_holder_of_the_lease_writes(call: Call) -> None:
     seen: list[str] = []
     do(call, seen, lambda: True)
     assert len(seen) == 1
 
 
 @pytest.mark.parametrize("call", ALLOWED.values(), ids=ALLOWED.keys())
-def test_a_standby_reads_asks_for_the_lease_and_asks_who_scrapes(call: Call) -> None:
+def test_a_standby_only_reads_and_sends_leases_and_reviews(call: Call) -> None:
     seen: list[str] = []
     do(call, seen, lambda: False)
     assert len(seen) == 1
@@ -84,7 +85,7 @@ def test_a_standby_reads_asks_for_the_lease_and_asks_who_scrapes(call: Call) -> 
 @pytest.mark.parametrize("call", [*ALLOWED.values(), lambda cluster: cluster.list(Kind.NODE)], ids=[*ALLOWED, "list"])
 def test_an_answer_that_is_no_json_is_an_error_of_the_cluster(call: Call) -> None:
     """As from a proxy that sends a login page: the caller tries again, and the process does not end."""
-    with pytest.raises(ClusterError, match=r"JSON|cannot be read"):
+    with pytest.raises(ApiServerError, match=r"JSON|cannot be read"):
         do(call, [], lambda: True, text="<html>")
 
 

@@ -61,7 +61,7 @@ def holder(cluster: FakeCluster) -> str:
     return spec["holderIdentity"]
 
 
-def test_one_of_two_is_active_and_the_other_takes_over_when_it_dies() -> None:
+def test_one_of_two_operators_is_active_and_the_other_takes_over_when_it_ends() -> None:
     async def scenario() -> None:
         cluster = FakeCluster()
         first, second = elector(cluster, "first"), elector(cluster, "second")
@@ -95,7 +95,7 @@ def test_a_released_lease_is_free_at_once() -> None:
     play(scenario)
 
 
-def test_who_has_released_the_lease_does_not_take_it_again() -> None:
+def test_an_operator_that_released_the_lease_does_not_take_it_again() -> None:
     async def scenario() -> None:
         cluster, mine, task = await one_that_is_active()
         await mine.release()
@@ -127,7 +127,7 @@ def test_a_write_under_way_does_not_keep_the_lease_from_being_released(begins: s
     play(scenario)
 
 
-def test_who_cannot_renew_stops_before_another_may_begin() -> None:
+def test_an_operator_that_cannot_renew_stops_before_another_can_start() -> None:
     async def scenario() -> None:
         cluster, mine, task = await one_that_is_active()
         cluster.is_away = True
@@ -138,7 +138,7 @@ def test_who_cannot_renew_stops_before_another_may_begin() -> None:
     play(scenario)
 
 
-def test_a_server_that_does_not_answer_is_told_as_such(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_does_not_answer_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         cluster = SlowToAnswer()
         mine = elector(cluster, "mine")
@@ -167,7 +167,7 @@ def test_a_short_outage_changes_nothing() -> None:
     play(scenario)
 
 
-def test_a_lease_that_somebody_else_took_ends_us(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_operator_stops_when_another_one_has_taken_the_lease(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         cluster, mine, task = await one_that_is_active()
         body = cluster.objects[Kind.LEASE, "sys", NAME]
@@ -177,10 +177,10 @@ def test_a_lease_that_somebody_else_took_ends_us(caplog: pytest.LogCaptureFixtur
         assert holder(cluster) == "thief"
 
     play(scenario)
-    assert caplog.messages == ["lease sys/disttest-operator: lost: somebody else holds it, or it is gone"]
+    assert caplog.messages == ["lease sys/disttest-operator: lost: another operator holds it, or it was deleted"]
 
 
-def test_who_was_frozen_may_not_write_until_it_has_renewed() -> None:
+def test_a_suspended_process_does_not_write_until_it_has_renewed() -> None:
     async def scenario() -> None:
         cluster, now = FakeCluster(), [100.0]
         mine = LeaderElector(cluster, namespace="sys", identity="mine", timing=FAST, monotonic=lambda: now[0])
@@ -203,7 +203,7 @@ def test_the_clock_of_the_lease_goes_on_while_the_machine_sleeps() -> None:
     assert since_boot() >= time.monotonic() - 1.0
 
 
-def test_the_lease_is_lost_to_us_before_it_is_free_for_others() -> None:
+def test_the_holder_loses_the_lease_before_others_can_take_it() -> None:
     usual = LeaseTiming()
     assert (usual.duration_seconds, usual.renew_seconds) == (15, 5)
     assert usual.lost_seconds + usual.renew_seconds <= usual.duration_seconds

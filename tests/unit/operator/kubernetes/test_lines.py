@@ -35,7 +35,7 @@ def test_a_line_without_end_takes_no_memory(begin: bytes) -> None:
 
 
 @pytest.mark.parametrize("noise", [b"\n", b"a\n", b"MAR\n", b"MARK x\n"], ids=ascii)
-def test_a_flood_of_lines_takes_little_time(noise: bytes) -> None:
+def test_many_lines_are_read_in_little_time(noise: bytes) -> None:
     lines, piece = LineReader("MARK ", limit_bytes=4096), noise * (65536 // len(noise))
     started = time.process_time()
     for _ in range(256):

@@ -10,10 +10,11 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from kubernetes.aio import client as kube_client
 
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError, ResponseLostError
 from disttest_operator.core.api.resources import Kind
+from disttest_operator.kubernetes import log_streams
 from disttest_operator.kubernetes.api_client import KubernetesCluster
-from disttest_operator.kubernetes.log_streams import LogStreams
-from disttest_operator.kubernetes.ports import ClusterError, RefusedError
+from disttest_operator.kubernetes.api_session import ApiSession
 from tests.support import patience
 
 Answer = Callable[[web.Request, web.StreamResponse], Awaitable[None]]
@@ -66,13 +67,15 @@ async def says_why(_: web.Request, response: web.StreamResponse) -> None:
     await response.write(b'{"message": "said so"}')
 
 
-def test_a_pod_that_is_gone_says_nothing() -> None:
+def test_a_pod_that_is_gone_has_no_log_lines() -> None:
     assert follow(says_why, status=404) == []
 
 
-@pytest.mark.parametrize(("status", "error"), [(403, RefusedError), (400, RefusedError), (502, ClusterError)])
-def test_an_answer_that_is_no_log_is_an_error_with_its_words(status: int, error: type[ClusterError]) -> None:
-    with pytest.raises(error, match=rf"GET http.*/log: {status} said so"):
+@pytest.mark.parametrize(
+    ("status", "error"), [(403, RequestRefusedError), (400, RequestRefusedError), (502, ResponseLostError)]
+)
+def test_a_response_that_is_no_log_is_an_error_with_its_message(status: int, error: type[ApiServerError]) -> None:
+    with pytest.raises(error, match=rf"GET /api/.*/log: {status} said so"):
         follow(says_why, status=status)
 
 
@@ -82,7 +85,7 @@ def test_a_connection_that_breaks_is_an_error_of_the_cluster() -> None:
         assert request.transport
         request.transport.abort()
 
-    with pytest.raises(ClusterError):
+    with pytest.raises(ApiServerError):
         follow(answer)
 
 
@@ -98,15 +101,21 @@ def test_after_a_silence_it_ends() -> None:
 
     async def scenario() -> list[str]:
         async with serving(answer, []) as cluster, aiohttp.ClientSession() as session:
-            streams = LogStreams(session, no_headers, silence_seconds=0.05)
-            lines = [line async for line in streams.lines(f"{cluster.server}/log", prefix="MARK ", limit_bytes=1000)]
+            followed = log_streams.follow(
+                ApiSession(cluster.server, session, no_headers),
+                "/log",
+                prefix="MARK ",
+                limit_bytes=1000,
+                silence_seconds=0.05,
+            )
+            lines = [line async for line in followed]
             over.set()
             return lines
 
     assert asyncio.run(asyncio.wait_for(scenario(), patience.stretched(10))) == ["MARK one"]
 
 
-def test_streams_take_no_connection_from_those_who_write() -> None:
+def test_streams_use_no_connection_of_other_requests() -> None:
     """With one connection for requests, many logs are followed and requests are answered."""
     waiting = asyncio.Event()
 

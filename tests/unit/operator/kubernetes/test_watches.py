@@ -6,10 +6,10 @@ import kopf
 import pytest
 
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import ApiServerError
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
 from disttest_operator.kubernetes import watches
-from disttest_operator.kubernetes.ports import ClusterError
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.fakes.fake_cluster import FakeCluster
 
@@ -54,10 +54,10 @@ class FlakyCluster(FakeCluster):
 
     async def list(  # type: ignore[explicit-override]  # typing.override came with 3.12
         self, kind: Kind, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
-    ) -> tuple[list[Body], int]:
+    ) -> list[Body]:
         step = self.steps.pop(0)
         if step == "away":
-            raise ClusterError("no answer")
+            raise ApiServerError("no answer")
         self.refuses_lists = {Kind.CRON_JOB} if step == "refuse" else set()
         return await super().list(kind, namespace, label_selector=label_selector, field_selector=field_selector)
 
@@ -76,4 +76,4 @@ def test_who_waits_for_the_right_goes_on_when_it_is_there_and_not_when_fail_answ
     cluster = FlakyCluster()
     asyncio.run(watches.wait_for_cron_jobs(cluster, (), poll_seconds=0))
     assert cluster.steps == []
-    assert "whether CronJobs may be read is not known: no answer" in caplog.text
+    assert "the permission to list CronJobs cannot be checked: no answer" in caplog.text

@@ -77,7 +77,7 @@ def test_a_label_that_looks_like_a_header_stays_a_label() -> None:
     assert 'looks_total{who="# HELP x\\n# TYPE y\u2028 \x0b"} 1.0\n' in text
 
 
-def test_formats_that_nobody_asks_for_any_more_are_forgotten() -> None:
+def test_formats_that_are_no_longer_requested_are_forgotten() -> None:
     exposition, one = Exposition(), CountedPart("a", 1)
     for number in range(FORMATS + 3):
         render(exposition, one, accept=f"application/openmetrics-text; version=1.0.{number}")

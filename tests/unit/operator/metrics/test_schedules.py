@@ -32,7 +32,7 @@ def test_the_families_are_those_of_the_table_and_what_is_not_known_is_absent() -
     }
 
 
-def test_every_family_of_the_group_is_made_with_its_type_words_and_labels() -> None:
+def test_every_family_of_the_group_has_its_type_meaning_and_labels() -> None:
     made = list(run_collectors.schedules([NIGHTLY]))
     rows = list(in_group(Group.SCHEDULE))
     assert [(one.name, one.type, one.documentation) for one in made] == [
@@ -46,7 +46,7 @@ def test_without_schedules_there_is_no_sample() -> None:
     assert [sample for family in run_collectors.schedules([]) for sample in family.samples] == []
 
 
-def test_what_is_cut_is_told_of_every_family_and_nothing_if_nothing_is() -> None:
+def test_omitted_series_are_counted_by_family() -> None:
     assert run_collectors.cut(Outlook(expected=(NIGHTLY,))) == {}
     assert run_collectors.cut(Outlook(expected=(NIGHTLY,), cut=7)) == {
         row.full_name: 7 for row in in_group(Group.SCHEDULE)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from disttest_operator.cache.cache import Cache
+from disttest_operator.core.api.api_errors import ConflictError
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.api.resources import Kind
-from disttest_operator.kubernetes.ports import WATCHED, ConflictError
+from disttest_operator.kubernetes.ports import WATCHED
 from disttest_operator.series.retention import PAUSE_SECONDS, LedgerExpiry
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.builders.runs import at
@@ -39,8 +40,8 @@ class Setting:
             self.cluster.put(Kind.SERIES, {"metadata": meta, "status": usual | status})
         self.caches = Cache(Defaults(image="runner:1"))
         self.expiry = LedgerExpiry(
-            self.cluster,
-            self.caches,
+            cluster=self.cluster,
+            caches=self.caches,
             clock=lambda: self.now,
             idle_days=idle_days,
             monotonic=lambda: self.monotonic_seconds,
@@ -131,17 +132,19 @@ def test_a_series_with_a_cronjob_stays_even_if_that_is_suspended(*, is_watched: 
     assert setting.cluster.done == []
 
 
-def test_who_may_not_read_cronjobs_deletes_nothing_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_permission_for_cronjobs_nothing_is_deleted_and_that_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     setting = Setting("nightly", "weekly")
     setting.cluster.refuses_lists = {Kind.CRON_JOB}
     assert setting.left == ["nightly", "weekly"]
     assert setting.left == ["nightly", "weekly"]
     assert [record.getMessage() for record in caplog.records] == [
-        "series gpu-ci/nightly is idle and stays, as do others: GET /cronjobs: 403 forbidden"
+        "series gpu-ci/nightly is idle but cannot be deleted (logged only once): GET /cronjobs: 403 forbidden"
     ]
 
 
-def test_zero_days_are_for_ever() -> None:
+def test_with_zero_days_a_ledger_is_never_deleted() -> None:
     setting = Setting(idle_days=0)
     assert setting.left == ["nightly"]
     assert setting.cluster.reads == []
@@ -157,7 +160,7 @@ def test_our_clock_alone_deletes_nothing() -> None:
     assert setting.left == ["nightly"]
 
 
-def test_a_clock_that_is_wrong_everywhere_takes_one_ledger_an_hour() -> None:
+def test_a_clock_that_is_wrong_everywhere_deletes_one_ledger_per_hour() -> None:
     setting = Setting("a", "b", "c")
     setting.now = setting.cluster.server_time = LAST + timedelta(days=366)
     assert setting.left == ["b", "c"]
@@ -170,7 +173,7 @@ def test_a_clock_that_is_wrong_everywhere_takes_one_ledger_an_hour() -> None:
     assert setting.left == ["c"], "the clock is right again"
 
 
-def test_several_that_are_looked_at_together_do_not_go_together() -> None:
+def test_of_several_idle_series_only_one_is_deleted_at_a_time() -> None:
     setting = Setting("a", "b", "c")
     setting.watch()
 
@@ -191,7 +194,7 @@ def test_a_ledger_that_was_written_meanwhile_is_not_deleted() -> None:
     assert setting.cluster.done == []
 
 
-def test_a_series_is_looked_at_when_it_is_reconciled() -> None:
+def test_a_series_is_checked_for_expiry_when_it_is_reconciled() -> None:
     world = OperatorWorld(ttlSecondsAfterFinished=60)
     world.series_idle_days = DAYS
     world.start()

@@ -9,11 +9,11 @@ import pytest
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core import actions
 from disttest_operator.core.api import naming
+from disttest_operator.core.api.api_errors import ApiServerError, ConflictError
 from disttest_operator.core.api.model import Defaults, DistTest
 from disttest_operator.core.api.resources import Kind
-from disttest_operator.core.series import ledger, report_retention, run_results
+from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.workload import job
-from disttest_operator.kubernetes.ports import ClusterError, ConflictError
 from disttest_operator.series.ledger_store import LedgerStore
 from disttest_operator.series.retention import ReportRetention
 from disttest_runner.compat import override
@@ -38,7 +38,11 @@ class KeptSeries:
         """An operator."""
         self.retention = ReportRetention(self.cluster, self.caches, most=most)
         self.ledgers = LedgerStore(
-            self.cluster, self.caches, lambda: at(20), counts=Uncounted(), retention=self.retention
+            cluster=self.cluster,
+            caches=self.caches,
+            clock=lambda: at(20),
+            counts=Uncounted(),
+            retention=self.retention,
         )
 
     def run(self, *, has_report: bool = True, is_gone: bool = True) -> DistTest:
@@ -162,7 +166,7 @@ def test_zero_keeps_nothing_and_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("most", "left"), [(1, ["run-2"]), (0, [])])
-def test_an_operator_that_is_to_keep_fewer_lets_the_others_go(most: int, left: list[str]) -> None:
+def test_an_operator_that_retains_fewer_reports_releases_the_others(most: int, left: list[str]) -> None:
     series = KeptSeries()
     for _ in range(3):
         series.run()
@@ -184,10 +188,10 @@ def test_when_the_series_goes_its_reports_go_too() -> None:
 
 def test_no_report_falls_out_of_the_ledger_with_its_run() -> None:
     """So many are kept as the ledger lists runs: the oldest must go before the ledger forgets it."""
-    series = KeptSeries(most=report_retention.RUNS)
-    for _ in range(report_retention.RUNS + 2):
+    series = KeptSeries(most=ledger.RUNS)
+    for _ in range(ledger.RUNS + 2):
         series.run()
-    assert len(series.reports) == report_retention.RUNS
+    assert len(series.reports) == ledger.RUNS
     assert series.reports == series.listed
     assert series.reports[0] == "run-2"
 
@@ -230,7 +234,7 @@ def test_what_the_ledger_does_not_list_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("labels", [None, {}, {naming.LABEL_UID: "of-another"}], ids=["none", "empty", "another's"])
-def test_a_config_map_of_the_name_that_is_somebody_elses_is_left_alone(labels: dict[str, str] | None) -> None:
+def test_a_config_map_of_the_same_name_and_another_owner_is_not_changed(labels: dict[str, str] | None) -> None:
     series = KeptSeries(most=1)
     series.run(is_gone=False)
     where = (Kind.CONFIG_MAP, "gpu-ci", "run-0-report")
@@ -270,7 +274,7 @@ def test_a_report_that_is_kept_or_was_never_kept_is_not_written_again() -> None:
     assert series.listed == ["run-2"]
 
 
-def test_an_operator_without_the_right_says_so_once_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_operator_without_the_permission_logs_that_once_and_continues(caplog: pytest.LogCaptureFixture) -> None:
     """One that was upgraded before its role: reports go with their runs, as they did."""
     series = KeptSeries(most=1)
     series.cluster.refuses_patches = {Kind.CONFIG_MAP}
@@ -281,13 +285,13 @@ def test_an_operator_without_the_right_says_so_once_and_goes_on(caplog: pytest.L
     assert series.listed == ["run-2"]
     [line] = [record.getMessage() for record in caplog.records]
     assert line == (
-        "gpu-ci: owners of reports cannot be changed (manifests/rbac/runs), so they go with their owners: "
+        "gpu-ci: owners of reports cannot be changed (see manifests/rbac/runs), so reports are not retained: "
         "PATCH configmaps: 403 forbidden"
     )
     assert series.status["runCount"] == 3
 
 
-def test_a_right_that_was_taken_away_leaves_reports_until_it_is_back() -> None:
+def test_a_revoked_permission_leaves_reports_until_it_is_granted_again() -> None:
     series = KeptSeries(most=1)
     series.run()
     series.cluster.refuses_patches = {Kind.CONFIG_MAP}
@@ -311,7 +315,7 @@ class Broken(FakeCluster):
         await super().patch_owners(*args, **more)
 
 
-def test_reports_that_cannot_be_given_back_now_keep_no_run_from_being_settled() -> None:
+def test_reports_that_cannot_be_released_now_do_not_block_other_entries() -> None:
     series = KeptSeries(most=1)
     series.cluster = Broken()
     series.start(most=1)
@@ -320,7 +324,7 @@ def test_reports_that_cannot_be_given_back_now_keep_no_run_from_being_settled() 
     status = series.count_in(test)
     asyncio.run(series.retention.keep(test))
     series.finish(test, status)
-    series.cluster.error = ClusterError("no answer")
+    series.cluster.error = ApiServerError("no answer")
     series.settle()
     assert series.status["pending"] == []
     assert series.listed == ["run-0", "run-1"]
@@ -329,7 +333,7 @@ def test_reports_that_cannot_be_given_back_now_keep_no_run_from_being_settled() 
     assert series.listed == ["run-1"]
 
 
-def test_a_report_that_the_garbage_collector_was_writing_is_looked_at_again() -> None:
+def test_a_report_that_the_garbage_collector_was_writing_is_checked_again() -> None:
     series = KeptSeries(most=1)
     series.cluster = Broken()
     series.start(most=1)
@@ -385,7 +389,7 @@ def test_with_both_names_taken_the_run_has_its_verdict_and_says_so() -> None:
     assert world.status["verdict"] == "Passed"
     assert "report" not in world.status
     words = [one["message"] for one in world.status["conditions"] if one["type"] == "ResultsCollected"]
-    assert "exists and is not the report of this run" in words[0]
+    assert "are ConfigMaps of other owners" in words[0]
 
 
 def test_a_run_shows_no_verdict_before_its_report_is_the_series() -> None:

@@ -27,7 +27,13 @@ class Setting:
         self.cluster = FakeCluster()
         self.caches = Cache(Defaults(image="runner:1"))
         retention = ReportRetention(self.cluster, self.caches, most=10)
-        self.ledgers = LedgerStore(self.cluster, self.caches, lambda: at(20), counts=Uncounted(), retention=retention)
+        self.ledgers = LedgerStore(
+            cluster=self.cluster,
+            caches=self.caches,
+            clock=lambda: at(20),
+            counts=Uncounted(),
+            retention=retention,
+        )
         self.tests = [self._run(number) for number in range(runs)]
 
     def _run(self, number: int) -> DistTest:
@@ -70,7 +76,7 @@ def test_runs_that_end_together_are_counted_in_one_write() -> None:
     assert setting.writes == 1
 
 
-def test_a_ledger_is_not_read_again_while_nobody_else_writes_it() -> None:
+def test_a_ledger_is_not_read_again_without_another_writer() -> None:
     setting = Setting(1)
     asyncio.run(setting.fold_together())
     setting.finish(setting.tests[0])

@@ -66,7 +66,7 @@ class Scene:
         "Bearer s\n",
     ],
 )
-def test_what_is_no_bearer_token_is_answered_without_asking(header: str) -> None:
+def test_a_header_without_a_bearer_token_is_refused_without_a_review(header: str) -> None:
     async def scenario() -> None:
         scene = Scene()
         assert await scene.access.decide(header) is NO_TOKEN
@@ -99,7 +99,7 @@ def test_an_answer_is_kept_for_its_time_and_then_asked_for_again(answer: AccessD
     asyncio.run(scenario())
 
 
-def test_a_right_that_was_taken_away_ends_with_the_time_of_its_answer() -> None:
+def test_a_revoked_permission_ends_when_the_cached_decision_expires() -> None:
     async def scenario() -> None:
         scene = Scene(token=ALLOWED)
         assert await scene.scrape("token") is ScrapeStatus.ALLOWED
@@ -111,12 +111,12 @@ def test_a_right_that_was_taken_away_ends_with_the_time_of_its_answer() -> None:
     asyncio.run(scenario())
 
 
-def test_a_yes_is_never_longer_kept_than_a_minute_and_a_no_not_longer_than_a_yes() -> None:
+def test_access_is_cached_for_a_minute_at_most_and_a_refusal_not_longer() -> None:
     assert KEPT_SECONDS.keys() == set(ScrapeStatus) - {ScrapeStatus.TOO_MANY}
     assert max(KEPT_SECONDS.values()) == KEPT_SECONDS[ScrapeStatus.ALLOWED] <= 60
 
 
-def test_scrapes_at_the_same_time_with_the_same_token_ask_once() -> None:
+def test_scrapes_at_the_same_time_with_the_same_token_share_a_review() -> None:
     async def scenario() -> None:
         scene = Scene(token=ALLOWED)
         scene.answering.clear()
@@ -129,7 +129,7 @@ def test_scrapes_at_the_same_time_with_the_same_token_ask_once() -> None:
     asyncio.run(scenario())
 
 
-def test_a_scraper_that_goes_away_takes_the_answer_from_no_other() -> None:
+def test_a_scraper_that_disconnects_does_not_cancel_the_review_of_others() -> None:
     async def scenario() -> None:
         scene = Scene(token=ALLOWED)
         scene.answering.clear()
@@ -144,7 +144,7 @@ def test_a_scraper_that_goes_away_takes_the_answer_from_no_other() -> None:
     asyncio.run(scenario())
 
 
-def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> None:
+def test_reviews_of_many_bad_tokens_are_limited_in_number_and_rate() -> None:
     async def scenario() -> None:
         limits = AccessLimits(unknown_at_once=4, unknown_burst=20, unknown_per_second=5)
         scene = Scene(limits)
@@ -162,7 +162,7 @@ def test_a_flood_of_bad_tokens_asks_a_few_at_a_time_and_so_many_a_second() -> No
     asyncio.run(scenario())
 
 
-def test_who_was_allowed_is_asked_about_again_in_the_middle_of_a_flood() -> None:
+def test_an_allowed_token_is_reviewed_again_while_many_bad_ones_arrive() -> None:
     async def scenario() -> None:
         scene = Scene(AccessLimits(unknown_burst=5, unknown_per_second=0), good=ALLOWED)
         assert await scene.scrape("good") is ScrapeStatus.ALLOWED
@@ -190,7 +190,7 @@ def test_an_api_server_that_does_not_answer_holds_up_no_more_than_a_few() -> Non
     asyncio.run(scenario())
 
 
-def test_a_failure_leaves_nobody_locked_out() -> None:
+def test_a_failed_review_locks_no_scraper_out() -> None:
     """Neither a fault of ours, nor an API server that is away for a while."""
 
     async def scenario() -> None:
@@ -208,7 +208,7 @@ def test_a_failure_leaves_nobody_locked_out() -> None:
     asyncio.run(scenario())
 
 
-def test_while_the_api_server_is_away_who_was_allowed_stays_known() -> None:
+def test_an_allowed_token_stays_known_while_the_api_server_does_not_answer() -> None:
     async def scenario() -> None:
         scene = Scene(AccessLimits(unknown_burst=1, unknown_per_second=0), good=ALLOWED)
         await scene.scrape("good")
@@ -238,7 +238,7 @@ def test_no_more_is_remembered_than_allowed() -> None:
     asyncio.run(scenario())
 
 
-def test_what_a_scraper_cannot_show_is_logged_once_and_never_with_a_token(caplog: pytest.LogCaptureFixture) -> None:
+def test_refusals_are_logged_once_and_without_the_token(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         scene = Scene(one=FORBIDDEN, two=FORBIDDEN, three=UNASKED, four=UNASKED, five=ALLOWED, six=UNASKED)
         for name in ("zero", "one", "two", "three", "four", "five", "six"):

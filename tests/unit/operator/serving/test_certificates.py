@@ -124,7 +124,7 @@ def play(directory: Path | None, scenario: Callable[[Scene], Awaitable[None]]) -
 
 
 @pytest.mark.parametrize("place", [True, False], ids=["empty directory", "no directory"])
-def test_without_files_a_certificate_of_our_own_is_shown(place: bool, directory: Path) -> None:  # noqa: FBT001  # a parameter
+def test_without_files_a_self_signed_certificate_is_used(place: bool, directory: Path) -> None:  # noqa: FBT001  # a parameter
     async def scenario(scene: Scene) -> None:
         shown = await scene.shown()
         names = x509.load_pem_x509_certificate(shown).extensions.get_extension_for_class(x509.SubjectAlternativeName)
@@ -140,7 +140,7 @@ def test_without_files_a_certificate_of_our_own_is_shown(place: bool, directory:
 
 @pytest.mark.parametrize("name", [None, "disttest-operator"], ids=["by address", "by name"])
 @pytest.mark.parametrize("make", [pair, rsa_pair], ids=["same kind of key", "another kind of key"])
-def test_files_that_appear_and_change_are_shown_from_the_next_handshake_on(
+def test_files_that_appear_and_change_are_used_from_the_next_handshake_on(
     make: Callable[[], TlsPair], name: str | None, directory: Path
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -222,19 +222,19 @@ def a_directory(directory: Path) -> None:
 
 
 BROKEN = {
-    foreign_key: "tls.crt and tls.key are no PEM pair that can be used: [X509: KEY_VALUES_MISMATCH]",
+    foreign_key: "tls.crt and tls.key are not a valid PEM pair: [X509: KEY_VALUES_MISMATCH]",
     no_key: "tls.key is missing",
     no_certificate: "tls.crt is missing",
     garbage: "tls.crt cannot be read",
     empty: "tls.crt cannot be read",
-    locked: "tls.key is encrypted, write one without a passphrase",
-    no_files: "tls.crt and tls.key are gone",
+    locked: "tls.key is encrypted; use a key without a passphrase",
+    no_files: "tls.crt and tls.key were deleted",
     a_directory: "tls.key cannot be read (Is a directory)",
 }
 
 
 @pytest.mark.parametrize(("breaks", "words"), BROKEN.items(), ids=lambda value: getattr(value, "__name__", ""))
-def test_a_broken_pair_is_told_and_what_was_shown_stays_until_a_good_one_comes(
+def test_a_broken_pair_is_logged_and_the_previous_certificate_stays_until_a_valid_one_is_loaded(
     breaks: Callable[[Path], None], words: str, directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = pair()
@@ -257,10 +257,10 @@ def test_a_broken_pair_is_told_and_what_was_shown_stays_until_a_good_one_comes(
         play(directory, scenario)
     [record] = [record for record in caplog.records if record.name == "disttest_operator.serving.certificates"]
     assert record.getMessage().startswith(f"{directory}: {words}")
-    assert record.getMessage().endswith("what was shown before stays")
+    assert record.getMessage().endswith("the previous certificate stays in use")
 
 
-def test_a_pair_that_is_broken_from_the_beginning_leaves_our_own(directory: Path) -> None:
+def test_a_pair_that_is_invalid_at_start_leaves_the_self_signed_certificate(directory: Path) -> None:
     put(directory, pair())
     foreign_key(directory)
 
@@ -272,7 +272,7 @@ def test_a_pair_that_is_broken_from_the_beginning_leaves_our_own(directory: Path
     play(directory, scenario)
 
 
-def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None:
+def test_a_secret_that_the_kubelet_replaces_is_loaded_as_a_whole(directory: Path) -> None:
     """It writes new files next to the old ones and changes one link."""
 
     def mount(version: str, given: TlsPair) -> None:
@@ -296,7 +296,7 @@ def test_a_secret_that_the_kubelet_swaps_is_taken_whole(directory: Path) -> None
     play(directory, scenario)
 
 
-def test_our_own_is_made_anew_in_time_and_a_persons_is_left_alone(directory: Path) -> None:
+def test_a_self_signed_certificate_is_renewed_in_time_and_one_from_files_is_not(directory: Path) -> None:
     now = NOW
     counter = RecordedCounter()
     certificate = Certificate(directory, names=NAMES, clock=lambda: now, counter=counter)
@@ -314,7 +314,7 @@ def test_our_own_is_made_anew_in_time_and_a_persons_is_left_alone(directory: Pat
     assert [source for source, _ in counter.shown] == ["own", "own", "files"]
 
 
-def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(directory: Path) -> None:
+def test_files_are_reloaded_while_the_server_runs_even_after_a_bug(directory: Path) -> None:
     async def scenario() -> None:
         failed = asyncio.Event()
         answers = iter([NOW])
@@ -339,7 +339,7 @@ def test_files_are_looked_at_again_and_again_while_it_serves_also_after_a_fault(
     asyncio.run(scenario())
 
 
-def test_the_looks_end_with_the_server(directory: Path) -> None:
+def test_polling_of_the_files_ends_with_the_server(directory: Path) -> None:
     async def scenario() -> None:
         certificate = Certificate(directory, names=NAMES, clock=lambda: NOW, counter=RecordedCounter())
         app = web.Application()

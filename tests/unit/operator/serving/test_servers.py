@@ -65,7 +65,7 @@ async def a_place(scheme: str) -> AsyncIterator[ServedPlace]:
 
 
 @pytest.mark.parametrize("scheme", TLS)
-def test_connections_that_say_nothing_or_little_keep_nobody_out(scheme: str) -> None:
+def test_silent_and_slow_connections_keep_no_other_out(scheme: str) -> None:
     async def main() -> None:
         async with a_place(scheme) as place:
             assert await place.get() == 200
@@ -84,7 +84,7 @@ def test_connections_that_say_nothing_or_little_keep_nobody_out(scheme: str) -> 
     asyncio.run(main())
 
 
-def test_connections_that_never_shake_hands_keep_nobody_out() -> None:
+def test_connections_without_a_handshake_keep_no_other_out() -> None:
     async def main() -> None:
         async with a_place("https") as place:
             silent = [await place.connect(shakes_hands=False) for _ in range(2 * MAX_HANDSHAKES + BACKLOG)]

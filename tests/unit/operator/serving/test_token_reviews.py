@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
+from disttest_operator.core.api.api_errors import ApiServerError, RequestRefusedError
 from disttest_operator.core.api.model import Manifest
 from disttest_operator.core.api.resources import Kind
 from disttest_operator.core.observed.objects import Body
-from disttest_operator.kubernetes.ports import ClusterError, RefusedError
-from disttest_operator.serving.access import AccessDecision, ScrapeStatus, TokenReviewer
+from disttest_operator.serving.access import AccessDecision, ScrapeStatus, review_token
 
 TOKEN = "s3cret"
 PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
 USER = {"username": PROMETHEUS, "uid": "u-1", "groups": ["system:serviceaccounts"], "extra": {"pod": ["p-0"]}}
 KNOWN = {"authenticated": True, "user": USER}
 ALLOWED = {"allowed": True}
-NO_RIGHT = RefusedError("POST /apis/…/tokenreviews: 403 forbidden")
-AWAY = ClusterError("POST /apis/…: ClientConnectorError")
+NO_RIGHT = RequestRefusedError("POST /apis/…/tokenreviews: 403 forbidden")
+AWAY = ApiServerError("POST /apis/…: ClientConnectorError")
 
 Said = Mapping[str, Any] | Exception
 
@@ -41,34 +41,34 @@ class ApiServer:
 
 
 def judge(server: ApiServer) -> AccessDecision:
-    return asyncio.run(TokenReviewer(server, deadline_seconds=0.05).review(TOKEN))
+    return asyncio.run(review_token(server.create, TOKEN, deadline_seconds=0.05))
 
 
 ROWS: dict[str, tuple[Said | None, Said | None, ScrapeStatus, str]] = {
     "known and allowed": (KNOWN, ALLOWED, ScrapeStatus.ALLOWED, ""),
-    "unknown": ({"error": "invalid bearer token"}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
-    "said to be false": ({**KNOWN, "authenticated": False}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
-    "nobody's": ({"authenticated": True, "user": {}}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
-    "no word": ({}, ALLOWED, ScrapeStatus.UNKNOWN, "does not know this token"),
+    "unknown": ({"error": "invalid bearer token"}, ALLOWED, ScrapeStatus.UNKNOWN, "the token is not valid"),
+    "said to be false": ({**KNOWN, "authenticated": False}, ALLOWED, ScrapeStatus.UNKNOWN, "the token is not valid"),
+    "without a user": ({"authenticated": True, "user": {}}, ALLOWED, ScrapeStatus.UNKNOWN, "the token is not valid"),
+    "no word": ({}, ALLOWED, ScrapeStatus.UNKNOWN, "the token is not valid"),
     "not allowed": (
         KNOWN,
         {"allowed": False},
         ScrapeStatus.FORBIDDEN,
-        f"{PROMETHEUS} may not get /metrics: bind it to",
+        f"{PROMETHEUS} has no permission to get /metrics; bind it to",
     ),
     "denied": (KNOWN, {"allowed": True, "denied": True}, ScrapeStatus.FORBIDDEN, "ClusterRole disttest-metrics-reader"),
-    "no decision": (KNOWN, {}, ScrapeStatus.FORBIDDEN, "may not get /metrics"),
-    "no right to ask": (NO_RIGHT, ALLOWED, ScrapeStatus.UNASKED, "an administrator applies manifests/rbac/metrics"),
-    "no right to ask the second": (KNOWN, NO_RIGHT, ScrapeStatus.UNASKED, "applies manifests/rbac/metrics"),
-    "away": (AWAY, ALLOWED, ScrapeStatus.UNASKED, "cannot be asked now"),
-    "away for the second": (KNOWN, AWAY, ScrapeStatus.UNASKED, "cannot be asked now"),
-    "hangs": (None, ALLOWED, ScrapeStatus.UNASKED, "cannot be asked now"),
-    "hangs at the second": (KNOWN, None, ScrapeStatus.UNASKED, "cannot be asked now"),
+    "no decision": (KNOWN, {}, ScrapeStatus.FORBIDDEN, "has no permission to get /metrics"),
+    "no right to ask": (NO_RIGHT, ALLOWED, ScrapeStatus.UNASKED, "an administrator must apply manifests/rbac/metrics"),
+    "no right to ask the second": (KNOWN, NO_RIGHT, ScrapeStatus.UNASKED, "must apply manifests/rbac/metrics"),
+    "away": (AWAY, ALLOWED, ScrapeStatus.UNASKED, "does not respond to token reviews"),
+    "away for the second": (KNOWN, AWAY, ScrapeStatus.UNASKED, "does not respond to token reviews"),
+    "hangs": (None, ALLOWED, ScrapeStatus.UNASKED, "does not respond to token reviews"),
+    "hangs at the second": (KNOWN, None, ScrapeStatus.UNASKED, "does not respond to token reviews"),
 }
 
 
 @pytest.mark.parametrize(("token", "access", "status", "words"), ROWS.values(), ids=ROWS)
-def test_what_the_api_server_says_is_what_a_scraper_is_answered(
+def test_the_review_of_the_api_server_decides_the_answer_to_a_scraper(
     token: Said | None, access: Said | None, status: ScrapeStatus, words: str
 ) -> None:
     answer = judge(ApiServer(token, access))

@@ -1,4 +1,4 @@
-"""The connection of the leader with the agent of its own pod behaves as a socket does."""
+"""The connection of the leader with the agent of the same pod behaves as a socket does."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ async def conversation() -> tuple[list[str], list[str]]:
     one, other = end(0), end(1)
     connect_in_process(one, other)
     one.write(b"first\nsec")
-    one.write(b"ond\n" + b"x" * 100_000 + b"\n")
+    one.write(b"ond\n" + b"x" * 100_000 + b"\n")  # codespell:ignore ond
     other.write(b"hello\n")
     one.close()
     one.write(b"too late\n")

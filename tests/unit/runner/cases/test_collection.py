@@ -30,7 +30,7 @@ E   Please convert to a list or tuple."""
         (WARNING, "pytest.PytestRemovedIn10Warning: Passing a non-Collection iterable"),
         ("E   fixture 'x' not found\nE   available fixtures: gang", "fixture 'x' not found"),
         ("ERROR: usage: pytest\n  unrecognized arguments: --color", "unrecognized arguments: --color"),
-        ("", "no reason was given"),
+        ("", "no error message"),
     ],
     ids=["import", "syntax", "warning", "marked", "unmarked", "nothing"],
 )

@@ -117,6 +117,16 @@ def test_it_may_be_enough_only_where_there_is_no_end_and_each_case_has_had_its_t
     assert not finite.end_repetitions()
 
 
+def test_the_rest_of_a_repetition_names_why_it_has_no_turn() -> None:
+    run = a_run(FOR_EVER, until_fail=True)
+    play(run, turns=3)
+    assert run.end_repetitions()
+    assert run.why_ended == "the run reached its time limit during this repetition"
+    run = a_run(FOR_EVER, until_fail=True)
+    play(run, {2: Outcome.FAILED})
+    assert run.why_ended == "the run ended at the first failure"
+
+
 def test_an_endless_run_keeps_what_a_report_can_hold_and_counts_all() -> None:
     run = a_run(FOR_EVER, until_fail=True)
     last = 3 * KEPT_CASES + 4
@@ -125,17 +135,17 @@ def test_an_endless_run_keeps_what_a_report_can_hold_and_counts_all() -> None:
     assert run.counts == Counts(by_outcome={Outcome.PASSED: last, Outcome.FAILED: 1})
     assert run.result(last).id == f"t.py::test_a#{last // 2 + 1}"
     assert [case.id for case in run.unrun("")] == [f"t.py::test_b#{last // 2 + 1}"]
-    assert run.note() == "in 15003 repetitions of 2 cases, of which the first 15000 were well and are left out: "
+    assert run.note() == "in 15003 repetitions of 2 cases, of which the first 15000 passed and are omitted: "
     result = verdicts.finished(run.plan, seconds=1, cases=tuple(run.results), note=run.note())
     assert (result.verdict, result.reason) == (Verdict.TESTS_FAILED, Reason.CASES_FAILED)
-    assert result.message.startswith(f"{run.note()}1 of 5 cases ended badly; first t.py::test_a#15003")
+    assert result.message.startswith(f"{run.note()}1 of 5 cases failed; first t.py::test_a#15003")
 
 
 def test_more_repetitions_than_a_report_holds_are_refused_with_how_many_are_possible() -> None:
     assert Repetition(limits.CASES // 4).excess(4) == ""
-    assert "repeat them 25000 times at most" in Repetition(limits.CASES // 4 + 1).excess(4)
+    assert "Repeat them at most 25000 times" in Repetition(limits.CASES // 4 + 1).excess(4)
     assert Repetition().excess(limits.CASES) == ""
-    assert Repetition().excess(10**6).startswith("1000000 cases are more than the 100000 that a report holds: choose")
+    assert Repetition().excess(10**6).startswith("1000000 cases exceed the limit of 100000 in a report. Select")
     assert Repetition(limits.CASES, until_fail=True).excess(4) == ""
     assert Repetition(FOR_EVER, until_fail=True).excess(limits.CASES) == ""
 

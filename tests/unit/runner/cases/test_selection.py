@@ -36,7 +36,7 @@ def test_of_many_cases_that_begin_alike_three_are_named_and_the_others_counted()
     said = collection.missing_cases([f"a.py::test_b[{number}]" for number in range(9)], ["a.py::test_b"])
     assert said == (
         "the suite has no case a.py::test_b: did you mean a.py::test_b[0] or a.py::test_b[1] or a.py::test_b[2]? "
-        "(6 more begin like this)"
+        "(6 more with this start)"
     )
 
 

@@ -1,5 +1,6 @@
 """Which files a suite has, how they are imported, what a zygote may import for them, and which torch they are for."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,6 @@ from disttest_runner.cases import preload, sources
 from disttest_runner.cases.rank_orders import RankOrder
 
 COMMIT = "b7d1a8f3c2e94d5f60718293a4b5c6d7e8f90a1b"
-
-
-def order(**changes: object) -> RankOrder:
-    words = ("backend", "store_host", "builtin", "directory")
-    numbers = set(RankOrder.__slots__) - {*words, "root", "files", "select", "cases"}
-    known: dict[str, object] = dict.fromkeys(words, "") | dict.fromkeys(numbers, 1)
-    return RankOrder(**(known | changes))  # type: ignore[arg-type]  # of many types
 
 
 @pytest.fixture
@@ -54,15 +48,20 @@ def test_files_of_one_name_are_imported_apart(tree: Path) -> None:
 
 
 def test_ids_are_relative_to_the_root_and_cases_are_selected(tree: Path) -> None:
-    arguments = sources.pytest_arguments(order(root=str(tree), files=("a/test_one.py",), select="not gloo"))
+    arguments = sources.pytest_arguments(
+        SuitePlan(name="x", root=str(tree), files=("a/test_one.py",), select="not gloo")
+    )
     assert f"--rootdir={tree}" in arguments
     assert arguments[arguments.index("-k") + 1] == "not gloo"
     assert arguments[-1] == str(tree / "a/test_one.py")
 
 
 def test_an_order_survives_the_wire() -> None:
-    sent = order(files=("a", "b"), root="/r", select="x")
-    assert RankOrder.from_json(sent.to_json()) == sent
+    words = ("backend", "store_host")
+    suite = SuitePlan(name="x", files=("a", "b"), root="/r", select="y", cases=("a::b",), in_repository=True)
+    numbers = dict.fromkeys(set(RankOrder.__slots__) - {*words, "suite"}, 1)
+    sent = RankOrder(**numbers, **dict.fromkeys(words, "w"), suite=suite)  # type: ignore[arg-type]  # of many types
+    assert RankOrder.from_json(json.loads(json.dumps(sent.to_json()))) == sent
 
 
 def test_a_zygote_imports_what_files_name_and_nothing_that_asks_the_driver(tree: Path) -> None:
@@ -94,10 +93,14 @@ def test_a_tree_tells_its_revision_by_git_or_by_its_version(tree: Path) -> None:
 
 def test_a_suite_says_that_its_files_are_of_another_torch(tree: Path) -> None:
     (tree / "version.txt").write_text("2.7.0")
-    result = SuiteResult(name="x", verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, message="all", seconds=1)
+    result = SuiteResult(
+        name="x", verdict=Verdict.PASSED, reason=Reason.ALL_CASES_PASSED, message="all", seconds=1, cases=()
+    )
     versions = {"torch": "2.13.0+cu130", "torch_git": COMMIT}
     of_tree = SuitePlan(name="x", root=str(tree), files=("a/*.py",))
-    assert sources.warned(result, of_tree, versions).message.startswith("all; the files are of torch 2.7.0, the torch")
+    assert sources.warned(result, of_tree, versions).message.startswith(
+        "all; the test files are for torch 2.7.0, but torch"
+    )
     assert sources.warned(result, SuitePlan(name="x", directory=str(tree)), versions) == result
 
 

@@ -10,6 +10,7 @@ from disttest_runner.diagnosis.flight_recorder import BEFORE, GroupTrace, Record
 from disttest_runner.diagnosis.observation import RankObservation, StackPlace
 from disttest_runner.diagnosis.wording import MAX_STATES, diagnose
 from disttest_runner.results.blame import World, name_ranks
+from tests.support.paths import ROOT
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 ALL = (0, 1, 2, 3)
@@ -49,7 +50,7 @@ def absent(last: int) -> RankObservation:
 
 
 STOPPED = seen(silent="is stopped (SIGSTOP or a debugger)")
-STARVED = RankObservation(silent="gets too little of a processor to answer", is_excused=True)
+STARVED = RankObservation(silent="gets too little CPU time to answer", is_excused=True)
 NO_RECORDER = RankObservation(place=ELSEWHERE)
 NEVER = seen()
 OTHER_OP = seen(group(called(4), called(5, "broadcast", done=False)))
@@ -96,7 +97,7 @@ def find(*what: RankObservation | None, finished: Iterable[int] = ()) -> HangFin
         ((None, None, None, None), FindingKind.UNKNOWN, ()),
     ],
 )
-def test_the_cause_of_a_hang_is_told_from_its_victims(
+def test_the_cause_of_a_hang_is_separated_from_its_victims(
     what: tuple[RankObservation | None, ...], kind: FindingKind, culprits: tuple[int, ...]
 ) -> None:
     found = find(*what)
@@ -194,8 +195,8 @@ def test_a_stopped_rank_is_to_blame_although_the_others_do_not_know_the_members(
         (
             (waits(7), waits(7), waits(7), waits(7)),
             (
-                "all ranks joined all_reduce number 7 of the default group, and it does not end on ranks 0, 1, 2, 3: "
-                "the network or a GPU does not move data"
+                "all ranks joined all_reduce number 7 of the default group, but it does not finish on ranks "
+                "0, 1, 2, 3: the network or a GPU does not transfer data"
             ),
         ),
         (
@@ -213,9 +214,9 @@ def test_a_stopped_rank_is_to_blame_although_the_others_do_not_know_the_members(
         (
             (waits(5), STARVED, None, waits(5)),
             (
-                "ranks 0, 3 wait in all_reduce number 5 of the default group; whether all others joined it "
-                "is not known: rank 1 gets too little of a processor to answer, "
-                "rank 2 could not be asked: its agent did not answer"
+                "ranks 0, 3 wait in all_reduce number 5 of the default group; it is unknown "
+                "whether all others joined it: rank 1 gets too little CPU time to answer, "
+                "rank 2 was not observed: its agent did not answer"
             ),
         ),
         ((None, None, None, None), ""),
@@ -226,6 +227,23 @@ def test_one_sentence_says_it(what: tuple[RankObservation | None, ...], sentence
     assert wording.sentence(find(*what), found, {}, name) == sentence
 
 
+def test_the_sentence_of_the_documentation_is_one_that_is_written() -> None:
+    found = {0: waits(5), 1: absent(4), 2: waits(5), 3: waits(5)}
+    sentence = wording.sentence(find(*found.values()), found, {}, name)
+    assert sentence in " ".join((ROOT / "docs/troubleshooting.md").read_text().split())
+
+
+def test_the_example_of_the_page_on_hangs_is_a_message_that_is_written() -> None:
+    """The page shows the test and the message: rank 1 of 3 returns without the first all_reduce."""
+    waiting = seen(group(called(1, done=False), members=(0, 1, 2)), place=StackPlace("all_reduce", "test_hang.py:7"))
+    found = {0: waiting, 1: seen(group(members=(0, 1, 2))), 2: waiting}
+    world = World(node_names=("local-0",), ranks_per_node=3)
+    _, diagnosis = diagnose(
+        found, unfinished=(0, 2), finished={1: "passed"}, name=lambda ranks: name_ranks(ranks, world)
+    )
+    assert diagnosis.summary in " ".join((ROOT / "docs/results/hangs.md").read_text().split())
+
+
 def test_a_rank_that_finished_is_said_to_have() -> None:
     found = {0: waits(5), 1: absent(4), 2: waits(5), 3: waits(5)}
     culprits, diagnosis = diagnose(found, unfinished=(0, 2, 3), finished={1: "passed"}, name=name)
@@ -234,7 +252,7 @@ def test_a_rank_that_finished_is_said_to_have() -> None:
     assert diagnosis.states[0] == "waits in all_reduce number 5 of the default group, at add (test_it.py:7)"
 
 
-def test_a_hang_of_4096_ranks_is_told_in_little() -> None:
+def test_a_hang_of_4096_ranks_has_a_short_description() -> None:
     world = World(node_names=tuple(f"node-{index}" for index in range(512)), ranks_per_node=8)
     ranks = tuple(range(4096))
     found = {rank: waits(5) if rank % 2 else absent(4) for rank in ranks}

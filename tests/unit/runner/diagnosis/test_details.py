@@ -33,7 +33,7 @@ def test_c_frames_are_kept_of_the_ranks_where_they_can_be_had(tmp_path: Path) ->
     assert not spy.problem, "a rank that is gone says nothing about the others"
 
 
-def test_a_refusal_is_remembered_and_told(tmp_path: Path) -> None:
+def test_a_refusal_is_remembered_and_reported(tmp_path: Path) -> None:
     tried = tmp_path / "tried"
     spy = PySpy(program(tmp_path, f"echo x >> {tried}; echo 'Permission Denied: try again' >&2; exit 1"))
     assert asyncio.run(spy.dump({0: 1})) == {}
@@ -67,7 +67,7 @@ def plan(directory: str) -> RunPlan:
         backend="gloo",
         spread=True,
         suites=(),
-        join_seconds=1,
+        rendezvous_seconds=1,
         case_seconds=1,
         run_seconds=1,
         artifacts=directory,
@@ -132,6 +132,6 @@ def test_a_volume_that_hangs_is_left_alone(tmp_path: Path, monkeypatch: pytest.M
     pipe = tmp_path / "rank-0.stacks.txt"
     os.mkfifo(pipe)  # opening it for writing waits for a reader
     try:
-        assert "takes no files within 0.2 s" in asyncio.run(hang_dumps._write(tmp_path, {pipe.name: "x"}))
+        assert "did not accept the files within 0.2 s" in asyncio.run(hang_dumps._write(tmp_path, {pipe.name: "x"}))
     finally:
         os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))

@@ -1,4 +1,4 @@
-"""How an agent asks its ranks: whoever answers is believed as far as it makes sense, whoever does not is explained."""
+"""An agent's queries to its ranks: valid answers are used, and the state of a rank without an answer is explained."""
 
 import asyncio
 import itertools
@@ -96,7 +96,7 @@ def test_a_huge_stack_is_cut() -> None:
 
 def test_garbage_is_no_answer(process: subprocess.Popen[bytes]) -> None:
     seen, _ = look(process.pid, b"\xff\xfe", b"[]", b"{}", b'{"op": "hello", "thread": "x"}')
-    assert (seen.silent, seen.is_excused) == ("cannot answer: the runner's thread in it is gone", True)
+    assert (seen.silent, seen.is_excused) == ("cannot answer: its watcher thread ended", True)
 
 
 def test_a_rank_that_cannot_answer_is_waited_for_a_moment_only(process: subprocess.Popen[bytes]) -> None:
@@ -109,7 +109,7 @@ def test_a_rank_that_cannot_answer_is_waited_for_a_moment_only(process: subproce
 
 @pytest.mark.parametrize(
     ("of_watcher", "words"),
-    [("RRRSRRR", "sleeps in C"), ("R", "gets too little of a processor to answer")],
+    [("RRRSRRR", "sleeps in C"), ("R", "gets too little CPU time to answer")],
 )
 def test_a_watcher_that_sleeps_now_and_then_waits_for_the_interpreter(
     of_watcher: str, words: str, process: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch

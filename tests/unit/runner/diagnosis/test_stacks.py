@@ -131,11 +131,11 @@ def test_the_kernel_says_how_this_process_is() -> None:
         (KernelState("t", ""), "waits", "is stopped by a tracer", True),
         (KernelState("D", "nfs_wait"), "waits", "is in an uninterruptible wait in the kernel (nfs_wait)", True),
         (KernelState("Z", ""), "gone", "has ended and was not reaped", True),
-        (KernelState("R", ""), "waits", "runs in C and keeps the interpreter's lock", True),
-        (KernelState("S", ""), "gone", "cannot answer: the runner's thread in it is gone", False),
-        (KernelState("S", "futex_wait"), "waits", "sleeps in C (futex_wait) and keeps the interpreter's lock", True),
-        (KernelState("R", ""), "starved", "gets too little of a processor to answer", False),
-        (KernelState("S", ""), "starved", "gets too little of a processor to answer", False),
+        (KernelState("R", ""), "waits", "runs in C and holds the interpreter lock", True),
+        (KernelState("S", ""), "gone", "cannot answer: its watcher thread ended", False),
+        (KernelState("S", "futex_wait"), "waits", "sleeps in C (futex_wait) and holds the interpreter lock", True),
+        (KernelState("R", ""), "starved", "gets too little CPU time to answer", False),
+        (KernelState("S", ""), "starved", "gets too little CPU time to answer", False),
     ],
 )
 def test_silence_is_explained(state: KernelState, watcher: str, words: str, is_proof: bool) -> None:  # noqa: FBT001  # a table
@@ -148,7 +148,7 @@ WORKING, WATCHING = 7, 9  # threads
 
 
 def samples(main: str, watcher: str, used_seconds: float) -> list[kernel_states.Threads]:
-    """A letter for each look; the main thread used the processor for so long in all."""
+    """Return one sample per letter; the main thread used this much CPU time in total."""
     step = used_seconds / max(1, len(main) - 1)
     return [
         {WORKING: kernel_states.Thread(one, 5 + number * step), WATCHING: kernel_states.Thread(other, 1)}

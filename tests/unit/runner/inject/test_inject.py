@@ -106,14 +106,14 @@ def test_an_image_of_the_runner_that_lacks_a_part_says_so(
     monkeypatch.setattr(sys, "argv", ["inject", str(tmp_path)])
     monkeypatch.setattr(__main__, "DISTRIBUTIONS", ("no-such-distribution",))
     assert __main__.main() == ExitCode.CONFIGURATION
-    assert "no-such-distribution; use an image of the runner" in capsys.readouterr().out
+    assert "no-such-distribution. Use a runner image" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        ("fast/_fast.cpython-311-x86_64-linux-gnu.so,,\n", "has machine code for this Python only"),
-        ("", "does not tell which files are its own"),  # as packages of Linux distributions
+        ("fast/_fast.cpython-311-x86_64-linux-gnu.so,,\n", "has native code for this version of Python only"),
+        ("", "does not list its files"),  # as packages of Linux distributions
     ],
     ids=["machine code", "no list"],
 )
@@ -132,8 +132,8 @@ def test_the_start_can_be_read_by_old_pythons() -> None:
 
 def test_an_old_python_is_refused_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 8, 10, "final", 0))
-    assert injected.problem().startswith("the image's Python is 3.8 (")
-    assert injected.problem().endswith("the runner needs 3.11 or newer: choose an image with a newer Python")
+    assert injected.problem().startswith("the image has Python 3.8 (")
+    assert injected.problem().endswith("the runner requires 3.11 or newer. Use an image with a newer Python")
 
 
 @pytest.mark.parametrize(("packages", "missing"), [((), "torch"), (("torch",), "numpy")], ids=["torch", "numpy"])
@@ -144,10 +144,10 @@ def test_an_image_without_them_is_refused_where_the_operator_looks(
     assert done.returncode == ExitCode.CONFIGURATION
     summary = Summary.read((tmp_path / "log").read_text())
     assert summary is not None
-    assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.CONTAINER_START)
+    assert (summary.verdict, summary.reason) == (Verdict.ERRORED, Reason.CONTAINER_START_ERROR)
     assert (summary.uid, summary.attempt, summary.node_index) == ("u", 2, 3)
-    assert summary.message.endswith(f"has no {missing}: choose an image with torch and numpy")
-    assert done.stdout == f"Errored (ContainerStart): {summary.message}\n"
+    assert summary.message.endswith(f"has no {missing}. Use an image with torch and numpy")
+    assert done.stdout == f"Errored (ContainerStartError): {summary.message}\n"
 
 
 def test_no_termination_message_is_no_reason_to_say_nothing(start: Start) -> None:

@@ -65,7 +65,7 @@ def test_an_agent_is_let_in_through_a_flood_of_strangers() -> None:
     asyncio.run(main())
 
 
-# Lines that an agent would not send, the nonce being somebody else's.
+# Lines that an agent would not send, with another nonce.
 ODD = {
     "half a pair": b'{"op": "hello", "nonce": "\\ud800"}',
     "lists in lists": b'{"op": "hello", "nonce": ' + b"[" * 900 + b"]" * 900 + b"}",

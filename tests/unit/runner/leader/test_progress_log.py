@@ -1,4 +1,4 @@
-"""How often the leader says how far the run is: in time, seldom enough, and to the end of the longest run."""
+"""The pace of progress lines: in time, rarely enough, and until the end of the longest run."""
 
 import asyncio
 import dataclasses
@@ -10,9 +10,9 @@ from disttest_contract.results.report import CaseResult
 from disttest_contract.transport.progress import Progress
 from disttest_runner.compat import override
 from disttest_runner.leader.progress_log import (
-    JOIN_SECONDS,
     LINE_SECONDS,
     LIVE_SECONDS,
+    RENDEZVOUS_SECONDS,
     FailedCases,
     Pace,
     ProgressLog,
@@ -56,21 +56,21 @@ class ProgressReader:
         self.loop = asyncio.get_running_loop()
         self.lines: list[tuple[float, Progress]] = []
         self.now = Progress(step="joining")
-        self.began = self.loop.time()
-        pace = Pace(started=self.began, ends=self.began + 3600)
-        self.headway = ProgressLog(pace, lambda: self.now, self.write, NONCE)
+        self.started = self.loop.time()
+        pace = Pace(started=self.started, ends=self.started + 3600)
+        self.progress_log = ProgressLog(pace, lambda: self.now, self.write, NONCE)
 
     def write(self, line: str) -> None:
         read = Progress.read(line, NONCE)
         assert read is not None
-        self.lines.append((self.loop.time() - self.began, read))
+        self.lines.append((self.loop.time() - self.started, read))
 
     def change(self, **changes: object) -> None:
         self.now = dataclasses.replace(self.now, **changes)  # type: ignore[arg-type]  # fields of several types
 
 
 class FakeClock(asyncio.SelectorEventLoop):
-    """A loop whose time goes on when nothing is left to do: hours take no time."""
+    """A loop whose time advances when it has nothing to do: hours take no time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,10 +90,10 @@ def test_a_case_that_hangs_is_named_within_the_time_between_two_lines() -> None:
     async def run() -> None:
         watch = ProgressReader()
         watch.change(step="running", current_case="first")
-        watch.headway.change_now()
+        watch.progress_log.change_now()
         await asyncio.sleep(0.1)
         watch.change(current_case="hangs")
-        watch.headway.change()
+        watch.progress_log.change()
         await asyncio.sleep(100)
         assert [(round(at), one.current_case) for at, one in watch.lines] == [(0, "first"), (5, "hangs")]
 
@@ -104,11 +104,11 @@ def test_a_case_that_hangs_is_named_within_the_time_between_two_lines() -> None:
 def test_hundreds_of_agents_that_join_within_a_second_are_one_line() -> None:
     async def run() -> None:
         watch = ProgressReader()
-        watch.headway.change_now()
+        watch.progress_log.change_now()
         for number in range(500):
-            await asyncio.sleep(0.9 * JOIN_SECONDS / 500)
+            await asyncio.sleep(0.9 * RENDEZVOUS_SECONDS / 500)
             watch.change(nodes_joined=number + 1)
-            watch.headway.change_now(JOIN_SECONDS)
+            watch.progress_log.change_now(RENDEZVOUS_SECONDS)
         await asyncio.sleep(60)
         assert [one.nodes_joined for _, one in watch.lines] == [0, 500]
 
@@ -122,11 +122,11 @@ def test_thousands_of_cases_are_a_line_every_five_seconds_and_none_without_news(
         for number in range(6000):
             await asyncio.sleep(0.01)
             watch.change(cases_done=number + 1)
-            watch.headway.change()
+            watch.progress_log.change()
         await asyncio.sleep(1000)
         assert 12 <= len(watch.lines) <= 14
         assert watch.lines[-1][1].cases_done == 6000
-        watch.headway.change()
+        watch.progress_log.change()
         await asyncio.sleep(10)
         assert len(watch.lines) <= 14, "nothing was new"
 
@@ -138,7 +138,7 @@ def a_case(name: str, outcome: Outcome = Outcome.FAILED, **more: object) -> Case
     return CaseResult(id=name, outcome=outcome, seconds=1, **more)  # type: ignore[arg-type]  # fields of several types
 
 
-def test_the_newest_failures_are_told_and_those_that_passed_later_are_not() -> None:
+def test_the_newest_failures_are_in_the_line_without_those_that_passed_later() -> None:
     failures = FailedCases()
     for number in range(8):
         failures.note("mine", number, a_case(f"case{number}", ranks=(0, 1, 3), message="rank 0:\nE   assert 1 == 2"))
@@ -156,14 +156,14 @@ def test_the_newest_failures_are_told_and_those_that_passed_later_are_not() -> N
     [
         ("rank 1 on node-b:\n\ndef test():\n>   assert 1 == 2\nE   assert 1 == 2\nE   and more", "assert 1 == 2"),
         (
-            "rank 3 on node-b was killed by SIGSEGV in mid-case\n(rank 0 aborted)",
-            "rank 3 on node-b was killed by SIGSEGV in mid-case",
+            "rank 3 on node-b was killed by SIGSEGV during the case\n(rank 0 aborted)",
+            "rank 3 on node-b was killed by SIGSEGV during the case",
         ),
         ("", ""),
         ("x" * 5000, "x" * 128),
     ],
 )
-def test_of_a_message_the_line_is_told_that_says_most(message: str, line: str) -> None:
+def test_the_line_of_a_message_with_most_information_is_shown(message: str, line: str) -> None:
     assert gist_of(message) == line
 
 

@@ -71,11 +71,11 @@ def test_many_bad_cases_are_not_tried_again() -> None:
 
 def test_a_flaky_case_is_said_wherever_people_look() -> None:
     flaky = again(FAILED, PASSED)
-    assert progress_log.case_line("s", 1, 1, flaky).endswith("(try 2: failed before)")
+    assert progress_log.case_line("s", 1, 1, flaky).endswith("(rerun 1: failed before)")
     suite = verdicts.finished(SuitePlan(name="s"), seconds=1, cases=(flaky, PASSED))
     assert (suite.verdict, suite.reason, suite.counts.flaky) == (Verdict.PASSED, Reason.ALL_CASES_PASSED, 1)
-    assert suite.message == "2 of 2 cases passed, 1 of them at another try only, first t.py::test_a"
-    assert "1 of them at another try only" in verdicts.of_run([suite], None).message
+    assert suite.message == "2 of 2 cases passed, 1 of them only in a rerun, first t.py::test_a"
+    assert "1 of them only in a rerun" in verdicts.of_run([suite], None).message
     assert SuiteResult.from_json(suite.to_json()) == suite
 
 
@@ -124,40 +124,39 @@ RED = dataclasses.replace(FAILED, id="t.py::test_red")
         (
             (KNOWN, GOOD, RED),
             Verdict.TESTS_FAILED,
-            "1 of 3 cases ended badly, 1 quarantined failure; first t.py::test_red: rank 1 on n: no",
+            "1 of 3 cases failed, 1 quarantined failure; first t.py::test_red: rank 1 on n: no",
         ),
         ((KNOWN,), Verdict.ERRORED, "none of 1 cases passed, 1 quarantined failure; the first was crashed: "),
     ],
 )
-def test_quarantined_failures_are_told_in_every_ending(
+def test_every_verdict_reports_quarantined_failures(
     cases: tuple[CaseResult, ...], verdict: Verdict, message: str
 ) -> None:
     suite = verdicts.finished(SuitePlan(name="s", quarantine=("*known",)), seconds=1, cases=cases)
     assert suite.verdict is verdict
     assert suite.message.startswith(message)
-    told = verdicts.of_run([suite], None).message
-    assert "quarantined failure" in told
+    assert "quarantined failure" in verdicts.of_run([suite], None).message
 
 
 @pytest.mark.parametrize(
     ("patterns", "advice"),
     [
         (("*known",), ""),
-        (("*known", "*absent"), "warning: in quarantine, but no case of this suite: *absent"),
-        (("t.py::test_good",), "passes again, take it off the quarantine list: t.py::test_good"),
+        (("*known", "*absent"), "warning: quarantine patterns that match no case: *absent"),
+        (("t.py::test_good",), "quarantine patterns to remove, because their cases pass: t.py::test_good"),
         (("t.py::*",), ""),  # one of them still fails
-        (("t.py::test_skipped",), ""),  # nobody knows
+        (("t.py::test_skipped",), ""),  # unknown whether it is fixed
         (("t.py::test_flaky",), ""),
         (
             ("a", "b", "c", "d", "e", "f", "*good"),
             (
-                "warning: in quarantine, but no case of this suite: a, b, c, d, e and 1 more; "
-                "passes again, take it off the quarantine list: *good"
+                "warning: quarantine patterns that match no case: a, b, c, d, e and 1 more; "
+                "quarantine patterns to remove, because their cases pass: *good"
             ),
         ),
     ],
 )
-def test_entries_that_are_of_no_use_are_told(patterns: tuple[str, ...], advice: str) -> None:
+def test_patterns_that_are_not_needed_are_reported(patterns: tuple[str, ...], advice: str) -> None:
     skipped = dataclasses.replace(SKIPPED, id="t.py::test_skipped")
     flaky = dataclasses.replace(again(FAILED, PASSED), id="t.py::test_flaky")
     cases = (GOOD, KNOWN, skipped, flaky)

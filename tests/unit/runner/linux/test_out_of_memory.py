@@ -1,4 +1,4 @@
-"""Where the kernel's count of processes killed for want of memory is found."""
+"""The file with the kernel's count of processes killed for lack of memory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is known of processes that a case has left behind."""
+"""The command lines of processes that a case left running."""
 
 import subprocess
 import sys

@@ -7,7 +7,7 @@ import pytest
 from disttest_runner.output import log
 from disttest_runner.output.log import LINE_BYTES, PROGRESS_BYTES, PROGRESS_LINE_BYTES, RANK_OUTPUT_BYTES, Log
 
-MARGIN_BYTES = 2 * LINE_BYTES + 200  # the line that goes over it, and the one that says so
+MARGIN_BYTES = 2 * LINE_BYTES + 200  # the line that exceeds it, and the one that reports this
 
 
 class Wire(io.TextIOWrapper):
@@ -85,7 +85,7 @@ def test_a_reader_that_went_away_is_no_reason_to_stop() -> None:
     wire = Wire()
     written = Log(wire)
     wire.close()
-    written.say("nobody reads")
+    written.say("without a reader")
     written.report(["frame"])
 
 

@@ -20,7 +20,7 @@ INTERFACES = {"lo": LOOPBACK, "docker0": frozenset({"172.17.0.1"}), "eth0": froz
         ("10.0.0.9", LOOPBACK, ""),
         ("127.0.0.1", frozenset(), ""),
     ],
-    ids=["a pod", "a node", "a node without a name", "IPv6", "nobody's", "on one machine"],
+    ids=["a pod", "a node", "a node without a name", "IPv6", "no interface has it", "on one machine"],
 )
 def test_the_interface_is_named_where_the_hosts_name_leads_elsewhere(
     own: str, of_name: frozenset[str], expected: str

@@ -10,7 +10,7 @@ SILENT, TALKING = 1, 2
 
 
 async def watched(lives: int) -> tuple[list[tuple[int, str]], int]:
-    """Who was lost, and the number of our own beats, until one peer was silent for that many lives."""
+    """Return lost peers and the number of sent beats, until one peer was silent for that many lives."""
     lost: list[tuple[int, str]] = []
     beats, is_over = 0, asyncio.Event()
 
@@ -34,7 +34,7 @@ async def watched(lives: int) -> tuple[list[tuple[int, str]], int]:
 def test_a_silent_peer_is_lost_once_and_one_that_answers_is_not() -> None:
     lost, _ = asyncio.run(watched(lives=3))
     assert [peer for peer, _ in lost] == [SILENT]
-    assert "has said nothing for over" in lost[0][1]
+    assert "sent nothing for more than" in lost[0][1]
 
 
 def test_nobody_is_lost_before_the_time_is_over() -> None:

@@ -1,4 +1,4 @@
-"""Who may join, and which gangs may run."""
+"""The rules for joining a gang, and for gangs that can run."""
 
 import dataclasses
 from typing import Any
@@ -33,15 +33,15 @@ def test_an_agent_of_the_gang_is_let_in() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"nonce": "guessed"}, "another gang"),
-        ({"nonce": None}, "another gang"),
-        ({"nonce": "sécret"}, "another gang"),
-        ({"nonce": "secret\ud800"}, "another gang"),
-        ({"nonce": [[["secret"]]]}, "another gang"),
-        ({"op": "done"}, "another gang"),
-        ({"protocol": 1}, "one image for all pods"),
-        ({"facts": {"gpus": 8}}, "says of its node cannot be read"),
-        ({"facts": {"versions": []}}, "says of its node cannot be read"),
+        ({"nonce": "guessed"}, "not an agent of this gang"),
+        ({"nonce": None}, "not an agent of this gang"),
+        ({"nonce": "sécret"}, "not an agent of this gang"),
+        ({"nonce": "secret\ud800"}, "not an agent of this gang"),
+        ({"nonce": [[["secret"]]]}, "not an agent of this gang"),
+        ({"op": "done"}, "not an agent of this gang"),
+        ({"protocol": 1}, "the same image for all pods"),
+        ({"facts": {"gpus": 8}}, "facts about the agent's node are invalid"),
+        ({"facts": {"versions": []}}, "facts about the agent's node are invalid"),
         ({"nodeIndex": 3}, "not below 3"),
         ({"nodeIndex": -1}, "not below 3"),
         ({"nodeIndex": "1"}, "not below 3"),

@@ -1,4 +1,4 @@
-"""What is left out of a case must not be missed by anybody."""
+"""The logging plugin is left out only if no case needs it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The session that a zygote holds before it forks: it must run nobody's code and leave nothing behind."""
+"""The pytest session of a zygote before it forks: it must run no code of users and leave no trace."""
 
 import os
 import signal

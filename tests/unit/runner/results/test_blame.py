@@ -16,6 +16,7 @@ from disttest_runner.results.blame import (
     name_ranks,
     needs_new_gang,
 )
+from tests.support.paths import ROOT
 
 WORLD = World(node_names=("node-a", "node-b"), ranks_per_node=2)
 PASSED = RankReport(Outcome.PASSED, "")
@@ -84,10 +85,10 @@ def test_a_rank_that_said_nothing_is_never_green() -> None:
 @pytest.mark.parametrize(
     ("status", "name", "code", "words"),
     [
-        (-int(signal.SIGSEGV), "SIGSEGV", None, "rank 2 on node-b was killed by SIGSEGV in mid-case"),
+        (-int(signal.SIGSEGV), "SIGSEGV", None, "rank 2 on node-b was killed by SIGSEGV during the case"),
         (-99, "signal 99", None, "was killed by signal 99"),
-        (0, "", 0, "left with exit code 0 in mid-case"),
-        (1, "", 1, "left with exit code 1"),
+        (0, "", 0, "exited with code 0 during the case"),
+        (1, "", 1, "exited with code 1"),
     ],
 )
 def test_a_crash_says_how(status: int, name: str, code: int | None, words: str) -> None:
@@ -96,9 +97,9 @@ def test_a_crash_says_how(status: int, name: str, code: int | None, words: str) 
     assert words in result.message
 
 
-def test_ranks_that_ended_differently_are_told_apart() -> None:
+def test_ranks_that_ended_differently_are_described_separately() -> None:
     result = judge_case("t", evidence(end=WaitEnd.DIED, exits={0: -11, 2: 3}), WORLD)
-    assert "ranks 0, 2 on node-a, node-b were killed by SIGSEGV or left with exit code 3" in result.message
+    assert "ranks 0, 2 on node-a, node-b were killed by SIGSEGV or exited with code 3" in result.message
 
 
 def test_a_failure_names_who_was_stopped_for_it() -> None:
@@ -145,11 +146,12 @@ def test_other_words_are_a_cause(message: str) -> None:
     assert not is_victim(message)
 
 
-def test_who_aborted_because_of_another_one_is_told() -> None:
+def test_ranks_that_aborted_because_of_another_one_are_named() -> None:
     crash = judge_case("t", evidence(end=WaitEnd.DIED, exits={3: -9, 0: -6}), WORLD)
     assert crash.message == (
-        "rank 3 on node-b was killed by SIGKILL in mid-case\n(rank 0 on node-a aborted because of it)"
+        "rank 3 on node-b was killed by SIGKILL during the case\n(rank 0 on node-a aborted because of it)"
     )
+    assert crash.message.splitlines()[0] in (ROOT / "docs/troubleshooting.md").read_text()
     failure = judge_case("t", evidence(None, FAILED, None, PASSED, exits={0: -6}, failed_first={1}), WORLD)
     assert failure.message.startswith("rank 1 on node-a:\nAssertionError: 1 != 2")
     assert "(rank 2 on node-b had not finished when" in failure.message

@@ -80,7 +80,7 @@ def group(ranks: tuple[int, ...], ending: str, message: str = "") -> RankGroup:
         ),
         pytest.param(
             evidence(None, None, None, None, end=WaitEnd.DIED, exits={2: 3}, exit_causes={2: "out of memory"}),
-            (group((2,), "crashed", "left with exit code 3: out of memory"), group((0, 1, 3), "unfinished")),
+            (group((2,), "crashed", "exited with code 3: out of memory"), group((0, 1, 3), "unfinished")),
             id="one left",
         ),
         pytest.param(
@@ -137,7 +137,7 @@ def test_a_long_message_keeps_its_end() -> None:
     assert len(only.message.encode()) <= limits.RANK_MESSAGE_BYTES
 
 
-def test_when_a_case_began_is_told_of_those_that_ran() -> None:
+def test_cases_that_ran_have_their_start_time() -> None:
     assert judge_case("case", evidence(PASSED, PASSED, PASSED, FAILED), WORLD, 2.5).at == 2.5
     assert judge_case("case", evidence(NOT_RUN, NOT_RUN, NOT_RUN, NOT_RUN), WORLD, 2.5).at is None
 

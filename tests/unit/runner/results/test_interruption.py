@@ -10,7 +10,7 @@ from disttest_runner.results import endings, verdicts
 from disttest_runner.results.blame import CaseEvidence, RankReport, WaitEnd, World
 
 WORLD = World(node_names=("node-a",), ranks_per_node=2)
-STOP = RunEnd(Verdict.TIMED_OUT, Reason.RUN_DEADLINE, "the run was not finished within 20 s")
+STOP = RunEnd(Verdict.TIMED_OUT, Reason.RUN_TIMEOUT, "the run did not finish within 20 s")
 PASSED = RankReport(Outcome.PASSED, "")
 FAILED = RankReport(Outcome.FAILED, "AssertionError: 1 != 2")
 VICTIM = RankReport(Outcome.FAILED, "RuntimeError: Connection closed by peer [10.0.0.2]:4711")
@@ -64,7 +64,7 @@ def test_what_ranks_reported_before_may_prove_more(
         (Reason.TERMINATED, "when the run was terminated"),
         (Reason.CANCELLED, "when the run was interrupted"),
         (Reason.GANG_LOST, "when an agent was lost"),
-        (Reason.GPU_BROKEN, "when the run ended (GpuBroken)"),
+        (Reason.GPU_UNHEALTHY, "when the run ended (GPUUnhealthy)"),
     ],
 )
 def test_the_message_says_what_ended_the_run(reason: Reason, words: str) -> None:

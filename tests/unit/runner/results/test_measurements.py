@@ -51,7 +51,7 @@ def test_the_median_over_ranks_counts_and_the_slowest_is_named() -> None:
         slowest_rank_seconds=0.016,
         slowest_rank=3,
         alg_bytes_per_second=238609000000.0,
-        bus_bytes_per_second=417566000000.0,
+        bus_bandwidth_bytes_per_second=417566000000.0,
         wrong_elements=0,
     )
     assert merged.slowdown == pytest.approx(16 / 4.5)
@@ -68,7 +68,7 @@ def test_what_was_measured_apart_stays_apart_in_the_order_of_the_first_rank() ->
     ]
 
 
-def test_wrong_elements_of_all_ranks_add_up_and_the_fewest_iterations_are_told() -> None:
+def test_wrong_elements_of_all_ranks_add_up_and_the_fewest_iterations_are_reported() -> None:
     (merged,) = measurements.merge({0: [sample(wrong_elements=2, iterations=5)], 1: [sample(wrong_elements=3)]})
     assert (merged.wrong_elements, merged.iterations) == (5, 5)
 

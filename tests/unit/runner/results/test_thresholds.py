@@ -61,22 +61,22 @@ def test_a_threshold_without_a_measurement_is_a_failed_case_in_the_last_place() 
     plan = a_plan(BUILT_IN, OTHER, wanted=(a_threshold(), a_threshold(dtype="int64"), a_threshold(1, size_bytes=4096)))
     suite = verdicts.with_unmeasured(plan, [ended(BUILT_IN, small), ended(OTHER, GOOD)])
     assert (suite.name, suite.verdict, suite.reason) == ("fabric", Verdict.TESTS_FAILED, Reason.CASES_FAILED)
-    assert suite.message.startswith("2 of 3 cases ended badly; first thresholds::all_reduce[1073741824]: nothing was")
+    assert suite.message.startswith("2 of 3 cases failed; first thresholds::all_reduce[1073741824]: no case measured")
     first, silent, typed = suite.cases
     assert first is small
     assert (silent.id, silent.outcome) == ("thresholds::all_reduce[1073741824]", Outcome.FAILED)
     assert silent.message == (
-        "nothing was measured: no case has timed all_reduce of 1 GiB (but of 4 KiB float32); write 1G in "
-        "COLLECTIVES_SIZES (env of the suite), or see whether its case was left out, did not run or ended badly"
+        "no case measured all_reduce of 1 GiB (measured: 4 KiB float32). Add 1G to "
+        "COLLECTIVES_SIZES (env of the suite), or check whether its case was deselected, did not run or failed"
     )
-    assert "write 1G in COLLECTIVES_SIZES and int64 in COLLECTIVES_DTYPES (env" in typed.message
+    assert "Add 1G to COLLECTIVES_SIZES and int64 to COLLECTIVES_DTYPES (env" in typed.message
 
 
 @pytest.mark.parametrize(("size_bytes", "text"), [(512 << 20, "512M"), (1 << 10, "1K"), (1000, "1000"), (3, "3")])
 def test_the_size_is_spelt_as_the_variable_takes_it(size_bytes: int, text: str) -> None:
     plan = a_plan(BUILT_IN, wanted=(a_threshold(size_bytes=size_bytes),))
     assert (
-        f"write {text} in COLLECTIVES_SIZES" in verdicts.with_unmeasured(plan, [ended(BUILT_IN, GOOD)]).cases[1].message
+        f"Add {text} to COLLECTIVES_SIZES" in verdicts.with_unmeasured(plan, [ended(BUILT_IN, GOOD)]).cases[1].message
     )
 
 
@@ -89,7 +89,7 @@ def test_a_suite_whose_cases_did_not_fit_into_memory_fails_for_its_thresholds() 
     """Without thresholds it is Errored, which says less."""
     too_large = dataclasses.replace(GOOD, outcome=Outcome.NOT_RUN, message="not run: needs 96.0 GiB")
     before = ended(BUILT_IN, too_large)
-    assert before.reason is Reason.NOTHING_PASSED
+    assert before.reason is Reason.NO_CASES_PASSED
     after = verdicts.with_unmeasured(a_plan(BUILT_IN), [before])
     assert (after.verdict, len(after.cases)) == (Verdict.TESTS_FAILED, 2)
 

@@ -26,9 +26,9 @@ BAD = CaseResult(id="t.py::test_b", outcome=Outcome.FAILED, seconds=2, message=M
         (("a", "b"), ("a", "c"), "without b; with c"),
         (("a", "b"), ("a",), "without b"),
         (("a",), ("a", "b"), "with b"),
-        (("a", "b", "c"), ("a", "c", "b"), "the same cases in another order, from number 2 on"),
+        (("a", "b", "c"), ("a", "c", "b"), "the same cases in a different order, starting at number 2"),
         (tuple("abcdefgh"), (), "without a, b, c, d, e and 3 more"),
-        (("a", "a"), ("a",), "the same cases in another order, from number 2 on"),
+        (("a", "a"), ("a",), "the same cases in a different order, starting at number 2"),
     ],
 )
 def test_a_difference_is_named(ids: tuple[str, ...], others: tuple[str, ...], expected: str) -> None:
@@ -53,7 +53,7 @@ def suite(name: str, *cases: CaseResult) -> SuiteResult:
     return verdicts.finished(SuitePlan(name=name), seconds=1, cases=cases)
 
 
-STOP = RunEnd(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")
+STOP = RunEnd(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent was lost")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ STOP = RunEnd(Verdict.INFRA_FAILED, Reason.GANG_LOST, "an agent went away")
             Reason.COLLECTION_FAILED,
         ),
         ((suite("a", BAD), verdicts.unstarted("b", STOP)), STOP, Verdict.INFRA_FAILED, Reason.GANG_LOST),
-        ((), None, Verdict.ERRORED, Reason.NOTHING_COLLECTED),
+        ((), None, Verdict.ERRORED, Reason.NO_CASES_COLLECTED),
         ((suite("a", GOOD),), STOP, Verdict.INFRA_FAILED, Reason.GANG_LOST),
     ],
 )
@@ -81,9 +81,16 @@ def test_the_worst_speaks_for_the_run(
 
 def test_a_suite_says_what_came_of_it() -> None:
     assert suite("a", GOOD).message == "1 of 1 cases passed"
-    assert suite("a", GOOD, BAD).message == "1 of 2 cases ended badly; first t.py::test_b: rank 1 on n: j"
+    assert suite("a", GOOD, BAD).message == "1 of 2 cases failed; first t.py::test_b: rank 1 on n: j"
     skipped = dataclasses.replace(GOOD, outcome=Outcome.SKIPPED, message="later")
     assert suite("a", skipped).message == "none of 1 cases passed; the first was skipped: later"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"), [("a", "1 of 1 cases passed in 1 suite"), ("ab", "2 of 2 cases passed in 2 suites")]
+)
+def test_a_run_that_passed_counts_its_suites(names: str, message: str) -> None:
+    assert verdicts.of_run([suite(name, GOOD) for name in names], None).message == message
 
 
 def noise(seed: int, count: int) -> str:
@@ -175,7 +182,7 @@ def test_a_suite_of_the_user_changes_what_a_builtin_suite_sets() -> None:
         backend="gloo",
         spread=True,
         suites=(suite,),
-        join_seconds=1,
+        rendezvous_seconds=1,
         case_seconds=1,
         run_seconds=1,
     )

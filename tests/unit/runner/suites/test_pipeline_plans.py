@@ -77,18 +77,18 @@ SENDS = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1"
             (SENDS, "1RECV_F0 1F0 1F1 1B0 1SEND_B0 1B1 1SEND_B1"),
             [
                 "rank 0 can never run 0B0",
-                "rank 0 sends 2 messages to rank 1, which asks for 1",
+                "rank 0 sends 2 messages to rank 1, which expects 1",
                 "rank 1 can never run 1F1",
-                "rank 1 sends 0 messages to rank 0, which asks for 1",
+                "rank 1 sends 0 messages to rank 0, which expects 1",
             ],
         ),
         (
             ("0RECV_B0 0F0 0B0 0SEND_F0", "1RECV_F0 1F0 1B0 1SEND_B0"),
             [
                 "rank 0 can never run 0B0",
-                "rank 0 sends 0 messages to rank 1, which asks for 1",
+                "rank 0 sends 0 messages to rank 1, which expects 1",
                 "rank 1 can never run 1F0",
-                "rank 1 sends 0 messages to rank 0, which asks for 1",
+                "rank 1 sends 0 messages to rank 0, which expects 1",
             ],
         ),
     ],

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support import patience
+
 # What a rank does: callbacks first, then pytest, whose own hook rewrites modules that are named as tests are.
 RANK = """
 import sys
@@ -24,6 +26,11 @@ def test_a_module_that_pytest_takes_for_a_test_file_is_adapted(tmp_path: Path) -
     (tmp_path / "some_test.py").write_text("IS_ADAPTED = False\n")
     (tmp_path / "test_it.py").write_text(CASE)
     done = subprocess.run(
-        [sys.executable, "-c", RANK], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", RANK],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=patience.stretched(60),
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from disttest_runner.upstream import rules
-from disttest_runner.upstream.rules import ExitCodes, Failed, ProcessEnd, Skipped
+from disttest_runner.upstream.rules import ExitCodes
 
 CODES = ExitCodes(skips={75: "Need at least 1 CUDA device", 86: "generic"}, error=10)
 
@@ -34,22 +34,23 @@ def test_the_first_ranks_take_part_where_the_world_fits(world_size: int, rank: i
 @pytest.mark.parametrize(
     ("code", "accepts_any", "meaning"),
     [
-        (None, False, ProcessEnd()),
-        (0, False, ProcessEnd()),
-        (75, False, Skipped("Need at least 1 CUDA device")),
-        (10, False, Failed("the traceback")),
-        (10, True, Failed("the traceback")),
-        (3, False, Failed("the part left with exit code 3:\nthe traceback")),
-        (3, True, ProcessEnd()),
-        ("words", False, Failed("the part left with exit code words:\nthe traceback")),
+        (None, False, None),
+        (0, False, None),
+        (75, False, unittest.SkipTest("Need at least 1 CUDA device")),
+        (10, False, AssertionError("the traceback")),
+        (10, True, AssertionError("the traceback")),
+        (3, False, AssertionError("this rank exited with code 3:\nthe traceback")),
+        (3, True, None),
+        ("words", False, AssertionError("this rank exited with code words:\nthe traceback")),
     ],
 )
 def test_an_exit_code_means_what_torch_means_by_it(code: object, accepts_any: bool, meaning: object) -> None:  # noqa: FBT001 - a column of the table
-    assert rules.read_exit(code, CODES, traceback="the traceback", accepts_any=accepts_any) == meaning
+    # exceptions of one kind and text are not equal, but look the same
+    assert repr(rules.read_exit(code, CODES, traceback="the traceback", accepts_any=accepts_any)) == repr(meaning)
 
 
 def test_an_error_without_a_traceback_is_a_failure_all_the_same() -> None:
-    assert isinstance(rules.read_exit(10, CODES, traceback=""), Failed)
+    assert isinstance(rules.read_exit(10, CODES, traceback=""), AssertionError)
 
 
 # A decorator as the harness has them, in a module of its name.

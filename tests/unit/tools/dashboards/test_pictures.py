@@ -1,4 +1,4 @@
-"""Pictures of the dashboards, from a server that answers as Prometheus does."""
+"""Pictures of the dashboards, from a server that responds like Prometheus."""
 
 import json
 import threading
@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from disttest_runner.compat import override
 from tools.dashboards.boards import fabric, nights, styles
 from tools.dashboards.boards.board import Board, QueryNeed
 from tools.dashboards.boards.queries import DAY, Chosen, Query
 from tools.dashboards.pictures import charts, number_tables
-from tools.dashboards.pictures.page import QueryContext, draw
+from tools.dashboards.pictures.__main__ import QueryContext, draw
 from tools.dashboards.prometheus import PrometheusError, SeriesLine, ask
 
 END = 20000 * DAY + 9 * 3600
@@ -26,7 +27,7 @@ LABELS |= {"point": "s all_reduce", "size_bytes": "1048576", "suite": "collectiv
 
 
 class CannedAnswers(BaseHTTPRequestHandler):
-    """One series for every query, with as many values as the step asks for; no query at all is a bad one."""
+    """Returns one series with a value for each step; rejects the query `refuse this`."""
 
     def do_POST(self) -> None:
         asked = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
@@ -81,28 +82,28 @@ def test_every_panel_of_a_dashboard_can_be_drawn(board: Board, address: str, tmp
     assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_range_is_asked_at_whole_days_as_grafana_does(address: str) -> None:
+def test_a_range_query_starts_at_whole_days_as_in_grafana(address: str) -> None:
     (line,) = ask(address, a_query(), END - 3 * DAY, END)
     assert [at for at, _ in line.points] == [day * DAY for day in (19997, 19998, 19999, 20000)]
     assert line.name == "s of"
     assert "__name__" not in line.labels
 
 
-def test_an_instant_query_is_asked_for_the_end(address: str) -> None:
+def test_an_instant_query_is_for_the_end_of_the_range(address: str) -> None:
     (line,) = ask(address, a_query(instant=True), END - DAY, END)
     assert line.points == ((END, 1.0),)
 
 
-def test_a_refused_query_is_named_with_what_prometheus_says(address: str) -> None:
-    with pytest.raises(PrometheusError, match=r"refused refuse this: .*parse error"):
+def test_a_rejected_query_is_reported_with_the_error_of_prometheus(address: str) -> None:
+    with pytest.raises(PrometheusError, match=r"rejected the query refuse this: .*parse error"):
         ask(address, a_query("refuse this"), 0, DAY)
 
 
 @pytest.mark.parametrize(
-    ("address", "says"), [("http://127.0.0.1:1", "does not answer"), ("file:///etc", "write http://HOST:PORT")]
+    ("address", "message"), [("http://127.0.0.1:1", "does not respond"), ("file:///etc", "Use http://HOST:PORT")]
 )
-def test_an_address_without_a_prometheus_is_said_so(address: str, says: str) -> None:
-    with pytest.raises(PrometheusError, match=says):
+def test_an_address_without_a_prometheus_is_reported(address: str, message: str) -> None:
+    with pytest.raises(PrometheusError, match=message):
         ask(address, a_query(), 0, DAY)
 
 
@@ -121,7 +122,7 @@ def test_an_address_without_a_prometheus_is_said_so(address: str, says: str) -> 
         ({}, 3, "3"),
     ],
 )
-def test_values_are_told_in_the_unit_of_the_panel(field: dict[str, Any], value: float, text: str) -> None:
+def test_values_are_shown_in_the_unit_of_the_panel(field: dict[str, Any], value: float, text: str) -> None:
     assert number_tables.value_text(field, value, END) == text
 
 
@@ -150,11 +151,20 @@ def test_neighbours_of_one_value_are_one_bar_and_a_gap_ends_it() -> None:
         ("s all_reduce float32 5000 B", "s all_reduce float32 5000 B"),
     ],
 )
-def test_legends_say_sizes_as_people_do(name: str, said: str) -> None:
+def test_legends_show_sizes_with_units(name: str, said: str) -> None:
     transformations = [{"id": change.id_val, "options": change.options} for change in styles.renames()]
     assert charts.renamed({"transformations": transformations}, name) == said
 
 
 @pytest.mark.parametrize(("size", "said"), [(1 << 30, "1 GiB"), (1536, "1536 B"), (96 << 20, "96 MiB"), (0, "0 B")])
-def test_a_size_is_told_in_the_largest_unit_that_is_whole(size: int, said: str) -> None:
+def test_a_size_is_shown_in_the_largest_whole_unit(size: int, said: str) -> None:
     assert styles.spoken(size) == said
+
+
+def test_a_text_panel_shows_commands_with_the_chosen_names() -> None:
+    axes = Figure().add_subplot()
+    content = "`kubectl get disttests -n ${namespace:percentencode}` costs $"
+    number_tables.words(axes, {"options": {"content": content}}, {"namespace": "gpu-ci"})
+    (text,) = axes.texts
+    assert text.get_text() == "`kubectl get disttests -n gpu-ci` costs $"
+    assert not text.get_parse_math()

@@ -29,7 +29,7 @@ RECORDED = {
     "disttest:pass_ratio:7d": families.SERIES,
     "disttest:collective_busbw:median_7d": families.POINT,
     "disttest:collective_busbw:to_median_ratio": families.POINT,
-    "disttest:collective_busbw:to_reference_ratio": families.POINT,
+    "disttest:collective_busbw:to_threshold_ratio": families.POINT,
 }
 OF_THE_SCRAPE = {"instance", "job"}
 OF_ALERTS = {"alertname", "alertstate", "severity", *families.SERIES}
@@ -93,7 +93,7 @@ def test_a_name_is_made_of_labels_that_the_answer_has(query: Query) -> None:
     assert set(re.findall(r"\{\{(\w+)\}\}", query.name)) <= grouped
 
 
-# A node has no sample before its first failure, so that increase() does not see that one: its value is asked for too.
+# A node has no sample before its first failure, so that increase() does not see that one: its value is queried too.
 BORN_WITH_A_COUNT = {"disttest_node_failures_total"}
 
 
@@ -115,7 +115,7 @@ def test_a_rate_is_of_the_interval_that_grafana_chooses(board: Board) -> None:
         assert window == "$__rate_interval"
 
 
-def test_every_family_is_drawn_or_it_is_said_why_not() -> None:
+def test_every_family_is_drawn_or_has_a_reason_not_to_be() -> None:
     drawn = {family_of(metric) for query in QUERIES for metric, _ in METRIC.findall(query.expr)}
     missing = {family.name for family in families.FAMILIES if family not in drawn}
     assert missing == set(NOT_DRAWN)
@@ -133,7 +133,7 @@ def test_promtool_can_read_every_query(tmp_path: Path) -> None:
 
 
 def test_several_values_are_all_values_and_the_series_dashboard_shows_the_chosen_one() -> None:
-    by_dashboard = {query.dashboard: query.expr for query in QUERIES if query.panel == "Verdict of each night"}
+    by_dashboard = {query.dashboard: query.expr for query in QUERIES if query.panel == "Verdict by day"}
     assert 'series=~".*"' in by_dashboard["disttest-nights"]
     assert 'series="nightly-2x8"' in by_dashboard["disttest-series"]
     assert "$" not in "".join(query.expr for query in QUERIES)

@@ -63,7 +63,7 @@ NAMES = [alert.name for alert in ALERTS]
 
 
 def exposed() -> dict[str, set[str]]:
-    """Every name that can be asked for, with its labels."""
+    """Every metric that can be queried, with its labels."""
     named = {}
     for family in FAMILIES:
         endings = HISTOGRAM_ENDINGS if family.type is FamilyType.HISTOGRAM else ("",)
@@ -72,13 +72,13 @@ def exposed() -> dict[str, set[str]]:
     return named
 
 
-def test_promtool_finds_nothing_to_say_against_the_rules() -> None:
+def test_promtool_accepts_the_rules() -> None:
     said = promtool("check", "rules", "--lint=all", "--lint-fatal", *prometheus_objects.plain_files())
     assert sum(map(int, re.findall(r"SUCCESS: (\d+) rules", said))) == len(RULES)
 
 
 @pytest.mark.parametrize("path", TESTS, ids=[path.stem for path in TESTS])
-def test_rules_do_what_their_tests_say(path: Path) -> None:
+def test_rules_pass_their_tests(path: Path) -> None:
     promtool("test", "rules", path)
 
 
@@ -94,7 +94,7 @@ def test_every_alert_fires_in_one_test_and_does_not_in_another() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_rule_asks_only_for_what_is_exposed_or_recorded(rule: RuleUnderTest) -> None:
+def test_a_rule_queries_only_exposed_or_recorded_metrics(rule: RuleUnderTest) -> None:
     known = {*exposed(), *(record.name for record in RECORDS)}
     asked = set(re.findall(r"\bdisttest[_:][a-zA-Z0-9_:]+", rule.words))
     assert asked, "it asks for nothing"
@@ -134,25 +134,25 @@ def test_words_of_closed_sets_are_theirs(rule: RuleUnderTest) -> None:
 
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda rule: rule.name)
-def test_an_alert_says_how_bad_what_and_where_to_read_on(alert: RuleUnderTest) -> None:
+def test_an_alert_has_severity_description_and_runbook(alert: RuleUnderTest) -> None:
     assert alert.labels == {"severity": alert.labels["severity"]}
     assert alert.labels["severity"] in {"critical", "warning", "info"}
     assert set(alert.annotations) == {"summary", "description", "runbook_url"}
-    assert alert.annotations["runbook_url"] == f"docs/runbook.md#{alert.name.lower()}"
+    assert alert.annotations["runbook_url"] == f"docs/operating/runbook.md#{alert.name.lower()}"
 
 
-def test_the_run_book_has_each_alert_once_and_no_other() -> None:
-    headings = re.findall(r"^## (DistTest\w+)$", (DOCS / "runbook.md").read_text(), re.MULTILINE)
+def test_the_runbook_has_each_alert_once_and_no_other() -> None:
+    headings = re.findall(r"^## (DistTest\w+)$", (DOCS / "operating/runbook.md").read_text(), re.MULTILINE)
     assert sorted(headings) == sorted(NAMES)
 
 
-def test_each_entry_of_the_run_book_says_what_it_means_what_to_look_at_and_what_to_do() -> None:
-    for entry in re.split(r"^## (?=DistTest)", (DOCS / "runbook.md").read_text(), flags=re.MULTILINE)[1:]:
-        assert re.findall(r"^\*\*([A-Z][a-z ]+)\.\*\*", entry, re.MULTILINE) == ["Means", "Look at", "Do"], entry
+def test_each_entry_of_the_runbook_has_a_meaning_causes_and_a_fix() -> None:
+    for entry in re.split(r"^## (?=DistTest)", (DOCS / "operating/runbook.md").read_text(), flags=re.MULTILINE)[1:]:
+        assert re.findall(r"^\*\*([A-Z][a-z ]+)\.\*\*", entry, re.MULTILINE) == ["Meaning", "Causes", "Fix"], entry
 
 
 def test_the_sample_for_alertmanager_names_alerts_that_exist() -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "monitoring.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "operating/monitoring.md").read_text(), re.DOTALL)
     config = next(found for found in map(yaml.safe_load, blocks) if "inhibit_rules" in found)
     named = set(re.findall(r"DistTest\w+", str(config)))
     assert named <= set(NAMES)
@@ -160,7 +160,7 @@ def test_the_sample_for_alertmanager_names_alerts_that_exist() -> None:
 
 
 def closure(rule: RuleUnderTest) -> set[str]:
-    """What a rule asks for, and what the recorded ones that it asks for ask for."""
+    """Metrics that a rule queries, directly or through recording rules."""
     by_name = {record.name: record for record in RECORDS}
     found: set[str] = set()
     left: list[Any] = [rule]

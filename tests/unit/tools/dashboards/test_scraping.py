@@ -28,7 +28,7 @@ def relabelings() -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
-def test_the_pod_is_dropped_from_what_is_told_of_runs_and_kept_on_what_a_replica_tells_of_itself(
+def test_the_pod_label_is_dropped_from_metrics_of_runs_and_kept_on_metrics_of_replicas(
     family: Family,
 ) -> None:
     for entry in relabelings():
@@ -37,7 +37,7 @@ def test_the_pod_is_dropped_from_what_is_told_of_runs_and_kept_on_what_a_replica
 
 
 def test_no_label_of_a_family_is_dropped() -> None:
-    """Were one called `pod`, say, its values would fall together."""
+    """Without a label such as `pod`, several values of a family would have the same labels."""
     labels = {label for family in FAMILIES for label in family.labels}
     assert labels.isdisjoint(entry["targetLabel"] for entry in relabelings())
 

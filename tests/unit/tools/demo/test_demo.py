@@ -1,4 +1,4 @@
-"""What the demo does with what `disttest` and kubectl answer: stand-ins that write down how they were called."""
+"""How the demo handles results of `disttest` and kubectl, with programs that record their calls."""
 
 import json
 import os
@@ -33,7 +33,7 @@ sys.exit(answer.get("code", 0))
 
 
 class Played(Session):
-    """Its programs answer as a table says."""
+    """A session whose programs return results from a table."""
 
     def __init__(self, folder: Path, **answers: dict[str, object]) -> None:
         command = (sys.executable, "-I", "-S", "-c", COMMAND, str(folder))
@@ -193,7 +193,7 @@ def test_the_images_of_another_cluster_are_those_of_its_operator_and_its_runs() 
 @pytest.mark.parametrize(
     ("answers", "problem"),
     [
-        ({"version": "1.30"}, "Kubernetes 1.31 or newer is needed"),
+        ({"version": "1.30"}, "Kubernetes 1.31 or newer is required"),
         ({"get": "crd/disttests.disttest.dev\n"}, "installed there already"),
     ],
     ids=["too old", "has DistTest"],

@@ -17,7 +17,7 @@ from disttest_cli.main import COMMANDS, commands, main
 from tests.support.builders.runs import a_report
 from tests.support.paths import ROOT
 
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`disttest ([a-z]+)((?: [^`]*)?)`")
 COMMAND = re.compile(r"(?:^| )disttest ([a-z]+\b.*)|'disttest ([a-z]+\b[^']*)'")
@@ -63,7 +63,7 @@ EXAMPLES = tuple(dict.fromkeys(examples()))
 
 def test_there_are_examples_in_readme_docs_and_help() -> None:
     places = {example.place for example in EXAMPLES}
-    assert {"README.md", "run.md", "comparing.md", "reports.md", "run --help", "report --help"} <= places
+    assert {"README.md", "local-runs.md", "comparing.md", "reports.md", "run --help", "report --help"} <= places
     assert len(EXAMPLES) > 25
 
 
@@ -112,14 +112,14 @@ def test_a_case_of_an_example_exists(example: Example) -> None:
     [example for example in EXAMPLES if example.words[0] in {"report", "compare"}],
     ids=lambda example: example.line,
 )
-def test_reports_are_made_and_compared_as_an_example_says(
+def test_the_reports_of_an_example_are_written_and_compared(
     example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names of runs stand for reports in files: nothing else of these commands needs a cluster."""
     monkeypatch.chdir(tmp_path)
     Path("last-week").mkdir()
     raw = a_report().dumps()
-    for name in ("report.json", "disttest-report-collectives.json"):
+    for name in ("report.json", "disttest-report-collectives.json", "disttest-report-test-mine.json"):
         Path(name).write_bytes(raw)
     for name in ("report.json.gz", "last-week/report.json.gz"):
         Path(name).write_bytes(gzip.compress(raw))
@@ -162,7 +162,7 @@ def test_there_is_a_disttest_in_readme() -> None:
     assert "README.md" in {page for page, _, _ in yaml_blocks()}
 
 
-def test_what_has_a_generated_name_is_created_and_never_applied() -> None:
+def test_objects_with_a_generated_name_are_created_and_never_applied() -> None:
     """`kubectl apply` takes names only."""
     texts = [*PAGES, *sorted((ROOT / "manifests").rglob("*.yaml"))]
     found = [(text.name, *one) for text in texts for one in KUBECTL.findall(text.read_text())]

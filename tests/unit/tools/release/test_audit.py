@@ -56,13 +56,13 @@ def an_acceptance(**changes: Any) -> Acceptance:
             [DatabaseAnswer(checked=("some 1.0",), unchecked={"x 1": "no route"}, findings=(BAD,))],
             [],
             FOUND,
-            "VULNERABLE some 1.0: PYSEC-1, CVE-1; mended in 1.1",
+            "VULNERABLE some 1.0: PYSEC-1, CVE-1; fixed in 1.1",
         ),
         (
             [DatabaseAnswer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
             [an_acceptance()],
             NOTHING_KNOWN,
-            "accepted until 2026-11-22: some 1.0: PYSEC-1, CVE-1; mended in 1.1: never called",
+            "accepted until 2026-11-22: some 1.0: PYSEC-1, CVE-1; fixed in 1.1: never called",
         ),
         (
             [DatabaseAnswer(checked=("some 1.0",), unchecked={}, findings=(BAD,))],
@@ -102,7 +102,7 @@ def test_pip_audit_that_skips_a_package_has_not_checked_it() -> None:
     asked = ["some 1.0", "fine 2.0", "gone 3.0", "silent 4.0"]
     assert audit.parse_pip_audit(json.dumps(report), asked, "") == DatabaseAnswer(
         checked=("some 1.0", "fine 2.0"),
-        unchecked={"gone 3.0": "not found", "silent 4.0": "pip-audit says nothing of it"},
+        unchecked={"gone 3.0": "not found", "silent 4.0": "pip-audit does not report it"},
         findings=(BAD,),
     )
 
@@ -129,7 +129,7 @@ def test_a_finding_of_govulncheck_has_its_other_names() -> None:
     )
 
 
-def test_what_was_accepted_says_why_and_until_when() -> None:
+def test_an_accepted_finding_has_a_reason_and_an_end_date() -> None:
     text = audit.ACCEPTED.read_text()
     example = "\n".join(line.removeprefix("# ") for line in text.splitlines() if "[[" in line or " = " in line)
     assert audit.accepted_risks(tomllib.loads(example))[0].until == date(2026, 12, 31)
@@ -137,7 +137,7 @@ def test_what_was_accepted_says_why_and_until_when() -> None:
 
 
 class Database(BaseHTTPRequestHandler):
-    """Answers as OSV's does, with one bad package."""
+    """Responds like OSV, with one vulnerable package."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -168,7 +168,7 @@ def a_pin(name: str, version: str) -> Pin:
     return Pin(name=name, version=version, marker="", hashes=("sha256:" + 64 * "0",))
 
 
-def test_two_versions_of_a_package_are_both_asked_about(database: str) -> None:
+def test_two_versions_of_a_package_are_both_checked(database: str) -> None:
     wanted = [a_pin("numpy", "1.0"), a_pin("numpy", "2.0"), a_pin("click", "8.0")]
     answers = list(audit._audit_python(wanted, database))
     assert sorted(key for one in answers for key in one.checked) == ["click 8.0", "numpy 1.0", "numpy 2.0"]

@@ -1,4 +1,4 @@
-"""What is shipped is under licences that were agreed, and the list of licences is what the packages say."""
+"""Shipped packages have agreed licences, and the list of licences matches the metadata of packages."""
 
 import re
 from email.message import Message
@@ -7,6 +7,7 @@ from importlib import metadata
 import pytest
 from packaging.requirements import Requirement
 
+from tests.support.paths import ROOT
 from tools.docs import licences as pages
 from tools.release import installed, package_licences
 from tools.release.commit import ReleaseError
@@ -27,7 +28,7 @@ def test_nothing_is_shipped_under_a_licence_that_was_not_agreed() -> None:
     assert package_licences.objections(record) == []
 
 
-def test_what_was_read_is_what_the_installed_packages_say() -> None:
+def test_the_record_has_the_licences_of_installed_packages() -> None:
     record = installed.record()
     here = {key: one for key, one in installed.metadata(metadata.distributions()).items() if key in record}
     assert len(here) > 100
@@ -100,18 +101,18 @@ def test_a_package_has_the_roles_of_those_that_need_it() -> None:
 
 def test_the_images_hold_what_the_roles_are_made_of() -> None:
     asked = package_licences.role_roots(installed.extras())
-    text = (installed.ROOT / "Dockerfile").read_text()
+    text = (ROOT / "Dockerfile").read_text()
     runner = re.search(r"printf '(pytest\\n[^']*)'", text)
     assert runner
     assert set(runner[1].split("\\n")) - {""} == {one.name for one in asked[Role.RUNNER]}
     assert "--extra operator --extra cli pyproject.toml > operator.txt" in text
 
 
-def test_of_a_package_for_another_machine_the_record_is_kept_and_a_new_one_is_asked_for() -> None:
+def test_records_for_other_machines_are_kept_and_missing_ones_are_an_error() -> None:
     pin = Pin(name="elsewhere", version="1.0", marker="", hashes=())
     known = {pin.key: PackageEntry(licence="MIT", roles=(Role.RUNNER,))}
     assert installed.renewed(known, [pin], {}) == {pin.key: PackageEntry(licence="MIT", roles=(Role.DEVELOPMENT,))}
-    with pytest.raises(ReleaseError, match=r"nothing is known of elsewhere 1\.0"):
+    with pytest.raises(ReleaseError, match=r"licences of elsewhere 1\.0 are not recorded"):
         installed.renewed({}, [pin], {})
 
 
@@ -125,8 +126,8 @@ def test_copyleft_proprietary_and_unstated_licences_are_named_first() -> None:
             "fine 1.0": PackageEntry(licence="MIT", roles=(Role.OPERATOR, Role.RUNNER)),
         }
     )
-    assert "| copyleft | some (MPL-2.0; operator image) |" in page
-    assert f"| proprietary | cuda ({package_licences.PROPRIETARY}; torch) |" in page
-    assert f"| none stated | mute ({package_licences.UNKNOWN}; development) |" in page
-    assert "| of their own | none |" in page
-    assert "| fine | 1.0 | MIT | x |  | x |" in page
+    assert "- copyleft: some (MPL-2.0; operator image)\n" in page
+    assert f"- proprietary: cuda ({package_licences.PROPRIETARY}; torch)\n" in page
+    assert f"- none stated: mute ({package_licences.UNKNOWN}; development)\n" in page
+    assert "- other: none\n" in page
+    assert "- MIT (operator, runner): fine\n" in page

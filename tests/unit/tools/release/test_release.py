@@ -38,7 +38,7 @@ Fixes.
 
 def test_everything_names_the_one_version() -> None:
     files = build.places(ROOT)
-    assert {"Dockerfile", "README.md", "docs/images.md", "manifests/operator/deployment.yaml"} <= set(files)
+    assert {"Dockerfile", "README.md", "docs/operating/images.md", "manifests/operator/deployment.yaml"} <= set(files)
     assert version.strays(files, version.read_version(files["pyproject.toml"])) == []
 
 
@@ -50,7 +50,7 @@ def test_a_version_that_is_to_be_released_has_notes() -> None:
 def test_a_new_version_is_written_wherever_the_old_one_was_named() -> None:
     files = build.places(ROOT)
     made = version.changed(files, "9.8.7.dev0")
-    assert {"pyproject.toml", "Dockerfile", "README.md", "manifests/nightly/cron-jobs.yaml"} <= set(made)
+    assert {"pyproject.toml", "Dockerfile", "docs/operating/images.md", "manifests/nightly/cron-jobs.yaml"} <= set(made)
     assert version.strays({**files, **made}, "9.8.7.dev0") == []
     assert version.read_version(made["pyproject.toml"]) == "9.8.7.dev0"
     assert version.changed({**files, **made}, version.read_version(files["pyproject.toml"])) == {
@@ -60,7 +60,7 @@ def test_a_new_version_is_written_wherever_the_old_one_was_named() -> None:
 
 @pytest.mark.parametrize("wrong", ["1", "1.2", "v1.2.3", "1.2.3+local", "1.2.3-rc1", "01.2.3", "latest", ""])
 def test_what_is_no_version_is_refused(wrong: str) -> None:
-    with pytest.raises(ReleaseError, match=r"is no version: write 1\.2\.3"):
+    with pytest.raises(ReleaseError, match=r"is not a version: write 1\.2\.3"):
         version.changed({}, wrong)
 
 
@@ -87,15 +87,15 @@ def test_notes_are_the_chapter_of_a_version() -> None:
 @pytest.mark.parametrize(
     ("named", "problem"),
     [
-        ("0.1.0", "does not say when 0.1.0 is released"),
+        ("0.1.0", "has no date for 0.1.0"),
         ("0.2", "has no chapter 0.2, it has Unreleased, 0.2.0, 0.1.0"),
         ("0.3.0", "has no chapter 0.3.0"),
     ],
 )
-def test_notes_that_are_not_there_are_asked_for(named: str, problem: str) -> None:
+def test_missing_release_notes_are_an_error(named: str, problem: str) -> None:
     with pytest.raises(ReleaseError, match=problem):
         version.notes_of(CHANGELOG, named)
-    with pytest.raises(ReleaseError, match="says nothing under 0"):
+    with pytest.raises(ReleaseError, match="has no entries for 0"):
         version.notes_of("## 0.1.0 (2026-01-01)\n\n## 0.0.9 (2025-01-01)\n- x\n", "0.1.0")
 
 
@@ -128,10 +128,13 @@ def test_other_images_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("images", "problem"),
     [
-        (ReleaseImages(version="1", operator_digest="sha256:abc"), "OPERATOR_DIGEST=sha256:abc is no digest"),
+        (ReleaseImages(version="1", operator_digest="sha256:abc"), "OPERATOR_DIGEST=sha256:abc is not a digest"),
         (ReleaseImages(version="1", runner_digest=64 * "a"), "RUNNER_DIGEST=aaaa"),
-        (ReleaseImages(version="1", registry="https://r.example"), "REGISTRY=https://r.example is no place of images"),
-        (ReleaseImages(version="1", registry="r.example/"), "REGISTRY=r.example/ is no place"),
+        (
+            ReleaseImages(version="1", registry="https://r.example"),
+            "REGISTRY=https://r.example is not an image registry",
+        ),
+        (ReleaseImages(version="1", registry="r.example/"), "REGISTRY=r.example/ is not an image registry"),
     ],
 )
 def test_what_names_no_image_is_refused(images: ReleaseImages, problem: str) -> None:
@@ -144,7 +147,7 @@ def test_what_names_no_image_is_refused(images: ReleaseImages, problem: str) -> 
         (Commit(name="a", time=0), []),
         (Commit(name="a", time=0, tags=("v0.1.0", "nice")), []),
         (Commit(name="a", time=0, tags=("vacation",)), []),
-        (Commit(name="a", time=0, tags=("v0.2.0",)), ["the commit has the tag v0.2.0, pyproject.toml says 0.1.0"]),
+        (Commit(name="a", time=0, tags=("v0.2.0",)), ["the commit has the tag v0.2.0, pyproject.toml has 0.1.0"]),
         (
             Commit(name="a", time=0, changes=("a", "b", "c", "d")),
             ["a, b, c and 1 more differ from the commit: commit or remove them"],
@@ -155,7 +158,7 @@ def test_only_a_clean_commit_of_that_version_is_released(made_of: Commit, expect
     assert commit.problems(made_of, "0.1.0") == expected
 
 
-def test_all_that_speaks_against_a_release_is_said_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_a_release_are_reported_together(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('version = "0.1.0"\n')
     (tmp_path / "Dockerfile").write_text("ARG VERSION=0.0.9\n")
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n- x\n")
@@ -186,11 +189,13 @@ def test_the_files_of_a_commit_are_those_that_were_committed(tmp_path: Path) -> 
     (clone / "stray").write_text("3")
     found = commit.current(clone)
     assert (found.tags, set(found.changes)) == (("v1.0.0",), {"kept", "stray"})
-    exported = commit.export(found, tmp_path / "out", clone)
+    exported = commit.export(found.name, tmp_path / "out", clone)
     assert {file.name: file.read_text() for file in exported.iterdir()} == {"kept": "1"}
+    with pytest.raises(ReleaseError, match=r"`git archive .*: not a valid object name"):
+        commit.export("0123456", tmp_path / "none", clone)
 
 
-def test_a_folder_that_is_no_clone_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_clone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match="a release is made of a clone"):
         commit.current(tmp_path)
 

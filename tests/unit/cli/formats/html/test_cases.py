@@ -1,6 +1,6 @@
 import dataclasses
 
-from disttest_cli.formats.html.cases import COLUMNS, NOT_REPORTED, RESULTS, ROWS, WORST_FIRST, grid
+from disttest_cli.formats.html.cases import COLUMNS, NOT_REPORTED, RESULTS, ROWS, grid
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.case_result import CaseResult, RankEnding, RankGroup
 from disttest_contract.results.report import Report
@@ -9,7 +9,7 @@ from tests.support.reports.reports import a_good_night, a_night, a_report, a_sui
 
 
 def a_case(number: int, *failed: int, world: int) -> CaseResult:
-    """It failed for these ranks; how it ended for the last rank of all is not told."""
+    """It failed for these ranks; the result of the last rank is missing."""
     others = tuple(rank for rank in range(world - 1) if rank not in failed)
     return CaseResult(
         id=f"t.py::test[{number}]",
@@ -49,7 +49,7 @@ def test_ranks_that_are_alike_share_a_column() -> None:
     found = grid(a_large_report(64, a_case(1, 9, world=512), a_case(2, 9, 100, world=512)))
     assert found is not None
     assert [column.label for column in found.columns] == ["0-8,10-99,101-510", "9", "100", "511"]
-    assert [column.endings for column in found.columns][-1] == ("untold", "untold")
+    assert [column.endings for column in found.columns][-1] == ("unknown", "unknown")
     assert "512 ranks" in found.note
     assert found.columns[0].name == "ranks 0-8,10-99,101-510 on 64 nodes"
 
@@ -60,8 +60,8 @@ def test_where_too_many_ranks_differ_nodes_are_compared() -> None:
     assert found is not None
     assert len(found.columns) == 8, "six nodes with a failure each, those with none, the one that did not tell all"
     assert found.columns[0].node == "n0"
-    assert found.cells(0) == ["failed", *["passed"] * 6, "untold"]
-    assert "the worst of its ranks" in found.note
+    assert found.cells(0) == ["failed", *["passed"] * 6, "unknown"]
+    assert "the worst rank of a node" in found.note
 
 
 def test_columns_have_an_end_and_it_is_said() -> None:
@@ -69,7 +69,7 @@ def test_columns_have_an_end_and_it_is_said() -> None:
     found = grid(a_large_report(64, *cases, a_case(61, *range(481, 511), world=512)))
     assert found is not None
     assert len(found.columns) == COLUMNS
-    assert "more columns are left out" in found.note
+    assert "more columns omitted" in found.note
 
 
 def test_rows_have_an_end_and_it_is_said() -> None:
@@ -88,4 +88,4 @@ def test_ranks_that_the_gang_does_not_have_are_left_out() -> None:
 
 def test_every_ending_has_a_sign_and_a_meaning() -> None:
     endings = {*RankEnding, NOT_REPORTED}
-    assert set(RESULTS) == set(WORST_FIRST) == endings
+    assert set(RESULTS) == endings

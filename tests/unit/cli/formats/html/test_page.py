@@ -14,7 +14,7 @@ from disttest_cli.formats.subject import Subject
 from disttest_cli.views import outputs
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.case_result import CaseResult
-from disttest_contract.results.left_out import LeftOut
+from disttest_contract.results.report import LeftOut
 from tests.support.reports.hostile import a_hostile_subject
 from tests.support.reports.reports import (
     FACTS,
@@ -84,44 +84,44 @@ def test_a_run_that_came_to_no_case_has_a_page(verdict: Verdict, reason: Reason)
     report = a_report(verdict=verdict, reason=reason, message="why", preflight=(), joined=None, first_case=None)
     html = render(Subject(report=report))
     assert f"<title>{verdict.value}: gpu-ci/nightly-2x8-7d4kq</title>" in html
-    assert "No node told what it has" in html
+    assert "No node reported its environment" in html
 
 
 def test_what_was_left_out_is_said_before_all_else() -> None:
     html = render(Subject(report=dataclasses.replace(a_night(), trimmed="ends of stacks")))
-    assert "Left out of this report for its size:" in html
+    assert "Omitted from this report because of its size:" in html
     assert html.index("ends of stacks") < html.index("<h1")
-    assert "Left out of this report" not in render(a_subject())
+    assert "Omitted from this report" not in render(a_subject())
 
 
-def test_cases_that_a_report_counts_but_does_not_have_are_told_of() -> None:
+def test_cases_that_a_report_counts_but_omits_are_mentioned() -> None:
     left_out = LeftOut(by_outcome={Outcome.PASSED: 70, Outcome.FAILED: 9}, excused={Outcome.FAILED: 2})
     night = a_night()
     suite = dataclasses.replace(night.suites[0], left_out=left_out)
     html = render(Subject(report=dataclasses.replace(night, suites=(suite, *night.suites[1:]), trimmed="cases")))
     assert "<b>479</b> cases" in html
-    assert "79 cases are counted above, but not in this report" in html
-    assert "7 more failures, for which this report had no room" in html
+    assert "79 cases are counted above, but omitted from this report" in html
+    assert "7 more failures omitted from the report because of its size" in html
     assert 'aria-live="polite">400 cases</p>' in html
 
 
-def test_attempts_before_and_suspect_nodes_are_told_where_the_status_has_them() -> None:
+def test_earlier_attempts_and_suspect_nodes_are_shown_if_the_status_has_them() -> None:
     html = render(a_subject())
-    assert "Attempts before this one" in html
+    assert "Earlier attempts" in html
     assert "rank 12 on gpu-node-09, SIGABRT: NVRM: Xid" in html
     assert "<strong>gpu-node-09</strong> NodeUnhealthy: Xid 79 on GPU 4" in html
     of_a_file = render(a_subject(status={}))
-    assert "Attempts before this one" not in of_a_file
+    assert "Earlier attempts" not in of_a_file
     own = {"attempts": [{**STATUS["attempts"][0], "number": 2}]}
-    assert "Attempts before this one" not in render(a_subject(status=own)), "the report's own attempt is not before it"
+    assert "Earlier attempts" not in render(a_subject(status=own)), "the report's own attempt is not before it"
 
 
 def test_failures_come_worst_first_and_those_in_quarantine_apart() -> None:
-    told = failures(a_night())
-    assert [one.case.outcome.value for one in told.red] == ["hung", "crashed", "errored", "failed", "failed"]
-    assert [one.case.quarantined for one in told.excused] == [True]
-    assert [one.case.is_flaky for one in told.flaky] == [True]
-    assert told.blamed == (("gpu-node-23", 4),)
+    section = failures(a_night())
+    assert [one.case.outcome.value for one in section.red] == ["hung", "crashed", "errored", "failed", "failed"]
+    assert [one.case.quarantined for one in section.excused] == [True]
+    assert [one.case.is_flaky for one in section.flaky] == [True]
+    assert section.blamed == (("gpu-node-23", 4),)
     assert failures(a_good_night()).red == ()
 
 
@@ -137,9 +137,9 @@ def test_ranks_with_the_same_stack_share_it_and_the_blamed_come_first() -> None:
     [([dataclasses.replace(FULL, stacks={})] * (SHOWN + 7), SHOWN), ([FULL] * 5, 1)],
     ids=["many", "large"],
 )
-def test_no_more_failures_are_told_in_full_than_a_page_can_bear(cases: list[CaseResult], shown: int) -> None:
-    told = failures(a_report(a_suite("s", cases)))
-    assert (len(told.red), told.left_out) == (shown, len(cases) - shown)
+def test_the_number_of_failures_with_details_is_limited(cases: list[CaseResult], shown: int) -> None:
+    section = failures(a_report(a_suite("s", cases)))
+    assert (len(section.red), section.left_out) == (shown, len(cases) - shown)
 
 
 def test_five_thousand_cases_make_a_page_of_a_megabyte() -> None:
@@ -154,7 +154,7 @@ def test_too_many_cases_lose_good_ones_and_it_is_said(monkeypatch: pytest.Monkey
     rows, left_out = page.all_cases(report)
     assert (len(rows), left_out) == (100, 900)
     assert all(case.outcome is Outcome.FAILED for _, case in rows), "a hundred have failed: there is room for no other"
-    assert "900 cases left out of this page" in render(Subject(report=report))
+    assert "900 cases omitted from this page" in render(Subject(report=report))
 
 
 @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ def test_nodes_that_are_alike_share_a_column() -> None:
     found = environment(dataclasses.replace(a_night(), preflight=(*nodes, OTHER_FACTS)))
     assert found is not None
     assert found.columns == (("n0, n1, n2, n3 and 506 more", 510), ("gpu-node-23", 1))
-    assert {fact.name: set(fact.odd) for fact in found.facts if fact.differs} == {
+    assert {fact.name: set(fact.odd) for fact in found.facts if fact.odd} == {
         "driver": {1},
-        "/dev/shm": {1},  # noqa: S108 - a name in a table
+        "shared memory": {1},
         "kernel": {1},
     }
-    assert found.clocks == "Clocks are at most 2.1 ms from the leader's (gpu-node-23)."
+    assert found.clocks == "The largest clock offset from the leader is 2.1 ms (gpu-node-23)."

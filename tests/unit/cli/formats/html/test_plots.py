@@ -60,7 +60,7 @@ def test_a_threshold_is_marked_and_a_missed_one_named(bus: float, is_met: bool, 
 def test_a_threshold_about_which_nothing_was_measured_is_missed() -> None:
     found = of([a_measurement()], a_threshold(size_bytes=8 * GIB))
     assert [one.is_met for one in found.judged] == [False]
-    assert found.charts[0].missed[0].words.endswith("missed, nothing was measured")
+    assert found.charts[0].missed[0].words.endswith("missed, not measured")
 
 
 def test_of_what_was_measured_twice_the_slowest_is_drawn() -> None:

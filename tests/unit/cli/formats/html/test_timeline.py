@@ -64,29 +64,29 @@ def test_ticks_are_few_and_within(whole: float) -> None:
 
 
 def test_the_gang_begins_when_the_steps_before_it_have_ended() -> None:
-    told = timeline.timeline(Subject(report=a_night(), status=STATUS))
-    assert [lane.name for lane in told.lanes][:3] == ["run", "gang", "collectives"]
-    run, gang = told.lanes[0].bars, told.lanes[1].bars
+    found = timeline.timeline(Subject(report=a_night(), status=STATUS))
+    assert [lane.name for lane in found.lanes][:3] == ["run", "gang", "collectives"]
+    run, gang = found.lanes[0].bars, found.lanes[1].bars
     pulled = next(bar for bar in run if bar.kind == "pulled")
     assert gang[0].x == pytest.approx(pulled.x + pulled.width, abs=0.1)
 
 
 def test_a_report_from_a_file_has_the_clock_of_the_gang_alone() -> None:
-    told = timeline.timeline(Subject(report=a_good_night()))
-    assert told.lanes[0].name == "gang"
-    assert told.lanes[0].bars[0].x == 0
-    assert "cases" in told.lanes[0].summary
+    found = timeline.timeline(Subject(report=a_good_night()))
+    assert found.lanes[0].name == "gang"
+    assert found.lanes[0].bars[0].x == 0
+    assert "cases" in found.lanes[0].summary
 
 
 def test_five_thousand_cases_take_few_bars() -> None:
-    told = timeline.timeline(Subject(report=many(5000)))
-    assert sum(len(lane.bars) for lane in told.lanes) < 600
-    assert sum(bar.cases for lane in told.lanes for bar in lane.bars) == 5000
+    found = timeline.timeline(Subject(report=many(5000)))
+    assert sum(len(lane.bars) for lane in found.lanes) < 600
+    assert sum(bar.cases for lane in found.lanes for bar in lane.bars) == 5000
 
 
 def test_times_that_cannot_be_draw_nothing() -> None:
-    told = timeline.timeline(a_hostile_subject())
-    assert told.untimed == 2
+    found = timeline.timeline(a_hostile_subject())
+    assert found.untimed == 2
     report = dataclasses.replace(a_night(), joined=None, first_case=math.nan, last_case=-1.0)
     assert [bar.title.partition(":")[0] for bar in timeline.timeline(Subject(report=report)).lanes[0].bars] == [
         "report"

@@ -43,22 +43,22 @@ def test_an_item_is_read(item: str, expected: Allowance) -> None:
 @pytest.mark.parametrize(
     ("item", "says"),
     [
-        ("", "write [NAMESPACE/]WHAT, of which WHAT is one of host-network, host-ipc"),
+        ("", "must be [NAMESPACE/]WHAT, where WHAT is one of host-network, host-ipc"),
         ("*", "not '*'"),
         ("hostNetwork", "not 'hostNetwork'"),
         ("host-network:true", "not 'host-network:true'"),
         ("root:", "not 'root:'"),
         ("a/b/root", "not 'a/b/root'"),
-        ("/root", "'/root': write the name of a namespace before the '/', or leave both out"),
-        ("*/root", "'*/root': write the name of a namespace"),
-        ("capability:*", "'capability:*': write one of AUDIT_CONTROL"),
+        ("/root", "'/root': must be the name of a namespace before the '/'; or remove both"),
+        ("*/root", "'*/root': must be the name of a namespace"),
+        ("capability:*", "'capability:*': must be one of AUDIT_CONTROL"),
         ("capability:ALL", "not 'ALL'"),
-        ("capability", "write one of AUDIT_CONTROL"),
-        ("host-path:data", "write an absolute path"),
-        ("host-path:/a/../b", "no '..'"),
-        ("host-path:/", "write at least 2 character"),
-        ("host-path:", "write at least 2 character"),
-        ("service-account:*", "write the name of a ServiceAccount"),
+        ("capability", "must be one of AUDIT_CONTROL"),
+        ("host-path:data", "must be an absolute path"),
+        ("host-path:/a/../b", "without '..'"),
+        ("host-path:/", "must have at least 2 character"),
+        ("host-path:", "must have at least 2 character"),
+        ("service-account:*", "must be the name of a ServiceAccount"),
     ],
 )
 def test_a_wrong_item_is_refused_with_a_sentence(item: str, says: str) -> None:
@@ -95,7 +95,7 @@ def test_a_disttest_needs_an_allowance_for_each_thing_beyond_restricted(
     pod: dict[str, Any], expected: list[tuple[str, str]]
 ) -> None:
     test = a_test(**pod)
-    assert [(need.path, need.allowance.item) for need in allowances.needs(test)] == [
+    assert [(path, need.item) for path, need in allowances.needs(test)] == [
         (f"{WHERE}.{path}", item) for path, item in expected
     ]
     everything = tuple(allowances.parse(item, "") for _, item in expected)
@@ -103,14 +103,14 @@ def test_a_disttest_needs_an_allowance_for_each_thing_beyond_restricted(
     for missing in set(everything):
         rest = tuple(one for one in everything if one != missing)
         [sentence] = allowances.refusals(test, rest)
-        assert f"ask for --allow={missing.item} of the operator (docs/security.md)" in sentence
+        assert f"ask an administrator for --allow={missing.item} (docs/operating/security.md)" in sentence
 
 
 def test_a_refusal_names_the_field_the_item_and_the_page() -> None:
     [sentence] = allowances.refusals(a_test(hostNetwork=True), ())
     assert sentence == (
-        "spec.template.spec.hostNetwork: the administrator has not allowed this; leave it out, or ask for"
-        " --allow=ci/host-network of the operator (docs/security.md)"
+        "spec.template.spec.hostNetwork: the operator does not allow this; remove it, or ask an administrator for"
+        " --allow=ci/host-network (docs/operating/security.md)"
     )
 
 

@@ -26,14 +26,14 @@ from disttest_operator.core.api.model import (
     Timeouts,
 )
 from disttest_operator.core.api.template import Template
-from disttest_operator.core.series import history, ledger, report_retention, run_results
+from disttest_operator.core.series import history, ledger, run_results
 from tests.support.paths import ROOT
 
 CRDS = {
     name: yaml.safe_load((ROOT / "manifests/crd" / f"{name}.yaml").read_text())
     for name in ("disttests", "disttestseries")
 }
-FROZEN = "a run cannot be changed once created; create another DistTest"
+FROZEN = "field is immutable; create a new DistTest"
 MUTABLE = {"ttlSecondsAfterFinished", "suspend", "cancel"}
 VALIDATIONS = "x-kubernetes-validations"
 
@@ -70,12 +70,13 @@ def test_each_message_of_a_rule_over_several_fields_has_its_rule_in_python() -> 
     }
 
 
-def test_messages_name_the_paths_and_volumes_that_are_taken() -> None:
+def test_messages_name_the_paths_and_volumes_that_are_reserved() -> None:
     [paths] = spec_schema.MESSAGES["template.spec.volumeMounts[].mountPath"]
     [volumes] = spec_schema.MESSAGES["template.spec.volumes[].name"]
-    assert paths.startswith(f"{', '.join(cross_field_rules.TAKEN_PATHS)} are taken")
+    *others, last = cross_field_rules.TAKEN_PATHS
+    assert paths.startswith(f"{', '.join(others)} and {last} are reserved")
     assert volumes.startswith(
-        f"{', '.join(cross_field_rules.TAKEN_VOLUMES)} and names that begin with suite- are taken"
+        f"{', '.join(cross_field_rules.TAKEN_VOLUMES)} and names that begin with suite- are reserved"
     )
 
 
@@ -89,7 +90,7 @@ def test_the_spec_has_the_limits_and_choices_of_contract_and_model() -> None:
     assert [fields_of_spec[name]["maxItems"] for name in ("suites", "thresholds")] == [limits.SUITES, limits.THRESHOLDS]
     assert [threshold[name]["maximum"] for name in ("sizeBytes", "minBusBandwidthBytesPerSecond")] == [
         limits.SIZE_BYTES,
-        limits.BUS_BYTES_PER_SECOND,
+        limits.BUS_BANDWIDTH_BYTES_PER_SECOND,
     ]
     assert [threshold[name]["enum"] for name in ("collective", "dtype")] == [list(COLLECTIVES), list(DTYPES)]
     choices = {name: fields_of_spec[name]["enum"] for name in ("backend", "placement", "concurrencyPolicy")}
@@ -110,7 +111,7 @@ def test_properties_without_a_default_can_be_neither_added_nor_removed() -> None
 def test_the_name_has_the_same_rule_on_both_sides() -> None:
     [version] = CRDS["disttests"]["spec"]["versions"]
     [rule] = version["schema"]["openAPIV3Schema"][VALIDATIONS]
-    assert rule["message"] == parse.NAME_ADVICE
+    assert rule["message"] == f"metadata.name {parse.NAME_ADVICE}"
     assert str(parse.NAME_LENGTH) in rule["rule"]
     assert f"'{schema.DNS_1035}'" in rule["rule"]
 
@@ -182,19 +183,19 @@ def test_the_status_knows_every_collective_and_type_that_may_have_a_threshold() 
 
 def test_reasons_fit_into_the_status_and_the_totals_of_the_ledger() -> None:
     totals = root("disttestseries")["status"]["properties"]["totals"]["properties"]
-    assert len(Reason) <= 40
-    assert len(Verdict) * 40 <= totals["runs"]["maxItems"]
+    assert STATUS["properties"]["retries"]["maxItems"] == limits.REASONS <= totals["retries"]["maxItems"]
+    assert len(Verdict) * limits.REASONS <= totals["runs"]["maxItems"]
     assert max(map(len, Reason)) <= STATUS["properties"]["reason"]["maxLength"]
 
 
 def test_the_ledger_has_room_for_what_is_listed() -> None:
     status = root("disttestseries")["status"]["properties"]
-    lists = {name: status[name]["maxItems"] for name in ("failing", "flipping", "blamedNodes", "runs", "pending")}
+    lists = {name: status[name]["maxItems"] for name in ("failing", "flipping", "suspectNodes", "runs", "pending")}
     assert lists == {
         "failing": history.LISTED,
         "flipping": history.LISTED,
-        "blamedNodes": history.LISTED_BLAMED,
-        "runs": report_retention.RUNS,
+        "suspectNodes": history.LISTED_BLAMED,
+        "runs": ledger.RUNS,
         "pending": ledger.PENDING,
     }
     assert status["totals"]["properties"]["retries"]["maxItems"] == ledger.RETRIES
@@ -205,7 +206,7 @@ def test_the_ledger_has_room_for_what_is_listed() -> None:
     assert set(failing["lastOutcome"]["enum"]) == BAD
     longest = limits.cut_id("x" * 2 * limits.CASE_ID_BYTES)
     assert len(longest) <= min(failing["case"]["maxLength"], flipping["case"]["maxLength"])
-    blamed = status["blamedNodes"]["items"]["properties"]
+    blamed = status["suspectNodes"]["items"]["properties"]
     assert (blamed["name"]["maxLength"], blamed["reason"]["maxLength"]) == (history.NODE_BYTES, history.REASON_BYTES)
 
 

@@ -72,7 +72,7 @@ def test_all_problems_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize("body", [None, [], "DistTest", 3], ids=repr)
 def test_something_that_is_no_object_is_refused(body: Any) -> None:
-    assert problems(body) == ("document: write a DistTest object: apiVersion, kind, metadata and spec",)
+    assert problems(body) == ("document: must be a DistTest object: apiVersion, kind, metadata and spec",)
 
 
 def test_the_good_manifest_is_read_whole() -> None:
@@ -93,7 +93,7 @@ def test_the_good_manifest_is_read_whole() -> None:
         "gpu-nightly",
     )
     assert spec.env == (("NCCL_DEBUG", "INFO"), ("EMPTY", ""))
-    assert spec.timeouts == Timeouts(queue_seconds=1800, join_seconds=300, case_seconds=300, run_seconds=7200)
+    assert spec.timeouts == Timeouts(queue_seconds=1800, rendezvous_seconds=300, case_seconds=300, run_seconds=7200)
     reached = Threshold(collective="all_reduce", size_bytes=1 << 20, min_bus_bandwidth_bytes_per_second=400_000_000)
     assert spec.thresholds == (
         reached,
@@ -139,14 +139,14 @@ def test_the_smallest_manifest_gets_defaults() -> None:
     assert (spec.retries, spec.artifacts) == (Retries(flaky=1), Artifacts())
 
 
-STANDARD = Timeouts(queue_seconds=60, join_seconds=50, case_seconds=40, run_seconds=400)
+STANDARD = Timeouts(queue_seconds=60, rendezvous_seconds=50, case_seconds=40, run_seconds=400)
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
         ({}, STANDARD),
-        ({"queueSeconds": 1, "joinSeconds": 2}, replace(STANDARD, queue_seconds=1, join_seconds=2)),
+        ({"queueSeconds": 1, "rendezvousSeconds": 2}, replace(STANDARD, queue_seconds=1, rendezvous_seconds=2)),
         ({"runSeconds": 10}, replace(STANDARD, run_seconds=10, case_seconds=10)),
         ({"runSeconds": 500}, replace(STANDARD, run_seconds=500)),
         ({"caseSeconds": 500}, replace(STANDARD, case_seconds=500, run_seconds=500)),
@@ -216,7 +216,7 @@ def test_nulls_are_absent_and_whole_floats_are_whole_as_for_the_api_server() -> 
 def test_the_operators_gpu_resource_cannot_be_asked_for_in_the_template() -> None:
     body = smallest(template={"spec": {"resources": {"limits": {"amd.com/gpu": 8}}}})
     parse(body, DEFAULTS)
-    with pytest.raises(InvalidSpecError, match="GPUs are asked for by gpusPerNode"):
+    with pytest.raises(InvalidSpecError, match="GPUs are requested with gpusPerNode"):
         parse(body, Defaults(image="x", gpu_resource="amd.com/gpu"))
 
 
@@ -232,7 +232,7 @@ def test_a_run_that_has_only_a_generated_name_gets_one_here() -> None:
 
 def test_a_generated_name_must_leave_room() -> None:
     found = problems(changed({"metadata/name": REMOVE, "metadata/generateName": "n" * 48}))
-    assert found[0].startswith("metadata.generateName: write at most 47")
+    assert found[0].startswith("metadata.generateName: must be at most 47")
 
 
 def test_an_object_of_the_api_server_is_read_with_its_identity_and_status() -> None:

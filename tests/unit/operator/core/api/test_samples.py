@@ -93,10 +93,7 @@ def test_only_the_sample_of_an_own_image_names_one() -> None:
 
 
 def test_only_the_sample_of_rdma_needs_an_allowance() -> None:
-    needed = {
-        path.stem: [f"{need.allowance.kind} {need.allowance.value}" for need in allowances.needs(read(path))]
-        for path in SAMPLES
-    }
+    needed = {path.stem: [f"{need.kind} {need.value}" for _, need in allowances.needs(read(path))] for path in SAMPLES}
     assert {name: items for name, items in needed.items() if items} == {
         "gpu-2x8-rdma": ["root ", "capability IPC_LOCK"]
     }

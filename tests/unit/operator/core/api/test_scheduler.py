@@ -4,27 +4,19 @@ import pytest
 
 from disttest_operator.core.api import scheduler
 from disttest_operator.core.api.model import Manifest
-from tests.support.builders.runs import a_spec
 
 JOB: Manifest = {"metadata": {"name": "nightly-a1", "labels": {"team": "a"}}, "spec": {"completions": 2}}
 
 
 def test_without_a_queue_the_job_is_created_as_it_is() -> None:
-    spec = a_spec()
-    assert scheduler.of(spec).prepare(JOB, spec) == JOB
+    assert scheduler.prepare(JOB, "") == JOB
 
 
 def test_kueue_gets_a_suspended_job_with_the_label_of_its_queue() -> None:
-    spec = a_spec(queue_name="team-a")
-    prepared = scheduler.of(spec).prepare(JOB, spec)
+    prepared = scheduler.prepare(JOB, "team-a")
     assert prepared["metadata"]["labels"] == {"team": "a", "kueue.x-k8s.io/queue-name": "team-a"}
     assert prepared["spec"] == {"completions": 2, "suspend": True}
     assert JOB["metadata"]["labels"] == {"team": "a"}, "the manifest that was given has changed"
-
-
-def test_exactly_one_scheduler_is_selected() -> None:
-    for spec in (a_spec(), a_spec(queue_name="team-a")):
-        assert sum(one.is_selected(spec) for one in scheduler.SCHEDULERS) == 1
 
 
 @pytest.mark.parametrize(("spec", "is_waiting"), [({}, False), ({"suspend": False}, False), ({"suspend": True}, True)])

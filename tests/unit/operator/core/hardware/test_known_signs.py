@@ -9,8 +9,7 @@ from disttest_operator.core.hardware import matcher
 from disttest_operator.core.hardware.known_signs import GPU_CONDITIONS, KNOWN, NODE_CONDITIONS
 from disttest_operator.core.hardware.matcher import Signs, first_match
 from disttest_operator.core.observed.evidence import Match
-from disttest_operator.core.observed.objects import Condition
-from tests.support.builders.runs import a_pod
+from tests.support.builders.runs import a_pod, condition
 
 NODE_UNHEALTHY = Reason.NODE_UNHEALTHY
 
@@ -18,12 +17,15 @@ GANG = (a_pod(0, name="t-0", node="node-a"), a_pod(1, name="t-1", node="node-b")
 
 # Lines as they were seen in logs, and what they prove.
 PROOFS = [
-    ("NVRM: Xid (PCI:0000:cb:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", Reason.GPU_BROKEN),
-    ("NVRM: Xid (PCI:0000:05:00): 119, pid=2, name=python, Timeout after 6s of waiting for RPC", Reason.GPU_BROKEN),
-    ("Unable to determine the device handle for GPU0: GPU is lost.  Reboot the system", Reason.GPU_BROKEN),
-    ("RuntimeError: CUDA error: uncorrectable ECC error encountered", Reason.GPU_BROKEN),
-    ("CUDA error: uncorrectable NVLink error detected during the execution", Reason.GPU_BROKEN),
-    ("transport/nvls.cc:254 NCCL WARN Cuda failure 802 'system not yet initialized'", Reason.GPU_BROKEN),
+    (
+        "NVRM: Xid (PCI:0000:cb:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+        Reason.GPU_UNHEALTHY,
+    ),
+    ("NVRM: Xid (PCI:0000:05:00): 119, pid=2, name=python, Timeout after 6s of waiting for RPC", Reason.GPU_UNHEALTHY),
+    ("Unable to determine the device handle for GPU0: GPU is lost.  Reboot the system", Reason.GPU_UNHEALTHY),
+    ("RuntimeError: CUDA error: uncorrectable ECC error encountered", Reason.GPU_UNHEALTHY),
+    ("CUDA error: uncorrectable NVLink error detected during the execution", Reason.GPU_UNHEALTHY),
+    ("transport/nvls.cc:254 NCCL WARN Cuda failure 802 'system not yet initialized'", Reason.GPU_UNHEALTHY),
     ("NCCL WARN NET/IB : mlx5_0:1 Got async event : local catastrophic error", NODE_UNHEALTHY),
 ]
 NO_BLAME = [
@@ -70,8 +72,7 @@ def test_a_line_proves_nothing(text: str) -> None:
 @pytest.mark.parametrize(("name", "status"), GPU_CONDITIONS + NODE_CONDITIONS)
 def test_a_condition_proves_that_the_node_is_unhealthy_and_its_opposite_does_not(name: str, status: str) -> None:
     def seen(*, is_true: bool) -> Signs:
-        condition = Condition(reason="", message="", is_true=is_true, since=None)
-        return Signs(gang=GANG, nodes={"node-a": {name: condition}})
+        return Signs(gang=GANG, nodes={"node-a": {name: condition(is_true=is_true)}})
 
     match = first_match(KNOWN, seen(is_true=status == "True"))
     assert match is not None

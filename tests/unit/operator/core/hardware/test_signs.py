@@ -11,16 +11,14 @@ from disttest_operator.core.hardware import matcher
 from disttest_operator.core.hardware.matcher import MAX_LINES_PER_RULE, LogLine, Signs, find_match, first_match
 from disttest_operator.core.hardware.user_rules import UserRule, build
 from disttest_operator.core.observed.evidence import Match
-from disttest_operator.core.observed.objects import Condition, NodeView, PodView
+from disttest_operator.core.observed.objects import Condition, ConditionStatus, NodeView, PodView
 from tests.support.builders.runs import a_pod, a_report_of
 
 RANKS_PER_NODE = 2
 
 
 def condition(status: str = "True", reason: str = "", message: str = "") -> Condition:
-    return Condition(
-        reason=reason, message=message, is_true=status == "True", since=None, is_known=status in {"True", "False"}
-    )
+    return Condition(reason=reason, message=message, status=ConditionStatus(status), since=None)
 
 
 def gang(**conditions: Condition) -> tuple[PodView, ...]:
@@ -37,7 +35,7 @@ def said(*texts: str) -> Signs:
 
 
 def a_rule(**entry: Any) -> UserRule:
-    [rule] = build([{"reason": "GpuBroken", **entry}])
+    [rule] = build([{"reason": "GPUUnhealthy", **entry}])
     return rule
 
 
@@ -55,12 +53,12 @@ def on_nodes(**conditions: Condition) -> Signs:
 
 # Line of the leader's log, whose it is, the words for that, and who is blamed.
 LINES = [
-    ("[rank 1] GPU fell off", "pod t-0 on node node-a said '[rank 1] GPU fell off'", ("node-a",)),
-    ("[rank 3] GPU fell off", "pod t-1 on node node-b said '[rank 3] GPU fell off'", ("node-b",)),
-    ("[zygote] GPU fell off", "pod t-0 on node node-a said '[zygote] GPU fell off'", ("node-a",)),
-    ("[rank 9] GPU fell off", "the leader's log says '[rank 9] GPU fell off'", ()),
-    ("      GPU fell off", "the leader's log says 'GPU fell off'", ()),
-    (" [rank 1] GPU fell off", "the leader's log says '[rank 1] GPU fell off'", ()),
+    ("[rank 1] GPU fell off", "pod t-0 on node node-a logged '[rank 1] GPU fell off'", ("node-a",)),
+    ("[rank 3] GPU fell off", "pod t-1 on node node-b logged '[rank 3] GPU fell off'", ("node-b",)),
+    ("[zygote] GPU fell off", "pod t-0 on node node-a logged '[zygote] GPU fell off'", ("node-a",)),
+    ("[rank 9] GPU fell off", "the leader's log contains '[rank 9] GPU fell off'", ()),
+    ("      GPU fell off", "the leader's log contains 'GPU fell off'", ()),
+    (" [rank 1] GPU fell off", "the leader's log contains '[rank 1] GPU fell off'", ()),
 ]
 
 
@@ -74,18 +72,18 @@ def test_a_line_is_tied_to_the_node_of_its_rank_and_else_to_none(
     assert match.nodes == blamed
 
 
-def test_a_rule_without_blame_blames_nobody() -> None:
+def test_a_rule_without_blame_blames_no_node() -> None:
     match = find_match(a_line_rule(), said("[rank 1] fell off"))
     assert match is not None
-    assert (match.nodes, match.pods) == ((), ())
+    assert match.nodes == ()
 
 
-def test_everybody_who_said_it_is_blamed_once() -> None:
+def test_each_node_with_the_sign_is_blamed_once() -> None:
     match = find_match(a_line_rule(blame=True), said("[rank 3] fell off", "[rank 0] fell off", "[rank 2] fell off"))
     assert match is not None
-    assert (match.nodes, match.pods) == (("node-b", "node-a"), ("t-1", "t-0"))
+    assert match.nodes == ("node-b", "node-a")
     assert match.message == (
-        "a rule of the operator's configuration matches: pod t-1 on node node-b said '[rank 3] fell off'"
+        "a rule of the operator's configuration matches: pod t-1 on node node-b logged '[rank 3] fell off'"
     )
 
 
@@ -103,17 +101,17 @@ def test_a_line_is_no_sign(texts: list[str]) -> None:
     assert find_match(a_line_rule(), said(*texts)) is None
 
 
-def test_what_a_rule_says_is_passed_on() -> None:
+def test_the_match_has_verdict_reason_and_retry_of_the_rule() -> None:
     rule = a_line_rule(verdict="TestsFailed", reason="CasesFailed", retry=True)
     assert find_match(rule, said("fell off")) == Match(
         verdict=Verdict.TESTS_FAILED,
         reason=Reason.CASES_FAILED,
-        message="a rule of the operator's configuration matches: the leader's log says 'fell off'",
+        message="a rule of the operator's configuration matches: the leader's log contains 'fell off'",
         retry=True,
     )
 
 
-def test_a_long_line_is_told_in_part() -> None:
+def test_a_long_line_is_cut_in_the_message() -> None:
     match = find_match(a_line_rule(), said("fell off" + "é" * 4000))
     assert match is not None
     assert len(match.message.encode()) < 500
@@ -142,21 +140,21 @@ def test_a_condition_must_have_the_status_and_if_named_the_reason(
     match = find_match(a_node_rule(**wanted), on_nodes(GpuSick=found))
     assert (match is not None) is matches
     if match:
-        assert (match.nodes, match.pods) == (("node-b",), ("t-1",))
+        assert match.nodes == ("node-b",)
 
 
-def test_a_condition_is_told_with_its_reason_and_message() -> None:
+def test_a_condition_is_reported_with_its_reason_and_message() -> None:
     match = find_match(a_node_rule(), on_nodes(GpuSick=condition("True", "Xid79", "GPU 3 is lost")))
     assert match is not None
     assert match.message.endswith("matches: node node-b has GpuSick=True (Xid79: GPU 3 is lost)")
 
 
-def test_nodes_that_are_not_the_gangs_and_nodes_that_nobody_may_see_are_no_sign() -> None:
+def test_nodes_outside_the_gang_or_without_permission_are_no_sign() -> None:
     assert find_match(a_node_rule(), on_nodes()) is None
     assert find_match(a_node_rule(), Signs(gang=gang())) is None
 
 
-def test_a_condition_of_a_pod_is_looked_for_in_the_gangs_pods() -> None:
+def test_a_condition_of_a_pod_is_searched_in_the_pods_of_the_gang() -> None:
     rule = a_rule(podCondition={"type": "Ready", "status": "False", "reason": "Sick"}, blame=True)
     match = find_match(rule, Signs(gang=gang(Ready=condition("False", "Sick"))))
     assert match is not None
@@ -206,7 +204,7 @@ def test_signs_are_collected_from_what_the_operator_keeps() -> None:
     assert collected.lines == (LogLine(text="x"),)
 
 
-def test_of_a_flood_of_lines_only_those_are_kept_that_tell_something() -> None:
+def test_of_many_lines_only_those_that_match_a_rule_are_kept() -> None:
     log = b"\n" * (4 << 20) + b"[rank 1] GPU fell off\n" * 1000 + b"[rank 1] a fire\n"
     rules = [a_line_rule(), a_line_rule(logPattern="a fire"), a_node_rule()]
     tracemalloc.start()

@@ -80,7 +80,7 @@ def test_an_infrastructure_failure_ends_the_attempt_and_not_the_run() -> None:
     assert step.name == "nightly-report-a1"
 
 
-def test_what_is_kept_of_an_attempt_says_who_ended_first_and_what_was_done() -> None:
+def test_the_record_of_an_attempt_names_the_first_failure_and_the_case() -> None:
     dead = an_ended_pod(1, 137, seconds=18, summary=a_summary(node_index=1), signal=9)
     leader = an_ended_pod(0, 20, seconds=20, summary=a_summary(current=RUNNING_CASE))
     partial = found(a_report({"test_a": Outcome.PASSED, "test_b": Outcome.NOT_RUN}))
@@ -127,7 +127,7 @@ def test_an_attempt_beyond_the_retries_ends_the_run_with_its_own_verdict() -> No
     assert (ending.verdict, ending.reason, ending.retry) == (Verdict.INFRA_FAILED, Reason.NODE_LOST, Retry.NEVER)
 
 
-def test_nodes_taken_away_by_a_queue_cost_nothing() -> None:
+def test_an_eviction_by_a_queue_uses_no_retry() -> None:
     test = a_test(spec=a_spec(retries=Retries(infrastructure=0)))
     away = evidence(a_pod(0, is_deleting=True), job=a_job(is_suspended=True), test=test)
     ending = classify(away)
@@ -184,7 +184,7 @@ def test_the_same_case_on_disjoint_nodes_is_the_tests_fault(
         assert attempt_record.suspect_nodes(again, ending) == []
 
 
-def test_the_next_gang_must_not_have_the_blamed_nodes_and_rather_not_the_others_of_the_lost_one() -> None:
+def test_the_next_gang_must_not_have_the_suspect_nodes_and_rather_not_the_others_of_the_lost_one() -> None:
     ready = evidence(test=after(a_record()), has_job=False, has_service=True, nodes=NODES, seconds=200)
     assert next_step(ready) == actions.CreateJob(attempt=2, avoid=("node1",), avoid_if_possible=("node0",))
 
@@ -205,7 +205,7 @@ def test_pods_on_one_node_need_only_one_other() -> None:
     assert next_step(ready) == actions.CreateJob(attempt=2, avoid=("node1",), avoid_if_possible=("node0",))
 
 
-def test_the_job_of_the_attempt_before_goes_first_and_its_pods_get_a_while() -> None:
+def test_the_job_of_the_previous_attempt_is_deleted_first_and_its_pods_have_time_to_end() -> None:
     test = after(a_record())
     old = a_job(uid="old")
     assert next_step(evidence(test=test, has_job=False, leftovers=(old,), seconds=70)) == actions.DeleteJob(
@@ -226,7 +226,7 @@ def test_time_that_the_infrastructure_wasted_counts_and_time_that_a_queue_took_d
     assert attempts.run_seconds_left(after(long)) == attempts.MIN_RUN_SECONDS
 
 
-def test_half_a_gang_that_is_given_back_waits_longer_each_time_and_no_two_runs_alike() -> None:
+def test_runs_that_released_their_nodes_wait_longer_each_time_with_jitter() -> None:
     given_back = [a_record(number, reason="GangTimeout", charged=False) for number in (1, 2, 3)]
     pauses = []
     for count in (1, 2, 3):
@@ -240,7 +240,7 @@ def test_half_a_gang_that_is_given_back_waits_longer_each_time_and_no_two_runs_a
     assert attempts.not_before(after(a_record())) is None
 
 
-def test_the_wait_for_nodes_goes_on_when_half_a_gang_was_given_back_and_begins_anew_after_a_gang() -> None:
+def test_the_wait_for_nodes_continues_after_half_a_gang_was_released_and_restarts_after_a_whole_one() -> None:
     created, ended = at(0), at(60)
     assert attempts.queued_since(after(a_record(reason="GangTimeout")), at(100)) == created
     assert attempts.queued_since(after(a_record()), at(100)) == ended
@@ -262,7 +262,7 @@ def test_of_many_records_those_that_count_are_kept() -> None:
     assert kept == [1, 3, 4, 5, 6, 7, 8, 9]
 
 
-def test_a_younger_run_gives_half_a_gang_back_sooner_than_an_older_one() -> None:
+def test_a_younger_run_releases_half_a_gang_sooner_than_an_older_one() -> None:
     half = (a_pod(0), an_unscheduled_pod(1))
     patience = Policy().rival_patience_seconds
     younger = evidence(*half, seconds=3 + patience, has_older_rival=True)
@@ -283,10 +283,10 @@ def test_a_suspended_run_makes_nothing_and_never_times_out() -> None:
     assert next_step(evidence(test=a_test(spec=a_spec(suspend=True), status=step.status), has_job=False)) is not None
 
 
-def test_a_run_that_waits_for_an_older_one_says_so() -> None:
+def test_a_run_that_waits_for_an_older_one_names_it() -> None:
     step = next_step(evidence(has_job=False, older_run="nightly-0", seconds=5))
     assert isinstance(step, actions.WriteStatus)
-    assert "run 'nightly-0' of the series goes on" in step.status["message"]
+    assert "run 'nightly-0' of the series has not finished" in step.status["message"]
 
 
 def test_a_cancelled_run_creates_nothing() -> None:

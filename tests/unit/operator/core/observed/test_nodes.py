@@ -20,15 +20,16 @@ def condition(status: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("status", "is_true", "is_known"), [("True", True, True), ("False", False, True), ("Unknown", False, False)]
+    ("status", "is_true", "kept"),
+    [("True", True, "True"), ("False", False, "False"), ("Unknown", False, "Unknown"), ("?", False, "Unknown")],
 )
-def test_conditions_of_a_node_are_kept_unknown_ones_too(status: str, is_true: bool, is_known: bool) -> None:  # noqa: FBT001  # a table
+def test_conditions_of_a_node_are_kept_unknown_ones_too(status: str, is_true: bool, kept: str) -> None:  # noqa: FBT001  # a table
     [(name, ready)] = decoding.node(node(conditions=[condition(status)])).conditions.items()
-    assert (name, ready.is_true, ready.is_known, ready.reason) == ("Ready", is_true, is_known, "NodeStatusUnknown")
+    assert (name, ready.is_true, ready.status, ready.reason) == ("Ready", is_true, kept, "NodeStatusUnknown")
     assert ready.since is not None
 
 
-def test_a_node_is_schedulable_until_somebody_cordons_it() -> None:
+def test_a_node_is_schedulable_unless_it_is_cordoned() -> None:
     assert decoding.node(node()).is_schedulable
     assert decoding.node({"metadata": {"name": "n"}}).is_schedulable
     assert not decoding.node(node() | {"spec": {"unschedulable": True}}).is_schedulable

@@ -65,7 +65,7 @@ def judge(caches: Cache, test: DistTest, record: dict[str, Any], now: datetime) 
 
 def the_report(record: dict[str, Any]) -> ReportFound | ReportLost:
     if record["report"] is None:
-        return ReportLost(problem="the leader's log holds no report")
+        return ReportLost(problem="the leader's log contains no report")
     raw = json.dumps(record["report"]).encode()
     return ReportFound(report=Report.loads(raw), raw=raw, sha256="")
 
@@ -80,7 +80,7 @@ def test_the_rules_judge_a_recorded_end_as_the_operator_did(name: str) -> None:
     assert_judged_as_recorded(load(name))
 
 
-def test_an_operator_that_comes_when_the_lost_pod_is_gone_takes_the_word_of_the_job() -> None:
+def test_an_operator_that_starts_after_the_lost_pod_is_gone_reads_the_reason_from_the_job() -> None:
     """One that sees it go blames the node; the one on that node did not live to see it."""
     record = load(WITH_OPERATOR)
     ending = first_ending(record)

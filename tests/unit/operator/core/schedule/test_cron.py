@@ -62,7 +62,7 @@ def test_the_table_has_both_kinds_of_rows() -> None:
     assert len([row for row in ROWS if "error" in row]) >= 30
 
 
-def test_every_is_not_read_since_its_times_depend_on_when_the_controller_looks() -> None:
+def test_every_is_not_supported_since_its_times_depend_on_the_controller() -> None:
     with pytest.raises(cron.InvalidScheduleError, match="write five fields, or one of @yearly"):
         cron.parse("@every 24h")
 

@@ -76,7 +76,7 @@ def test_a_run_has_as_long_as_it_may_start_late_and_its_job_may_last(spec: dict[
     ],
     ids=["schedule", "suspend", "zone", "series", "other fields", "other labels", "status", "no time", "empty"],
 )
-def test_expectations_begin_when_somebody_wrote_what_says_when_it_runs(
+def test_expectations_start_with_the_last_change_of_the_schedule(
     entry: dict[str, Any],
     is_decisive: bool,  # noqa: FBT001  # a column of the table
 ) -> None:
@@ -101,6 +101,6 @@ def test_a_new_image_does_not_excuse_the_night_before() -> None:
     [{"suspend": True}, {"schedule": "0 2 * * *"}, {"timeZone": "Asia/Tokyo"}, {"series": "another"}],
     ids=lambda spec: next(iter(spec)),
 )
-def test_another_rhythm_begins_anew(spec: dict[str, Any]) -> None:
+def test_a_change_of_the_schedule_restarts_its_expectations(spec: dict[str, Any]) -> None:
     entry = written(LATER, "schedule", "suspend", "timeZone", label=SERIES)
     assert view(managed(entry, **spec), view(cron_job_body())).expects_since > MADE

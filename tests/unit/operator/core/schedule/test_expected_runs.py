@@ -41,7 +41,7 @@ def test_without_cronjobs_nothing_is_expected() -> None:
     assert Timetable().outlook([], NOON) == expected_runs.Outlook()
 
 
-def test_a_series_tells_its_times() -> None:
+def test_a_series_exposes_its_schedule() -> None:
     assert expected(a_cron_job()) == Expectation(
         namespace="gpu-ci",
         series="nightly",
@@ -64,7 +64,7 @@ def test_a_series_tells_its_times() -> None:
     ],
     ids=["before", "at its time", "while it may run", "when it must be finished", "until the next must be"],
 )
-def test_a_night_is_due_when_its_time_and_the_allowance_are_over(now: datetime, due: datetime) -> None:
+def test_a_nightly_run_is_due_when_its_time_and_the_allowance_have_passed(now: datetime, due: datetime) -> None:
     assert expected(a_cron_job(), now=now).due == due
 
 
@@ -73,12 +73,14 @@ def test_a_night_is_due_when_its_time_and_the_allowance_are_over(now: datetime, 
     [(moment(20, 1), moment(20, 1)), (moment(20, 1, 1), None), (moment(20, 11), None)],
     ids=["just in time", "a second late", "today"],
 )
-def test_of_nights_before_it_was_made_or_resumed_nothing_is_expected(since: datetime, due: datetime | None) -> None:
+def test_times_before_the_cronjob_was_created_or_resumed_are_not_expected(
+    since: datetime, due: datetime | None
+) -> None:
     seen = expected(a_cron_job(expects_since=since))
     assert (seen.due, seen.next) == (due, moment(21, 1))
 
 
-def test_suspended_it_expects_nothing_and_keeps_its_interval() -> None:
+def test_a_suspended_cronjob_expects_nothing_and_keeps_its_interval() -> None:
     seen = expected(a_cron_job(is_suspended=True))
     assert (seen.due, seen.next, seen.interval_seconds) == (None, None, 86400)
     assert seen.is_suspended
@@ -123,7 +125,7 @@ def test_of_two_cronjobs_the_one_that_is_not_suspended_counts() -> None:
     assert (seen.next, seen.interval_seconds, seen.is_suspended) == (moment(21, 1), 86400, False)
 
 
-def test_of_two_cronjobs_one_that_is_not_understood_is_told_and_the_other_is_expected() -> None:
+def test_of_two_cronjobs_an_invalid_one_is_reported_and_the_other_is_expected() -> None:
     seen = expected(a_cron_job(), a_cron_job("noon", schedule="@every 1h"))
     assert (seen.due, seen.is_readable) == (moment(20, 1), False)
 
@@ -150,7 +152,7 @@ class Reckonings:
         return cron.around(*asked)
 
 
-def test_between_two_scheduled_times_nothing_is_reckoned_anew() -> None:
+def test_between_two_scheduled_times_nothing_is_computed_again() -> None:
     reckonings = Reckonings()
     timetable = Timetable(reckonings.around)
     cron_jobs = [a_cron_job(), a_cron_job("twin", series="twin")]
@@ -162,13 +164,13 @@ def test_between_two_scheduled_times_nothing_is_reckoned_anew() -> None:
     assert reckonings.count == 2 * (1 + 10), "at first, and when its time comes: now, and an allowance ago"
 
 
-def test_a_clock_that_goes_back_gets_the_answers_of_its_time() -> None:
+def test_a_clock_that_jumps_back_gets_the_schedule_of_its_time() -> None:
     timetable = Timetable()
     for now in (NOON, NOON + 400 * DAY, NOON, NOON - 3 * DAY):
         assert timetable.outlook([a_cron_job()], now) == Timetable().outlook([a_cron_job()], now)
 
 
-def test_a_schedule_without_any_time_is_looked_for_once_a_day() -> None:
+def test_a_schedule_without_any_time_is_computed_once_a_day() -> None:
     reckonings = Reckonings()
     timetable = Timetable(reckonings.around)
     for minute in range(1440):

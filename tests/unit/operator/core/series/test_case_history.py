@@ -77,7 +77,7 @@ def test_a_case_that_fails_is_listed_with_its_streak_and_since_when() -> None:
 def test_only_a_pass_ends_a_streak_and_thirty_runs_without_the_case(letters: str, streak: int) -> None:
     series = nights(letters)
     assert [row["streak"] for row in series.ledger["failing"]] == ([streak] if streak else [])
-    assert series.ledger["failingCut"] == 0
+    assert series.ledger["failingOmitted"] == 0
 
 
 @pytest.mark.parametrize("verdict", [Verdict.INFRA_FAILED, Verdict.CANCELLED, Verdict.ERRORED], ids=str)
@@ -86,7 +86,7 @@ def test_a_run_that_is_not_about_its_cases_changes_no_history(letter: str, verdi
     series = nights("FF")
     before = dict(series.ledger)
     series.run(a_case(letter), verdict=verdict)
-    for name in ("failing", "flipping", "failingCut", "flippingCut", "flakyCases"):
+    for name in ("failing", "flipping", "failingOmitted", "flippingOmitted", "flakyCases"):
         assert series.ledger[name] == before[name]
 
 
@@ -118,7 +118,7 @@ def test_a_case_that_changes_is_listed_with_its_history(
     assert series.ledger["flakyCases"] == flaky_cases
 
 
-def test_a_case_that_has_settled_down_leaves_when_its_last_change_has_left_the_window() -> None:
+def test_a_stable_case_is_removed_when_its_last_change_is_outside_the_window() -> None:
     assert nights("FPFP" + "P" * 28).listed("flipping") == ["t.py::test_x"]
     series = nights("FPFP" + "P" * 29)
     assert (series.ledger["flipping"], series.ledger["flakyCases"]) == ([], 0)
@@ -168,33 +168,33 @@ def test_the_longest_streaks_are_listed_and_the_others_counted() -> None:
     series.run(*many("F" * 10, first=100))
     series.run(*many("F" * 10, first=100), *many("F" * 60))
     assert series.listed("failing") == [f"t.py::test_{number:03}" for number in [*range(100, 110), *range(40)]]
-    assert series.ledger["failingCut"] == 20
+    assert series.ledger["failingOmitted"] == 20
 
 
 def test_cases_that_had_no_room_are_counted_until_they_run() -> None:
     series = Nights()
     series.run(*many("F" * 60))
     series.run(a_case("P", "test_000"))
-    assert (len(series.ledger["failing"]), series.ledger["failingCut"]) == (49, 10)
+    assert (len(series.ledger["failing"]), series.ledger["failingOmitted"]) == (49, 10)
     series.run(*many("PPPP", first=50))
-    assert (len(series.ledger["failing"]), series.ledger["failingCut"]) == (49, 6), "at least"
+    assert (len(series.ledger["failing"]), series.ledger["failingOmitted"]) == (49, 6), "at least"
     series.run(*many("F" * 60))
-    assert (len(series.ledger["failing"]), series.ledger["failingCut"]) == (50, 10)
+    assert (len(series.ledger["failing"]), series.ledger["failingOmitted"]) == (50, 10)
     series.run(*many("P" * 60))
-    assert (series.ledger["failing"], series.ledger["failingCut"]) == ([], 0)
+    assert (series.ledger["failing"], series.ledger["failingOmitted"]) == ([], 0)
 
 
-def test_a_streak_that_may_have_begun_unlisted_says_so() -> None:
+def test_a_streak_that_may_be_longer_is_marked() -> None:
     series = Nights()
     series.run(*many("F" * 60))
     series.run(*many("P" * 50 + "F" * 10))
-    assert {(row["streak"], row["atLeast"], row["outcomes"]) for row in series.ledger["failing"]} == {(1, True, "F")}
+    assert {(row["streak"], row["truncated"], row["outcomes"]) for row in series.ledger["failing"]} == {(1, True, "F")}
     series.run(*many("P" * 59 + "F"))
     row = one(series, "failing")
-    assert (row["case"], row["streak"], row["atLeast"]) == ("t.py::test_059", 2, True)
+    assert (row["case"], row["streak"], row["truncated"]) == ("t.py::test_059", 2, True)
     series.run(*many("P" * 60))
     series.run(*many("F"))
-    assert "atLeast" not in one(series, "failing")
+    assert "truncated" not in one(series, "failing")
 
 
 def test_a_streak_outlives_its_place_among_the_failing_if_it_has_one_among_the_flipping() -> None:
@@ -203,13 +203,13 @@ def test_a_streak_outlives_its_place_among_the_failing_if_it_has_one_among_the_f
     series.run(*many("P" * 10 + "F" * 50))
     for letter in "FPF":
         series.run(a_case(letter, "test_000"), *many("F" * 50, first=10))
-    assert ("t.py::test_000" in series.listed("failing"), series.ledger["failingCut"]) == (False, 1)
+    assert ("t.py::test_000" in series.listed("failing"), series.ledger["failingOmitted"]) == (False, 1)
     series.run(a_case("F", "test_000"))
-    assert series.ledger["failingCut"] == 1
+    assert series.ledger["failingOmitted"] == 1
     series.run(a_case("F", "test_000"), a_case("P", "test_010"))
     [row] = [row for row in series.ledger["failing"] if row["case"] == "t.py::test_000"]
     assert (row["streak"], row["since"]) == (3, time_of(4))
-    assert series.ledger["failingCut"] == 0
+    assert series.ledger["failingOmitted"] == 0
 
 
 def test_flaky_cases_come_before_those_that_broke_once_however_many_these_are() -> None:
@@ -217,13 +217,13 @@ def test_flaky_cases_come_before_those_that_broke_once_however_many_these_are() 
     series.run(*many("P" * 200))
     series.run(*many("F" * 150 + "f" * 3 + "P" * 47))
     assert series.listed("flipping")[:3] == [f"t.py::test_{number}" for number in (150, 151, 152)]
-    assert (len(series.ledger["flipping"]), series.ledger["flippingCut"]) == (history.LISTED, 103)
+    assert (len(series.ledger["flipping"]), series.ledger["flippingOmitted"]) == (history.LISTED, 103)
     assert series.ledger["flakyCases"] == 3
     for _ in range(29):
         series.run(*many("P" * 200))
-        assert series.ledger["flippingCut"] == 103
+        assert series.ledger["flippingOmitted"] == 103
     series.run(*many("P" * 200))
-    assert (series.ledger["flipping"], series.ledger["flippingCut"]) == ([], 0)
+    assert (series.ledger["flipping"], series.ledger["flippingOmitted"]) == ([], 0)
 
 
 def test_folding_again_changes_no_history() -> None:

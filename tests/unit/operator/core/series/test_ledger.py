@@ -109,7 +109,7 @@ def test_reasons_of_retries_beyond_the_bound_are_not_counted() -> None:
     assert len(counted["totals"]["retries"]) == ledger.RETRIES
 
 
-def test_entries_that_say_too_much_together_make_the_next_run_wait() -> None:
+def test_entries_that_are_too_large_together_make_the_next_run_wait() -> None:
     long = [{"case": "c" * 512, "message": "m" * 512, "ranks": [*range(64)]}] * 40
     counted: ledger.Status = {}
     for number in range(4):
@@ -119,10 +119,10 @@ def test_entries_that_say_too_much_together_make_the_next_run_wait() -> None:
     assert ledger.fold(ledger.settle(counted, ["u1"]), an_entry("one-more", failures=long), nodes=2)["runCount"] == 5
 
 
-def test_a_status_that_says_too_much_is_shortened_but_for_its_numbers() -> None:
+def test_a_status_that_is_too_large_is_shortened_except_its_numbers() -> None:
     whole = an_entry()["status"]
     forged = "<" * 512  # six bytes each, as the API server writes it
     entry = an_entry(failures=[{"case": forged, "message": forged}] * 20)
     assert entry["status"]["cases"] == whole["cases"]
     assert entry["message"] == entry["status"]["message"]
-    assert entry["message"].startswith("as it was (too long for the status")
+    assert entry["message"].startswith("as it was (omitted because of the size limit")

@@ -11,7 +11,7 @@ import yaml
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult, Report, SuiteResult
-from disttest_operator.core.series import ledger, report_retention, run_results
+from disttest_operator.core.series import ledger, run_results
 from disttest_operator.core.status import size_limits
 from tests.support.builders.runs import a_report_of, evidence, found
 from tests.support.builders.series import Nights
@@ -50,7 +50,7 @@ def test_twenty_thousand_cases_that_fail_and_pass_by_turns_fit_into_a_ledger() -
     assert len(json.dumps(series.ledger)) < LEDGER_BYTES
     assert refusals(series.ledger) == []
     assert len(series.ledger["flipping"]) == series.ledger["flakyCases"] == 50
-    assert series.ledger["flippingCut"] == CASES - 50
+    assert series.ledger["flippingOmitted"] == CASES - 50
     assert not any("x" * 600 in json.dumps(entry) for entry in series.ledger["pending"])
 
 
@@ -85,7 +85,7 @@ def test_what_test_code_forges_is_harmless_in_the_ledger() -> None:
     json.dumps(kept, allow_nan=False).encode()
 
 
-def test_of_a_report_with_far_too_many_cases_the_first_are_looked_at() -> None:
+def test_of_a_report_with_far_too_many_cases_the_first_are_read() -> None:
     look = evidence(report=found(a_report_of(*(forged(f"{number:03}") for number in range(30)))))
     seen = run_results.of(look, {"verdict": "TestsFailed"}, most=10)
     assert [case for _, case in seen.bad] == [f"{number:03}" for number in range(10)]
@@ -127,7 +127,7 @@ def test_the_worst_ledger_fits_into_an_object(character: str) -> None:
         {"name": f"node-{number}-{'x' * 240}", "reason": "NodeLost", "evidence": "", "confirmed": False}
         for number in range(8)
     ]
-    for _ in range(report_retention.RUNS):
+    for _ in range(ledger.RUNS):
         series.report(report)
     waiting = 0
     for _ in range(6):

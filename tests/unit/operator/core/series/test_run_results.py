@@ -27,7 +27,7 @@ def test_a_point_measured_twice_is_as_fast_as_its_slower_half_and_as_wrong_as_bo
         a_measurement(bus=3e11, wrong_elements=2),
         a_measurement(size_bytes=4),
     )
-    assert [(row["sizeBytes"], row["busBytesPerSecond"], row["wrongElements"]) for row in found.rows] == [
+    assert [(row["sizeBytes"], row["busBandwidthBytesPerSecond"], row["wrongElements"]) for row in found.rows] == [
         (4, 4e11, 0),
         (1 << 30, 3e11, 3),
     ]
@@ -42,9 +42,9 @@ def test_points_with_a_threshold_are_not_cut_before_the_others_and_name_it() -> 
     many = [a_measurement(size_bytes=size + 1) for size in range(70)]
     wanted = [a_threshold(size_bytes=70), a_threshold(5, size_bytes=70, dtype="int64"), a_threshold(size_bytes=71)]
     found = run_results.points(a_report_of(a_case("t::a", measurements=tuple(many))), wanted)
-    assert (found.rows[-1]["sizeBytes"], found.rows[-1]["referenceBytesPerSecond"]) == (70, 400 * GB)
+    assert (found.rows[-1]["sizeBytes"], found.rows[-1]["thresholdBytesPerSecond"]) == (70, 400 * GB)
     assert [row["sizeBytes"] for row in found.rows] == [*range(1, 64), 70]
-    assert sum("referenceBytesPerSecond" in row for row in found.rows) == 1
+    assert sum("thresholdBytesPerSecond" in row for row in found.rows) == 1
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_points_with_a_threshold_are_not_cut_before_the_others_and_name_it() -> 
         {"dtype": 'float32"'},
         {"size_bytes": 0},
         {"size_bytes": 1 << 60},
-        {"bus_bytes_per_second": math.inf},
-        {"bus_bytes_per_second": math.nan},
+        {"bus_bandwidth_bytes_per_second": math.inf},
+        {"bus_bandwidth_bytes_per_second": math.nan},
         {"seconds": -1.0},
         {"slowest_rank_seconds": 1e300},
         {"wrong_elements": -1},
@@ -80,13 +80,13 @@ def test_a_hang_counts_although_the_case_passed_when_it_was_tried_again() -> Non
 def test_versions_and_products_that_do_not_look_like_one_are_odd() -> None:
     node = NodeFacts(gpus=("NVIDIA H100 80GB HBM3",) * 8)
     report = a_report_of(a_case("t::a"), backend="nccl", versions={"torch": "2.9.0+cu130", "nccl": "2\n7"})
-    assert run_results.made_with(replace(report, preflight=(node, replace(node, gpus=("NVIDIA A100",))))) == {
+    assert run_results.environment(replace(report, preflight=(node, replace(node, gpus=("NVIDIA A100",))))) == {
         "backend": "nccl",
         "torchVersion": "2.9.0+cu130",
         "ncclVersion": "odd",
         "gpuProduct": "NVIDIA H100 80GB HBM3",
     }
-    assert run_results.made_with(replace(report, versions={}))["ncclVersion"] == ""
+    assert run_results.environment(replace(report, versions={}))["ncclVersion"] == ""
 
 
 def test_a_node_keeps_the_time_of_the_last_run_with_results_on_it() -> None:
@@ -109,7 +109,7 @@ def test_of_too_many_nodes_those_that_were_tested_last_stay() -> None:
         ledger, frozenset(f"new{number:03}" for number in range(20)), time="2026-01-02T00:00:00Z"
     )
     names = {row["name"] for row in ledger["nodes"]}
-    assert (len(names), ledger["nodesCut"]) == (512, 8)
+    assert (len(names), ledger["nodesOmitted"]) == (512, 8)
     assert {f"new{number:03}" for number in range(20)} <= names
 
 

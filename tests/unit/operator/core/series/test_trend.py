@@ -27,7 +27,7 @@ PASSED, FAILED, LOST = Verdict.PASSED, Verdict.TESTS_FAILED, Verdict.INFRA_FAILE
         ([LOST, Verdict.CANCELLED], 0, None),
     ],
 )
-def test_runs_that_say_nothing_about_the_code_are_left_out(
+def test_runs_without_a_result_of_the_code_are_not_counted(
     verdicts: Sequence[Verdict], streak: int, percent: int | None
 ) -> None:
     assert reduce(ledger.streak, verdicts, 0) == streak

@@ -47,7 +47,7 @@ def texts(value: Any) -> Iterator[str]:
         yield value
 
 
-def test_nothing_of_a_status_or_its_events_steers_who_reads_it() -> None:
+def test_texts_of_a_status_and_its_events_have_no_control_characters() -> None:
     ending = rule.first_match((REPORTED,), LOOK)
     assert ending
     for made in (status.finished(LOOK, ending), status.between_attempts(LOOK, ending)):
@@ -56,7 +56,7 @@ def test_nothing_of_a_status_or_its_events_steers_who_reads_it() -> None:
         assert [bad for text in (*texts(made), *notes) for bad in forbidden(text)] == []
 
 
-def test_nothing_of_a_ledger_steers_who_reads_it_and_its_labels_are_no_markup() -> None:
+def test_texts_of_a_ledger_have_no_control_characters_and_labels_no_markup() -> None:
     series = Nights()
     series.report(REPORT)
     series.report(REPORT)
@@ -76,7 +76,7 @@ def fail(words: str) -> None:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_nothing_in_a_line_of_the_log_steers_or_looks_like_another_line(log_format: str) -> None:
+def test_a_log_line_has_no_control_characters_and_cannot_forge_another(log_format: str) -> None:
     stream = written(log_format)
     forged = "2026-11-22 00:00:00,000 INFO disttest_operator.main: forged"
     try:

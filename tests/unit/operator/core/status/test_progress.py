@@ -1,4 +1,4 @@
-"""status.progress: what it says, when it is written, and that it goes with the end of its gang."""
+"""status.progress: its content, when it is written, and that it goes with the end of its gang."""
 
 import asyncio
 from datetime import timedelta
@@ -32,7 +32,7 @@ LATER = Progress(step="running", nodes_joined=2, suite="collectives", cases_done
 
 
 def seen(reported: Progress = SAID, nonce: str = NONCE, spacing_seconds: float = 10) -> ProgressSeen:
-    return ProgressSeen(told=reported, nonce=nonce, spacing_seconds=spacing_seconds)
+    return ProgressSeen(progress=reported, nonce=nonce, spacing_seconds=spacing_seconds)
 
 
 def a_look(before: dict[str, Any] | None = None, **changes: Any) -> Evidence:
@@ -46,7 +46,7 @@ def written(reported: Progress, seconds: float) -> dict[str, Any]:
     return {key: value for key, value in shown.items() if value is not None}
 
 
-def test_the_first_word_is_written_at_once() -> None:
+def test_the_first_progress_is_written_at_once() -> None:
     shown = progress.due(a_look())
     assert shown == {
         "step": "running",
@@ -86,7 +86,7 @@ def test_it_is_written_when_it_has_changed_and_some_time_has_passed(
     assert progress.due_at(look) == (None if wanted == "never" else due_at)
 
 
-def test_a_clock_that_went_back_does_not_keep_it_from_being_written() -> None:
+def test_a_clock_that_jumped_back_does_not_prevent_a_write_of_progress() -> None:
     assert progress.due(a_look(written(SAID, 59), progress=seen(LATER), seconds=20)) is not None
 
 
@@ -102,13 +102,13 @@ WITHOUT_TARGET = {
 
 
 @pytest.mark.parametrize("look", WITHOUT_TARGET.values(), ids=WITHOUT_TARGET.keys())
-def test_nothing_is_written_of_what_does_not_go_on(look: Evidence) -> None:
+def test_no_progress_is_written_for_a_run_that_has_ended(look: Evidence) -> None:
     assert progress.due_at(look) is None
     assert progress.due(look) is None
 
 
 @pytest.mark.parametrize("reason", WITHOUT_TARGET)
-def test_only_the_leader_of_a_gang_that_goes_on_is_followed(reason: str) -> None:
+def test_only_the_leader_of_a_running_gang_is_followed(reason: str) -> None:
     goes_on = reason in {"another attempt's line", "no line"}
     wanted = FollowTarget(namespace="gpu-ci", pod="nightly-a1-0-abcde", uid="pod-0", nonce=NONCE)
     assert progress.target(WITHOUT_TARGET[reason]) == (wanted if goes_on else None)
@@ -123,7 +123,7 @@ def test_all_runs_together_are_written_five_times_a_second_at_most(followed: int
     assert progress.spacing_seconds(followed) == pytest.approx(seconds)
 
 
-def test_what_is_due_later_is_looked_at_later_and_what_matters_goes_first() -> None:
+def test_progress_waits_for_its_spacing_and_the_phase_is_written_first() -> None:
     running = {"phase": "Running", **status_of(a_look())}
     look = a_look(test=a_test(running | {"progress": written(SAID, 20)}), progress=seen(LATER), seconds=25)
     step = next_step(look)
@@ -175,7 +175,7 @@ def reconciler_of(world: OperatorWorld, followers: StubFollowers) -> Any:
 
 
 def say(world: OperatorWorld, followers: StubFollowers, said: Progress) -> None:
-    followers.now = ProgressSeen(told=said, nonce=world.nonce, spacing_seconds=10)
+    followers.now = ProgressSeen(progress=said, nonce=world.nonce, spacing_seconds=10)
     world.look()
 
 
@@ -227,7 +227,7 @@ def test_between_attempts_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("problem", ["refuses_in_status", "prunes_in_status"])
-def test_a_cluster_that_does_not_take_it_is_asked_once_and_the_run_goes_on(problem: str) -> None:
+def test_a_cluster_that_rejects_progress_gets_one_request_and_the_run_continues(problem: str) -> None:
     world, followers = a_world()
     getattr(world.cluster, problem).add("progress")
     say(world, followers, SAID)
@@ -243,13 +243,13 @@ def test_a_cluster_that_does_not_take_it_is_asked_once_and_the_run_goes_on(probl
     assert world.status["verdict"] == "Passed"
 
 
-def test_a_write_that_somebody_was_faster_with_undoes_nothing() -> None:
+def test_a_write_that_conflicts_with_another_undoes_nothing() -> None:
     """The verdict of another operator, which this one has not seen."""
     world, followers = a_world()
     body = world.cluster.objects[Kind.RUN, "gpu-ci", "nightly"]
     ended = {"verdict": "Cancelled", "reason": "Cancelled", "message": "m", "phase": "Finished"}
     world.cluster.put(Kind.RUN, {**body, "status": {**body["status"], **ended}})
-    followers.now = ProgressSeen(told=SAID, nonce=world.nonce, spacing_seconds=10)
+    followers.now = ProgressSeen(progress=SAID, nonce=world.nonce, spacing_seconds=10)
     asyncio.run(world.reconciler.reconcile(KEY))
     assert world.cluster.statuses_refused == [{"progress"}]
     assert world.status["verdict"] == "Cancelled"

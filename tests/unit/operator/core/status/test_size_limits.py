@@ -65,7 +65,7 @@ def test_a_terminal_status_with_every_field_at_its_limit_is_cut_to_64_kib(charac
     short = entry["status"]
     assert size_limits.size(short) <= LIMIT_BYTES
     assert list(openapi.problems(SCHEMA, short)) == []
-    assert "(too long for the status, see the report: " in short["message"]
+    assert "(omitted because of the size limit, see the report: " in short["message"]
     assert entry["message"] == short["message"]
     numbers = (
         "cases",
@@ -85,7 +85,7 @@ def test_a_terminal_status_with_every_field_at_its_limit_is_cut_to_64_kib(charac
     assert [row["reason"] for row in short["attempts"]] == [row["reason"] for row in full["attempts"]]
 
 
-def test_what_tells_most_stays_longest() -> None:
+def test_the_most_important_details_stay_longest() -> None:
     full = the_largest("m")
     failures = [{**row, "nodes": [f"node-{number:03}" for number in range(16)]} for row in full["failures"]]
     full |= {"failures": failures, "attempts": full["attempts"][:1], "suspectNodes": [], "suites": full["suites"][:5]}
@@ -94,9 +94,7 @@ def test_what_tells_most_stays_longest() -> None:
         (row["case"], row["message"]) for row in failures
     ]
     assert [len(row["ranks"]) for row in short["failures"]] == [size_limits.FEW] * 20
-    said = (
-        "nodes of attempts but a few, ranks and nodes of failures but a few, ends of messages of suites and attempts)"
-    )
+    said = "most nodes of attempts, most ranks and nodes of failures, parts of messages of suites and attempts)"
     assert short["message"].endswith(said)
 
 
@@ -112,7 +110,7 @@ def test_what_stays_of_the_status_before_counts_too() -> None:
     last.pop("attempts", None)
     short = size_limits.finished(last, before)
     assert size_limits.size({**before, **short}) <= LIMIT_BYTES
-    assert "nodes of attempts but a few" in short["message"]
+    assert "most nodes of attempts" in short["message"]
     assert size_limits.size(before) > LIMIT_BYTES
 
 
@@ -158,7 +156,7 @@ def test_twenty_thousand_cases_that_fail_on_512_nodes_in_32_suites_fit() -> None
 
 
 @pytest.mark.parametrize("character", CHARACTERS, ids=ascii)
-def test_a_run_that_goes_on_after_seven_attempts_fits_with_its_progress(character: str) -> None:
+def test_a_run_that_continues_after_seven_attempts_fits_with_its_progress(character: str) -> None:
     full = the_largest(character)
     before = {key: full[key] for key in ("suspectNodes", "retries", "conditions")} | {"attempts": full["attempts"][:7]}
     before["retries"][0]["reason"] = "NodeLost"
@@ -201,7 +199,7 @@ def a_wordy_progress(character: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("character", [*CHARACTERS, "\x1b", "\ud800", "\u202e"], ids=ascii)
-def test_progress_is_small_harmless_and_as_the_crd_wants_it(character: str) -> None:
+def test_progress_is_small_escaped_and_valid_for_the_crd(character: str) -> None:
     shown = a_wordy_progress(character)
     assert list(openapi.problems(SCHEMA["properties"]["progress"], shown)) == []
     assert size_limits.size(shown) <= progress.PROGRESS_BYTES + len(TIME) + 20

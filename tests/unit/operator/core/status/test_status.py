@@ -38,7 +38,7 @@ cases: {total: 2, passed: 2, failed: 0, errored: 0, crashed: 0, hung: 0, skipped
   notRun: 0, flaky: 0, quarantined: 0}
 completionTime: '2026-11-21T02:00:20Z'
 conditions:
-- {type: GangReady, status: 'True', reason: GangRunning, message: 2 of 2 pods run,
+- {type: GangReady, status: 'True', reason: GangRunning, message: 2 of 2 pods are running,
   lastTransitionTime: '2026-11-21T02:00:20Z', observedGeneration: 1}
 - {type: ResultsCollected, status: 'True', reason: ReportRead, message: the report was read,
   lastTransitionTime: '2026-11-21T02:00:20Z', observedGeneration: 1}
@@ -98,7 +98,7 @@ def test_a_phase_never_goes_back() -> None:
 
 WAITS = {
     "Suspended": evidence(job=a_job(is_suspended=True)),
-    "TooFewGpus": evidence(
+    "InsufficientGPUs": evidence(
         an_unscheduled_pod(0),
         test=a_test(spec=a_spec(gpus_per_node=8)),
         nodes=(NodeView(name="n", labels={}, allocatable={}),),
@@ -109,17 +109,19 @@ WAITS = {
 
 
 @pytest.mark.parametrize("pods", [(an_unscheduled_pod(0),), ()], ids=["pods wait", "no pods yet"])
-def test_a_gang_that_is_too_large_for_the_nodes_says_so_before_its_pods_do(pods: tuple[PodView, ...]) -> None:
+def test_a_gang_that_is_too_large_for_the_nodes_has_that_message_before_its_pods_exist(
+    pods: tuple[PodView, ...],
+) -> None:
     nodes = (NodeView(name="n", labels={}, allocatable={}),)
     look = evidence(*pods, test=a_test(spec=a_spec(gpus_per_node=8)), nodes=nodes)
     gang = conditions.find(status.unfinished(look), ConditionType.GANG_READY)
     assert gang is not None
-    assert gang["message"].startswith("the run needs 2 x 8 nvidia.com/gpu; of 1 nodes, 0 have so many")
+    assert gang["message"].startswith("The run needs 2 x 8 nvidia.com/gpu, but 0 of 1 nodes have 8 or more")
     assert status.unfinished(look)["message"] == gang["message"]
 
 
 @pytest.mark.parametrize(("reason", "look"), WAITS.items(), ids=WAITS.keys())
-def test_the_gang_says_why_it_is_not_ready(reason: str, look: Evidence) -> None:
+def test_the_condition_gang_ready_has_the_reason_of_the_wait(reason: str, look: Evidence) -> None:
     gang = conditions.find(status.unfinished(look), ConditionType.GANG_READY)
     assert gang is not None
     assert (gang["status"], gang["reason"]) == ("False", reason)
@@ -138,7 +140,7 @@ def test_what_a_report_claims_cannot_break_the_status() -> None:
     )
     suite = a_suite("collectives", {"a": Outcome.PASSED})
     suite = type(suite)(**{name: getattr(suite, name) for name in suite.__slots__} | {"cases": (case,) * 50})
-    report = a_report(suites=(suite, suite, a_suite("of-somebody-else", {"a": Outcome.PASSED})))
+    report = a_report(suites=(suite, suite, a_suite("of-another-run", {"a": Outcome.PASSED})))
     last = status.finished(an_end(report), PASSED)
     assert len(last["suites"]) == 1, "only suites of the run, each once"
     assert len(last["failures"]) == 20
@@ -213,7 +215,7 @@ def test_a_conditions_time_changes_with_its_status_only() -> None:
     assert merged[0] == {"type": "Foreign", "status": "True"}, "conditions of others stay"
 
 
-def test_the_event_of_a_passed_run_tells_of_flaky_cases() -> None:
+def test_the_event_of_a_passed_run_counts_flaky_cases() -> None:
     last = status.finished(an_end(a_report_of(a_flaky_case(), a_flaky_case("test_other"))), PASSED)
     notes = [(one.note, one.is_warning) for one in events.between({"attempt": 1}, last)]
     assert notes[-1] == ("AllCasesPassed, 2 flaky: 2 cases passed", False)

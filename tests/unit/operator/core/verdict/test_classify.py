@@ -41,7 +41,7 @@ def test_every_rule_has_a_row() -> None:
     assert {rule.find.__name__ for rule in rules(is_over=True)} == {find.__name__ for find in applied}
 
 
-GOING_ON = {
+CONTINUING = {
     "nothing but a Job": evidence(),
     "gang runs": evidence(a_pod(0), a_pod(1)),
     "image away for a moment": evidence(a_pod(0), a_waiting_pod(1, "ErrImagePull"), seconds=20),
@@ -59,12 +59,12 @@ GOING_ON = {
 }
 
 
-@pytest.mark.parametrize("going_on", GOING_ON.values(), ids=GOING_ON.keys())
-def test_a_run_goes_on(going_on: Evidence) -> None:
-    assert classify(going_on) is None
+@pytest.mark.parametrize("continuing", CONTINUING.values(), ids=CONTINUING.keys())
+def test_a_run_continues(continuing: Evidence) -> None:
+    assert classify(continuing) is None
 
 
-def test_a_log_that_stays_unreadable_is_given_up() -> None:
+def test_a_log_that_stays_unreadable_counts_as_a_missing_report() -> None:
     ending = classify(evidence(*ENDED, report=LogUnreadable(problem="502"), seconds=41))
     assert ending is not None
     assert ending.reason is Reason.REPORT_MISSING
@@ -76,13 +76,13 @@ def test_a_replaced_pod_that_never_started_is_no_loss() -> None:
     assert classify(evidence(a_pod(0), gone, a_pod(1), seconds=40)) is None
 
 
-def test_pods_of_an_earlier_run_of_the_name_are_not_looked_at() -> None:
+def test_pods_of_an_earlier_run_of_the_same_name_are_ignored() -> None:
     stranger = an_ended_pod(0, 137, run_uid="another")
     assert classify(evidence(stranger, seconds=100)) is None
 
 
 def test_what_is_allowed_is_not_refused_and_an_existing_gang_continues() -> None:
-    """An administrator who takes something back ends no run that has its gang: the next gang is not made."""
+    """An administrator who revokes an allowance ends no run that has its gang: only the next gang is not created."""
     test = a_test(spec=a_spec(template=Template(host_network=True)))
     allowed = Policy(allowed=(Allowance(kind="host-network", namespace="gpu-ci"),))
     elsewhere = Policy(allowed=(Allowance(kind="host-network", namespace="other"),))
@@ -126,4 +126,4 @@ def test_only_nodes_that_the_run_selects_count() -> None:
     nodes = (NodeView(name="n", labels={"pool": "b"}, allocatable={"nvidia.com/gpu": "8"}),)
     ending = refuse(evidence(test=test, nodes=nodes, policy=Policy(fixed_nodes=True)))
     assert ending is not None
-    assert "of 0 nodes that match spec.template.spec.nodeSelector" in ending.message
+    assert "0 of 0 nodes that match spec.template.spec.nodeSelector" in ending.message

@@ -60,7 +60,7 @@ def test_a_pod_waits_for_the_image_of_its_first_container_first() -> None:
     assert (pod.waiting_image, pod.waiting_reason) == ("mine:1", "ImagePullBackOff")
 
 
-def test_each_image_has_a_second_chance_of_its_own() -> None:
+def test_each_image_has_its_own_pull_timeout() -> None:
     """A large image that came after minutes is no reason to give up the next one at once."""
     copying = view(RUNNING, FIRST, now=at(6))
     pulling = view(COPIED, FIRST, now=at(100), before=copying)
@@ -82,9 +82,21 @@ def test_a_pod_whose_runner_is_being_copied_has_not_started() -> None:
 @pytest.mark.parametrize(
     ("end", "verdict", "reason"),
     [
-        ({"exitCode": 1, "reason": "Error", "message": "No module"}, Verdict.ERRORED, Reason.CONTAINER_START),
-        ({"exitCode": 30, "reason": "Error", "message": "no py-spy"}, Verdict.ERRORED, Reason.CONTAINER_START),
-        ({"exitCode": 128, "reason": "StartError", "message": "exec"}, Verdict.ERRORED, Reason.CONTAINER_START),
+        (
+            {"exitCode": 1, "reason": "Error", "message": "No module"},
+            Verdict.ERRORED,
+            Reason.CONTAINER_START_ERROR,
+        ),
+        (
+            {"exitCode": 30, "reason": "Error", "message": "no py-spy"},
+            Verdict.ERRORED,
+            Reason.CONTAINER_START_ERROR,
+        ),
+        (
+            {"exitCode": 128, "reason": "StartError", "message": "exec"},
+            Verdict.ERRORED,
+            Reason.CONTAINER_START_ERROR,
+        ),
         ({"exitCode": 20, "reason": "Error", "message": "full"}, Verdict.INFRA_FAILED, Reason.GANG_FAILED_TO_START),
         ({"exitCode": 137, "reason": "OOMKilled"}, Verdict.ERRORED, Reason.OUT_OF_MEMORY),
         ({"exitCode": 137, "reason": "Error"}, Verdict.INFRA_FAILED, Reason.POD_KILLED),
@@ -106,16 +118,22 @@ def test_a_pod_that_was_deleted_from_outside_is_not_the_images_fault() -> None:
     failed = view({"terminated": {"exitCode": 143, "reason": "Error"}}, FIRST, phase="Failed")
     ending = classify(evidence(replace(failed, is_deleting=True), test=OWN_IMAGE, report=LOST, seconds=40))
     assert ending is not None
-    assert ending.reason is Reason.POD_MISSING
+    assert ending.reason is Reason.POD_DELETED
 
 
-def test_a_container_that_never_ran_has_no_beginning() -> None:
+def test_a_container_without_an_exit_code_did_not_succeed() -> None:
+    pod = view(COPIED, {"terminated": {"reason": "Error", "finishedAt": "2026-11-21T02:00:08Z"}}, phase="Failed")
+    assert pod.is_lost
+    assert view({"terminated": {"reason": "Error"}}, FIRST).injected != view(COPIED, FIRST).injected
+
+
+def test_a_container_that_never_ran_has_no_start_time() -> None:
     """Else the run would have lasted since 1970, and be out of time."""
     pods = [view(COPIED, NO_PYTHON, phase="Failed", index=index) for index in (0, 1)]
     assert pods[0].started is None
     assert classify(evidence(*pods, test=OWN_IMAGE, seconds=9)) is None
     ending = classify(evidence(*pods, test=OWN_IMAGE, report=LOST, seconds=9))
     assert ending is not None
-    assert (ending.verdict, ending.reason) == (Verdict.ERRORED, Reason.CONTAINER_START)
+    assert (ending.verdict, ending.reason) == (Verdict.ERRORED, Reason.CONTAINER_START_ERROR)
     assert "image 'mine:1' of pod pod-0 on node node0 (exit code 128, failed to create containerd" in ending.message
-    assert ending.message.endswith("spec.image needs python3 on its PATH (3.11 or newer), with torch and numpy")
+    assert ending.message.endswith("spec.image requires python3 on its PATH (3.11 or newer), torch and numpy.")

@@ -13,8 +13,9 @@ from disttest_contract.gang.plan import RunPlan
 from disttest_operator.core.api import cross_field_rules, naming
 from disttest_operator.core.api.model import Defaults, DistTest, Manifest
 from disttest_operator.core.api.parse import parse
+from disttest_operator.core.status import events
+from disttest_operator.core.status.events import Transition
 from disttest_operator.core.workload.job import (
-    build_event,
     build_job,
     build_report_config_map,
     build_series,
@@ -65,10 +66,21 @@ def test_the_job(spec: Mapping[str, Any], golden: str, matches: Matches) -> None
     ],
     ids=repr,
 )
-def test_a_run_that_asks_for_no_gpu_sees_none_unless_its_author_says_so(
+def test_a_run_that_requests_no_gpu_sees_none_unless_its_env_says_otherwise(
     spec: dict[str, Any], visible: str | None
 ) -> None:
     assert env(build_job(a_test(CPU | spec), 1, "n")).get("CUDA_VISIBLE_DEVICES") == visible
+
+
+@pytest.mark.parametrize("own", [{}, {"image": "mine:1"}], ids=["runner image", "own image"])
+def test_nvidias_runtime_adds_no_gpu_to_a_container_that_requests_none(own: dict[str, Any]) -> None:
+    """An image based on CUDA's has the value `all`, which would add GPUs that are for other pods."""
+    assert env(build_job(a_test(CPU | own), 1, "n"))["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+@pytest.mark.parametrize("backend", ["nccl", "gloo"])
+def test_the_device_plugin_chooses_the_gpus_of_a_container_that_requests_some(backend: str) -> None:
+    assert "NVIDIA_VISIBLE_DEVICES" not in env(build_job(a_test(CPU | {"gpusPerNode": 2, "backend": backend}), 1, "n"))
 
 
 def test_the_job_of_a_gang_on_its_nodes(matches: Matches) -> None:
@@ -133,15 +145,14 @@ def test_the_series(matches: Matches) -> None:
 
 
 def test_the_event(matches: Matches) -> None:
-    event = build_event(
-        a_test(CPU), reason="Passed", note="all 54 cases passed", warning=False, now=NOW, instance="operator-0"
-    )
-    matches(event, "event.yaml")
+    passed = Transition(reason="Passed", note="all 54 cases passed", is_warning=False)
+    matches(events.build(a_test(CPU), passed, now=NOW, instance="operator-0"), "event.yaml")
 
 
 def test_the_same_event_has_the_same_name_and_another_has_another() -> None:
     def name(note: str, name: str = "run") -> str:
-        made = build_event(a_test(CPU, name=name), reason="R", note=note, warning=True, now=NOW, instance="i" * 200)
+        transition = Transition(reason="R", note=note, is_warning=True)
+        made = events.build(a_test(CPU, name=name), transition, now=NOW, instance="i" * 200)
         assert len(made["reportingInstance"]) <= 128
         assert len(made["note"].encode()) <= 1024
         return str(made["metadata"]["name"])
@@ -200,15 +211,6 @@ def test_the_users_environment_wins_over_defaults_and_nothing_is_set_twice() -> 
     assert env(job)["NCCL_DEBUG"] == "INFO"
     names = [entry["name"] for entry in container(job)["env"]]
     assert len(names) == len(set(names))
-
-
-def test_torchs_watchdog_waits_longer_than_a_case() -> None:
-    def heartbeat(case_seconds: int) -> int:
-        spec = {"suites": [{"name": "collectives"}], "timeouts": {"caseSeconds": case_seconds}}
-        return int(env(build_job(a_test(spec), 1, "n"))["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"])
-
-    assert heartbeat(5) == 480
-    assert heartbeat(7000) > 7000
 
 
 def test_runs_without_gpus_have_no_nccl_settings_and_ask_for_nothing() -> None:

@@ -53,10 +53,10 @@ def run(world: OperatorWorld, report: Report) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("world", "reason", "words"),
     [
-        (a_world(None), "ReferenceMissing", "spec.quarantine.configMap.name: ConfigMap 'known' is not in namespace"),
-        (a_world(suite="colectives"), "InvalidSpec", "ConfigMap 'known': key 'colectives' is no suite of this run"),
-        (a_world("*\n"), "InvalidSpec", "key 'collectives', line 1: '*' stands for every case"),
-        (a_world("\n".join("$" * 500 + str(n) for n in range(200))), "InvalidSpec", "of which 122880 are possible"),
+        (a_world(None), "ReferenceNotFound", "spec.quarantine.configMap.name: ConfigMap 'known' does not exist"),
+        (a_world(suite="colectives"), "InvalidSpec", "ConfigMap 'known': key 'colectives' is not a suite of this run"),
+        (a_world("*\n"), "InvalidSpec", "key 'collectives', line 1: '*' matches every case"),
+        (a_world("\n".join("$" * 500 + str(n) for n in range(200))), "InvalidSpec", "at most 122880 are allowed"),
     ],
     ids=["missing", "another suite", "everything", "too much"],
 )
@@ -69,7 +69,7 @@ def test_a_list_that_cannot_be_used_ends_the_run_before_a_gang_is_made(
     assert not [done for done in world.cluster.done if "jobs" in done or "services" in done]
 
 
-def test_the_gang_is_told_and_the_operator_reads_from_the_job_what_it_was_told() -> None:
+def test_the_gang_receives_the_list_and_the_operator_reads_from_the_job_what_it_received() -> None:
     world = a_world()
     world.look()
     assert quarantine_of_gang(world) == ("t.py::test_known[*]",)
@@ -77,7 +77,7 @@ def test_the_gang_is_told_and_the_operator_reads_from_the_job_what_it_was_told()
     assert job.quarantine == {"collectives": ("t.py::test_known[*]",)}
 
 
-def test_known_failures_leave_a_run_green_and_are_counted_listed_and_announced() -> None:
+def test_known_failures_do_not_fail_a_run_and_are_counted_listed_and_announced() -> None:
     world = a_world()
     status = run(world, a_report_of(KNOWN, GOOD, HUNG, a_flaky_case()))
     assert (status["verdict"], status["reason"]) == ("Passed", "AllCasesPassed")
@@ -91,7 +91,7 @@ def test_known_failures_leave_a_run_green_and_are_counted_listed_and_announced()
     assert any(note.startswith("AllCasesPassed, 1 flaky, 2 quarantined: ") for note in notes)
 
 
-def test_in_the_ledger_a_known_failure_goes_on_failing_while_the_series_passes() -> None:
+def test_in_the_ledger_a_known_failure_still_fails_while_the_series_passes() -> None:
     world = a_world()
     run(world, a_report_of(GOOD, KNOWN))
     [row] = world.ledger["failing"]
@@ -102,16 +102,16 @@ def test_in_the_ledger_a_known_failure_goes_on_failing_while_the_series_passes()
     assert world.ledger["runs"][0]["cases"]["quarantined"] == 1
 
 
-def test_another_failure_is_red_and_stands_before_the_known_ones() -> None:
+def test_a_failure_without_quarantine_fails_the_run_and_comes_before_the_known_ones() -> None:
     status = run(a_world(), a_report_of(KNOWN, GOOD, BAD))
     assert (status["verdict"], status["reason"]) == ("TestsFailed", "CasesFailed")
     assert [row["case"] for row in status["failures"]] == [BAD.id, KNOWN.id]
     assert (status["cases"]["failed"], status["cases"]["quarantined"]) == (2, 1)
 
 
-def test_without_a_passed_case_nothing_is_green() -> None:
+def test_a_run_without_a_passed_case_does_not_pass() -> None:
     status = run(a_world(), a_report_of(KNOWN))
-    assert (status["verdict"], status["reason"]) == ("Errored", "NothingPassed")
+    assert (status["verdict"], status["reason"]) == ("Errored", "NoCasesPassed")
 
 
 FORGED = {
@@ -124,17 +124,17 @@ FORGED = {
 
 
 @pytest.mark.parametrize(("world", "case"), FORGED.values(), ids=FORGED.keys())
-def test_an_excuse_that_the_list_does_not_give_is_not_believed(world: OperatorWorld, case: CaseResult) -> None:
+def test_a_case_that_is_not_in_the_quarantine_list_is_not_excused(world: OperatorWorld, case: CaseResult) -> None:
     forged = dataclasses.replace(case, quarantined=True)
     world.report = found(a_report_of(GOOD, forged))
     world.look()
     put_list(world, "t.py::*\n")  # too late: the gang has its list
     live(world)
     assert (world.status["verdict"], world.status["reason"]) == ("InfraFailed", "ReportInvalid")
-    assert f"says that {case.id} of suite 'collectives' is in quarantine, but" in world.status["message"]
+    assert f"claims that {case.id} of suite 'collectives' is in quarantine, but" in world.status["message"]
 
 
-def test_a_pass_that_hides_a_failure_by_saying_nothing_is_not_believed() -> None:
+def test_a_pass_that_hides_a_failure_is_rejected() -> None:
     report = a_report_of(GOOD, dataclasses.replace(KNOWN, quarantined=False))
     claims = dataclasses.replace(a_report_of(GOOD), suites=report.suites)
     status = run(a_world(), claims)

@@ -1,0 +1,50 @@
+"""The settings of NCCL and torch's process groups, each with its reason. A value of the user or the image wins.
+
+They are environment variables that torch 2.7 to 2.13 reads when a process makes its first group. Their defaults are
+those of torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp.
+"""
+
+from collections.abc import Mapping, MutableMapping
+
+RECORDER_ENTRIES = "2000"
+# Older versions of torch read only the second.
+RECORDER_SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+HEARTBEAT_SECONDS = 480  # torch's default
+BEYOND_CASE_SECONDS = 180
+
+
+def wanted(case_seconds: int, *, records_gloo: bool) -> dict[str, str]:
+    """Return the values that ranks use if nothing else is set, by name.
+
+    `records_gloo`: torch's flight recorder records gloo too, and reads the newer name.
+    """
+    return {
+        # NCCL prints why a call failed; its default is to print nothing.
+        "NCCL_DEBUG": "WARN",
+        # A kernel never ends if a peer or its network is lost: torch ends the process, which fails the
+        # case at once. This is torch's default; 0 would leave the case to its deadline.
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
+        # The watchdog must not end the process for a CUDA error: the rank synchronizes its devices when a case ends,
+        # reports the error with the case, and is replaced. By default process and error end with SIGABRT.
+        "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
+        # The deadline of a case, which names ranks, comes before torch ends a process whose watchdog is stuck.
+        "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": str(max(HEARTBEAT_SECONDS, case_seconds + BEYOND_CASE_SECONDS)),
+        # For groups whose own timeout is shorter than a case's. Older versions of torch do not by default.
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "1",
+        # The flight recorder shows which collective a rank waits in. Older versions of torch do not record by
+        # default, and newer ones warn about the older name.
+        RECORDER_SIZES[0 if records_gloo else 1]: RECORDER_ENTRIES,
+    }
+
+
+def apply(environ: MutableMapping[str, str], settings: Mapping[str, str]) -> list[str]:
+    """Set what is not set. Return a sentence about each other value."""
+    kept = []
+    for name, value in settings.items():
+        names = RECORDER_SIZES if name in RECORDER_SIZES else (name,)
+        found = next((one for one in names if one in environ), None)
+        if found is None:
+            environ[name] = value
+        elif environ[found] != value:
+            kept.append(f"{found}={environ[found]} is set. DistTest's value is {value}.")
+    return kept

@@ -1,0 +1,37 @@
+"""The settings of NCCL and torch that ranks use."""
+
+import pytest
+
+from disttest_runner.process_group import torch_settings
+
+
+def test_torchs_watchdog_waits_longer_than_a_case() -> None:
+    def heartbeat(case_seconds: int) -> int:
+        settings = torch_settings.wanted(case_seconds, records_gloo=True)
+        return int(settings["TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"])
+
+    assert heartbeat(5) == 480
+    assert heartbeat(7000) > 7000
+
+
+def test_what_is_not_set_is_set() -> None:
+    settings = torch_settings.wanted(5, records_gloo=True)
+    environ: dict[str, str] = {}
+    assert torch_settings.apply(environ, settings) == []
+    assert environ == settings
+
+
+def test_a_value_of_the_user_wins_and_is_named() -> None:
+    environ = {"TORCH_NCCL_RETHROW_CUDA_ERRORS": "1", "NCCL_DEBUG": "WARN"}
+    sentences = torch_settings.apply(environ, torch_settings.wanted(5, records_gloo=True))
+    assert sentences == ["TORCH_NCCL_RETHROW_CUDA_ERRORS=1 is set. DistTest's value is 0."]
+    assert environ["TORCH_NCCL_RETHROW_CUDA_ERRORS"] == "1"
+
+
+@pytest.mark.parametrize("name", torch_settings.RECORDER_SIZES)
+def test_the_size_of_the_recorder_has_two_names_of_which_the_user_may_set_either(name: str) -> None:
+    for records_gloo in (True, False):
+        environ = {name: "7"}
+        sentences = torch_settings.apply(environ, torch_settings.wanted(5, records_gloo=records_gloo))
+        assert sentences == [f"{name}=7 is set. DistTest's value is 2000."]
+        assert [one for one in torch_settings.RECORDER_SIZES if one in environ] == [name]
