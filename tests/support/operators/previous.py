@@ -15,7 +15,7 @@ import pytest
 from devcluster.machine.settings import REPOSITORY, Image
 from tests.support.gangs import foreign_images
 
-COMMIT = "a08d477ccbc6834023b274f4b318c9a9fd7fa86d"  # 0.1.0.dev0; once it is released: the tag of the last release
+COMMIT = "93b6c9c42f875424bcfb071c41aaaa067c1ca2d3"  # 0.1.0.dev0; once it is released: the tag of the last release
 RUNNER_IMAGE = "disttest-runner:previous"
 OPERATOR_IMAGE = "disttest-operator:previous"
 PACKAGES = {
