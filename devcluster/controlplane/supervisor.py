@@ -83,6 +83,7 @@ def controller_manager(programs: Programs) -> tuple[str, ...]:
         "--use-service-account-credentials",
         "--root-ca-file=pki/ca.crt",
         "--service-account-private-key-file=pki/serviceaccounts.key",
+        "--flex-volume-plugin-dir=flex-volume-plugins",  # it creates this folder, by default in /usr/libexec
         *RATES,
         "--controllers=" + ",".join(("*", *(f"-{name}" for name in WITHOUT))),
     )

@@ -12,17 +12,22 @@ from devcluster.imaging.storage import Places, empty
 from devcluster.machine import processes
 from devcluster.programs.gobuild import Say
 
-SETTINGS = {
-    "policy.json": json.dumps({"default": [{"type": "insecureAcceptAnything"}]}),
-    "registries.conf": 'unqualified-search-registries = ["docker.io"]\n',  # as Docker understands short names
-    "storage.conf": '[storage]\ndriver = "overlay"\n',
-    "containers.conf": "",
-}
 MADE = re.compile(r"--> (?:Using cache )?([0-9a-f]{11,64})")
 STEP = re.compile(r"((?:\[\d+/\d+\] )?STEP \d+/\d+): (.*)")
 # The beginning of steps that need certificates or uv, which does not describe them.
 PREAMBLE = re.compile(r"--mount=\S+ +|if \[ -e /run/secrets/ca \].*?; fi +&& |pip install [^&]*installer\.txt +&& ")
 SHOWN = 100
+
+
+def configuration(places: Places) -> Mapping[str, str]:
+    """Return the text of each file in the settings folder."""
+    return {
+        "policy.json": json.dumps({"default": [{"type": "insecureAcceptAnything"}]}),
+        "registries.conf": 'unqualified-search-registries = ["docker.io"]\n',  # as Docker understands short names
+        "storage.conf": '[storage]\ndriver = "overlay"\n',
+        # Each build creates this folder, by default /etc/cni/net.d.
+        "containers.conf": f'[network]\nnetwork_config_dir = "{places.settings / "networks"}"\n',
+    }
 
 
 def environment(places: Places) -> Mapping[str, str]:
@@ -60,7 +65,7 @@ class Buildah:
         places = self.surroundings.places
         for folder in (places.run, places.temporary):
             empty(folder)
-        for name, text in SETTINGS.items():
+        for name, text in configuration(places).items():
             (places.settings / name).write_text(text)
         self.run("rm", "--all")
 
