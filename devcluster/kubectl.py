@@ -25,7 +25,9 @@ class Kubectl:
         return seconds
 
     def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
-        return [*self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}", *arguments]
+        # The default is in the home directory, where the files of each cluster would stay.
+        cache = f"--cache-dir={self.directory / 'kubectl-cache'}"
+        return [*self.program, f"--kubeconfig={kubeconfig or self.kubeconfig}", cache, *arguments]
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> str:  # noqa: A002 - as subprocess.run calls it
         """Return standard output; without `check`, standard output and error of a failure too."""

@@ -18,12 +18,13 @@ KERNEL_SETTINGS = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
+OPT_PLUGIN = "io.containerd.internal.v1.opt"  # it creates /opt/containerd, for `ctr install`
 
 
 def containerd(*, root: Path, hosts: Path, cni: Path, plugins: Path) -> str:
     """Return its TOML, without snapshotters for other file systems and tracing, which cannot work here."""
     off = [f"io.containerd.snapshotter.v1.{name}" for name in ("aufs", "btrfs", "devmapper", "zfs")]
-    disabled = ", ".join(f'"{name}"' for name in (*off, "io.containerd.tracing.processor.v1.otlp"))
+    disabled = ", ".join(f'"{name}"' for name in (*off, "io.containerd.tracing.processor.v1.otlp", OPT_PLUGIN))
     return f"""\
 version = 2
 root = "{root}"

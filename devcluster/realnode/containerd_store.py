@@ -87,7 +87,8 @@ def main(store: Path, registry_storage: Path, images: Sequence[str]) -> None:
     settings = here / "containerd.toml"
     settings.write_text(
         f'version = 2\nroot = "{store}"\nstate = "/run/containerd"\n'
-        f'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n[grpc]\n  address = "{configuration.SOCKET}"\n'
+        f'disabled_plugins = ["io.containerd.grpc.v1.cri", "{configuration.OPT_PLUGIN}"]\n'
+        f'[grpc]\n  address = "{configuration.SOCKET}"\n'
     )
     serving = subprocess.Popen(
         image_registry.read_only_command(here, registry_storage, ADDRESS), stdout=subprocess.DEVNULL

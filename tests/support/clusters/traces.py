@@ -18,7 +18,8 @@ SETTINGS = (
 )
 # Fixed paths of kubelet, containerd, runc, CNI plugins, buildah and containers' logs.
 PLACES = (
-    *("/etc/cni", "/etc/containers", "/etc/containerd", "/opt/cni", "/usr/libexec/kubernetes"),
+    *("/etc/cni", "/etc/containers", "/etc/containerd", "/opt/cni", "/opt/containerd"),
+    "/usr/libexec/kubernetes",
     *("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib/containers", "/var/lib/docker-registry"),
     *("/var/log/pods", "/var/log/containers", "/run/containerd", "/run/runc", "/run/containers", "/run/flannel"),
 )
