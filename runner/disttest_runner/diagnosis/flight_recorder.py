@@ -1,9 +1,10 @@
 """Reads the dumps of torch's flight recorder in one rank, and keeps what comparing all ranks needs. Pure."""
 
 import functools
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from disttest_contract.text import formatting
@@ -138,7 +139,7 @@ def read(dumps: Iterable[Mapping[str, Any]], *, case_started_ns: int, members: M
 def _group(
     backend: str, name: str, life: int, raw: Sequence[Mapping[str, Any]], members: tuple[int, ...]
 ) -> GroupTrace:
-    entries = [_entry(one) for one in raw]
+    entries = list(_operations(raw))
     collectives = [entry for entry in entries if not entry.is_p2p]
     waiting = [entry for entry in entries if entry.is_p2p and not entry.is_done]
     first = next((at for at, entry in enumerate(collectives) if not entry.is_done), len(collectives))
@@ -149,24 +150,87 @@ def _group(
         description=_short(raw[-1]["process_group"][1]),
         life=life,
         members=members,
-        last=max((entry.number for entry in collectives), default=0),
+        last=max(int(one["collective_seq_id"]) for one in raw),  # sends have that of the last collective
         entries=(*collectives[begin : begin + ENTRIES], *waiting[:P2P_ENTRIES]),
     )
 
 
+def _operations(raw: Sequence[Mapping[str, Any]]) -> Iterator[RecordedOperation]:
+    """Yield the operations of a group in their order. The entries of a batch are one operation.
+
+    NCCL's members of a batch stay `scheduled`: only the entry that torch adds when the batch ends has its state.
+    """
+    single: list[Mapping[str, Any]] = []
+    for at, one in enumerate(raw):
+        if _ends_batch(one):
+            begin = len(single)
+            while begin and _number(single[begin - 1]) == _number(one, is_p2p=_is_p2p(single[begin - 1])):
+                begin -= 1
+            yield from _unended(single[:begin])
+            yield from _batch(single[begin:], one, is_first=not at)
+            single = []
+        else:
+            single.append(one)
+    yield from _unended(single)
+
+
+def _unended(raw: Sequence[Mapping[str, Any]]) -> Iterator[RecordedOperation]:
+    """Yield operations without an entry that ends a batch.
+
+    Several with one number are a batch that was not sent, or a part of a CUDA graph: their rank waits elsewhere.
+    """
+    for _, together in itertools.groupby(raw, key=lambda one: (_is_p2p(one), _number(one))):
+        entries = [_entry(one) for one in together]
+        yield from entries if len(entries) == 1 else [replace(entry, is_done=True) for entry in entries]
+
+
+def _batch(
+    members: Sequence[Mapping[str, Any]], end: Mapping[str, Any], *, is_first: bool
+) -> Iterator[RecordedOperation]:
+    """Yield what the batch is for the comparison: a collective, sends and receives, or both."""
+    whole = _entry(end)
+    collectives = [_entry(one) for one in members if not _is_p2p(one)]
+    sends = [_entry(one) for one in members if _is_p2p(one)]
+    if len(collectives) == 1:  # it may also be one that was called alone, just before a batch of sends
+        yield replace(collectives[0], is_done=collectives[0].is_done or whole.is_done)
+    elif collectives:
+        shown = _short(", ".join(entry.op for entry in collectives))
+        yield replace(whole, number=collectives[0].number, what=shown, is_p2p=False)
+    if sends:
+        shown = ", ".join(entry.op for entry in sends)
+        yield replace(whole, number=sends[0].number, op=_short(f"batch of {shown}"), is_p2p=True)
+    if not members:  # the ring has lost them, or torch 2.7 did not record collectives in a batch
+        is_p2p = is_first and (_number(end, is_p2p=True) > 0 or not _number(end, is_p2p=False))
+        op = "batch of sends and receives" if is_p2p else whole.op
+        yield replace(whole, number=_number(end, is_p2p=is_p2p), op=op, is_p2p=is_p2p)
+
+
+def _ends_batch(raw: Mapping[str, Any]) -> bool:
+    """`coalesced`, or `ALLGATHER_coalesced`; with sizes it is a call that coalesces itself."""
+    return str(raw["profiling_name"]).endswith("coalesced") and not raw["input_sizes"] and not raw["output_sizes"]
+
+
+def _is_p2p(raw: Mapping[str, Any]) -> bool:
+    return bool(raw.get("is_p2p"))
+
+
+def _number(raw: Mapping[str, Any], *, is_p2p: bool | None = None) -> int:
+    is_p2p = _is_p2p(raw) if is_p2p is None else is_p2p
+    return int(raw["p2p_seq_id" if is_p2p else "collective_seq_id"])
+
+
 def _entry(raw: Mapping[str, Any]) -> RecordedOperation:
     """A retired work has ended, whatever its state: gloo's stays `scheduled`."""
-    is_p2p = bool(raw.get("is_p2p"))
     sizes = raw["input_sizes"] or raw["output_sizes"]
     dtypes = [DTYPES.get(dtype, str(dtype).lower()) for dtype in raw["input_dtypes"] or raw["output_dtypes"]]
     shown = ", ".join(f"{dtype}{size}" for dtype, size in zip(dtypes, sizes, strict=False))
     return RecordedOperation(
-        number=int(raw["p2p_seq_id" if is_p2p else "collective_seq_id"]),
+        number=_number(raw),
         op=_short(str(raw["profiling_name"]).partition(":")[2] or raw["profiling_name"]),
         what=_short(shown),
         elements=sum(math.prod(size) for size in sizes),
         is_done=raw["state"] == "completed" or bool(raw["retired"]),
-        is_p2p=is_p2p,
+        is_p2p=_is_p2p(raw),
     )
 
 
