@@ -1,6 +1,8 @@
 """Rules that come with the operator: what is proven to be the hardware's, and what is left to the tests."""
 
+import json
 import time
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from disttest_operator.core.hardware.known_signs import GPU_CONDITIONS, KNOWN, N
 from disttest_operator.core.hardware.matcher import Signs, first_match
 from disttest_operator.core.observed.evidence import Match
 from tests.support.builders.runs import a_pod, condition
+from tests.support.paths import ROOT
 
 NODE_UNHEALTHY = Reason.NODE_UNHEALTHY
 
@@ -67,6 +70,18 @@ def test_a_line_proves_that_the_hardware_is_broken(text: str, reason: Reason) ->
 @pytest.mark.parametrize("text", NO_PROOFS)
 def test_a_line_proves_nothing(text: str) -> None:
     assert judged(text) is None
+
+
+# What NCCL, torch and the kernel write, in the forms of their sources or of published logs. None was seen by us on
+# broken hardware. `reason` is empty where a test, or the end of a peer, can be the cause.
+EXCERPTS = json.loads((ROOT / "tests/data/log_excerpts/nccl.json").read_text())
+
+
+@pytest.mark.parametrize("excerpt", EXCERPTS, ids=[one["name"] for one in EXCERPTS])
+def test_an_excerpt_of_a_log_blames_the_node_that_it_is_about(excerpt: dict[str, Any]) -> None:
+    found = judged("\n[rank 3] ".join(excerpt["lines"]))
+    assert (found.reason.value if found else None) == excerpt["reason"]
+    assert (found.nodes if found else ()) == (("node-b",) if excerpt["blame"] else ())
 
 
 @pytest.mark.parametrize(("name", "status"), GPU_CONDITIONS + NODE_CONDITIONS)
