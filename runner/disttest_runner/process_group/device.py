@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from disttest_runner.compat import override
+from disttest_runner.process_group import version_gates
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -58,8 +59,12 @@ class RankDevice:
         return True
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of the vendor's libraries in torch."""
+        """Return the versions of the vendor's libraries in torch. Does not start the driver."""
         return {}
+
+    def float8_gap(self, device: torch.device) -> str:  # noqa: ARG002 - for devices that differ in it
+        """Return why collectives of float8 fail on this device; empty if they do not."""
+        return ""
 
 
 class CudaGpu(RankDevice):
@@ -73,9 +78,9 @@ class CudaGpu(RankDevice):
         return torch.device("cuda", local_rank % max(1, torch.cuda.device_count()))
 
     @override
-    def bind(self, device: torch.device) -> torch.device:
+    def bind(self, device: torch.device) -> torch.device | None:
         torch.cuda.set_device(device)
-        return device
+        return device if version_gates.takes_device_id(torch.__version__) else None
 
     @override
     def synchronize(self) -> None:
@@ -120,6 +125,11 @@ class CudaGpu(RankDevice):
         if hasattr(torch._C, "_nccl_version"):  # noqa: SLF001 - the public function imports more
             found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]  # torch has no types here
         return found
+
+    @override
+    def float8_gap(self, device: torch.device) -> str:
+        capability = torch.cuda.get_device_capability(device)
+        return version_gates.float8_gap(self.versions().get("nccl", ""), torch.__version__, capability)
 
 
 CPU = RankDevice()

@@ -6,6 +6,8 @@ those of torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp.
 
 from collections.abc import Mapping, MutableMapping
 
+from disttest_runner.process_group import version_gates
+
 RECORDER_ENTRIES = "2000"
 # Older versions of torch read only the second.
 RECORDER_SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
@@ -48,3 +50,12 @@ def apply(environ: MutableMapping[str, str], settings: Mapping[str, str]) -> lis
         elif environ[found] != value:
             kept.append(f"{found}={environ[found]} is set. DistTest's value is {value}.")
     return kept
+
+
+def of_versions(nccl: str) -> dict[str, str]:
+    """Return the values that only some versions need. `nccl` is NCCL's, empty if the backend does not use it.
+
+    Without this one, older versions end with an error in pods, whose seccomp profile they do not check. NCCL then uses
+    /dev/shm between the GPUs of a node without NVLink.
+    """
+    return {"NCCL_CUMEM_HOST_ENABLE": "0"} if version_gates.assumes_host_buffers(nccl) else {}

@@ -18,7 +18,7 @@ from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.diagnosis import responder
 from disttest_runner.diagnosis.responder import Responder
 from disttest_runner.linux import processes
-from disttest_runner.process_group import torch_settings
+from disttest_runner.process_group import device, torch_settings
 from disttest_runner.process_group.generation import Generation
 from disttest_runner.protocol.wire import Channel
 from disttest_runner.rank.case_isolation import CaseIsolation
@@ -48,6 +48,7 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()
     settings = torch_settings.wanted(order.case_seconds, records_gloo=responder.records_gloo())
+    settings |= torch_settings.of_versions(device.of_backend(order.backend).versions().get("nccl", ""))
     for sentence in torch_settings.apply(os.environ, settings):
         if order.rank == 0 and order.generation == 1:
             print(f"disttest: {sentence}")
