@@ -23,7 +23,7 @@ from disttest_runner.linux.resource_limits import OutOfMemory
 from disttest_runner.output.log import Log
 from disttest_runner.protocol.wire import LineProtocol, Message, WireError, unpack
 from disttest_runner.results import measurements
-from disttest_runner.results.blame import IDLE
+from disttest_runner.results.blame import ABORTED, IDLE, AbortCause
 from disttest_runner.zygote.zygote_client import (
     ZygoteClient,
     ZygoteEndedError,
@@ -108,11 +108,16 @@ class MemoryRelease:
         return ""
 
 
+# After the end of an aborted process, for its last lines, which have the cause: they come from another pipe.
+LAST_LINES_SECONDS = 0.1
+
+
 @dataclass(slots=True)
 class Rank:
     pid: int
     lines: LineProtocol
     queries: RankQueries
+    abort_cause: AbortCause
     is_alive: bool = True
 
 
@@ -172,7 +177,13 @@ class LocalRanks:
         queries, inherited = await RankQueries.open(str(order.rank))
         descriptors = [theirs.fileno(), writing, *inherited, *([listener.fileno()] if listener else [])]
         loop = asyncio.get_running_loop()
-        await read_lines(reading, lambda line: self._on_output(order.rank, line))
+        abort_cause = AbortCause()
+
+        def on_line(line: bytes) -> None:
+            abort_cause.read(line)
+            self._on_output(order.rank, line)
+
+        await read_lines(reading, on_line)
         _, lines = await loop.create_connection(
             lambda: LineProtocol(lambda _, raw: self._on_rank(order.generation, order.rank, raw), lambda _: None),
             sock=ours,
@@ -184,7 +195,7 @@ class LocalRanks:
             for descriptor in (writing, *inherited):
                 os.close(descriptor)
         queries.pid = pid
-        self._ranks[order.rank] = Rank(pid, lines, queries)
+        self._ranks[order.rank] = Rank(pid, lines, queries, abort_cause)
 
     def run_case(self, raw: bytes, case: int) -> None:
         """Pass the leader's line on to the ranks unchanged."""
@@ -275,10 +286,21 @@ class LocalRanks:
         if rank in self._ranks:
             self._ranks[rank].is_alive = False
             self._rank_exited.set()
-            message = {"op": "exited", "rank": rank, "status": status}
-            if status == -signal.SIGKILL and self._memory.happened():
-                message["why"] = "the container was out of memory and the kernel killed this process"
-            self._report(message)
+            report = partial(self._report_exit, self._generation, rank, status, self._ranks[rank].abort_cause)
+            if status == ABORTED:
+                asyncio.get_running_loop().call_later(LAST_LINES_SECONDS, report)
+            else:
+                report()
+
+    def _report_exit(self, generation: int, rank: int, status: int, abort_cause: AbortCause) -> None:
+        if generation != self._generation:
+            return
+        message = {"op": "exited", "rank": rank, "status": status}
+        if status == -signal.SIGKILL and self._memory.happened():
+            message["why"] = "the container was out of memory and the kernel killed this process"
+        elif status == ABORTED and abort_cause.text:
+            message["why"] = abort_cause.text
+        self._report(message)
 
     def _on_rank(self, generation: int, rank: int, raw: bytes) -> None:
         """Ignore an invalid line, which test code may have written: the case then ends at its deadline."""

@@ -62,6 +62,11 @@ class RankObservation:
         groups = self.trace.groups if self.trace else ()
         return next((group.pending_p2p.op for group in groups if group.pending_p2p), "")
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for others, as far as is known."""
+        return bool(self.waits_in) or any(group.pending for group in (self.trace.groups if self.trace else ()))
+
     def to_json(self) -> dict[str, Any]:
         return {
             "stack": self.stack,

@@ -238,7 +238,7 @@ class Conductor:
         replies = await self._run_case(number)
         result = agreed(case_id, replies, self.connections.exits, at)
         if result is None:
-            result = self._judge(case_id, await self._evidence(replies), at)
+            result = self._judge(case_id, await self._explained(await self._evidence(replies)), at)
         if measured := measurements.gather(replies.by_node.values()):
             result = replace(result, measurements=measurements.merge(measured))
         self.last_case = time.time()
@@ -274,6 +274,13 @@ class Conductor:
         ranks = self.plan.ranks_per_node
         evidence = evidence_of(replies, self.connections.exits, self.connections.exit_causes, ranks_per_node=ranks)
         if replies.end in (WaitEnd.ALL, WaitEnd.DIED):
+            return evidence
+        return with_observations(evidence, await self._observe_ranks(), self.connections.exits)
+
+    async def _explained(self, evidence: CaseEvidence) -> CaseEvidence:
+        """Add why processes aborted, and what the others do if the aborted ones waited for them."""
+        evidence = replace(evidence, exit_causes=dict(self.connections.exit_causes))
+        if evidence.seen or not blame.waits_for_others(evidence):
             return evidence
         return with_observations(evidence, await self._observe_ranks(), self.connections.exits)
 

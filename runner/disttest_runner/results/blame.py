@@ -33,9 +33,20 @@ VICTIM_WORDS = (
     "recvValue failed on SocketImpl",  # same
     "ncclRemoteError",  # NCCL
     "remote process exiting prematurely",  # NCCL, in the explanation of it
+    "remote process exited or there was a network error",  # NCCL, its name in words
+    "Connection closed by remote peer",  # NCCL, in the details of ncclSystemError
+    "Watchdog caught collective operation timeout",  # torch, for NCCL: others have not joined, or do not transfer
+    "collective timeout or exception",  # torch, also where the watchdog of another rank found it
     "This is typically caused by a remote worker",  # RPC
     "NCCL communicator was aborted on rank",  # torch, a communicator was aborted
 )
+# Torch's watchdog of NCCL writes one of these before it aborts the process.
+WATCHDOG_ENDS = (
+    b"Process group watchdog thread terminated with exception: ",
+    b"Terminating the process after attempting to dump debug info, due to ",
+)
+DETAILS = "Last error:"  # in the next line
+CAUSE_CHARACTERS = 500
 IDLE: Final = "idle"  # on the wire, instead of an outcome
 
 
@@ -60,6 +71,35 @@ class RankReport:
         """Parse outcome, message and an optional log from the wire. Raises ValueError for an unknown outcome."""
         outcome, *texts = words
         return cls(None if outcome == IDLE else Outcome(outcome), *texts)
+
+
+@dataclass(slots=True)
+class AbortCause:
+    """Why torch's watchdog aborts a process, from the lines that the process writes; empty if it has not."""
+
+    text: str = ""
+    _is_explained: bool = False  # the next lines may have the name of NCCL's error and its details
+
+    def read(self, line: bytes) -> None:
+        """Keep the first cause and the lines that explain it."""
+        if self._is_explained:
+            self._explain(line)
+        elif not self.text:
+            for marker in WATCHDOG_ENDS:
+                _, found, cause = line.partition(marker)
+                if found:
+                    self._add(cause)
+                    self._is_explained = True
+
+    def _explain(self, line: bytes) -> None:
+        is_detail = self.text.endswith(DETAILS)
+        self._is_explained = not is_detail and line.startswith((b"nccl", DETAILS.encode()))
+        if is_detail or self._is_explained:
+            self._add(line)
+
+    def _add(self, line: bytes) -> None:
+        words = line[:CAUSE_CHARACTERS].decode(errors="replace").strip()
+        self.text = f"{self.text} {words}".strip()[:CAUSE_CHARACTERS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +137,7 @@ def judge_case(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult
     if causes and all(status == ABORTED for status in evidence.exits.values()):
         return _failed(case_id, evidence, world, tuple(sorted(causes)))
     if evidence.exits:
-        return _crashed(case_id, evidence, world)
+        return _died(case_id, evidence, world)
     failed = tuple(sorted(rank for rank, said in evidence.said.items() if said.outcome in BAD))
     if failed:
         return _failed(case_id, evidence, world, failed)
@@ -124,17 +164,70 @@ def needs_new_gang(result: CaseResult) -> bool:
     return result.outcome in BAD
 
 
+def _died(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
+    """If every process ended because it waited for others, the cause is one of these."""
+    if not waits_for_others(evidence):
+        return _crashed(case_id, evidence, world)
+    failed = [rank for rank, said in evidence.said.items() if said.outcome in BAD and not is_victim(said.message)]
+    if failed:
+        return _failed(case_id, evidence, world, tuple(sorted(failed)))
+    if evidence.exits.keys() >= set(unfinished(evidence, world)):
+        return _crashed(case_id, evidence, world)
+    return _waited_for(case_id, evidence, world)
+
+
+def waits_for_others(evidence: CaseEvidence) -> bool:
+    """Whether torch's watchdog aborted every process that ended, and names other ranks as the cause."""
+    return bool(evidence.exits) and not _own_ends(evidence)
+
+
+def _own_ends(evidence: CaseEvidence) -> dict[int, int]:
+    """Return the exits that the watchdog does not explain by other ranks."""
+    return {
+        rank: status
+        for rank, status in evidence.exits.items()
+        if status != ABORTED or not is_victim(evidence.exit_causes.get(rank, ""))
+    }
+
+
+def _waited_for(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
+    """Ranks that still run without waiting are at fault; if all of them wait, nothing proves who is."""
+    waiting = unfinished(evidence, world)
+    left = [rank for rank in waiting if rank not in evidence.exits]
+    proven, diagnosis = diagnosed(evidence, world)
+    busy = tuple(rank for rank in left if rank not in evidence.seen or not evidence.seen[rank].is_waiting)
+    culprits = tuple(rank for rank in proven if rank in left) or busy or waiting
+    aborted = sorted(evidence.exits)
+    late = [rank for rank in culprits if rank in left]
+    message = (
+        f"{name_ranks(late, world)} had not finished when torch aborted {name_ranks(aborted, world)}: "
+        f"{evidence.exit_causes[aborted[0]]}"
+    )
+    return CaseResult(
+        id=case_id,
+        outcome=Outcome.HUNG,
+        seconds=evidence.seconds,
+        message=f"{message}\n{diagnosis.summary}" if diagnosis.summary else message,
+        ranks=culprits,
+        nodes=world.nodes(culprits),
+        stacks=stacks_of([*culprits, *left], evidence),
+        diagnosis=diagnosis if evidence.seen else None,
+    )
+
+
 def _crashed(case_id: str, evidence: CaseEvidence, world: World) -> CaseResult:
-    """Ranks that aborted after another one had died in another way are not at fault."""
-    first_status = next(iter(evidence.exits.values()))
-    causes = {rank: status for rank, status in evidence.exits.items() if status != ABORTED or first_status == ABORTED}
+    """Ranks that aborted after another one had died in another way, or waiting for it, are not at fault."""
+    ends = _own_ends(evidence) or evidence.exits
+    first_status = next(iter(ends.values()))
+    causes = {rank: status for rank, status in ends.items() if status != ABORTED or first_status == ABORTED}
     ranks = tuple(sorted(causes))
     endings = {how_it_ended(causes[rank]): rank for rank in reversed(ranks)}
     status = causes[ranks[0]]
     how = " or ".join(reversed(endings))
     if len(ranks) > 1:
         how = how.replace("was killed", "were killed")
-    why = "".join(f": {cause}" for cause in dict.fromkeys(evidence.exit_causes.values()))
+    known = [evidence.exit_causes[rank] for rank in ranks if rank in evidence.exit_causes]
+    why = "".join(f": {cause}" for cause in dict.fromkeys(known))
     return CaseResult(
         id=case_id,
         outcome=Outcome.CRASHED,

@@ -109,6 +109,16 @@ def test_one_is_starved(gang, process_group):
             pass
     add()
 
+def test_the_watchdog_aborts_one_that_waits(gang, process_group):
+    add()
+    if gang.rank == 0:  # as torch does it for NCCL
+        cause = b"[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)"
+        os.write(2, b"[rank0]: Process group watchdog thread terminated with exception: " + cause + b"\\n")
+        os.abort()
+    if gang.rank == 2:
+        wait_for_ever()
+    add()
+
 def test_good(gang, process_group):
     add()
 """
@@ -191,6 +201,20 @@ def test_a_hang_names_its_cause(report: Report, name: str, ranks: tuple[int, ...
     assert result.message.startswith(result.diagnosis.summary)
     assert result.ranks == ranks
     assert result.nodes == tuple(dict.fromkeys(f"local-{rank // 2}" for rank in ranks))
+
+
+def test_the_rank_that_a_watchdog_waited_for_is_blamed_and_not_the_aborted_one(report: Report) -> None:
+    result = case(report, "test_the_watchdog_aborts_one_that_waits")
+    assert (result.outcome, result.ranks, result.nodes) == (Outcome.HUNG, (2,), ("local-1",))
+    assert result.message.startswith(
+        "rank 2 on local-1 had not finished when torch aborted rank 0 on local-0: [Rank 0]"
+    )
+    ends = {rank: group.message for group in result.by_rank for rank in group.ranks}
+    assert ends[0] == (
+        "was killed by SIGABRT: [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)"
+    )
+    assert result.diagnosis is not None
+    assert result.diagnosis.states[2].startswith("is at wait_for_ever (test_it.py:")
 
 
 def test_the_next_case_runs_in_good_health(report: Report) -> None:

@@ -1,12 +1,15 @@
 """The ranks at fault in a case: tables of what ranks reported and how they ended."""
 
+import json
 import signal
+from typing import Any
 
 import pytest
 
 from disttest_contract.outcomes import Outcome
-from disttest_runner.diagnosis.observation import RankObservation
+from disttest_runner.diagnosis.observation import RankObservation, StackPlace
 from disttest_runner.results.blame import (
+    AbortCause,
     CaseEvidence,
     RankReport,
     WaitEnd,
@@ -164,3 +167,115 @@ def test_many_ranks_are_named_in_short() -> None:
     assert text.startswith("ranks 0, 1, 2, ")
     assert text.endswith("n15 …")
     assert len(text) < 200
+
+
+WATCHDOGS = json.loads((ROOT / "tests/data/log_excerpts/nccl.json").read_text())
+
+
+@pytest.mark.parametrize("excerpt", WATCHDOGS, ids=[one["name"] for one in WATCHDOGS])
+def test_the_cause_of_an_abort_is_read_from_what_the_watchdog_writes(excerpt: dict[str, Any]) -> None:
+    cause = AbortCause()
+    for line in excerpt["lines"]:
+        cause.read(line.encode())
+    found = ("victim" if is_victim(cause.text) else "cause") if cause.text else None
+    assert found == excerpt["watchdog"]
+
+
+ENDS = b"[Rank 1] Process group watchdog thread terminated with exception: "
+
+
+@pytest.mark.parametrize(
+    ("lines", "text"),
+    [
+        ((ENDS + b"CUDA error: a", b"Fatal Python error: Aborted", b"ncclRemoteError: b"), "CUDA error: a"),
+        ((ENDS + b"NCCL error: a", b"ncclRemoteError: b", b"Last error:", b"c", b"d"),
+         "NCCL error: a ncclRemoteError: b Last error: c"),
+        ((ENDS + b"NCCL error: a", ENDS + b"NCCL error: b"), "NCCL error: a"),
+        ((ENDS + b"x" * 10_000, b"nccl" + b"y" * 10_000), "x" * 500),
+        ((b"ncclRemoteError: b", b"Last error:", b"c"), ""),
+    ],
+    ids=["other lines", "details", "the first one", "cut", "not the watchdog's"],
+)  # fmt: skip
+def test_the_cause_of_an_abort_is_the_first_one_with_its_details(lines: tuple[bytes, ...], text: str) -> None:
+    cause = AbortCause()
+    for line in lines:
+        cause.read(line)
+    assert cause.text == text
+
+
+TIMED_OUT = "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=78) ran for 600009 milliseconds"
+REMOTE = "NCCL error: remote process exited or there was a network error, NCCL version 2.29.7"
+WAITS = RankObservation(place=StackPlace("all_reduce", "add (test_it.py:7)"))
+OWN_GPU = "CUDA error: an illegal memory access was encountered"
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome", "ranks", "words"),
+    [
+        # the first to abort waited for a rank that still runs
+        (
+            evidence(None, None, PASSED, PASSED, end=WaitEnd.DIED, exits={0: -6}, exit_causes={0: TIMED_OUT}),
+            Outcome.HUNG, (1,), "rank 1 on node-a had not finished when torch aborted rank 0 on node-a: [Rank 0]",
+        ),
+        (
+            evidence(end=WaitEnd.DIED, exits={0: -6, 3: -6}, exit_causes={0: TIMED_OUT, 3: REMOTE}),
+            Outcome.HUNG, (1, 2), "ranks 1, 2 on node-a, node-b had not finished",
+        ),
+        (
+            evidence(
+                end=WaitEnd.DIED, exits={0: -6}, exit_causes={0: TIMED_OUT},
+                seen={1: WAITS, 2: RankObservation(place=StackPlace("", "sleeps")), 3: WAITS},
+            ),
+            Outcome.HUNG, (2,), "rank 2 on node-b had not finished when torch aborted rank 0 on node-a: ",
+        ),
+        (
+            evidence(end=WaitEnd.DIED, exits={0: -6}, exit_causes={0: TIMED_OUT}, seen=dict.fromkeys((1, 2, 3), WAITS)),
+            Outcome.HUNG, (0, 1, 2, 3), "ranks 1, 2, 3 on node-a, node-b had not finished",
+        ),
+        # another rank's GPU failed, after the first had aborted
+        (
+            evidence(end=WaitEnd.DIED, exits={0: -6, 3: -6}, exit_causes={0: REMOTE, 3: OWN_GPU}),
+            Outcome.CRASHED, (3,), f"killed by SIGABRT during the case: {OWN_GPU}\n(rank 0 on node-a aborted because",
+        ),
+        (
+            evidence(end=WaitEnd.DIED, exits={0: -6, 3: -6}, exit_causes={0: REMOTE}),
+            Outcome.CRASHED, (3,), "(rank 0 on node-a aborted because of it)",
+        ),
+        (
+            evidence(end=WaitEnd.DIED, exits={0: -6, 3: -9}, exit_causes={0: REMOTE}),
+            Outcome.CRASHED, (3,), "rank 3 on node-b was killed by SIGKILL during the case\n",
+        ),
+        # a rank failed: the timeout of the others is its consequence
+        (
+            evidence(None, FAILED, None, None, exits={0: -6}, exit_causes={0: TIMED_OUT}),
+            Outcome.FAILED, (1,), "AssertionError: 1 != 2",
+        ),
+        # nothing proves who is at fault
+        (
+            evidence(
+                end=WaitEnd.DIED, exits=dict.fromkeys(range(4), -6), exit_causes=dict.fromkeys(range(4), TIMED_OUT)
+            ),
+            Outcome.CRASHED, (0, 1, 2, 3), "killed by SIGABRT during the case: [Rank 0] Watchdog caught",
+        ),
+        (
+            evidence(None, PASSED, PASSED, PASSED, end=WaitEnd.DIED, exits={0: -6}, exit_causes={0: REMOTE}),
+            Outcome.CRASHED, (0,), "SIGABRT",
+        ),
+        # not the watchdog's, and not an abort
+        (
+            evidence(end=WaitEnd.DIED, exits={0: -11}, exit_causes={0: TIMED_OUT}),
+            Outcome.CRASHED, (0,), "SIGSEGV",
+        ),
+    ],
+    ids=[
+        "one is left", "two are left", "one of three does not wait", "all wait",
+        "a GPU failed", "an unexplained abort", "a killed rank", "a failed rank",
+        "all timed out", "all others passed", "a segmentation fault",
+    ],
+)  # fmt: skip
+def test_a_rank_whose_watchdog_names_another_cause_is_not_blamed(
+    found: CaseEvidence, outcome: Outcome, ranks: tuple[int, ...], words: str
+) -> None:
+    result = judge_case("t.py::test", found, WORLD)
+    assert (result.outcome, result.ranks, result.nodes) == (outcome, ranks, WORLD.nodes(ranks))
+    assert words in result.message
