@@ -72,9 +72,11 @@ def test_a_line_proves_nothing(text: str) -> None:
     assert judged(text) is None
 
 
-# What NCCL, torch and the kernel write, in the forms of their sources or of published logs. None was seen by us on
+# What NCCL, CUDA, torch and the kernel write, in the forms of their sources or of published logs: none was recorded on
 # broken hardware. `reason` is empty where a test, or the end of a peer, can be the cause.
-EXCERPTS = json.loads((ROOT / "tests/data/log_excerpts/nccl.json").read_text())
+EXCERPTS = [
+    one for path in sorted((ROOT / "tests/data/log_excerpts").glob("*.json")) for one in json.loads(path.read_text())
+]
 
 
 @pytest.mark.parametrize("excerpt", EXCERPTS, ids=[one["name"] for one in EXCERPTS])
