@@ -1,9 +1,13 @@
 """What ranks and the zygote do with torch's devices. This is the only module of theirs that calls a vendor's API."""
 
+import ctypes
+import functools
 import itertools
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -92,9 +96,14 @@ class CudaGpu(RankDevice):
 
     @override
     def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:
-        """A collective runs on a separate stream that the current one waits for, so the current one's events see it."""
-        torch.cuda.synchronize()
+        """A collective runs on the current stream, or on one that it waits for: its events see both.
+
+        The first record() of an event creates it, which is not a part of a call.
+        """
         events = [torch.cuda.Event(enable_timing=True) for _ in range(iterations + 1)]  # type: ignore[no-untyped-call]  # torch has no types here
+        for event in events:
+            event.record()
+        torch.cuda.synchronize()
         events[0].record()
         for event in events[1:]:
             call()
@@ -123,13 +132,30 @@ class CudaGpu(RankDevice):
     def versions(self) -> dict[str, str]:
         found = {"cuda": torch.version.cuda} if torch.version.cuda else {}
         if hasattr(torch._C, "_nccl_version"):  # noqa: SLF001 - the public function imports more
-            found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]  # torch has no types here
+            found["nccl"] = nccl_version() or ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]  # torch has no types here
         return found
 
     @override
     def float8_gap(self, device: torch.device) -> str:
         capability = torch.cuda.get_device_capability(device)
         return version_gates.float8_gap(self.versions().get("nccl", ""), torch.__version__, capability)
+
+
+# Finds a library only if this process has loaded it: another file of this name is not what torch uses.
+_loaded = functools.partial(ctypes.CDLL, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+
+
+def nccl_version(load: Callable[[str], Any] = _loaded) -> str:
+    """Return the version of the NCCL that torch has loaded, or an empty string.
+
+    LD_PRELOAD can replace the library, but torch reports the version that it was built with.
+    """
+    number = ctypes.c_int(0)
+    try:
+        is_known = load("libnccl.so.2").ncclGetVersion(ctypes.byref(number)) == 0 and number.value > 0
+    except (OSError, AttributeError):
+        return ""
+    return f"{number.value // 10000}.{number.value % 10000 // 100}.{number.value % 100}" if is_known else ""
 
 
 CPU = RankDevice()
