@@ -97,17 +97,26 @@ LABEL org.opencontainers.image.title="disttest-torch" \
       org.opencontainers.image.base.name="${PYTHON_IMAGE}"
 
 # torch and numpy are the base's and stay as they are; what else the runner needs is in runner.txt. Without libibverbs,
-# NCCL uses TCP instead of RDMA, and only its log shows that.
+# NCCL uses TCP instead of RDMA, and only its log shows that. Inductor and triton need compilers and Python's headers,
+# which PyTorch's runtime images lack: Debian's headers also fit another build of the same version of Python.
 FROM ${RUNNER_BASE} AS runner-environment
 USER 0:0
 COPY --from=requirements /requirements/runner.txt /opt/requirements/installer.txt /opt/requirements/
 RUN --mount=type=secret,id=ca \
     if [ -e /run/secrets/ca ]; then export PIP_CERT=/run/secrets/ca SSL_CERT_FILE=/run/secrets/ca; fi \
- && if ! { command -v g++ && python -c "from ctypes import CDLL; CDLL('libibverbs.so.1'), CDLL('librdmacm.so.1')"; } > /dev/null 2>&1; then \
-      apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends \
-        g++ libibverbs1 ibverbs-providers librdmacm1 \
+ && include=$(python -c 'import sysconfig; print(sysconfig.get_path("include", scheme="posix_prefix"))') \
+ && rdma="from ctypes import CDLL; CDLL('libibverbs.so.1'), CDLL('librdmacm.so.1')" \
+ && if ! { command -v gcc && command -v g++ && [ -e "$include/Python.h" ] && python -c "$rdma"; } > /dev/null 2>&1; then \
+      export DEBIAN_FRONTEND=noninteractive && apt-get update -q \
+      && apt-get install -qy --no-install-recommends g++ libibverbs1 ibverbs-providers librdmacm1 \
+      && if [ ! -e "$include/Python.h" ]; then \
+           if apt-get install -qy --no-install-recommends "lib${include##*/}-dev"; then \
+             [ -e "$include/Python.h" ] || { mkdir -p "${include%/*}" && ln -s "/usr/include/${include##*/}" "$include"; }; \
+           else echo "The image has no headers of its Python: compiled cases will be skipped." >&2; fi; \
+         fi \
       && apt-get clean && rm -rf /var/lib/apt/lists/*; \
     fi \
+ && python -c "$rdma" \
  && python -c "import torch, numpy" \
  && pip install --quiet --no-cache-dir --root-user-action=ignore --target /tmp/uv --require-hashes \
       -r /opt/requirements/installer.txt \

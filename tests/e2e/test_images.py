@@ -4,12 +4,49 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gangs.images import BuiltImage, all_images, constraint
+from devcluster.imaging import build_images, buildah
+from devcluster.programs.gobuild import Say
+from tests.support.gangs.images import BuiltImage, all_images, constraint, runner_on
 
 OPERATOR_BYTES = 300_000_000
 CODE_BYTES = 5_000_000
 COMPILERS = ("gcc", "cc", "g++", "c++", "clang", "ld", "as")
 REFUSES_TO_START = 30
+# Shaped like pytorch/pytorch:*-runtime: Python in /opt/conda, root, no C++ compiler, and here no headers of Python.
+LIKE_PYTORCH = f"""
+FROM {buildah.local(build_images.TORCH)}
+USER 0:0
+RUN apt-get purge -qy g++ && apt-get autoremove -qy --purge && rm -rf /usr/include/python3* \\
+ && ! command -v gcc && ! command -v g++ \\
+ && python3 -m venv --copies --without-pip --system-site-packages /opt/conda
+ENV PATH=/opt/conda/bin:$PATH
+WORKDIR /workspace
+"""
+# As triton and inductor do: a compiler, Python's headers, a folder that can be written to.
+EXTENSION = """
+import os, pathlib, subprocess, sys, tempfile
+from disttest_runner.suites import toolchain
+
+SOURCE = '''
+#include <Python.h>
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "NAME", 0, -1, 0};
+PyMODINIT_FUNC PyInit_NAME(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    PyModule_AddIntConstant(module, "answer", 42);
+    return module;
+}
+'''
+sys.path.insert(0, tempfile.mkdtemp())
+for compiler, suffix in (("gcc", "c"), ("g++", "cpp")):
+    name = f"built_as_{suffix}"
+    source = pathlib.Path(sys.path[0], f"{name}.{suffix}")
+    source.write_text(SOURCE.replace("NAME", name))
+    options = ["-shared", "-fPIC", f"-I{toolchain.INCLUDE}", "-o", str(source.with_suffix(".so"))]
+    subprocess.run([compiler, *options, str(source)], check=True)
+    print(compiler, __import__(name).answer)
+print(toolchain.why_triton_cannot(os.environ, toolchain.INCLUDE) or "triton can compile")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +62,12 @@ def operator(made: Mapping[str, BuiltImage]) -> BuiltImage:
 @pytest.fixture(scope="module")
 def runner(made: Mapping[str, BuiltImage]) -> BuiltImage:
     return made["disttest-runner"]
+
+
+@pytest.fixture(scope="module", params=["torch", "like-pytorch"])
+def on_each_base(request: pytest.FixtureRequest, runner: BuiltImage, torch: BuiltImage, say: Say) -> BuiltImage:
+    """The runner on the default base, and on one that is shaped like PyTorch's runtime images."""
+    return runner if request.param == "torch" else runner_on("disttest-runner-like-pytorch", LIKE_PYTORCH, say)
 
 
 @pytest.fixture(scope="module")
@@ -118,18 +161,27 @@ class TestRunner:
         assert all(imports(runner, *modules).values())
         assert len(found(runner, "g++", "py-spy", "disttest")) == 3
 
-    def test_a_user_without_a_name_can_compile(self, runner: BuiltImage) -> None:
-        headers = "$(python -c 'import sysconfig; print(sysconfig.get_path(\"include\"))')"
-        program = f"echo '#include <Python.h>' | g++ -fsyntax-only -I{headers} -x c++ -"
-        assert runner.run("sh", "-c", program) == ""
-        assert runner.run("python", "-c", "import getpass; print(getpass.getuser())") == "disttest\n"
+    def test_it_lies_on_the_layers_of_the_torch_image(self, runner: BuiltImage, torch: BuiltImage) -> None:
+        layers = [layer["digest"] for layer in torch.manifest()["layers"]]
+        assert [layer["digest"] for layer in runner.manifest()["layers"]][: len(layers)] == layers
 
-    def test_it_has_what_nccl_needs_for_rdma(self, runner: BuiltImage) -> None:
+
+class TestRunnerOnEachBase:
+    """As the pod's user, with a read-only root."""
+
+    def test_a_user_without_a_name_has_one(self, on_each_base: BuiltImage) -> None:
+        assert on_each_base.run("python", "-c", "import getpass; print(getpass.getuser())") == "disttest\n"
+
+    def test_extensions_of_python_can_be_compiled(self, on_each_base: BuiltImage) -> None:
+        said = on_each_base.run("python", "-c", EXTENSION)
+        assert said.splitlines() == ["gcc 42", "g++ 42", "triton can compile"]
+
+    def test_it_has_what_nccl_needs_for_rdma(self, on_each_base: BuiltImage) -> None:
         program = "from ctypes import CDLL; CDLL('libibverbs.so.1'), CDLL('librdmacm.so.1'); print('loaded')"
-        assert runner.run("python", "-c", program) == "loaded\n"
-        assert "mlx5.driver" in runner.run("ls", "/etc/libibverbs.d").split()
+        assert on_each_base.run("python", "-c", program) == "loaded\n"
+        assert "mlx5.driver" in on_each_base.run("ls", "/etc/libibverbs.d").split()
 
-    def test_every_module_that_is_imported_before_suites_can_be(self, runner: BuiltImage) -> None:
+    def test_every_module_that_is_imported_before_suites_can_be(self, on_each_base: BuiltImage) -> None:
         program = (
             "import os\n"
             "os.environ |= {'BACKEND': 'gloo', 'WORLD_SIZE': '2'}\n"  # torch's own tests read them when imported
@@ -138,13 +190,13 @@ class TestRunner:
             "p.import_modules(modules)\n"
             "print('tried', len(modules))\n"
         )
-        said = runner.run("python", "-W", "ignore", "-c", program)
+        said = on_each_base.run("python", "-W", "ignore", "-c", program)
         assert "cannot be imported" not in said
         assert "tried " in said
 
-    def test_it_lies_on_the_layers_of_the_torch_image(self, runner: BuiltImage, torch: BuiltImage) -> None:
-        layers = [layer["digest"] for layer in torch.manifest()["layers"]]
-        assert [layer["digest"] for layer in runner.manifest()["layers"]][: len(layers)] == layers
+    def test_without_a_plan_it_refuses_to_start(self, on_each_base: BuiltImage) -> None:
+        said = on_each_base.run(*on_each_base.configuration()["Entrypoint"])
+        assert said.endswith(f"exit code {REFUSES_TO_START}\n")
 
 
 def test_the_torch_image_has_nothing_of_ours(torch: BuiltImage) -> None:

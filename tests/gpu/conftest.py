@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
@@ -16,23 +17,27 @@ from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.transport.frames import FrameError
 from disttest_runner.agent import accelerator
 from disttest_runner.process_group import device
+from tests.support import patience
 from tests.support.clusters.cluster import say_aloud
 from tests.support.gangs import gpu_table
 from tests.support.gangs.gang import AgentGang, make_plan
 from tests.support.gangs.gpu_table import Machine, Phase, Ranks, Row
 
+NCCL = "nccl"
 BUDGET_SECONDS = 600  # of all rows
 LEAST_SECONDS = 20  # with less a gang only starts
 RESERVE_SECONDS = 15  # to end a gang
 PROGRESS_SECONDS = 10
 POLL_SECONDS = 0.1
 RANKS_ON_CPU = 2
+RENDEZVOUS_SECONDS = 120  # torch is imported for the first time
+HANG_SECONDS, HANG_SECONDS_ON_CPU = 30, 6
 DETAILS = "details"  # the property of a test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     option = parser.addoption
-    option("--backend", default="nccl", help="Backend of the rows; gloo tests the rows on the CPU and proves nothing")
+    option("--backend", default=NCCL, help="Backend of the rows; gloo tests the rows on the CPU and proves nothing")
     option("--budget", type=float, default=BUDGET_SECONDS, help="Seconds for all rows (default 600)")
 
 
@@ -42,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def read_machine(backend: str) -> Machine:
     """Read what this process can find out without a gang. The driver is not started."""
-    found, versions = accelerator.detect_devices(), device.of_backend("nccl").versions()
+    found, versions = accelerator.detect_devices(), device.of_backend(NCCL).versions()
     return Machine(
         gpus=found.products,
         driver=found.driver,
@@ -63,7 +68,7 @@ class Table:
         self.ends = self.started + float(config.getoption("--budget"))
         backend = str(config.getoption("--backend"))
         self.machine = read_machine(backend)
-        self.ranks = self._choose_ranks() if backend == "nccl" else Ranks(number=RANKS_ON_CPU, environ={})
+        self.ranks = self._choose_ranks() if backend == NCCL else Ranks(number=RANKS_ON_CPU, environ={})
         self.machine = dataclasses.replace(self.machine, ranks=self.ranks.number)
         self.no_gpu = "" if self.ranks.number else gpu_table.why_no_gpu(self.machine, os.environ)
         self.claims: dict[str, str] = {}  # by node id, in order
@@ -72,7 +77,9 @@ class Table:
 
     def _choose_ranks(self) -> Ranks:
         one = self.machine
-        gpus = torch.cuda.device_count()
+        with warnings.catch_warnings():  # of drivers that do not work
+            warnings.simplefilter("ignore")
+            gpus = torch.cuda.device_count()
         return gpu_table.choose_ranks(gpus, nccl=one.nccl, torch_cuda=one.torch_cuda, environ=os.environ)
 
     @pytest.hookimpl(tryfirst=True)  # before -k and -m
@@ -139,7 +146,12 @@ class Prover:
 
     @property
     def is_on_gpus(self) -> bool:
-        return self.table.machine.backend == "nccl"
+        return self.table.machine.backend == NCCL
+
+    @property
+    def hang_seconds(self) -> int:
+        """The deadline of cases that hang: NCCL's first collective takes seconds."""
+        return HANG_SECONDS if self.is_on_gpus else patience.whole(HANG_SECONDS_ON_CPU)
 
     def need_peers(self) -> None:
         if self.ranks < 2:
@@ -172,7 +184,9 @@ class Prover:
 
     def _plan(self, suite: SuitePlan, run_seconds: int, case_seconds: int) -> RunPlan:
         plan = make_plan(suite, nodes=1, ranks=self.ranks, backend=self.table.machine.backend)
-        return dataclasses.replace(plan, rendezvous_seconds=60, case_seconds=case_seconds, run_seconds=run_seconds)
+        return dataclasses.replace(
+            plan, rendezvous_seconds=RENDEZVOUS_SECONDS, case_seconds=case_seconds, run_seconds=run_seconds
+        )
 
     def _new_folder(self) -> Path:
         self.used.append(None)

@@ -12,7 +12,6 @@ from tests.support.gangs.gang import builtin, case, suite_of
 
 Detail = Callable[[str], None]
 row = pytest.mark.row
-HANG_SECONDS = 30  # of a case: NCCL's first collective takes seconds
 ABSENT = "all_reduce number 2 of the default group; rank 0 on local-0 has not joined it"
 # Compiled suites last: they take minutes.
 BY_TIME = (
@@ -100,13 +99,13 @@ def first(prover: Prover) -> Report:
 
 @pytest.fixture(scope="module")
 def faults(prover: Prover) -> Report:
-    return prover.run(suite_of(prover.folder / "faults", FAULTS), seconds=180, case_seconds=HANG_SECONDS)
+    return prover.run(suite_of(prover.folder / "faults", FAULTS), seconds=180, case_seconds=prover.hang_seconds)
 
 
 @pytest.fixture(scope="module")
 def hangs(prover: Prover) -> Report:
     prover.need_peers()
-    return prover.run(suite_of(prover.folder / "hangs", HANGS), seconds=180, case_seconds=HANG_SECONDS)
+    return prover.run(suite_of(prover.folder / "hangs", HANGS), seconds=180, case_seconds=prover.hang_seconds)
 
 
 @pytest.fixture(scope="module")

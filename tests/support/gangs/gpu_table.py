@@ -13,7 +13,7 @@ SHARES_FROM = (2, 30)  # the first NCCL that can put several ranks on one GPU
 RANKS_ON_ONE_GPU = 2
 ALL_PROVED, ROW_FAILED, NOT_ALL_PROVED = 0, 1, 3  # exit codes
 UNKNOWN = "unknown"
-DETAILS_BYTES = 400  # commands must not be cut
+DETAILS_BYTES = 400  # of a cell: commands must not be cut
 
 
 class State(StrEnum):
@@ -68,13 +68,13 @@ def choose_ranks(gpus: int, *, nccl: str, torch_cuda: str, environ: Mapping[str,
     if gpus != 1:
         return Ranks(number=gpus, environ=visible)
     if _release(nccl) < SHARES_FROM:
-        folder, package = "/tmp/nccl", f"nvidia-nccl-cu{torch_cuda.partition('.')[0]}"  # noqa: S108  # of an example
+        package = f"nvidia-nccl-cu{torch_cuda.partition('.')[0]}"
         return Ranks(
             number=1,
             environ=visible,
-            missing=f"two ranks on one GPU need NCCL 2.30 or newer, but NCCL {nccl or UNKNOWN} is loaded. Run "
-            f"pip install --no-deps --target {folder} '{package}>=2.30' and then "
-            f"LD_PRELOAD={folder}/nvidia/nccl/lib/libnccl.so.2 make gpu",
+            missing=f"two ranks on one GPU need NCCL 2.30 or newer, but NCCL {nccl or UNKNOWN} is loaded. Unpack "
+            f"version 2.30 or newer of the package {package} and run "
+            "LD_PRELOAD=/path/to/nvidia/nccl/lib/libnccl.so.2 make gpu",
         )
     if environ.get(SHARE_GPUS, "1") != "1":
         missing = f"two ranks on one GPU need {SHARE_GPUS}=1, but it is {environ[SHARE_GPUS]!r}"

@@ -1,15 +1,20 @@
 """The images of `make images`: what their configuration says, and programs run in them as a strict pod runs them."""
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from devcluster.imaging import buildah, image_registry, namespaced, storage
+from devcluster.imaging import base_image, build_images, buildah, image_registry, namespaced, storage
+from devcluster.imaging.build_images import Choice
+from devcluster.imaging.buildah import Buildah
 from devcluster.imaging.storage import Places
 from devcluster.machine import cache, processes
 from devcluster.programs import packages
+from devcluster.programs.gobuild import Say
+from disttest_runner.compat import override
 from tests.support.paths import ROOT
 
 # A read-only root, a separate /tmp, a user without a name or permissions, an empty network.
@@ -60,18 +65,60 @@ class BuiltImage:
         """All that it says; a last line tells an exit code that is not 0. Its environment is the image's alone."""
         variables = self.configuration()["Env"]
         inside = ("/usr/bin/env", "-i", *variables, *command)
-        with storage.locked(self.where, lambda _: None) as lock:
-            surroundings = namespaced.Surroundings(
-                places=self.where,
-                programs=packages.unpacked(lambda _: None),
-                lock=lock,
-                variables=buildah.environment(self.where),
-            )
-            surroundings.prepare()
-            buildah.Buildah(surroundings).repair()
+        with builder(self.where) as building:
             store = " ".join(buildah.command(self.where, "")[1:-1])
             shell = ("sh", "-c", STRICT, "sh", store, buildah.local(self.name), *inside)
-            return processes.follow(surroundings.start(shell, own_network=True), f"a command in {self.name}")
+            process = building.surroundings.start(shell, own_network=True)
+            return processes.follow(process, f"a command in {self.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalImage(BuiltImage):
+    """An image that only buildah's storage has."""
+
+    @override
+    def configuration(self) -> dict[str, Any]:
+        with builder(self.where) as building:
+            inspected = building.run("inspect", "--type", "image", buildah.local(self.name))
+        found: dict[str, Any] = json.loads(inspected)["OCIv1"]["config"]
+        return found
+
+
+@contextlib.contextmanager
+def builder(where: Places) -> Iterator[Buildah]:
+    """buildah with the images of `make images`, which no other process uses meanwhile."""
+    with storage.locked(where, lambda _: None) as lock:
+        surroundings = namespaced.Surroundings(
+            places=where,
+            programs=packages.unpacked(lambda _: None),
+            lock=lock,
+            variables=buildah.environment(where),
+        )
+        surroundings.prepare()
+        found = Buildah(surroundings)
+        found.repair()
+        yield found
+
+
+def runner_on(name: str, dockerfile: str, say: Say) -> LocalImage:
+    """Build the runner on a base that `dockerfile` describes. The next `make images` removes both."""
+    where = Places(cache.images())
+    with builder(where) as building:
+        folder = where.temporary / name
+        folder.mkdir()
+        (folder / "Dockerfile").write_text(dockerfile)
+        base = buildah.local(f"{name}-base")
+        building.build(base, ("--layers",), folder, say)
+        arguments = build_images.arguments(
+            Choice(runner_base=base),
+            "runner",
+            python_image=base_image.image(building, say),
+            version="0",
+            revision="0",
+            certificates=build_images.CERTIFICATES if build_images.CERTIFICATES.exists() else None,
+        )
+        building.build(buildah.local(name), arguments, ROOT, say)
+    return LocalImage(name, where)
 
 
 def all_images() -> Iterator[BuiltImage]:

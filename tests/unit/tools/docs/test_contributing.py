@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from disttest_contract.gang import suites
 from tests.support.paths import ROOT
 
 PAGES = ("CONTRIBUTING.md", *(str(page.relative_to(ROOT)) for page in (ROOT / "docs/development").rglob("*.md")))
@@ -65,3 +66,36 @@ def test_every_module_that_is_to_be_run_exists(page: str) -> None:
 def test_words_that_are_no_paths_are_ignored() -> None:
     text = "`make check`, `python -m tools.docs`, `main.COMMANDS`, `a/b.py`, `pytest x/y.py --z`, `c.py`"
     assert list(paths(text)) == ["a/b.py", "x/y.py", "c.py"]
+
+
+SEEN_ON = ("stub", "fake driver", "gloo", "GPU")
+NOT_SEEN = "not seen"
+
+
+def claims(text: str) -> list[tuple[str, str, str]]:
+    """The rows of the page about GPUs: claim, on what it was seen, the file that shows it."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    return [(claim, seen, test.strip("`")) for claim, seen, test in rows[2:]]
+
+
+def false_claims(rows: list[tuple[str, str, str]]) -> list[str]:
+    """A claim was seen on one of these, in a test that exists, or nowhere."""
+    return [
+        claim
+        for claim, seen, test in rows
+        if not (seen in SEEN_ON and test.startswith("tests/") and (ROOT / test).is_file())
+        and (seen, test) != (NOT_SEEN, "")
+    ]
+
+
+def test_every_claim_about_gpus_names_on_what_and_where_it_was_seen() -> None:
+    rows = claims((ROOT / "docs/development/nccl.md").read_text())
+    assert false_claims(rows) == []
+    assert {f"Suite `{name}`" for name in suites.BUILTIN} <= {claim for claim, _, _ in rows}
+    assert [word for word in SEEN_ON if f"- {word}: " not in (ROOT / "docs/development/nccl.md").read_text()] == []
+
+
+def test_a_claim_without_a_test_or_of_another_word_is_false() -> None:
+    file = "tests/unit/tools/docs/test_contributing.py"
+    rows = [("a", "GPU", file), ("b", "not seen", ""), ("c", "cluster", file), ("d", "stub", "tests/none.py")]
+    assert false_claims([*rows, ("e", "gloo", ""), ("f", "not seen", file)]) == ["c", "d", "e", "f"]
