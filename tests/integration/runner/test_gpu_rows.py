@@ -66,7 +66,7 @@ def test_a_row_that_fails_has_the_reason_and_its_own_exit_code(tmp_path: Path) -
     assert done.returncode == ROW_FAILED, done.stdout
     result, details, _ = results(done)["An all_reduce of all ranks is right"]
     assert result == "**failed**"
-    assert "1 failed" in details
+    assert "mine: 1 of 1 cases failed; first test_it.py::test_all_reduce" in details
 
 
 def test_rows_without_time_are_not_proved(tmp_path: Path) -> None:

@@ -74,12 +74,12 @@ NOT_SEEN = "not seen"
 
 def claims(text: str) -> list[tuple[str, str, str]]:
     """The rows of the page about GPUs: claim, on what it was seen, the file that shows it."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in text.splitlines() if line.startswith("|")]
     return [(claim, seen, test.strip("`")) for claim, seen, test in rows[2:]]
 
 
 def false_claims(rows: list[tuple[str, str, str]]) -> list[str]:
-    """A claim was seen on one of these, in a test that exists, or nowhere."""
+    """Claims that do not name one of these words and a test that exists, and are not marked as not seen."""
     return [
         claim
         for claim, seen, test in rows
