@@ -129,7 +129,8 @@ def _text(report: pytest.TestReport) -> str:
     if isinstance(found, tuple):
         return found[2].removeprefix("Skipped: ")
     crash = getattr(found, "reprcrash", None)
-    return str(crash.message if crash else found or "").strip().partition("\n")[0]
+    line = str(crash.message if crash else found or "").strip().partition("\n")[0]
+    return line.removeprefix("AssertionError: ").removeprefix("Failed: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

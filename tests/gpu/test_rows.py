@@ -114,11 +114,17 @@ def collectives(prover: Prover) -> Report:
 
 
 def ended(report: Report, name: str) -> CaseResult:
-    """The case, if the time of all rows was not over before."""
+    """The case, if the run reached it and the time of all rows was not over before."""
+    if not any(suite.cases for suite in report.suites):
+        pytest.fail(outcome_of(report))
     found = case(report, name)
     if found.outcome is Outcome.NOT_RUN:
         pytest.skip(f"there was no time left for it: {found.message}")
     return found
+
+
+def outcome_of(report: Report) -> str:
+    return f"{report.verdict} ({report.reason}): {report.message}"
 
 
 def expect_next_passes(report: Report, name: str) -> None:
@@ -139,7 +145,7 @@ def test_preflight(prover: Prover, first: Report, detail: Detail) -> None:
 
 @row("An all_reduce of all ranks is right")
 def test_all_reduce(prover: Prover, first: Report, detail: Detail) -> None:
-    assert first.verdict is Verdict.PASSED, first.message or first.failures
+    assert first.verdict is Verdict.PASSED, outcome_of(first)
     if prover.is_on_gpus:
         assert first.versions["nccl"]
     detail(counted(prover.ranks, "rank"))
@@ -213,6 +219,7 @@ def test_bandwidth(prover: Prover, collectives: Report, detail: Detail) -> None:
     measured = [one for suite in collectives.suites for found in suite.cases for one in found.measurements]
     if not measured and collectives.verdict is Verdict.TIMED_OUT:
         pytest.skip("there was no time left for it")
+    assert measured, outcome_of(collectives)
     largest = max((one for one in measured if one.collective == "all_reduce"), key=lambda one: one.size_bytes)
     assert largest.seconds > 0
     assert largest.wrong_elements == 0
@@ -236,7 +243,7 @@ def expect_passed(prover: Prover, report: Report, detail: Detail) -> None:
         pytest.skip(f"only {counts or 'nothing'} before its time was over. Run disttest run --suite {name}")
     if report.reason is Reason.NO_CASES_PASSED and prover.ranks == 1:
         pytest.skip(f"{counts} with one rank. {prover.table.ranks.missing}")
-    assert report.verdict is Verdict.PASSED, f"{report.verdict} ({report.reason}): {report.message}"
+    assert report.verdict is Verdict.PASSED, outcome_of(report)
     cases = [one for suite in report.suites for one in suite.cases]
     assert all(one.message for one in cases if one.outcome is Outcome.NOT_RUN), "a case has no reason for notRun"
     detail(counts)

@@ -10,6 +10,7 @@ import pytest
 from disttest_contract.gang import suites
 from disttest_runner.agent import accelerator
 from tests.support import patience
+from tests.support.gangs import pretended_gpus
 from tests.support.gangs.gpu_table import NOT_ALL_PROVED, ROW_FAILED
 from tests.support.paths import ROOT
 
@@ -41,7 +42,7 @@ def results(done: subprocess.CompletedProcess[str]) -> dict[str, list[str]]:
 
 
 def test_rows_pass_on_the_cpu_but_prove_nothing(tmp_path: Path) -> None:
-    selected = "test_all_reduce or test_never_joins or test_device_assert or test_crash or test_ras"
+    selected = "test_all_reduce or test_transport or test_never_joins or test_device_assert or test_crash"
     done = run("--backend", "gloo", "-k", selected, folder=tmp_path)
     found = results(done)
     assert done.returncode == NOT_ALL_PROVED, done.stdout
@@ -53,8 +54,8 @@ def test_rows_pass_on_the_cpu_but_prove_nothing(tmp_path: Path) -> None:
         "A killed rank crashes its case and is at fault; the next case passes",
     ]
     assert {result for result, _, _ in found.values()} == {"passed on the CPU", "not proved"}
-    ras = found["A hang contains the output of NCCL's RAS service"]
-    assert ras[:2] == ["not proved", "`there is nothing to see on the CPU`"]
+    transport = found["The report names NCCL's transport"]
+    assert transport[:2] == ["not proved", "`there is nothing to see on the CPU`"]
     assert [name for name in suites.BUILTIN if found[f"Suite {name} passes"][1] != "`it did not run`"] == []
     assert "make gpu: An all_reduce of all ranks is right (" in done.stderr
 
@@ -67,6 +68,19 @@ def test_a_row_that_fails_has_the_reason_and_its_own_exit_code(tmp_path: Path) -
     result, details, _ = results(done)["An all_reduce of all ranks is right"]
     assert result == "**failed**"
     assert "mine: 1 of 1 cases failed; first test_it.py::test_all_reduce" in details
+
+
+@pytest.mark.skipif(pretended_gpus.COMPILER is None, reason="no C compiler here")
+def test_gpus_that_do_not_work_fail_all_rows_with_their_error(tmp_path: Path) -> None:
+    """They are chosen although nothing but a driver that finds no device is there."""
+    pretended = pretended_gpus.build(tmp_path / "driver")
+    done = run("-k", "test_preflight or test_crash or test_bandwidth", folder=tmp_path, **pretended.environ)
+    assert done.returncode == ROW_FAILED, done.stdout
+    found = {claim: details for claim, (result, details, _) in results(done).items() if result == "**failed**"}
+    assert len(found) == 3
+    assert all("CUDA cannot be initialized on local-0" in details for details in found.values()), found
+    assert "- GPUs: `2 x pretended`" in done.stdout
+    assert "- driver: `1.2.3 (CUDA 13.0)`" in done.stdout
 
 
 def test_rows_without_time_are_not_proved(tmp_path: Path) -> None:
