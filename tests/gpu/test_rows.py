@@ -6,6 +6,7 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.report import CaseResult, Report
+from disttest_contract.text import formatting
 from disttest_contract.text.formatting import BYTES_PER_SECOND, counted, show_bytes
 from tests.gpu.conftest import Prover
 from tests.support.gangs.gang import builtin, case, suite_of
@@ -127,9 +128,13 @@ def outcome_of(report: Report) -> str:
     return f"{report.verdict} ({report.reason}): {report.message}"
 
 
+def described(found: CaseResult) -> str:
+    return f"{found.id} {found.outcome}: {formatting.summary_line(found.message)}"
+
+
 def expect_next_passes(report: Report, name: str) -> None:
     found = ended(report, f"test_after_{name}")
-    assert found.outcome is Outcome.PASSED, f"the case after it {found.outcome}: {found.message}"
+    assert found.outcome is Outcome.PASSED, described(found)
 
 
 @row("Preflight: GPUs, driver and CUDA are read and support torch")
@@ -165,46 +170,47 @@ def test_transport(prover: Prover, first: Report, detail: Detail) -> None:
 @row("A rank that never joins a collective hangs its case; the next one passes")
 def test_never_joins(prover: Prover, faults: Report) -> None:
     prover.need_peers()
-    assert ended(faults, "test_never_joins").outcome is Outcome.HUNG
+    found = ended(faults, "test_never_joins")
+    assert found.outcome is Outcome.HUNG, described(found)
     expect_next_passes(faults, "never_joins")
 
 
 @row("A device-side assert fails its case and rank; the next case passes")
 def test_device_assert(prover: Prover, faults: Report) -> None:
     found = ended(faults, "test_device_assert")
-    assert (found.outcome, found.ranks) == (Outcome.FAILED, (prover.ranks - 1,)), found.message
+    assert (found.outcome, found.ranks) == (Outcome.FAILED, (prover.ranks - 1,)), described(found)
     if prover.is_on_gpus:
-        assert "device-side assert" in found.message
+        assert "device-side assert" in found.message, described(found)
     expect_next_passes(faults, "device_assert")
 
 
 @row("A killed rank crashes its case and is at fault; the next case passes")
 def test_crash(prover: Prover, faults: Report) -> None:
     found = ended(faults, "test_killed")
-    assert (found.outcome, found.ranks) == (Outcome.CRASHED, (prover.ranks - 1,)), found.message
+    assert (found.outcome, found.ranks) == (Outcome.CRASHED, (prover.ranks - 1,)), described(found)
     expect_next_passes(faults, "killed")
 
 
 @row("A hang names the collective and the rank that has not joined it")
 def test_hang(hangs: Report) -> None:
     found = ended(hangs, "test_absent")
-    assert (found.outcome, found.ranks) == (Outcome.HUNG, (0,)), found.message
-    assert ABSENT in found.message
+    assert (found.outcome, found.ranks) == (Outcome.HUNG, (0,)), described(found)
+    assert ABSENT in found.message, described(found)
 
 
 @row("A hang with different collectives names both")
 def test_another_operation(hangs: Report) -> None:
     found = ended(hangs, "test_another_operation")
-    assert found.outcome is Outcome.HUNG, found.message
-    assert "ranks disagree about collective number 2" in found.message
+    assert found.outcome is Outcome.HUNG, described(found)
+    assert "ranks disagree about collective number 2" in found.message, described(found)
 
 
 @row("A hang contains the output of NCCL's RAS service")
 def test_ras(prover: Prover, hangs: Report) -> None:
     prover.need_gpus()
-    found = ended(hangs, "test_absent").diagnosis
-    assert found is not None
-    assert "communicator" in found.ras.lower()
+    found = ended(hangs, "test_absent")
+    assert found.diagnosis is not None, described(found)
+    assert "communicator" in found.diagnosis.ras.lower(), f"its output: {found.diagnosis.ras!r:.200}"
 
 
 @row("Suite collectives passes")
@@ -236,7 +242,7 @@ def test_suite(name: str, prover: Prover, detail: Detail) -> None:
 
 def expect_passed(prover: Prover, report: Report, detail: Detail) -> None:
     """Every case that ran has passed, and those that did not run have a reason."""
-    assert not report.failures, "; ".join(f"{one.id} {one.outcome}: {one.message}" for _, one in report.failures[:3])
+    assert not report.failures, f"{len(report.failures)} failed, first {described(report.failures[0][1])}"
     counts = ", ".join(f"{report.counts[outcome]} {outcome}" for outcome in Outcome if report.counts[outcome])
     name = report.suites[0].name if report.suites else ""
     if report.verdict is Verdict.TIMED_OUT:
