@@ -79,8 +79,10 @@ class LocalImage(BuiltImage):
     @override
     def configuration(self) -> dict[str, Any]:
         with builder(self.where) as building:
-            inspected = building.run("inspect", "--type", "image", buildah.local(self.name))
-        found: dict[str, Any] = json.loads(inspected)["OCIv1"]["config"]
+            written = self.where.temporary / "inspected.json"
+            inspect = buildah.command(self.where, "inspect", "--type", "image", buildah.local(self.name))
+            building.surroundings.run("sh", "-c", '"$@" > "$0"', str(written), *inspect)
+            found: dict[str, Any] = json.loads(written.read_text())["OCIv1"]["config"]
         return found
 
 
