@@ -1,6 +1,7 @@
 """GPUs that are not there: an NVML that finds them, and a driver that records its calls and their processes.
 
-By default NVML finds two GPUs and the driver itself has none, so without NVML there is none.
+By default NVML finds two GPUs and the driver itself has none, so without NVML there is none. With the runtime torch
+finds the driver's GPUs too, with devices, streams and events; memory and kernels still fail, as they have no GPU.
 """
 
 import shutil
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
+RUNTIME_NAME = "libpretended_runtime.so"
 CALLS = "PRETENDED_DRIVER_CALLS"  # path of the file that the driver writes to
 
 NVML = """
@@ -61,6 +63,7 @@ int cuDeviceGetCount(int *count) { *count = CUDA_GPUS; return 0; }
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "pretended", size); return 0; }
 int cuGetErrorString(int code, const char **text) { *text = "pretended"; return 0; }
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { *flags = 0; *active = 1; return 0; }
 static int other(void) { return note("something else", 100); }
 
 int cuGetProcAddress_v2(const char *name, void **function, int version, unsigned long long flags, int *status)
@@ -79,6 +82,50 @@ int cuGetProcAddress(const char *name, void **function, int version, unsigned lo
 }
 """
 
+# Preloaded, so that its functions replace those of CUDA's runtime. All work ends at once.
+RUNTIME = """
+#include <stdlib.h>
+#include <string.h>
+
+static __thread int current;
+
+int cudaGetDeviceCount(int *count) { *count = CUDA_GPUS; return 0; }
+int cudaGetDevice(int *device) { *device = current; return 0; }
+int cudaSetDevice(int device) { current = device; return 0; }
+int cudaDeviceCanAccessPeer(int *can, int device, int peer) { *can = 1; return 0; }
+int cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return 0; }
+int cudaDeviceSynchronize(void) { return 0; }
+int cudaMemGetInfo(size_t *free, size_t *total) { *free = *total = 80ul << 30; return 0; }
+int cudaStreamCreateWithPriority(void **stream, unsigned flags, int priority) { *stream = malloc(1); return 0; }
+int cudaStreamQuery(void *stream) { return 0; }
+int cudaStreamSynchronize(void *stream) { return 0; }
+int cudaStreamWaitEvent(void *stream, void *event, unsigned flags) { return 0; }
+int cudaStreamIsCapturing(void *stream, int *status) { *status = 0; return 0; }
+int cudaStreamGetCaptureInfo(void *stream, int *status) { *status = 0; return 0; } /* and what it leaves alone */
+int cudaStreamGetCaptureInfo_v2(void *stream, int *status) { *status = 0; return 0; }
+int cudaStreamDestroy(void *stream) { free(stream); return 0; }
+int cudaEventCreateWithFlags(void **event, unsigned flags) { *event = malloc(1); return 0; }
+int cudaEventDestroy(void *event) { free(event); return 0; }
+int cudaEventRecord(void *event, void *stream) { return 0; }
+int cudaEventRecordWithFlags(void *event, void *stream, unsigned flags) { return 0; }
+int cudaEventQuery(void *event) { return 0; }
+int cudaEventSynchronize(void *event) { return 0; }
+int cudaEventElapsedTime(float *milliseconds, void *before, void *after) { *milliseconds = 1; return 0; }
+
+/* The offsets are those of cudaDeviceProp in CUDA 12 and 13. */
+int cudaGetDeviceProperties(char *properties, int device)
+{
+    memset(properties, 0, 800);
+    strcpy(properties, "pretended");
+    *(size_t *)(properties + 288) = 80ul << 30; /* totalGlobalMem */
+    *(int *)(properties + 308) = 32; /* warpSize */
+    *(int *)(properties + 320) = 1024; /* maxThreadsPerBlock */
+    *(int *)(properties + 360) = 9; /* major */
+    return 0;
+}
+int cudaGetDeviceProperties_v2(char *properties, int device) { return cudaGetDeviceProperties(properties, device); }
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Pretended:
@@ -91,6 +138,13 @@ class Pretended:
             "CUDA_VISIBLE_DEVICES": "0,1",
             CALLS: str(self.folder / "calls"),
         }
+
+    @property
+    def environ_with_runtime(self) -> dict[str, str]:
+        """With all GPUs that torch finds visible."""
+        found = {**self.environ, "LD_PRELOAD": str(self.folder / RUNTIME_NAME)}
+        del found["CUDA_VISIBLE_DEVICES"]
+        return found
 
     def starts(self) -> list[int]:
         """Processes that called cuInit."""
@@ -110,7 +164,7 @@ def build(folder: Path, **numbers: int) -> Pretended:
     folder.mkdir(exist_ok=True)
     values = DEFAULTS | {name.upper(): number for name, number in numbers.items()}
     assert values.keys() == DEFAULTS.keys()
-    for name, source in (("libnvidia-ml.so.1", NVML), ("libcuda.so.1", DRIVER)):
+    for name, source in (("libnvidia-ml.so.1", NVML), ("libcuda.so.1", DRIVER), (RUNTIME_NAME, RUNTIME)):
         command = [
             COMPILER,
             "-shared",

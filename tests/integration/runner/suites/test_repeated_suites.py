@@ -64,8 +64,10 @@ def test_memory_that_was_too_small_in_the_first_turn_is_counted_again_in_the_sec
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("until_fail", [False, True], ids=["repeat", "until-fail"])
 @pytest.mark.parametrize("name", sorted(BUILTIN))
-def test_every_built_in_suite_passes_twice_in_the_same_ranks(name: str, tmp_path: Path) -> None:
+def test_every_built_in_suite_passes_twice_in_the_same_ranks(name: str, until_fail: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a parameter
     environ = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor")}
-    gang = AgentGang(plan_of(SuitePlan(name=name, builtin=name)), tmp_path, environ=environ)
+    plan = plan_of(SuitePlan(name=name, builtin=name), until_fail=until_fail)
+    gang = AgentGang(plan, tmp_path, environ=environ)
     check_turns(gang.run(RUN_SECONDS), gang.text)
