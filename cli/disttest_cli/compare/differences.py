@@ -98,6 +98,7 @@ def environment_differences(a: Report, b: Report) -> tuple[model.Difference, ...
     found = [
         *_gang(a, b),
         *_versions(a, b),
+        *_settings(a, b),
         *(
             model.Difference(what=what, before=_counted(map(show, a.preflight)), after=_counted(map(show, b.preflight)))
             for what, show in values.NODE_FACTS.items()
@@ -125,6 +126,11 @@ def _versions(a: Report, b: Report) -> Iterator[model.Difference]:
     if a.versions and b.versions:
         for what in sorted(a.versions.keys() | b.versions.keys()):
             yield model.Difference(what=what, before=a.versions.get(what, NONE), after=b.versions.get(what, NONE))
+
+
+def _settings(a: Report, b: Report) -> Iterator[model.Difference]:
+    for what in sorted(a.settings.keys() | b.settings.keys()):
+        yield model.Difference(what=what, before=a.settings.get(what, NONE), after=b.settings.get(what, NONE))
 
 
 def _counted(shown: Iterable[str]) -> str:

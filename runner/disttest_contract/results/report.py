@@ -147,6 +147,7 @@ class Report(JsonRecord):
     ranks_per_node: int
     node_names: tuple[str, ...]
     versions: Mapping[str, str] = field(default_factory=dict)  # torch, python, nccl … as far as known
+    settings: Mapping[str, str] = field(default_factory=dict)  # what is not as DistTest or the image sets it
     verdict: Verdict
     reason: Reason
     message: Message = ""
@@ -186,6 +187,8 @@ class Report(JsonRecord):
         data = fields_to_json(self)
         sections = {section: {key: data.pop(key) for key in map(camel_case, SECTIONS[section])} for section in SECTIONS}
         data = {"schema": SCHEMA, **sections, "counts": self.counts.to_json(), **data}
+        if not self.settings:
+            del data["settings"]
         return {key: value for key, value in data.items() if value or key != "trimmed"}
 
     def dumps(self) -> bytes:

@@ -186,13 +186,15 @@ def _bare(case: Json) -> Json:
 
 def _base(report: Json) -> Json:
     """Bound everything but the cases; names longer than any real one are forged."""
-    run, world, versions = report["run"], report["world"], report["versions"]
+    run, world = report["run"], report["world"]
     return {
         **report,
         "run": {key: value[:NAME_CHARACTERS] if isinstance(value, str) else value for key, value in run.items()},
         "world": {**world, "nodeNames": [name[:NAME_CHARACTERS] for name in world["nodeNames"][: limits.NODES]]},
-        "versions": {
-            key[:WORD_CHARACTERS]: value[:WORD_CHARACTERS] for key, value in list(versions.items())[:VERSIONS]
+        **{
+            name: {key[:WORD_CHARACTERS]: value[:WORD_CHARACTERS] for key, value in list(words.items())[:VERSIONS]}
+            for name in ("versions", "settings")
+            if (words := report.get(name)) is not None
         },
         "message": limits.cut(report["message"], limits.FAILURE_MESSAGE_BYTES),
         "suites": [

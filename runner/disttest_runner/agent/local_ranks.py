@@ -34,6 +34,7 @@ from disttest_runner.zygote.zygote_client import (
 )
 
 DIGEST_CHARACTERS = 64
+SETTINGS, SETTING_CHARACTERS = 32, 256  # of a suite; of a name or value
 WORDS = frozenset((*Outcome, IDLE))
 
 
@@ -43,7 +44,12 @@ def checked_collection(message: Message) -> Message:
     if not isinstance(ids, list) or not all(isinstance(case_id, str) for case_id in ids):
         raise TypeError("case IDs must be strings")
     digest = str(message["digest"])[:DIGEST_CHARACTERS]
-    return {**message, "digest": digest, "error": _end(message["error"]), "note": _end(message["note"])}
+    settings = {
+        str(name)[:SETTING_CHARACTERS]: str(value)[:SETTING_CHARACTERS]
+        for name, value in list(dict(message["settings"]).items())[:SETTINGS]
+    }
+    texts = {"error": _end(message["error"]), "note": _end(message["note"])}
+    return {**message, "digest": digest, **texts, "settings": settings}
 
 
 def checked_result(message: Message) -> Message:
@@ -168,7 +174,8 @@ class LocalRanks:
                 self._broken(str(error))
             ranks = [order.rank for order in orders]
             errors = {rank: str(error) for rank in ranks}
-            self._report({"op": "collected", "digests": {"": ranks}, "errors": errors, "ids": [], "note": ""})
+            message = {"op": "collected", "digests": {"": ranks}, "errors": errors, "ids": [], "note": ""}
+            self._report({**message, "settings": {}})
 
     async def _start_rank(self, zygote: ZygoteClient, order: RankOrder, listener: socket.socket | None) -> None:
         ours, theirs = socket.socketpair()
@@ -329,7 +336,9 @@ class LocalRanks:
         errors = {rank: message["error"] for rank, message in self._received.items() if message["error"]}
         ids = self._received[0]["ids"] if 0 in self._received else None
         note = next((message["note"] for message in self._received.values() if message["note"]), "")
-        self._report({"op": "collected", "digests": digests, "errors": errors, "ids": ids, "note": note})
+        settings = self._received[min(self._received)]["settings"]
+        message = {"op": "collected", "digests": digests, "errors": errors, "ids": ids, "note": note}
+        self._report({**message, "settings": settings})
         self._preparing = asyncio.get_running_loop().create_task(self._zygotes.prepare_for_later(self._suite))
 
     def _done(self, rank: int, message: dict[str, Any]) -> None:

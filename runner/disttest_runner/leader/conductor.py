@@ -15,6 +15,7 @@ from disttest_runner.leader.agent_connections import AgentConnections, Interrupt
 from disttest_runner.leader.memory_budget import MemoryBudget
 from disttest_runner.leader.replies import Replies, agreed, evidence_of, observations, with_observations
 from disttest_runner.leader.suite_run import SuiteRun
+from disttest_runner.process_group import torch_settings
 from disttest_runner.results import blame, endings, measurements, verdicts
 from disttest_runner.results.blame import CaseEvidence, WaitEnd, World
 
@@ -100,6 +101,7 @@ class Conductor:
         self.plan, self.world, self.connections = plan, world, connections
         self.done: list[SuiteResult] = []
         self.generation = 0
+        self.settings: dict[str, str] = {}  # of all suites, by the first node
         self.memory_budget = MemoryBudget()
         self.first_case: float | None = None  # when it started, in seconds since the epoch
         self.last_case: float | None = None  # when it ended, likewise
@@ -184,6 +186,7 @@ class Conductor:
             rank: d for reply in replies.by_node.values() for d, ranks in reply["digests"].items() for rank in ranks
         }
         ids = tuple(replies.by_node[0]["ids"])
+        self.settings |= torch_settings.of_suite(replies.by_node[0]["settings"], run.plan)
         odd = sorted(rank for rank, digest in digests.items() if digest != digests[0])
         if odd:
             raise await self._collected_differently(ids, odd, digests[odd[0]])

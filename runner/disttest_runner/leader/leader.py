@@ -224,6 +224,7 @@ class Leader:
             ranks_per_node=plan.ranks_per_node,
             node_names=self._node_names(),
             versions=self.connections.versions.get(0, {}),
+            settings=conductor.settings if conductor else {},
             preflight=tuple(self.connections.facts.values()),
             verdict=final.verdict,
             reason=final.reason,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 STORE_SECONDS = 120
 BEYOND_CASE_SECONDS = 60  # torch's timeout is longer than a case's, whose deadline names ranks
 GROUPS_OF_A_CASE_BITS = 16
+PRODUCTS = "float32 matrix products"  # a name in the report's settings
 FULL_PRECISION = "highest"  # of float32 matrix products, in torch's words
 
 
@@ -55,6 +56,7 @@ class Generation:
         self.spent = ""  # why these processes cannot run another case, if so
         self.lasting_group: ProcessGroup | None = None  # one that a class of an upstream file uses for all its cases
         self.case = 0  # its number
+        self.settings: dict[str, str] = {}  # what this changed for the suite
         self._environment_rendezvous = EnvironmentRendezvous()
         self.gang = Gang(
             rank=order.rank,
@@ -151,6 +153,7 @@ class Generation:
         if allowed == FULL_PRECISION:
             return
         torch.set_float32_matmul_precision(FULL_PRECISION)
+        self.settings[PRODUCTS] = f"float32 in built-in suites, although TF32 is allowed (precision {allowed!r})"
         if self.order.local_rank == 0:
             print(
                 f"disttest: {self.order.suite.builtin} computes float32 matrix products in float32, although this "

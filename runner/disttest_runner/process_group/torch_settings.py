@@ -6,8 +6,10 @@ those of torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp.
 
 from collections.abc import Mapping, MutableMapping
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_runner.process_group import version_gates
 
+ALLOWS_TF32 = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"  # torch reads it when it is imported; NGC images set it
 RECORDER_ENTRIES = "2000"
 # Older versions of torch read only the second.
 RECORDER_SIZES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
@@ -59,3 +61,18 @@ def of_versions(nccl: str) -> dict[str, str]:
     /dev/shm between the GPUs of a node without NVLink.
     """
     return {"NCCL_CUMEM_HOST_ENABLE": "0"} if version_gates.assumes_host_buffers(nccl) else {}
+
+
+def different(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that win against these settings, and whether TF32 is allowed. Call it after `apply`."""
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        names = RECORDER_SIZES if name in RECORDER_SIZES else (name,)
+        found |= {one: environ[one] for one in names if one in environ and environ[one] != value}
+    return found | ({ALLOWS_TF32: environ[ALLOWS_TF32]} if ALLOWS_TF32 in environ else {})
+
+
+def of_suite(found: Mapping[str, str], suite: SuitePlan) -> dict[str, str]:
+    """Name the suite in settings that only its environment has: others have the image's."""
+    own = dict(suite.env)
+    return {f"{name} ({suite.name})" if name in own else name: value for name, value in found.items()}

@@ -52,6 +52,7 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     for sentence in torch_settings.apply(os.environ, settings):
         if order.rank == 0 and order.generation == 1:
             print(f"disttest: {sentence}")
+    changed = {**torch_settings.different(os.environ, settings), **generation.settings}
     watcher = Responder.start(watched)
 
     def enter_case(number: int) -> None:
@@ -61,7 +62,9 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     isolation = CaseIsolation(generation, show_stacks_on_signal)
     records = LogRecords()
     folder = order.suite.directory if order.suite.in_repository else ""
-    lock_step = LockStep(channel, enter_case, isolation, order.suite.cases, records=records, folder=folder)
+    lock_step = LockStep(
+        channel, enter_case, isolation, order.suite.cases, records=records, folder=folder, settings=changed
+    )
     upstream.install(generation)
     plugins = [upstream.ImportOrder(), lock_step, isolation, records, FullDiffs(), Fixtures(generation)]
     plugins += [upstream.SinglesOnce(order.rank)] if order.suite.root else []

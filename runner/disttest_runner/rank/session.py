@@ -4,7 +4,8 @@ import contextlib
 import gc
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
 import pytest
@@ -43,9 +44,11 @@ class LockStep:
         *,
         records: LogRecords,
         folder: str = "",
+        settings: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.channel = channel
         self._records = records
+        self._settings = dict(settings)  # for the report
         self._folder = folder  # root of ids, if it is not pytest's rootdir
         self._wanted = wanted  # ids of the only cases to run; all if empty
         self._enter_case, self._isolation = enter_case, isolation
@@ -69,6 +72,7 @@ class LockStep:
                 "ids": ids,
                 "error": limits.cut_middle(problems, limits.MESSAGE_BYTES),
                 "note": "\n".join(self._skipped)[: limits.MESSAGE_BYTES],
+                "settings": self._settings,
             }
         )
 

@@ -75,6 +75,7 @@ def a_hostile_subject() -> Subject:
         backend=NASTY,
         node_names=(NASTY, NASTY),
         versions={NASTY: NASTY},
+        settings={NASTY: NASTY},
         message=NASTY,
         started=-1e300,
         joined=float("nan"),

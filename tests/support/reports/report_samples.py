@@ -124,6 +124,7 @@ def hostile() -> Report:
         trimmed=text,
         node_names=(text, text),
         versions={text: text, "torch": text},
+        settings={text: text},
         preflight=(facts, dataclasses.replace(facts, driver="other")),
     )
 

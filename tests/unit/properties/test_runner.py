@@ -88,7 +88,7 @@ DONE = {
     "message": "",
     "measured": [["all_reduce", "float32", 4, 1, 1.0, 0.5, 0]],
 }
-COLLECTED = {"op": "collected", "digest": "00", "ids": ["a", "b"], "error": "", "note": ""}
+COLLECTED = {"op": "collected", "digest": "00", "ids": ["a", "b"], "error": "", "note": "", "settings": {}}
 NONSENSE = (KeyError, ValueError, TypeError)  # for which an agent drops the line and continues
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
@@ -23,6 +24,23 @@ def test_each_suite_runs_with_its_own_environment(tmp_path: Path) -> None:
     gang = AgentGang(make_plan(plain, red, again), tmp_path)
     report = gang.run()
     assert report.verdict is Verdict.PASSED, gang.text
+
+
+def test_settings_that_differ_are_in_the_report_and_those_of_a_later_suite_too(tmp_path: Path) -> None:
+    source = "def test_it(gang): pass\n"
+    first, second = (suite_of(tmp_path / name, source, name) for name in ("first", "second"))
+    second = dataclasses.replace(second, env=(("NCCL_DEBUG", "TRACE"),))
+    built_in = SuitePlan(name="barrier", builtin="collectives", select="test_barrier")
+    environ = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1", "TORCH_NCCL_RETHROW_CUDA_ERRORS": "1"}
+    gang = AgentGang(make_plan(first, second, built_in, nodes=1), tmp_path, environ=environ)
+    report = gang.run()
+    assert report.verdict is Verdict.PASSED, gang.text
+    assert report.settings == {
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+        "TORCH_NCCL_RETHROW_CUDA_ERRORS": "1",
+        "NCCL_DEBUG (second)": "TRACE",
+        "float32 matrix products": "float32 in built-in suites, although TF32 is allowed (precision 'high')",
+    }
 
 
 def test_an_environment_in_which_torch_cannot_be_imported_is_an_error_of_its_suite_alone(tmp_path: Path) -> None:

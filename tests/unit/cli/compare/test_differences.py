@@ -178,10 +178,12 @@ def test_environments_are_compared_where_both_reports_have_them() -> None:
     other = dataclasses.replace(FACTS, driver="560.28", kernel="", memory_bytes=2048 << 30, memlock_bytes=-1)
     a = a_night(0, {}, versions={"torch": "2.9.0", "nccl": "2.27"}, preflight=(FACTS, FACTS))
     b = a_night(1, {}, versions={"torch": "2.9.1"}, preflight=(FACTS, other), node_names=("node0", "node7"))
+    b = dataclasses.replace(b, settings={"NCCL_ALGO": "Ring"})
     found = [(one.what, one.before, one.after) for one in compare(a, b).environment]
     assert found == [
         ("node names", "node1", "node7"),
         ("nccl", "2.27", "none"),
         ("torch", "2.9.0", "2.9.1"),
+        ("NCCL_ALGO", "none", "Ring"),
         ("driver", "550.54", "550.54 (1 node), 560.28 (1 node)"),
     ]

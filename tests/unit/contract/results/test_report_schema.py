@@ -19,6 +19,7 @@ from tests.support.reports import report_samples as samples
 from tests.support.reports.reports import OTHER_FACTS, a_good_night, a_night, a_report, a_suite, many
 
 PATH = resources.files("disttest_contract").joinpath("report.schema.json")
+SETTINGS = {"NCCL_DEBUG (things)": "TRACE"}
 PUBLISHED: dict[str, Any] = json.loads(PATH.read_text(encoding="utf-8"))
 
 
@@ -51,7 +52,7 @@ def full() -> Report:
     facts = dataclasses.replace(OTHER_FACTS, cuda_error="no CUDA", shares_gpus=True)
     left_out = LeftOut(by_outcome={Outcome.PASSED: 3, Outcome.FAILED: 2}, excused={Outcome.FAILED: 1}, flaky=1)
     suite = dataclasses.replace(suite, left_out=left_out)
-    return a_report(suite, at_fault=(1,), trimmed="stacks", attempt=2, preflight=(facts,))
+    return a_report(suite, at_fault=(1,), trimmed="stacks", attempt=2, preflight=(facts,), settings=SETTINGS)
 
 
 def default(field: "dataclasses.Field[Any]") -> Any:

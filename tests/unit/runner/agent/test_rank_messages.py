@@ -6,7 +6,14 @@ from disttest_contract import limits
 from disttest_runner.agent import local_ranks
 
 DONE = {"op": "done", "case": 1, "outcome": "failed", "seconds": 0.1, "message": "why"}
-COLLECTED = {"op": "collected", "digest": "d", "ids": ["a"], "error": "", "note": ""}
+COLLECTED = {
+    "op": "collected",
+    "digest": "d",
+    "ids": ["a"],
+    "error": "",
+    "note": "",
+    "settings": {"NCCL_DEBUG": "INFO"},
+}
 
 
 def test_megabytes_of_a_message_are_cut_to_their_end() -> None:
@@ -19,6 +26,13 @@ def test_megabytes_of_a_message_are_cut_to_their_end() -> None:
     )
     assert {key: len(huge[key]) for key in ("error", "note", "digest")} == {"error": 4096, "note": 4096, "digest": 64}
     assert local_ranks.checked_collection(COLLECTED) == COLLECTED
+
+
+def test_settings_are_cut_too() -> None:
+    many = {f"{number:03}" + "n" * 1000: "v" * 1000 for number in range(100)}
+    settings = local_ranks.checked_collection({**COLLECTED, "settings": many})["settings"]
+    assert len(settings) == local_ranks.SETTINGS
+    assert {len(text) for item in settings.items() for text in item} == {local_ranks.SETTING_CHARACTERS}
 
 
 @pytest.mark.parametrize(

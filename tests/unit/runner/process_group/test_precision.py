@@ -25,8 +25,8 @@ def restored() -> Iterator[None]:
     os.environ.update(environ)
 
 
-def enter(suite: SuitePlan, *, local_rank: int = 0) -> str:
-    """Enter a generation of an image that allows TF32; return the precision of its cases."""
+def enter(suite: SuitePlan, *, local_rank: int = 0) -> Generation:
+    """Enter a generation of an image that allows TF32."""
     torch.set_float32_matmul_precision("high")  # as torch does with TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1
     order = RankOrder(
         rank=local_rank,
@@ -41,21 +41,27 @@ def enter(suite: SuitePlan, *, local_rank: int = 0) -> str:
         store_port=1,
         suite=suite,
     )
-    Generation(order, None).enter()
-    return str(torch.get_float32_matmul_precision())
+    generation = Generation(order, None)
+    generation.enter()
+    return generation
 
 
 def test_built_in_suites_compute_in_float32_and_say_so_once_a_node(capfd: pytest.CaptureFixture[str]) -> None:
-    assert enter(BUILTIN) == "highest"
+    generation = enter(BUILTIN)
+    assert torch.get_float32_matmul_precision() == "highest"
     assert not torch.backends.cuda.matmul.allow_tf32
     assert capfd.readouterr().err == (
         "disttest: replicate-compile computes float32 matrix products in float32, although this image or its "
         "environment allows TF32 (precision 'high')\n"
     )
-    assert enter(BUILTIN, local_rank=1) == "highest"
+    said = {"float32 matrix products": "float32 in built-in suites, although TF32 is allowed (precision 'high')"}
+    assert generation.settings == said
+    assert enter(BUILTIN, local_rank=1).settings == said
+    assert torch.get_float32_matmul_precision() == "highest"
     assert capfd.readouterr().err == ""
 
 
 def test_suites_of_users_keep_the_precision_of_the_image(capfd: pytest.CaptureFixture[str]) -> None:
-    assert enter(OF_USER) == "high"
+    assert enter(OF_USER).settings == {}
+    assert torch.get_float32_matmul_precision() == "high"
     assert capfd.readouterr().err == ""

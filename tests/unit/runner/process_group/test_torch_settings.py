@@ -2,6 +2,7 @@
 
 import pytest
 
+from disttest_contract.gang.plan import SuitePlan
 from disttest_runner.process_group import torch_settings
 
 
@@ -35,3 +36,27 @@ def test_the_size_of_the_recorder_has_two_names_of_which_the_user_may_set_either
         sentences = torch_settings.apply(environ, torch_settings.wanted(5, records_gloo=records_gloo))
         assert sentences == [f"{name}=7 is set. DistTest's value is 2000."]
         assert [one for one in torch_settings.RECORDER_SIZES if one in environ] == [name]
+
+
+def test_what_differs_is_for_the_report_with_the_suite_that_sets_it() -> None:
+    settings = torch_settings.wanted(5, records_gloo=True)
+    environ = {"NCCL_DEBUG": "TRACE", "TORCH_NCCL_TRACE_BUFFER_SIZE": "7", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
+    torch_settings.apply(environ, settings)
+    found = torch_settings.different(environ, settings)
+    assert found == {
+        "NCCL_DEBUG": "TRACE",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": "7",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+    }
+    suite = SuitePlan(name="mine", env=(("NCCL_DEBUG", "TRACE"),))
+    assert torch_settings.of_suite(found, suite) == {
+        "NCCL_DEBUG (mine)": "TRACE",
+        "TORCH_NCCL_TRACE_BUFFER_SIZE": "7",
+        "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1",
+    }
+
+
+def test_where_nothing_differs_there_is_nothing_to_report() -> None:
+    settings, environ = torch_settings.wanted(5, records_gloo=False), dict[str, str]()
+    torch_settings.apply(environ, settings)
+    assert torch_settings.different(environ, settings) == {}
