@@ -107,6 +107,7 @@ NODE_FACTS: Mapping[str, Callable[[NodeFacts], str]] = {
     "driver": lambda facts: facts.driver,
     "CUDA of the driver": lambda facts: facts.cuda_driver,
     "CUDA error": lambda facts: limits.cut(facts.cuda_error, 400),
+    "GPUs in use": lambda facts: limits.cut(", ".join(facts.busy_gpus), 400),
     "shared memory": lambda facts: memory_limit(facts.shm_bytes),
     "locked memory": lambda facts: memory_limit(facts.memlock_bytes),
     "CPUs": lambda facts: str(facts.cpus) if facts.cpus > 0 else "",

@@ -14,7 +14,7 @@ class NodeFacts(PlainRecord):
 
     `gpus` are the product names of the GPUs that the pod may use. `cuda_driver` is the newest CUDA that the driver
     supports, or the compatibility package of the image. `cuda_error` is the error of initializing CUDA in a separate
-    process; empty if it worked or was not tried.
+    process; empty if it worked or was not tried. `busy_gpus` have memory in use, such as `GPU 3: 70.0 GiB`.
     """
 
     node_name: str = ""
@@ -23,6 +23,7 @@ class NodeFacts(PlainRecord):
     driver: str = ""
     cuda_driver: str = ""
     cuda_error: str = ""
+    busy_gpus: tuple[str, ...] = ()
     shm_bytes: int = 0
     memlock_bytes: int = 0
     cpus: int = 0

@@ -16,6 +16,7 @@ from pathlib import Path
 from disttest_runner.compat import override
 
 NAME_BYTES = 96
+BUSY_BYTES = 2 << 30  # more than a driver keeps for itself
 CUDA_SECONDS = 60  # a driver that is loaded for the first time takes long
 UNKNOWN = "unknown"
 SHARE_GPUS = "NCCL_MULTI_RANK_GPU_ENABLE"  # of NCCL 2.30 and newer: "1" allows several ranks on one GPU
@@ -158,6 +159,11 @@ def detect_devices(environ: Mapping[str, str] | None = None) -> Devices:
     """Return the accelerators of this machine, of the first vendor that has any; by default os.environ limits them."""
     every = (one.detect(os.environ if environ is None else environ) for one in BY_BACKEND.values())
     return next((devices for devices in every if devices.products), Devices())
+
+
+def busy(used_bytes: Mapping[str, int]) -> tuple[str, ...]:
+    """Describe the devices that other processes use."""
+    return tuple(f"{name}: {used / 2**30:.1f} GiB" for name, used in used_bytes.items() if used > BUSY_BYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

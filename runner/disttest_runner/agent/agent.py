@@ -283,6 +283,7 @@ def inspect(node_name: str, devices: Accelerator) -> NodeFacts:
         driver=found.driver,
         cuda_driver=found.runtime,
         cuda_error=found.error,
+        busy_gpus=accelerator.busy(devices.used_bytes(os.environ)) if found.products else (),
         shm_bytes=resource_limits.shm_bytes(),
         memlock_bytes=resource_limits.memlock_bytes(),
         cpus=len(os.sched_getaffinity(0)),

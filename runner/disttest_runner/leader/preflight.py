@@ -13,6 +13,10 @@ CLOCK_SECONDS = 1.0  # apart: more makes logs of different nodes hard to compare
 SHM_BYTES_PER_RANK = 32 << 20  # NCCL keeps buffers of a few MiB for each pair of ranks of a node there
 MEMLOCK_BYTES = 64 << 20  # RDMA registers memory, which must be locked
 
+MOST_GPUS = 16  # in a sentence
+ADVICE = "Check the device plugin of this node and CUDA_VISIBLE_DEVICES, or decrease `gpusPerNode` and `ranksPerNode`"
+MIG_ADVICE = "A process can use only one MIG instance. Disable MIG on this node, or set `ranksPerNode: 1`"
+
 Facts = Mapping[int, NodeFacts]  # by node index
 
 # What must be equal on all nodes of a gang; a node on which it is unknown is not compared.
@@ -38,9 +42,7 @@ def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
             Verdict.INFRA_FAILED,
             Reason.INSUFFICIENT_GPUS,
             f"{one.node_name} (node index {min(poor)}) has {formatting.counted(len(one.gpus), 'GPU')}, "
-            f"but {plan.ranks_per_node} ranks need one GPU each. "
-            "Check the device plugin of this node and CUDA_VISIBLE_DEVICES, or decrease `gpusPerNode` and "
-            "`ranksPerNode`",
+            f"but {plan.ranks_per_node} ranks need one GPU each. {MIG_ADVICE if _has_mig(one) else ADVICE}",
             at_fault=tuple(sorted(poor)),
         )
     broken = [index for index, one in facts.items() if one.cuda_error]
@@ -54,6 +56,10 @@ def check_hardware(plan: RunPlan, facts: Facts) -> RunEnd | None:
             at_fault=tuple(sorted(broken)),
         )
     return _differing(facts, HARDWARE)
+
+
+def _has_mig(facts: NodeFacts) -> bool:
+    return any(" MIG " in name for name in facts.gpus)
 
 
 def check_software(plan: RunPlan, facts: Facts) -> RunEnd | None:
@@ -114,6 +120,12 @@ def warnings(plan: RunPlan, facts: Facts) -> list[str]:
             found.append(f"the clock of {where} is {one.clock_offset_seconds:+.1f} s off the leader's")
         if plan.backend != "nccl":
             continue
+        if one.busy_gpus:
+            gpus = ", ".join(one.busy_gpus[:MOST_GPUS])
+            found.append(
+                f"GPUs of {where} have memory in use before the ranks start ({gpus}), so cases can fail for lack of "
+                "memory. End the processes that use them, or check that the device plugin gives each GPU to one pod"
+            )
         if one.shm_bytes < SHM_BYTES_PER_RANK * plan.ranks_per_node:
             found.append(f"the shared memory of {where} has {one.shm_bytes >> 20} MiB, which can be too small for NCCL")
         if one.memlock_bytes != UNLIMITED and one.memlock_bytes < MEMLOCK_BYTES:

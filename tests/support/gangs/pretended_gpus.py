@@ -18,6 +18,9 @@ NVML = """
 #include <stdlib.h>
 #include <string.h>
 
+#define FIRST_MIG 1000 /* of the handles of instances */
+#define IS_MIG(device) ((long)(device) >= FIRST_MIG)
+
 int nvmlInit(void) { return NVML_ANSWER; }
 int nvmlInit_v2(void) { return NVML_ANSWER; }
 int nvmlShutdown(void) { return 0; }
@@ -26,18 +29,32 @@ int nvmlDeviceGetCount_v2(unsigned *count) { *count = NVML_GPUS; return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(index + 1L); return 0; }
 int nvmlDeviceGetUUID(void *device, char *text, unsigned size)
 {
-    return snprintf(text, size, "GPU-%ld-pretended", (long)device - 1) < 0;
+    return snprintf(text, size, "%s-%ld-pretended", IS_MIG(device) ? "MIG" : "GPU", (long)device - 1) < 0;
 }
 int nvmlDeviceGetHandleByUUID(const char *text, void **device) { *device = (void *)(atol(text + 4) + 1); return 0; }
-int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *pending) { return 3; } /* not supported */
-/* Each GPU has one GiB more in use than the one before. */
+int nvmlDeviceGetMigMode(void *device, unsigned *now, unsigned *pending)
+{
+    *now = *pending = 1;
+    return MIG_INSTANCES ? 0 : 3; /* not supported */
+}
+int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count) { *count = MIG_INSTANCES; return 0; }
+int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned index, void **instance)
+{
+    *instance = (void *)((long)device * FIRST_MIG + index);
+    return 0;
+}
+/* A GPU has as many GiB in use as its index says, divided by BUSY. */
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long *memory)
 {
     memset(memory, 0, 24);
-    memory[2] = (unsigned long long)((long)device - 1) << 30;
+    memory[2] = ((unsigned long long)((long)device - 1) << 30) / BUSY;
     return 0;
 }
-int nvmlDeviceGetName(void *device, char *name, unsigned size) { strncpy(name, "pretended", size); return 0; }
+int nvmlDeviceGetName(void *device, char *name, unsigned size)
+{
+    strncpy(name, IS_MIG(device) ? "pretended MIG 1g.10gb" : "pretended", size);
+    return 0;
+}
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { strncpy(text, "1.2.3", size); return 0; }
 int nvmlSystemGetCudaDriverVersion_v2(int *version) { *version = CUDA; return 0; }
 """
@@ -61,7 +78,11 @@ int cuInit(unsigned flags) { if (NOISE) puts("noise"); return note("cuInit", CUI
 int cuDriverGetVersion(int *version) { *version = CUDA; return 0; }
 int cuDeviceGetCount(int *count) { *count = CUDA_GPUS; return 0; }
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }
-int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "pretended", size); return 0; }
+int cuDeviceGetName(char *name, int size, int device)
+{
+    strncpy(name, MIG_INSTANCES ? "pretended MIG 1g.10gb" : "pretended", size);
+    return 0;
+}
 int cuGetErrorString(int code, const char **text) { *text = "pretended"; return 0; }
 int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) { *flags = 0; *active = 1; return 0; }
 static int other(void) { return note("something else", 100); }
@@ -155,7 +176,17 @@ class Pretended:
 
 NVML_WORKS, NVML_HAS_NO_DRIVER = 0, 9  # NVML_SUCCESS, NVML_ERROR_DRIVER_NOT_LOADED
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
-DEFAULTS = {"NVML_ANSWER": NVML_WORKS, "NVML_GPUS": 2, "CUDA": 13000, "CUINIT": NO_DEVICE, "CUDA_GPUS": 0, "NOISE": 0}
+DEFAULTS = {
+    "NVML_ANSWER": NVML_WORKS,
+    "NVML_GPUS": 2,
+    "MIG_INSTANCES": 0,  # of each GPU
+    "BUSY": 1,
+    "CUDA": 13000,
+    "CUINIT": NO_DEVICE,
+    "CUDA_GPUS": 0,
+    "NOISE": 0,
+}
+EIGHT = {"nvml_gpus": 8, "cuinit": 0, "cuda_gpus": 8, "busy": 1024}  # a node in order
 
 
 def build(folder: Path, **numbers: int) -> Pretended:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import pytest
 
 from disttest_contract.gang import suites
+from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import Outcome, Verdict
 from disttest_runner.cases import preload, rank_orders
 from disttest_runner.protocol.wire import Channel, Message
@@ -52,14 +53,44 @@ def warm(modules: Iterable[str], own: Mapping[str, str] = MappingProxyType({})) 
         os.close(zygote.output)
 
 
+NODES = {
+    "2 GPUs": {},
+    "8 GPUs": pretended_gpus.EIGHT,
+    "7 of 8 GPUs": {**pretended_gpus.EIGHT, "cuda_gpus": 7},
+    "MIG": {**pretended_gpus.EIGHT, "mig_instances": 7, "cuda_gpus": 1},
+    "no fabric manager": {**pretended_gpus.EIGHT, "cuinit": 802},
+}
+
+
 @pytest.mark.soak
-def test_no_zygote_starts_the_driver_whatever_its_suites_import(gpus: Pretended) -> None:
+@pytest.mark.parametrize("numbers", NODES.values(), ids=NODES)
+def test_no_zygote_starts_the_driver_whatever_its_suites_import(
+    numbers: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpus = pretended_gpus.build(tmp_path / "driver", **numbers)
+    for name, value in gpus.environ.items():
+        monkeypatch.setenv(name, value)
+    if numbers:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     plans = [builtin(name) for name in sorted(suites.BUILTIN)]
     modules = dict.fromkeys(module for suite in plans for module in preload.modules_of_suite(suite))
     own = {key: value for suite in plans for key, value in rank_orders.environment(make_plan(*plans), suite).items()}
     _, message = warm(modules, own)
     assert message["unsafe"] == ""
     assert gpus.starts() == []
+
+
+def test_torchs_own_suite_is_collected_for_gpus_by_ranks_that_were_forked(tmp_path: Path) -> None:
+    """Over NCCL, on eight GPUs of which it counts two ranks; the case itself uses none."""
+    gpus = pretended_gpus.build(tmp_path / "driver", **pretended_gpus.EIGHT)
+    suite = SuitePlan(name="spawn", builtin="c10d-spawn", select="test_Backend_enum_class")
+    plan = make_plan(suite, nodes=1, backend="nccl", case_seconds=60)
+    gang = AgentGang(plan, tmp_path, environ=gpus.environ_with_runtime)
+    report = gang.run()
+    assert report.verdict is Verdict.PASSED, gang.text
+    assert report.preflight[0].gpus == ("pretended",) * 8
+    assert "start in new interpreters" not in gang.text
+    assert len(gpus.starts()) == 1, "the agent asks once, in a separate process"
 
 
 def test_where_there_is_no_gpu_a_zygote_can_fork_after_the_import_of_torchs_harness(

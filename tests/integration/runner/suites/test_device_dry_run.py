@@ -19,7 +19,6 @@ from tests.support.gangs import pretended_gpus
 
 pytestmark = pytest.mark.skipif(pretended_gpus.COMPILER is None, reason="no C compiler here")
 PROGRAM = "tests.support.gangs.dry_run"
-GPUS = 8
 SECONDS = patience.stretched(1800)
 # Two slices of values, and only one timed call.
 ENVIRONMENT = {"COLLECTIVES_SIZES": "4K,8M", "COLLECTIVES_ITERATIONS": "1"}
@@ -119,7 +118,7 @@ Outcomes = dict[str, dict[str, str]]  # of each case: its word and message
 
 
 def dry_run(tasks: Iterable[Task], folder: Path) -> dict[Task, Outcomes]:
-    gpus = pretended_gpus.build(folder / "gpus", nvml_gpus=GPUS, cuinit=0, cuda_gpus=GPUS)
+    gpus = pretended_gpus.build(folder / "gpus", **pretended_gpus.EIGHT)
     environ = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     done = subprocess.run(
         [sys.executable, "-m", PROGRAM],

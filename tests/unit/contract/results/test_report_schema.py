@@ -49,7 +49,7 @@ def full() -> Report:
     crashed = dataclasses.replace(report_cases.CRASHED, exit_code=3, at=1.0)
     hung = dataclasses.replace(report_cases.HUNG, quarantined=True, logs={1: "WARNING  mine:test_it.py:7 slow"})
     suite = a_suite("things", [*samples.EACH, crashed, hung])
-    facts = dataclasses.replace(OTHER_FACTS, cuda_error="no CUDA", shares_gpus=True)
+    facts = dataclasses.replace(OTHER_FACTS, cuda_error="no CUDA", shares_gpus=True, busy_gpus=("GPU 3: 70.0 GiB",))
     left_out = LeftOut(by_outcome={Outcome.PASSED: 3, Outcome.FAILED: 2}, excused={Outcome.FAILED: 1}, flaky=1)
     suite = dataclasses.replace(suite, left_out=left_out)
     return a_report(suite, at_fault=(1,), trimmed="stacks", attempt=2, preflight=(facts,), settings=SETTINGS)

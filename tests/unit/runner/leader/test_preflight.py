@@ -42,6 +42,7 @@ def gang(**odd: Any) -> dict[int, NodeFacts]:
         ),
         ({"gpus": ()}, Reason.INSUFFICIENT_GPUS, "has 0 GPUs"),
         ({"gpus": ("H100",)}, Reason.INSUFFICIENT_GPUS, "has 1 GPU, but"),
+        ({"gpus": ("H100 MIG 1g.10gb",)}, Reason.INSUFFICIENT_GPUS, "only one MIG instance. Disable MIG on this node"),
         ({"gpus": ("H100",)}, Reason.INSUFFICIENT_GPUS, "of this node and CUDA_VISIBLE_DEVICES, or"),
         ({"cuda_error": "cuInit answered 802"}, Reason.GPU_UNHEALTHY, "on b (node index 1): cuInit answered 802"),
         (
@@ -126,6 +127,10 @@ def test_equal_nodes_and_unknown_values_are_no_difference() -> None:
     ("odd", "words"),
     [
         ({"clock_offset_seconds": -3.2}, "the clock of b (node index 1) is -3.2 s off"),
+        (
+            {"busy_gpus": ("GPU 3: 70.0 GiB",)},
+            "GPUs of b (node index 1) have memory in use before the ranks start (GPU 3",
+        ),
         ({"shm_bytes": 64 << 20}, "of b (node index 1) has 64 MiB"),
         ({"memlock_bytes": 8 << 20}, "b (node index 1) can lock only 8192 KiB of memory"),
     ],
