@@ -19,7 +19,7 @@ SPEC_VERSION = "1.0.0"  # as the examples of the specification have it; its text
 TOOL = "disttest"
 SPACE = uuid.UUID("8d2ac7a1-6f4e-5d39-9b0e-4d6f9f1f6c55")  # of ids made from names; must never change
 STATUSES = ("passed", "failed", "skipped", "pending", "other")
-MOST = 32  # versions and nodes
+MOST = 32  # versions, settings and nodes
 Json = dict[str, Any]
 
 STATUS: dict[Outcome, str] = {
@@ -182,8 +182,9 @@ def _environment(report: Report) -> Json:
                     "ranksPerNode": report.ranks_per_node,
                     "nodeNames": [short_line(name) for name in report.node_names],
                     "gpus": gpus[:MOST],
-                    "versions": {
-                        short_line(key): short_line(value) for key, value in list(report.versions.items())[:MOST]
+                    **{
+                        name: {short_line(key): short_line(value) for key, value in list(words.items())[:MOST]}
+                        for name, words in (("versions", report.versions), ("settings", report.settings))
                     },
                 }
             ),

@@ -189,7 +189,8 @@ def _facts(report: Report) -> dict[str, str]:
         "world": f"{report.nodes} x {report.ranks_per_node}",
         "trimmed": report.trimmed,
     }
-    return facts | {f"version.{key}": value for key, value in list(report.versions.items())[:VERSIONS]}
+    facts |= {f"version.{key}": value for key, value in list(report.versions.items())[:VERSIONS]}
+    return facts | {f"setting.{key}": value for key, value in list(report.settings.items())[:VERSIONS]}
 
 
 def _marks(case: CaseResult) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Any report in every format is valid for readers of the format and within its limits."""
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -16,6 +17,7 @@ from disttest_cli.views import outputs
 from disttest_contract.results.report import Report
 from tests.support.reports import report_strategies as made
 from tests.support.reports.hostile import forbidden
+from tests.support.reports.reports import a_night
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "col"}
 CODE = re.compile(r"(?s)(`+)(?!`).+?(?<!`)\1(?!`)")
@@ -54,6 +56,14 @@ def test_any_value_in_any_field_is_read_or_refused_in_a_sentence(document: objec
         return
     for name in outputs.FORMATS:
         assert forbidden(outputs.render_report(Subject(report=report), name)) == []
+
+
+@pytest.mark.parametrize("name", ["ctrf", "html", "json", "junit", "markdown"])
+def test_settings_that_differ_are_in_every_format(name: str) -> None:
+    report = dataclasses.replace(a_night(), settings={"NCCL_ALGO (mine)": "Ring"})
+    shown = outputs.render_report(Subject(report=report), name)
+    assert "NCCL_ALGO (mine)" in shown
+    assert "Ring" in shown
 
 
 @given(made.reports())
