@@ -111,6 +111,7 @@ SIZES: Mapping[str, Callable[[Sequence[Any], dist.ProcessGroup], str]] = {
     "_allgather_base_": lambda args, group: _whole(args[0], args[1], group),
     "_reduce_scatter_base_": lambda args, group: _whole(args[1], args[0], group),
     "allgather_": lambda args, group: _lists(args[0], args[1], group),
+    "reduce_scatter_": lambda args, group: _lists(args[1], args[0], group),
     "gather_": lambda args, group: _lists(args[0], args[1], group) or _member(args[3], group),
     "scatter_": lambda args, group: _lists(args[1], args[0], group) or _member(args[3], group),
     "alltoall_base_": _splits,

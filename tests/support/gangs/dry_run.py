@@ -104,6 +104,12 @@ PLANTS: Mapping[str, Replacement] = {
         by=lambda _: property(lambda it: it.count * (it.gang.world_size + 1)),
         reason="the world size is wrong",
     ),
+    "a gang of one rank more": Replacement(
+        module="disttest_runner.process_group.generation",
+        name="Gang",
+        by=lambda gang: lambda **fields: gang(**{**fields, "world_size": fields["world_size"] + 1}),
+        reason="the world size is wrong",
+    ),
     "batches on the first GPU": Replacement(
         module=f"{SUITES}.reference",
         name="batches",
