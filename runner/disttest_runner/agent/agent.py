@@ -93,6 +93,7 @@ class Agent:
         stuck = processes.kill_all_children(CLEAN_UP_SECONDS)
         if stuck:
             self.log.say(f"warning: processes {stuck} did not end within {CLEAN_UP_SECONDS} s")
+        await self.ranks.close()
         return outcomes.EXIT_CODES[ending.verdict]
 
     def _end(self, run_end: RunEnd) -> None:

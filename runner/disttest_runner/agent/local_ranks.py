@@ -1,6 +1,7 @@
 """The ranks of one node: starts them, passes cases on to them, merges their results, and kills them."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.results import case_result
 from disttest_contract.text import json_values
 from disttest_runner.agent import accelerator
+from disttest_runner.agent.nccl_logs import NcclLogs
 from disttest_runner.cases.rank_orders import RankOrder
 from disttest_runner.diagnosis.hang_dumps import HangDumps
 from disttest_runner.diagnosis.queries import RankQueries, observe
@@ -36,6 +38,7 @@ from disttest_runner.zygote.zygote_client import (
 DIGEST_CHARACTERS = 64
 SETTINGS, SETTING_CHARACTERS = 32, 256  # of a suite; of a name or value
 WORDS = frozenset((*Outcome, IDLE))
+WITHOUT_NCCL = "gloo"
 
 
 def checked_collection(message: Message) -> Message:
@@ -154,6 +157,8 @@ class LocalRanks:
         self._received: dict[int, Message] = {}  # rank -> what it collected, or its result of the case
         self._ids: dict[str, list[str]] = {}  # digest -> what was collected
         self._suite = 0  # its index
+        self._nccl_logs = NcclLogs(self._on_output, is_used=plan.backend != WITHOUT_NCCL)
+        self._is_killing = False  # the ranks end because of that
         self._preparing: asyncio.Task[None] | None = None
 
     async def attach(self) -> None:
@@ -165,9 +170,12 @@ class LocalRanks:
             self._broken(problem)
         self._generation, self._case, self._received, self._ids = orders[0].generation, None, {}, {}
         self._suite, self._expected, self._heading = suite, len(orders), ""
+        self._is_killing = False
+        self._nccl_logs.start(self._generation)
         try:
             zygote = self._zygote = await self._zygotes.of_suite(suite)
-            for order in orders:
+            for each in orders:
+                order = dataclasses.replace(each, nccl_log=self._nccl_logs.pattern(each.rank))
                 await self._start_rank(zygote, order, listener if order.rank == 0 else None)
         except ZygoteEndedError as error:
             if suite == 0:  # the image is wrong, or the node; else the environment of this suite
@@ -219,7 +227,9 @@ class LocalRanks:
         if problem:
             self._log.say(f"warning: {problem}")
         words = {number: rank_text(message) for number, message in results.items()}
-        self._report({"op": "stacks", "seen": {rank: one.to_json() for rank, one in seen.items()}, "said": words})
+        logs = {rank: text for rank in queries if rank not in results and (text := self._nccl_logs.quote(rank))}
+        states = {rank: one.to_json() for rank, one in seen.items()}
+        self._report({"op": "stacks", "seen": states, "said": words, "logs": logs})
 
     async def details(self, message: Message) -> None:
         self._report(await self._hang_dumps.gather(message, self._queries()))
@@ -235,6 +245,7 @@ class LocalRanks:
 
     async def kill(self) -> bool:
         """Kill all ranks; return whether all ended. A process that SIGKILL does not end is stuck in the kernel."""
+        self._is_killing = True
         for rank in self._alive().values():
             processes.kill_rank(rank.pid)
         loop = asyncio.get_running_loop()
@@ -251,6 +262,7 @@ class LocalRanks:
             rank.lines.close()
             rank.queries.close()
         self._ranks = {}
+        await self._keep_nccl_logs()
         for left in processes.kill_orphans():
             self._log.say(f"killed a process that a case left running: {left}")
         if stuck:
@@ -259,8 +271,17 @@ class LocalRanks:
             )
         return not stuck
 
+    async def _keep_nccl_logs(self) -> None:
+        await self._hang_dumps.keep(self._nccl_logs.end(is_kept=bool(self._plan.artifacts)))
+
+    async def close(self) -> None:
+        """Keep and remove the files of ranks that have ended."""
+        await self._keep_nccl_logs()
+        self._nccl_logs.remove()
+
     def end(self) -> None:
         """Kill everything without waiting."""
+        self._is_killing = True
         for rank in self._alive().values():
             processes.kill_rank(rank.pid)
         self._zygotes.end()
@@ -307,6 +328,8 @@ class LocalRanks:
             message["why"] = "the container was out of memory and the kernel killed this process"
         elif status == ABORTED and abort_cause.text:
             message["why"] = abort_cause.text
+        if not self._is_killing and (text := self._nccl_logs.quote(rank)):
+            message["log"] = text
         self._report(message)
 
     def _on_rank(self, generation: int, rank: int, raw: bytes) -> None:
@@ -321,11 +344,18 @@ class LocalRanks:
                 self._received[rank] = message
                 self._collected()
             elif message["op"] == "done" and message["case"] == self._case:
-                message = checked_result(message)
+                message = self._with_nccl_log(rank, checked_result(message))
                 self._received[rank] = message
                 self._done(rank, message)
         except (WireError, KeyError, ValueError, TypeError) as error:
             self._log.say(f"warning: rank {rank} sent an invalid message, which is ignored ({error!r:.200})")
+
+    def _with_nccl_log(self, rank: int, message: Message) -> Message:
+        """Add the end of NCCL's log to the result of a rank that failed."""
+        self._nccl_logs.read()
+        text = self._nccl_logs.quote(rank) if message["outcome"] in BAD else ""
+        log = "\n".join(part for part in (message.get("log", ""), text) if part)
+        return {**message, "log": limits.cut_middle(log, limits.RANK_LOG_BYTES)} if text else message
 
     def _collected(self) -> None:
         if len(self._received) < self._expected:

@@ -23,6 +23,7 @@ class RankOrder:
     store_host: str
     store_port: int
     suite: SuitePlan  # without environment and quarantine, which other processes need
+    nccl_log: str = ""  # pattern of the files for NCCL's log, as NCCL_DEBUG_FILE
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

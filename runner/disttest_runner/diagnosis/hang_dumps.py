@@ -45,7 +45,11 @@ SHOWN_PREFIXES = (
 def artifacts_folder(plan: RunPlan, suite: str, case_id: str) -> Path:
     """Return the folder of a case below the plan's directory. It is equal on all nodes, which may share it."""
     digest = hashlib.sha256(case_id.encode(errors="replace")).hexdigest()[:DIGEST_CHARACTERS]
-    parts = (plan.namespace, plan.name, f"attempt-{plan.attempt}", suite, digest)
+    return _below_artifacts(plan, suite, digest)
+
+
+def _below_artifacts(plan: RunPlan, *inner: str) -> Path:
+    parts = (plan.namespace, plan.name, f"attempt-{plan.attempt}", *inner)
     return Path(plan.artifacts).joinpath(*(UNSAFE.sub("_", part).lstrip(".") or "_" for part in parts))
 
 
@@ -56,7 +60,7 @@ def write_artifacts(place: Path, files: Mapping[str, str]) -> str:
         for name, text in files.items():
             (place / name).write_bytes(text.encode(errors="replace")[:FILE_BYTES])
     except OSError as error:
-        return f"data about a hang could not be written to {place}: {error.strerror or error}"
+        return f"artifacts could not be written to {place}: {error.strerror or error}"
     return ""
 
 
@@ -127,6 +131,7 @@ DUMP_SECONDS = 3.0  # for one rank
 DUMPS_SECONDS = 6.0  # for all of a node
 WRITE_SECONDS = 10.0
 RAS_FILES = {"text": "txt", "json": "json"}  # form -> suffix of its file
+NCCL_FOLDER = "nccl"
 RAS_NODE = 0  # one node asks, since the service collects from all processes of the job
 
 
@@ -162,6 +167,11 @@ class HangDumps:
             "ras": cut(statuses.get("text", ""), RAS_BYTES),
             "artifacts": str(place) if place else "",
         }
+
+    async def keep(self, files: Mapping[str, str]) -> None:
+        """Write logs of NCCL, if there are any, next to the folders of the suites."""
+        if files:
+            self._warn_once("files", await _write(_below_artifacts(self._plan, NCCL_FOLDER), files))
 
     async def _ras(self, forms: Iterable[str]) -> dict[str, str]:
         """Return the status by form; `text` has the reason if there is none."""

@@ -51,6 +51,7 @@ class AgentConnections:
         )
         self.exits: dict[int, int] = {}  # ranks of this generation whose process ended
         self.exit_causes: dict[int, str] = {}  # why, where their agent reported it
+        self.exit_logs: dict[int, str] = {}  # the end of NCCL's log, where there is one
         self.run_end: RunEnd | None = None
         self._agents: dict[int, LineProtocol] = {}
         self._lost: set[int] = set()  # node indexes
@@ -141,7 +142,7 @@ class AgentConnections:
         if self.run_end and not is_last:
             raise InterruptedRunError(self.run_end)
         if message["op"] == "start":
-            self._generation, self.exits, self.exit_causes = message["generation"], {}, {}
+            self._generation, self.exits, self.exit_causes, self.exit_logs = message["generation"], {}, {}, {}
         started = self._loop.time()
         request = self._request = PendingRequest(
             reply=reply,
@@ -236,6 +237,7 @@ class AgentConnections:
             case "exited" if message["generation"] == self._generation:
                 self.exits[message["rank"]] = message["status"]
                 self.exit_causes |= {message["rank"]: str(message["why"])} if "why" in message else {}
+                self.exit_logs |= {message["rank"]: str(message["log"])} if "log" in message else {}
                 if self._request and self._request.reply in ("collected", "done"):
                     self._request.record_exit()
                     self._settle_soon(EXIT_SECONDS, WaitEnd.DIED)

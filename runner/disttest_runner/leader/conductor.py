@@ -275,7 +275,8 @@ class Conductor:
 
     async def _evidence(self, replies: Replies) -> CaseEvidence:
         ranks = self.plan.ranks_per_node
-        evidence = evidence_of(replies, self.connections.exits, self.connections.exit_causes, ranks_per_node=ranks)
+        known = self.connections
+        evidence = evidence_of(replies, known.exits, known.exit_causes, logs=known.exit_logs, ranks_per_node=ranks)
         if replies.end in (WaitEnd.ALL, WaitEnd.DIED):
             return evidence
         return with_observations(evidence, await self._observe_ranks(), self.connections.exits)
@@ -301,6 +302,6 @@ class Conductor:
         if run.last is None:
             raise BrokenSuiteError(Reason.COLLECTION_FAILED, message)
         before = run.result(run.last)
-        result = endings.judge_late_exits(before, exits, self.world)
+        result = endings.judge_late_exits(before, exits, self.world, logs=self.connections.exit_logs)
         run.amend(replace(result, message=f"{message}, after this case reported its result"))
         self._observer.case_ended(run, run.last)

@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.results.report import CaseResult
@@ -70,7 +71,12 @@ def agreed(case_id: str, replies: Replies, exits: Mapping[int, int], at: float |
 
 
 def evidence_of(
-    replies: Replies, exits: Mapping[int, int], causes: Mapping[int, str], *, ranks_per_node: int
+    replies: Replies,
+    exits: Mapping[int, int],
+    causes: Mapping[int, str],
+    *,
+    logs: Mapping[int, str] = MappingProxyType({}),
+    ranks_per_node: int,
 ) -> CaseEvidence:
     """Return what was known when waiting for the case ended."""
     reports, slowest = dict(replies.early), 0.0
@@ -88,6 +94,7 @@ def evidence_of(
         said=reports,
         exits=dict(exits),
         exit_causes=dict(causes),
+        logs=dict(logs),
         failed_first=replies.before_exit,
     )
 
@@ -103,4 +110,7 @@ def with_observations(before: CaseEvidence, replies: Replies, exits: Mapping[int
     reports = dict(before.said)
     for reply in each:
         reports |= read_reports(reply["said"])
-    return dataclasses.replace(before, said=reports, seen=observations(each), exits=dict(exits))
+    logs = {int(rank): str(text) for reply in each for rank, text in reply.get("logs", {}).items()}
+    return dataclasses.replace(
+        before, said=reports, seen=observations(each), exits=dict(exits), logs={**before.logs, **logs}
+    )

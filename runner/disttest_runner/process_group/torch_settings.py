@@ -17,14 +17,18 @@ HEARTBEAT_SECONDS = 480  # torch's default
 BEYOND_CASE_SECONDS = 180
 
 
-def wanted(case_seconds: int, *, records_gloo: bool) -> dict[str, str]:
+# A setting that only limits what another one requests: a user who sets the other chooses this one too.
+LIMITS = {"NCCL_DEBUG_SUBSYS": "NCCL_DEBUG"}
+
+
+def wanted(case_seconds: int, *, records_gloo: bool, nccl_log: str) -> dict[str, str]:
     """Return the values that ranks use if nothing else is set, by name.
 
-    `records_gloo`: torch's flight recorder records gloo too, and reads the newer name.
+    `records_gloo`: torch's flight recorder records gloo too, and reads the newer name. `nccl_log`: pattern of the files
+    for NCCL's log; empty if the rank has none.
     """
     return {
-        # NCCL prints why a call failed; its default is to print nothing.
-        "NCCL_DEBUG": "WARN",
+        **_nccl_log(nccl_log),
         # A kernel never ends if a peer or its network is lost: torch ends the process, which fails the
         # case at once. This is torch's default; 0 would leave the case to its deadline.
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
@@ -41,6 +45,17 @@ def wanted(case_seconds: int, *, records_gloo: bool) -> dict[str, str]:
     }
 
 
+def _nccl_log(pattern: str) -> dict[str, str]:
+    """NCCL prints why a call failed (its default is to print nothing), and with INFO which network it chose.
+
+    It writes INFO lines of these subsystems only when it creates or connects a communicator. They go to a file, since
+    they would fill the log of the container; the agent copies warnings from there.
+    """
+    if not pattern:
+        return {"NCCL_DEBUG": "WARN"}
+    return {"NCCL_DEBUG_SUBSYS": "INIT,ENV", "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE": pattern}
+
+
 def apply(environ: MutableMapping[str, str], settings: Mapping[str, str]) -> list[str]:
     """Set what is not set. Return a sentence about each other value."""
     kept = []
@@ -48,7 +63,8 @@ def apply(environ: MutableMapping[str, str], settings: Mapping[str, str]) -> lis
         names = RECORDER_SIZES if name in RECORDER_SIZES else (name,)
         found = next((one for one in names if one in environ), None)
         if found is None:
-            environ[name] = value
+            if LIMITS.get(name, name) not in environ:
+                environ[name] = value
         elif environ[found] != value:
             kept.append(f"{found}={environ[found]} is set. DistTest's value is {value}.")
     return kept

@@ -47,7 +47,7 @@ def main(order: RankOrder, descriptors: list[int]) -> int:
     random.seed(order.rank)
     generation = Generation(order, listener[0] if listener else None)
     generation.enter()
-    settings = torch_settings.wanted(order.case_seconds, records_gloo=responder.records_gloo())
+    settings = torch_settings.wanted(order.case_seconds, records_gloo=responder.records_gloo(), nccl_log=order.nccl_log)
     settings |= torch_settings.of_versions(device.of_backend(order.backend).versions().get("nccl", ""))
     for sentence in torch_settings.apply(os.environ, settings):
         if order.rank == 0 and order.generation == 1:

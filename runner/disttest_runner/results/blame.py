@@ -111,6 +111,7 @@ class CaseEvidence:
         default_factory=dict
     )  # rank -> exit code or negative signal, in the order in which they ended
     exit_causes: Mapping[int, str] = field(default_factory=dict)  # rank -> cause, if its agent has found one
+    logs: Mapping[int, str] = field(default_factory=dict)  # rank -> end of NCCL's log, of one without a result
     failed_first: frozenset[int] = frozenset()  # ranks that had failed before any process ended
     seen: Mapping[int, RankObservation] = field(default_factory=dict)  # what ranks were doing when waiting ended
 

@@ -50,19 +50,22 @@ def by_rank(result: CaseResult, evidence: CaseEvidence, world: World) -> tuple[R
 
 
 def _logs(result: CaseResult, evidence: CaseEvidence) -> dict[int, str]:
-    first = dict.fromkeys([*result.ranks, *sorted(evidence.said)])
-    found = {rank: said.log for rank in first if (said := evidence.said.get(rank)) and said.log}
+    logs = {**evidence.logs, **{rank: said.log for rank, said in evidence.said.items() if said.log}}
+    first = dict.fromkeys([*result.ranks, *sorted(logs)])
+    found = {rank: logs[rank] for rank in first if rank in logs}
     return dict(list(found.items())[: limits.RANK_GROUPS])
 
 
-def judge_late_exits(before: CaseResult, exits: Mapping[int, int], world: World) -> CaseResult:
+def judge_late_exits(
+    before: CaseResult, exits: Mapping[int, int], world: World, *, logs: Mapping[int, str] | None = None
+) -> CaseResult:
     """Return a case whose ranks ended after they had reported it; for other ranks the reported ending counts."""
-    evidence = CaseEvidence(end=blame.WaitEnd.DIED, seconds=before.seconds, said={}, exits=exits)
+    evidence = CaseEvidence(end=blame.WaitEnd.DIED, seconds=before.seconds, said={}, exits=exits, logs=logs or {})
     result = blame.judge_case(before.id, evidence, world)
     own = before.by_rank or (RankGroup(ranks=tuple(range(world.size)), ending=ENDINGS[before.outcome]),)
     ends = {rank: RankEnd(group.ending, group.message) for group in own for rank in group.ranks}
     ends |= {rank: RankEnd(RankEnding.CRASHED, blame.how_it_ended(status)) for rank, status in exits.items()}
-    return replace(result, by_rank=groups(ends, world, blamed=result.ranks), at=before.at)
+    return replace(result, by_rank=groups(ends, world, blamed=result.ranks), at=before.at, logs=_logs(result, evidence))
 
 
 def groups(ends: Mapping[int, RankEnd], world: World, *, blamed: Iterable[int]) -> tuple[RankGroup, ...]:
