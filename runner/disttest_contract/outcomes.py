@@ -106,6 +106,7 @@ class Reason(Explained):
     GANG_FAILED_TO_START = "GangFailedToStart", "Ranks could not be started."
     NODES_DIFFER = "NodesDiffer", "Nodes have different software versions or GPUs."
     DRIVER_TOO_OLD = "DriverTooOld", "The GPU driver does not support the CUDA version of torch."
+    WRONG_TRANSPORT = "WrongTransport", "The ranks did not use the network of spec.transport."
     GPU_UNHEALTHY = "GPUUnhealthy", "A GPU is faulty, or CUDA cannot be initialized."
     SHARED_NODE = "SharedNode", "Two pods with placement Spread ran on one node."
     RUN_TIMEOUT = "RunTimeout", "The run exceeded timeouts.runSeconds."

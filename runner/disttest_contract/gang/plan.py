@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
+from disttest_contract.results.network_transport import ANY
 from disttest_contract.results.thresholds import Threshold
 
 SCHEMA = 2
 FOR_EVER = 0  # instead of a number of repetitions
-OPTIONAL = ("thresholds", "repeat", "until_fail")  # omitted if they have their defaults
+OPTIONAL = ("thresholds", "repeat", "until_fail", "transport")  # omitted if they have their defaults
 OPTIONAL_OF_SUITE = ("quarantine", "cases", "in_repository")  # likewise
 LOCAL_UID = "local"  # of a run without an API server
 UPSTREAM_ROOT = "/opt/pytorch"  # of the runner image: the root of a suite's files
@@ -71,7 +72,7 @@ class RunPlan:
 
     `flaky_retries` limits the retries of a bad case; `artifacts` is a directory for data that is too large for the
     report, or empty. `repeat` is the number of times that the cases of each suite run, or FOR_EVER; with `until_fail`
-    the first bad one ends the repetition.
+    the first bad one ends the repetition. `transport` is the network that the run must use, or ANY.
     """
 
     namespace: str
@@ -92,6 +93,7 @@ class RunPlan:
     thresholds: tuple[Threshold, ...] = ()
     repeat: int = 1
     until_fail: bool = False
+    transport: str = ANY
 
     @property
     def world_size(self) -> int:
@@ -107,6 +109,8 @@ class RunPlan:
             values["thresholds"] = [one.to_json() for one in self.thresholds]
         if self.repeat != 1 or self.until_fail:
             values |= {"repeat": self.repeat, "until_fail": self.until_fail}
+        if self.transport != ANY:
+            values["transport"] = self.transport
         return json.dumps(values, separators=(",", ":"))
 
     @classmethod
@@ -120,7 +124,7 @@ class RunPlan:
             raise InvalidPlanError(
                 f"the schema of the plan is not {SCHEMA}. Use operator and runner of the same version"
             )
-        data = {"thresholds": [], "repeat": 1, "until_fail": False, **data}
+        data = {"thresholds": [], "repeat": 1, "until_fail": False, "transport": ANY, **data}
         return cls(
             suites=tuple(map(SuitePlan.from_json, _value(data, "suites", list))),
             **_plain_values(cls, data),

@@ -9,6 +9,7 @@ from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Counts, Outcome, Reason, Verdict, judge
 from disttest_contract.results import trimming
 from disttest_contract.results.case_result import CaseResult, Earlier, RankEnding, RankGroup, judge_cases
+from disttest_contract.results.network_transport import UNKNOWN, GangTransport
 from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.thresholds import Threshold
 from disttest_contract.text import json_values
@@ -162,6 +163,7 @@ class Report(JsonRecord):
     at_fault: tuple[int, ...] = ()  # node indexes that ended the attempt, if known
     series: str = ""
     thresholds: tuple[Threshold, ...] = ()  # for the measured bandwidths
+    transport: GangTransport = UNKNOWN  # the network that the ranks used
     trimmed: str = ""  # description of what was left out because of its size; empty for a complete report
 
     @property
@@ -187,9 +189,7 @@ class Report(JsonRecord):
         data = fields_to_json(self)
         sections = {section: {key: data.pop(key) for key in map(camel_case, SECTIONS[section])} for section in SECTIONS}
         data = {"schema": SCHEMA, **sections, "counts": self.counts.to_json(), **data}
-        if not self.settings:
-            del data["settings"]
-        return {key: value for key, value in data.items() if value or key != "trimmed"}
+        return {key: value for key, value in data.items() if value or key not in ("settings", "transport", "trimmed")}
 
     def dumps(self) -> bytes:
         return trimming.dumps(self.to_json())

@@ -26,6 +26,7 @@ RANK_MESSAGE_BYTES = 256
 RANKS = 16
 NODES = 8
 MEASUREMENTS = 256  # of the whole report
+SHORT_WORDS = ("transport", "network")  # of the transport, in the last resort
 SENTENCES = ("summary", "artifacts")  # of a diagnosis
 BY_RANK = "byRank"
 BY_ONE_RANK = frozenset({"stacks", "logs"})
@@ -184,9 +185,14 @@ def _bare(case: Json) -> Json:
     return short
 
 
+def _is_short(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= WORD_CHARACTERS
+
+
 def _base(report: Json) -> Json:
     """Bound everything but the cases; names longer than any real one are forged."""
     run, world = report["run"], report["world"]
+    used = report.get("transport", {}).get("used", {})
     return {
         **report,
         "run": {key: value[:NAME_CHARACTERS] if isinstance(value, str) else value for key, value in run.items()},
@@ -205,6 +211,9 @@ def _base(report: Json) -> Json:
             }
             for suite in report["suites"][: limits.SUITES]
         ],
+        **(
+            {"transport": {"used": {key: used[key] for key in SHORT_WORDS if _is_short(used.get(key))}}} if used else {}
+        ),
         "preflight": [],
         "atFault": [index for index in report["atFault"] if 0 <= index < limits.NODES][: limits.NODES],
         "thresholds": report["thresholds"][: limits.THRESHOLDS],

@@ -14,6 +14,7 @@ from disttest_contract import limits
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import BAD, Outcome
 from disttest_contract.results import case_result
+from disttest_contract.results.network_transport import TransportFacts
 from disttest_contract.text import json_values
 from disttest_runner.agent import accelerator
 from disttest_runner.agent.nccl_logs import NcclLogs
@@ -157,7 +158,9 @@ class LocalRanks:
         self._received: dict[int, Message] = {}  # rank -> what it collected, or its result of the case
         self._ids: dict[str, list[str]] = {}  # digest -> what was collected
         self._suite = 0  # its index
-        self._nccl_logs = NcclLogs(self._on_output, is_used=plan.backend != WITHOUT_NCCL)
+        self._nccl_logs = NcclLogs(
+            self._on_output, self._on_transport, nodes=plan.nodes, is_used=plan.backend != WITHOUT_NCCL
+        )
         self._is_killing = False  # the ranks end because of that
         self._preparing: asyncio.Task[None] | None = None
 
@@ -289,6 +292,9 @@ class LocalRanks:
     def _on_output(self, rank: int, line: bytes) -> None:
         self._log.rank_output(f"rank {rank}", line, heading=self._heading)
 
+    def _on_transport(self, found: Mapping[int, TransportFacts]) -> None:
+        self._report({"op": "transport", "ranks": {rank: facts.to_json() for rank, facts in found.items()}})
+
     def _heading_of(self, case: int) -> str:
         """Return the case's heading; all ranks have collected the same cases."""
         ids = next(iter(self._ids.values()), ())
@@ -351,9 +357,10 @@ class LocalRanks:
             self._log.say(f"warning: rank {rank} sent an invalid message, which is ignored ({error!r:.200})")
 
     def _with_nccl_log(self, rank: int, message: Message) -> Message:
-        """Add the end of NCCL's log to the result of a rank that failed."""
-        self._nccl_logs.read()
+        """Add the end of NCCL's log to the result of a rank that failed. The log is read before the leader knows it."""
         text = self._nccl_logs.quote(rank) if message["outcome"] in BAD else ""
+        if len(self._received) + 1 >= self._expected:
+            self._nccl_logs.read()
         log = "\n".join(part for part in (message.get("log", ""), text) if part)
         return {**message, "log": limits.cut_middle(log, limits.RANK_LOG_BYTES)} if text else message
 

@@ -6,11 +6,14 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from disttest_contract import limits
+from disttest_contract.results.network_transport import TransportFacts
+from disttest_runner.diagnosis import nccl_choice
+from disttest_runner.diagnosis.nccl_choice import NcclChoice
 
 POLL_SECONDS = 1.0
 READ_BYTES = 4 << 20  # of one file at once; of more, the middle is skipped
@@ -36,10 +39,18 @@ class RankLog:
 
 
 class NcclLogs:
-    """`show` is called with a rank and a line for its output."""
+    """`show` is called with a rank and a line for its output, `found` with what ranks use when that changes."""
 
-    def __init__(self, show: Callable[[int, bytes], None], *, is_used: bool) -> None:
-        self._show, self._is_used = show, is_used
+    def __init__(
+        self,
+        show: Callable[[int, bytes], None],
+        found: Callable[[Mapping[int, TransportFacts]], None],
+        *,
+        nodes: int,
+        is_used: bool,
+    ) -> None:
+        self._show, self._found, self._nodes, self._is_used = show, found, nodes, is_used
+        self._choices: dict[int, NcclChoice] = {}  # of all generations
         self._root: Path | None = None
         self._folder: Path | None = None  # of this generation
         self._generation = self._kept = 0
@@ -69,6 +80,7 @@ class NcclLogs:
 
     def read(self) -> None:
         """Read what was added to the files, and show warnings."""
+        before = dict(self._choices)
         for rank, path in self._files():
             log = self._ranks.setdefault(rank, RankLog())
             with contextlib.suppress(OSError):  # a later call reads it
@@ -77,6 +89,9 @@ class NcclLogs:
                 if text:
                     self._note(rank, log, text)
                     _limit_disk(path)
+        changed = {rank for rank, choice in self._choices.items() if before.get(rank) != choice}
+        if changed:
+            self._found({rank: nccl_choice.facts(self._choices[rank], nodes=self._nodes) for rank in changed})
 
     def _note(self, rank: int, log: RankLog, text: str) -> None:
         lines = [line for line in text.splitlines() if line]
@@ -88,6 +103,7 @@ class NcclLogs:
                 elif log.warnings == MOST_WARNINGS + 1:
                     self._show(rank, MORE.encode())
         log.last.extend(lines)
+        self._choices[rank] = self._choices.get(rank, nccl_choice.NOTHING).merge(nccl_choice.read(text))
 
     def quote(self, rank: int) -> str:
         """Return the last lines, and show them. Each line is quoted once; warnings are shown already."""

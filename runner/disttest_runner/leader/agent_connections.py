@@ -3,17 +3,19 @@
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Reason, Verdict
+from disttest_contract.results.network_transport import TransportFacts
 from disttest_contract.results.preflight import NodeFacts
 from disttest_runner.leader.replies import PendingRequest, Replies, has_failed
 from disttest_runner.protocol import wire
 from disttest_runner.protocol.join_protocol import Hello, JoinRefusedError, RunEnd, check_hello
 from disttest_runner.protocol.wire import Heartbeat, LineProtocol, Message, WireError
+from disttest_runner.results import transports
 from disttest_runner.results.blame import RankReport, WaitEnd
 
 GRACE_SECONDS = 3.0  # for the peers of a rank that failed: they may wait for it in a collective
@@ -52,6 +54,7 @@ class AgentConnections:
         self.exits: dict[int, int] = {}  # ranks of this generation whose process ended
         self.exit_causes: dict[int, str] = {}  # why, where their agent reported it
         self.exit_logs: dict[int, str] = {}  # the end of NCCL's log, where there is one
+        self.transports: dict[int, TransportFacts] = {}  # rank -> what it used so far
         self.run_end: RunEnd | None = None
         self._agents: dict[int, LineProtocol] = {}
         self._lost: set[int] = set()  # node indexes
@@ -231,6 +234,8 @@ class AgentConnections:
                     self.all_warm.set()
             case "broken":
                 self._interrupt_by(index, Reason.GANG_FAILED_TO_START, message["message"])
+            case "transport":
+                self._on_transport(message["ranks"])
             case "leaving":  # it was signalled: its node is not at fault
                 what = f"the agent exited: {message['message']}"
                 self._interrupt_by(index, Reason.GANG_LOST, what, is_at_fault=False)
@@ -243,6 +248,12 @@ class AgentConnections:
                     self._settle_soon(EXIT_SECONDS, WaitEnd.DIED)
             case op:
                 self._on_reply(index, op, message)
+
+    def _on_transport(self, ranks: Mapping[str, Any]) -> None:
+        self.transports |= {int(rank): TransportFacts.of_message(facts) for rank, facts in ranks.items()}
+        names = tuple(self.joined[index].node_name for index in sorted(self.joined))
+        if end := transports.mismatch(self.plan, names, self.transports):
+            self.interrupt(end)
 
     def _on_reply(self, index: int, op: str, message: Message) -> None:
         request = self._request

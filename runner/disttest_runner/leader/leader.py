@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from disttest_contract.gang.environment import AgentEnvironment
 from disttest_contract.outcomes import Counts, Reason, Verdict
+from disttest_contract.results.network_transport import GangTransport
 from disttest_contract.results.report import Report, SuiteResult
 from disttest_contract.text import formatting
 from disttest_contract.transport.progress import Progress
@@ -21,7 +22,7 @@ from disttest_runner.output.log import Log
 from disttest_runner.output.termination import TerminationMessage
 from disttest_runner.protocol import join_protocol
 from disttest_runner.protocol.join_protocol import RunEnd
-from disttest_runner.results import verdicts
+from disttest_runner.results import transports, verdicts
 from disttest_runner.results.blame import World
 
 NOTED_SECONDS = 0.1  # a thousand cases a second need not wake the log's readers a thousand times
@@ -106,6 +107,13 @@ class Leader:
         await self._conductor.run()
         if plan.thresholds and not any(suite.cases for suite in plan.suites):
             self._add_unmeasured(self._conductor.done)
+        transport = self._transport()
+        self._log.say(f"transport: {transport.words}")
+        if verdicts.of_run(self._conductor.done, None).verdict is Verdict.PASSED:
+            _raise_if(transports.unproven(plan, names, self.connections.transports))
+
+    def _transport(self) -> GangTransport:
+        return transports.of_gang(self.plan, self.connections.transports)
 
     def _add_unmeasured(self, done: list[SuiteResult]) -> None:
         """Add thresholds that no suite has measured anything for, which is known when the last suite has ended."""
@@ -239,6 +247,7 @@ class Leader:
             at_fault=end.at_fault if end else (),
             series=plan.series,
             thresholds=plan.thresholds,
+            transport=self._transport(),
             trimmed=conductor.memory_budget.trimmed if conductor else "",
         )
 

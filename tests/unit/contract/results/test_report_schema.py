@@ -13,6 +13,12 @@ import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.case_result import RankEnding
+from disttest_contract.results.network_transport import (
+    GangTransport,
+    NetworkTransport,
+    TransportFacts,
+    TransportGroup,
+)
 from disttest_contract.results.report import SCHEMA, InvalidReportError, LeftOut, Report
 from tests.support.reports import report_cases
 from tests.support.reports import report_samples as samples
@@ -52,7 +58,20 @@ def full() -> Report:
     facts = dataclasses.replace(OTHER_FACTS, cuda_error="no CUDA", shares_gpus=True, busy_gpus=("GPU 3: 70.0 GiB",))
     left_out = LeftOut(by_outcome={Outcome.PASSED: 3, Outcome.FAILED: 2}, excused={Outcome.FAILED: 1}, flaky=1)
     suite = dataclasses.replace(suite, left_out=left_out)
-    return a_report(suite, at_fault=(1,), trimmed="stacks", attempt=2, preflight=(facts,), settings=SETTINGS)
+    used = TransportFacts(
+        transport=NetworkTransport.PLUGIN, network="FasTrak", plugin="1.0", connections=("NET",), gpu_direct_rdma=True
+    )
+    groups = (TransportGroup(ranks="0-3", used=used), TransportGroup(ranks="4-7", used=TransportFacts()))
+    transport = GangTransport(used=used, groups=groups)
+    return a_report(
+        suite,
+        at_fault=(1,),
+        trimmed="stacks",
+        attempt=2,
+        preflight=(facts,),
+        settings=SETTINGS,
+        transport=transport,
+    )
 
 
 def default(field: "dataclasses.Field[Any]") -> Any:
@@ -133,7 +152,7 @@ def test_the_full_report_is_full() -> None:
     for value in values(full()):
         known = {field.name for field in dataclasses.fields(value) if getattr(value, field.name) != default(field)}
         set_somewhere.setdefault(type(value), set()).update(known)
-    assert len(set_somewhere) == 10, "kinds of dataclasses in a report"
+    assert len(set_somewhere) == 13, "kinds of dataclasses in a report"
     for kind, known in set_somewhere.items():
         assert {field.name for field in dataclasses.fields(kind)} == known, kind
 

@@ -20,7 +20,7 @@ def shown() -> list[tuple[int, str]]:
 @pytest.fixture
 def logs(shown: list[tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NcclLogs:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return NcclLogs(lambda rank, line: shown.append((rank, line.decode())), is_used=True)
+    return NcclLogs(lambda rank, line: shown.append((rank, line.decode())), lambda found: None, nodes=2, is_used=True)
 
 
 def in_loop(act: Callable[[], None]) -> None:
