@@ -24,6 +24,7 @@ GOOD: Final[Mapping[str, Any]] = {
         "gpusPerNode": 8,
         "ranksPerNode": 8,
         "backend": "nccl",
+        "transport": "any",
         "image": "example/disttest-runner:1.0",
         "gpuResource": "nvidia.com/gpu",
         "placement": "Spread",

@@ -180,6 +180,22 @@ WRONG: Final[tuple[Wrong, ...]] = (
     one("spec/quarantine/configMap/name", "My_List", "must be the name of a ConfigMap"),
     one("spec/quarantine/cases", [], "quarantine.cases: is unknown", server='field "spec.quarantine.cases"'),
     one("spec/backend", "mpi", "must be one of nccl, gloo", server='supported values: "nccl", "gloo"'),
+    one("spec/transport", "RDMA", "must be one of any, rdma, tcp, plugin", server='supported values: "any", "rdma"'),
+    Wrong(
+        id="a network on one node",
+        change={"spec/transport": "tcp", "spec/nodes": 1},
+        parser="transport requires at least 2 nodes, because ranks of one node use no network",
+    ),
+    Wrong(
+        id="rdma with gloo",
+        change={"spec/transport": "rdma", "spec/backend": "gloo"},
+        parser="backend gloo uses TCP only; set backend: nccl, or transport to any or tcp",
+    ),
+    Wrong(
+        id="a plugin without GPUs",
+        change={"spec/transport": "plugin", "spec/gpusPerNode": 0, "spec/backend": REMOVE},
+        parser="backend gloo uses TCP only; set backend: nccl, or transport to any or tcp",
+    ),
     one("spec/placement", "spread", "must be one of Spread, Any", server='supported values: "Spread", "Any"'),
     one("spec/series", "Nightly", LABEL),
     one("spec/series", "adhoc", "adhoc is reserved for runs without a series"),

@@ -111,6 +111,7 @@ def _gang(a: Report, b: Report) -> Iterator[model.Difference]:
     yield model.Difference(what="backend", before=a.backend, after=b.backend)
     yield model.Difference(what="nodes", before=str(a.nodes), after=str(b.nodes))
     yield model.Difference(what="ranks per node", before=str(a.ranks_per_node), after=str(b.ranks_per_node))
+    yield model.Difference(what="transport", before=values.network(a), after=values.network(b))
     names, others = set(a.node_names), set(b.node_names)
     if names and others and (names != others):
         yield model.Difference(

@@ -60,6 +60,10 @@ ENDINGS: Mapping[Reason, str] = {
     Reason.DRIVER_TOO_OLD: (
         "Update the GPU driver of the nodes, or use an image with an older CUDA or with NVIDIA's package cuda-compat."
     ),
+    Reason.WRONG_TRANSPORT: (
+        "Check libibverbs or the network plugin of the image, the device plugin of the nodes, and the limit of locked "
+        "memory (docs/operating/networks.md)."
+    ),
     Reason.GPU_UNHEALTHY: REPAIR,
     Reason.SHARED_NODE: "Check node names and labels, or set `placement: Any`.",
     Reason.RUN_TIMEOUT: (

@@ -18,8 +18,12 @@ FACTS = ("GPUs", "driver", "CUDA error", "kernel")
 def environment_facts(report: Report) -> list[tuple[str, str]]:
     versions = ", ".join(f"{name} {version}" for name, version in list(report.versions.items())[: 2 * MOST_NODES])
     settings = ", ".join(f"{name}: {value}" for name, value in list(report.settings.items())[: 2 * MOST_NODES])
-    nodes = formatting.listed(report.node_names, MOST_NODES)
-    known = [("nodes", nodes), ("versions", versions), ("settings", settings)]
+    known = [
+        ("nodes", formatting.listed(report.node_names, MOST_NODES)),
+        ("versions", versions),
+        ("settings", settings),
+        ("transport", values.transport(report)),
+    ]
     known += [(name, _by_node(report.preflight, values.NODE_FACTS[name])) for name in FACTS]
     return [(name, value) for name, value in known if value]
 

@@ -132,7 +132,10 @@ def _timing(report: Report) -> str:
     parts = [f"{name} {end - start:.1f} s" for name, start, end in steps if start is not None and end is not None]
     restarts = report.generations - len(report.suites)  # each suite starts with one generation
     again = f"; ranks restarted {formatting.counted(restarts, 'time')}" if restarts > 0 else ""
-    return f"timing: {', '.join([*parts, f'total {_seconds(_run_seconds(report))} s'])}{again}"
+    network = values.transport(report)
+    return f"timing: {', '.join([*parts, f'total {_seconds(_run_seconds(report))} s'])}{again}" + (
+        f"\ntransport: {network}" if network else ""
+    )
 
 
 def _run_seconds(report: Report) -> float:

@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from disttest_contract import limits
+from disttest_contract.results import network_transport
+from disttest_contract.results.network_transport import NetworkTransport
 from disttest_contract.results.preflight import UNLIMITED, NodeFacts
+from disttest_contract.results.report import Report
 from disttest_contract.text import escaping, formatting
 
 Name = TypeVar("Name")
@@ -99,6 +102,17 @@ def gpus(facts: NodeFacts) -> str:
     counts = sorted(Counter(facts.gpus).items(), key=lambda item: (-item[1], item[0]))[:MOST_NODES]
     shown = ", ".join(f"{count} x {product}" for product, count in counts)
     return f"{shown} (shared by ranks)" if shown and facts.shares_gpus else shown
+
+
+def transport(report: Report) -> str:
+    """The networks that the ranks used; empty if they are unknown."""
+    return "" if report.transport == network_transport.UNKNOWN else escaping.short_line(report.transport.words, 400)
+
+
+def network(report: Report) -> str:
+    """The network of the run: of several the worst. Empty if it is unknown."""
+    used = report.transport.used
+    return "" if used.transport is NetworkTransport.UNKNOWN else escaping.short_line(used.words, 200)
 
 
 # What is shown of a node, by label; empty if it is unknown.

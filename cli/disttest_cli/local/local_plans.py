@@ -12,6 +12,7 @@ from disttest_cli.local import run_request
 from disttest_cli.local.run_request import Folder, RunRequest
 from disttest_contract.gang import suites
 from disttest_contract.gang.plan import FOR_EVER, UPSTREAM_ROOT, RunPlan, SuitePlan
+from disttest_contract.results.network_transport import ANY
 from disttest_contract.text import formatting
 from disttest_operator.core.api.model import Backend, DistTest, Suite
 from disttest_operator.core.workload.run_plan import excess, run_plan, unknown_suites
@@ -52,6 +53,7 @@ def make(test: DistTest, places: LocalPlaces, request: RunRequest) -> RunPlan:
         suites=tuple(_only(_with_paths(test, suite, planned[suite.name], places), request) for suite in chosen),
         thresholds=plan.thresholds if measures else (),
         spread=False,
+        transport=ANY,  # all ranks are on this machine
         case_seconds=case_seconds,
         run_seconds=request.timeout or max(run_seconds, case_seconds),
         artifacts=places.artifacts,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from disttest_cli import fields
-from disttest_cli.formats import advice
+from disttest_cli.formats import advice, values
 from disttest_cli.formats.subject import STEPS
 from disttest_cli.kube import runs
 from disttest_cli.kube.client import Body
@@ -119,6 +119,8 @@ def _where(seen: DescribedRun) -> list[Line]:
     lines = [
         field("Where", size, f", {formatting.counted(gpus, 'GPU')}" if gpus else "", f": {shown}" if shown else "")
     ]
+    network = values.transport(seen.report) if seen.report else ""
+    lines += [field("Transport", network)] if network else []
     return [*lines, *([field("Series", series)] if series else [])]
 
 

@@ -120,6 +120,11 @@ INFO = _last.gauge(
     "info{backend,torch_version,nccl_version,gpu_product}",
     "1; versions and hardware of the last run with results are labels",
 )
+TRANSPORT_INFO = _last.gauge(
+    "transport_info{transport,network}",
+    "1; the network that the ranks of the last run with results used is in the labels: transport `rdma`, `tcp`, "
+    "`plugin`, `local` or `unknown`; network `IB`, `Socket` or another known name, or `other`",
+)
 
 _active = _FamilyBuilder(Group.ACTIVE, SERIES)
 ACTIVE_RUNS = _active.gauge(

@@ -137,6 +137,8 @@ def _last(status: Status, common: tuple[str, ...]) -> Iterator[Metric]:
     made: Status = status.get("environment") or {}
     labels = tuple(made.get(key, "") for key in ("backend", "torchVersion", "ncclVersion", "gpuProduct"))
     yield exposition.rows(families.INFO, common, [(labels, 1)] if made else [])
+    network = (made.get("transport", ""), made.get("network", ""))
+    yield exposition.rows(families.TRANSPORT_INFO, common, [(network, 1)] if network[0] else [])
 
 
 def _cases_of(suites: Iterable[Status]) -> Iterator[Row]:

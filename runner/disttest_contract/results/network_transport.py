@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from disttest_contract.outcomes import Explained
-from disttest_contract.text.json_values import PlainRecord, fields_to_json
+from disttest_contract.text.json_values import JsonRecord, PlainRecord, fields_to_json
 
 ANY = "any"  # of spec.transport: nothing is required
 WORD_CHARACTERS = 64
@@ -23,7 +23,7 @@ class NetworkTransport(Explained):
     @classmethod
     def from_json(cls, value: object) -> Self:
         """A newer version can have more values."""
-        return cls(value) if value in list(cls) else cls("unknown")
+        return next((one for one in cls if one == value), cls("unknown"))
 
 
 # The first of these that a rank used is shown for the run.
@@ -80,10 +80,8 @@ class TransportGroup(PlainRecord):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GangTransport(PlainRecord):
+class GangTransport(JsonRecord):
     """The facts of the whole run. `groups` are set if ranks differ, the worst first; some can be missing."""
-
-    OMITS_EMPTY = True
 
     used: TransportFacts = TransportFacts()
     groups: tuple[TransportGroup, ...] = ()
@@ -93,8 +91,14 @@ class GangTransport(PlainRecord):
 
     @property
     def words(self) -> str:
-        others = [f"{group.used.words} on ranks {group.ranks}" for group in self.groups]
-        return "; ".join([self.used.words, *others]) if others else self.used.words
+        """Name the ranks if they used different networks; ranks that used none are usual."""
+        ranks: dict[str, list[str]] = {}
+        for group in self.groups:
+            if group.used.transport is not NetworkTransport.LOCAL:
+                ranks.setdefault(group.used.words, []).append(group.ranks)
+        if len(ranks) <= 1:
+            return self.used.words
+        return "; ".join(f"{words} on ranks {','.join(each)}" for words, each in ranks.items())
 
 
 UNKNOWN = GangTransport()

@@ -13,7 +13,6 @@ from pathlib import Path
 from disttest_contract import limits
 from disttest_contract.results.network_transport import TransportFacts
 from disttest_runner.diagnosis import nccl_choice
-from disttest_runner.diagnosis.nccl_choice import NcclChoice
 
 POLL_SECONDS = 1.0
 READ_BYTES = 4 << 20  # of one file at once; of more, the middle is skipped
@@ -50,7 +49,7 @@ class NcclLogs:
         is_used: bool,
     ) -> None:
         self._show, self._found, self._nodes, self._is_used = show, found, nodes, is_used
-        self._choices: dict[int, NcclChoice] = {}  # of all generations
+        self._choices: dict[int, nccl_choice.NcclChoice] = {}  # of all generations
         self._root: Path | None = None
         self._folder: Path | None = None  # of this generation
         self._generation = self._kept = 0

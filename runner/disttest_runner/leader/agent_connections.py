@@ -240,14 +240,18 @@ class AgentConnections:
                 what = f"the agent exited: {message['message']}"
                 self._interrupt_by(index, Reason.GANG_LOST, what, is_at_fault=False)
             case "exited" if message["generation"] == self._generation:
-                self.exits[message["rank"]] = message["status"]
-                self.exit_causes |= {message["rank"]: str(message["why"])} if "why" in message else {}
-                self.exit_logs |= {message["rank"]: str(message["log"])} if "log" in message else {}
-                if self._request and self._request.reply in ("collected", "done"):
-                    self._request.record_exit()
-                    self._settle_soon(EXIT_SECONDS, WaitEnd.DIED)
+                self._on_exited(message)
             case op:
                 self._on_reply(index, op, message)
+
+    def _on_exited(self, message: Message) -> None:
+        rank = message["rank"]
+        self.exits[rank] = message["status"]
+        self.exit_causes |= {rank: str(message["why"])} if "why" in message else {}
+        self.exit_logs |= {rank: str(message["log"])} if "log" in message else {}
+        if self._request and self._request.reply in ("collected", "done"):
+            self._request.record_exit()
+            self._settle_soon(EXIT_SECONDS, WaitEnd.DIED)
 
     def _on_transport(self, ranks: Mapping[str, Any]) -> None:
         self.transports |= {int(rank): TransportFacts.of_message(facts) for rank, facts in ranks.items()}

@@ -192,6 +192,8 @@ def test_the_ledger_takes_a_full_status_and_shows_it(api: Api) -> None:
             "torchVersion": "2.9.0",
             "ncclVersion": "2.27.5",
             "gpuProduct": "NVIDIA H100",
+            "transport": "rdma",
+            "network": "IB",
         },
         "bandwidth": {"run": "r", "time": when, "omitted": 0, "points": [point] * 64},
         "passRatePercent": 96,

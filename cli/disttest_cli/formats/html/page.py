@@ -68,6 +68,7 @@ def render(subject: Subject) -> str:
         grid=grid(report),
         bandwidth=bandwidth(report),
         environment=environment(report),
+        transport=values.transport(report),
         attempts=attempts(subject),
         suspects=suspects(subject),
         slowest=slowest(report),

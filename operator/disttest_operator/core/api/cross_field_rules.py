@@ -6,7 +6,7 @@ from typing import Any
 from disttest_contract.gang import environment
 from disttest_contract.gang.suites import MEASURING
 from disttest_operator.core.api import naming
-from disttest_operator.core.api.model import ADHOC_SERIES, Backend, Timeouts, ranks_per_node
+from disttest_operator.core.api.model import ADHOC_SERIES, Backend, RequiredTransport, Timeouts, backend, ranks_per_node
 from disttest_operator.core.api.spec_schema import MESSAGES
 
 Json = Mapping[str, Any]
@@ -98,6 +98,14 @@ def _has_ranks_to_measure(spec: Json) -> bool:
     return not spec.get("thresholds") or spec["nodes"] * ranks_per_node(spec) > 1
 
 
+def _has_nodes_for_a_network(spec: Json) -> bool:
+    return bool(spec["transport"] == RequiredTransport.ANY or spec["nodes"] > 1)
+
+
+def _has_nccl_for_its_networks(spec: Json) -> bool:
+    return spec["transport"] in (RequiredTransport.ANY, RequiredTransport.TCP) or backend(spec) == Backend.NCCL
+
+
 # By path, in the order of the messages. [] stands for each entry of a list.
 RULES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
     "series": (lambda series: series != ADHOC_SERIES,),
@@ -108,6 +116,8 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], ...]] = {
         _leaves_gpus_to_gpus_per_node,
         _measures_what_has_thresholds,
         _has_ranks_to_measure,
+        _has_nodes_for_a_network,
+        _has_nccl_for_its_networks,
     ),
     "env[].name": (_is_not_set_by_the_runner, _is_not_set_by_device_plugins),
     "suites[].env[].name": (_is_not_set_by_the_runner, _is_not_set_by_device_plugins),

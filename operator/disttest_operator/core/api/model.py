@@ -27,6 +27,15 @@ class Backend(StrEnum):
     GLOO = "gloo"
 
 
+class RequiredTransport(StrEnum):
+    """The network that a run must use; its values but `any` are those of a report."""
+
+    ANY = "any"
+    RDMA = "rdma"
+    TCP = "tcp"
+    PLUGIN = "plugin"
+
+
 def ranks_per_node(spec: Mapping[str, Any]) -> int:
     """Of a spec in JSON, with or without the defaults of the API server."""
     return spec.get("ranksPerNode") or spec.get("gpusPerNode", GPUS_PER_NODE) or RANKS_WITHOUT_GPUS
@@ -136,6 +145,7 @@ class Spec:
     gpus_per_node: int = GPUS_PER_NODE
     ranks_per_node: int = 8
     backend: Backend = Backend.NCCL
+    transport: RequiredTransport = RequiredTransport.ANY
     image: str
     gpu_resource: str = GPU_RESOURCE
     placement: Placement = Placement.SPREAD

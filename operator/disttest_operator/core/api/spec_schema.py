@@ -217,6 +217,7 @@ SPEC = Object(
         "gpusPerNode": Whole(minimum=0, maximum=16, default=8),
         "ranksPerNode": Whole(minimum=1, maximum=128),
         "backend": Text(max_length=16, choices=("nccl", "gloo")),
+        "transport": Text(max_length=16, choices=("any", "rdma", "tcp", "plugin"), default="any"),
         "image": Text(
             max_length=512,
             min_length=1,
@@ -271,6 +272,8 @@ MESSAGES = {
         "GPUs are requested with gpusPerNode; remove the GPU resource from template.spec.resources",
         "no suite measures bandwidth; add the suite collectives or a suite with files, or remove thresholds",
         "bandwidth requires at least 2 ranks; raise nodes or ranksPerNode, or remove thresholds",
+        "transport requires at least 2 nodes, because ranks of one node use no network; raise nodes, or set transport: any",
+        "backend gloo uses TCP only; set backend: nccl, or transport to any or tcp",
     ),
     "series": ("adhoc is reserved for runs without a series; choose another name, or remove series",),
     "suites[]": (

@@ -14,6 +14,7 @@ from typing import Any
 
 from disttest_contract import limits
 from disttest_contract.outcomes import BAD, Outcome, Verdict
+from disttest_contract.results import network_transport
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.results.thresholds import Threshold, ThresholdIndex
@@ -67,7 +68,7 @@ def _cases(report: Report) -> Iterator[tuple[str, CaseResult]]:
 
 
 def environment(report: Report) -> dict[str, str]:
-    """Backend, versions and the most frequent GPU; unknown ones are empty."""
+    """Backend, versions, the most frequent GPU and the network; unknown ones are empty."""
     versions = {str(key): value for key, value in report.versions.items()}
     gpus = Counter(gpu for node in report.preflight for gpu in node.gpus)
     product = gpus.most_common(1)[0][0] if gpus else ""
@@ -76,6 +77,8 @@ def environment(report: Report) -> dict[str, str]:
         "torchVersion": _known(VERSION, versions.get("torch", "")),
         "ncclVersion": _known(VERSION, versions.get("nccl", "")),
         "gpuProduct": _known(PRODUCT, product),
+        "transport": report.transport.used.transport.value,
+        "network": network_transport.known_network(report.transport.used.network),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from disttest_contract import limits
 from disttest_contract.gang.quarantine import NOTHING, Lists, Matcher
 from disttest_contract.outcomes import BAD, EXIT_CODES, Reason, Verdict
-from disttest_contract.results import thresholds
+from disttest_contract.results import network_transport, thresholds
 from disttest_contract.results.measurement import Measurement
 from disttest_contract.results.report import InvalidReportError, Report, judge_suites
 from disttest_contract.results.thresholds import Threshold, ThresholdResult
@@ -139,6 +139,19 @@ def missed_thresholds(report: Report, wanted: Sequence[Threshold]) -> str:
     return (
         f"The cases passed, but a threshold was missed: {found[0]}{more}. The runner did not check thresholds; "
         "check that --runner-image of the operator has the same version as the operator."
+    )
+
+
+def unproven_transport(report: Report, wanted: str) -> str:
+    """A sentence if a passed report does not prove spec.transport, else an empty text.
+
+    Such a report is from a runner that does not know the field, or forged.
+    """
+    if network_transport.is_met(wanted, report.transport):
+        return ""
+    return (
+        f"The cases passed, but spec.transport is {wanted}, and the report has {report.transport.used.words}. "
+        "The runner did not check it; check that --runner-image of the operator has the same version as the operator."
     )
 
 

@@ -46,6 +46,10 @@ def reported_result(evidence: Evidence) -> Ending | None:
         missed := report_check.missed_thresholds(found.report, evidence.test.spec.thresholds)
     ):
         return Ending(verdict=Verdict.TESTS_FAILED, reason=Reason.CASES_FAILED, message=missed)
+    if verdict is Verdict.PASSED and (
+        unproven := report_check.unproven_transport(found.report, evidence.test.spec.transport)
+    ):
+        return Ending(verdict=Verdict.INFRA_FAILED, reason=Reason.WRONG_TRANSPORT, message=unproven)
     return Ending(verdict=verdict, reason=reason, message=found.report.message or str(found.report.counts.to_json()))
 
 

@@ -28,6 +28,7 @@ def run_plan(test: DistTest, attempt: int, quarantine: Lists = NOTHING) -> RunPl
         flaky_retries=spec.retries.flaky,
         artifacts=naming.ARTIFACTS_DIRECTORY if spec.artifacts.persistent_volume_claim else "",
         thresholds=spec.thresholds,
+        transport=spec.transport.value,
     )
 
 

@@ -9,6 +9,7 @@ from disttest_cli.compare.differences import compare
 from disttest_cli.compare.model import CaseChange, ChangeKind, Comparison
 from disttest_contract.outcomes import Outcome, Reason, Verdict
 from disttest_contract.results.case_result import CaseResult, Earlier
+from disttest_contract.results.network_transport import GangTransport, NetworkTransport, TransportFacts
 from disttest_contract.results.preflight import NodeFacts
 from disttest_contract.results.report import Report
 from tests.support.builders.compared import a_case, a_night
@@ -177,10 +178,16 @@ FACTS = NodeFacts(gpus=("H100",) * 8, driver="550.54", kernel="6.8.0", cpus=192,
 def test_environments_are_compared_where_both_reports_have_them() -> None:
     other = dataclasses.replace(FACTS, driver="560.28", kernel="", memory_bytes=2048 << 30, memlock_bytes=-1)
     a = a_night(0, {}, versions={"torch": "2.9.0", "nccl": "2.27"}, preflight=(FACTS, FACTS))
+    rdma = TransportFacts(transport=NetworkTransport.RDMA, network="IB")
+    tcp = TransportFacts(transport=NetworkTransport.TCP, network="Socket")
+    a = dataclasses.replace(a, transport=GangTransport(used=rdma))
     b = a_night(1, {}, versions={"torch": "2.9.1"}, preflight=(FACTS, other), node_names=("node0", "node7"))
     b = dataclasses.replace(b, settings={"NCCL_ALGO": "Ring"})
+    assert "transport" not in {one.what for one in compare(a, b).environment}, "unknown in B"
+    b = dataclasses.replace(b, transport=GangTransport(used=tcp))
     found = [(one.what, one.before, one.after) for one in compare(a, b).environment]
     assert found == [
+        ("transport", "rdma (IB)", "tcp (Socket)"),
         ("node names", "node1", "node7"),
         ("nccl", "2.27", "none"),
         ("torch", "2.9.0", "2.9.1"),

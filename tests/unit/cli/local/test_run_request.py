@@ -264,8 +264,9 @@ def test_the_timeouts_of_a_file_hold_unless_others_are_given(documents: manifest
 
 
 SPEC = {
-    "nodes": 1,
+    "nodes": 2,
     "gpusPerNode": 0,
+    "transport": "tcp",
     "suites": [{"name": "fast", "builtin": "collectives", "select": "bandwidth"}, {"name": "fsdp-exec-order"}],
     "thresholds": [{"collective": "all_reduce", "sizeBytes": 8, "minBusBandwidthBytesPerSecond": 1}],
 }
@@ -290,6 +291,7 @@ def test_suites_of_a_file_can_be_chosen_and_thresholds_go_with_the_suite_that_me
     assert [test.name for test in tests] == ["one", "two"]
     plan = local_plans.make(tests[0], LocalPlaces(), request)
     assert ([suite.name for suite in plan.suites], plan.thresholds) == (["fsdp-exec-order"], ())
+    assert (tests[0].spec.transport, plan.transport) == ("tcp", "any"), "all ranks are on one machine"
     request = RunRequest(filename="f", suites=("fast",), select="all_reduce")
     [one] = local_plans.of_file(documents, request)
     plan = local_plans.make(one, LocalPlaces(), request)

@@ -9,6 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from disttest_contract.outcomes import Outcome
+from disttest_contract.results.network_transport import GangTransport, NetworkTransport, TransportFacts
 from disttest_operator.cache.cache import Cache
 from disttest_operator.core.api.model import Defaults
 from disttest_operator.core.api.resources import Kind
@@ -21,12 +22,13 @@ from disttest_operator.metrics.series_collectors import COMMON
 from tests.support.builders.cron_jobs import cron_job_body
 from tests.support.builders.measured import a_measurement, a_threshold
 from tests.support.builders.nights import a_case, a_night, ledger_body
-from tests.support.builders.runs import a_spec, at
+from tests.support.builders.runs import a_report_of, a_spec, at
 from tests.support.builders.series import Nights
 from tests.support.fakes.world import OperatorWorld, live, run_body
 
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
 FORBIDDEN = {"run", "uid", "pod", "rank", "job", "instance", "message"}
+RDMA = GangTransport(used=TransportFacts(transport=NetworkTransport.RDMA, network="IB"))
 SERIES = {"namespace": "gpu-ci", "series": "adhoc"}
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -205,6 +207,16 @@ def test_a_ledger_of_an_older_operator_is_exposed_and_continued() -> None:
     value = reader(samples(metrics_of(with_ledgers(series))), namespace="gpu-ci", series="s0")
     assert value("disttest_runs_total", verdict="Passed", reason="AllCasesPassed") == 2
     assert value("disttest_run_duration_seconds_count", verdict="Passed") == 1
+
+
+def test_the_network_of_the_last_run_with_results_is_a_label() -> None:
+    series = Nights()
+    series.report(a_report_of(a_case("t::a"), transport=RDMA))
+    value = reader(samples(metrics_of(with_ledgers(series))), namespace="gpu-ci", series="s0")
+    assert value("disttest_transport_info", transport="rdma", network="IB") == 1
+    series.report(a_report_of(a_case("t::a")))
+    value = reader(samples(metrics_of(with_ledgers(series))), namespace="gpu-ci", series="s0")
+    assert value("disttest_transport_info", transport="unknown", network="") == 1
 
 
 def test_more_failing_cases_than_may_be_named_are_counted_as_dropped() -> None:

@@ -20,7 +20,7 @@ def shown() -> list[tuple[int, str]]:
 @pytest.fixture
 def logs(shown: list[tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NcclLogs:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return NcclLogs(lambda rank, line: shown.append((rank, line.decode())), lambda found: None, nodes=2, is_used=True)
+    return NcclLogs(lambda rank, line: shown.append((rank, line.decode())), lambda _: None, nodes=2, is_used=True)
 
 
 def in_loop(act: Callable[[], None]) -> None:
@@ -93,8 +93,8 @@ def test_the_middle_of_what_is_too_long_to_read_is_skipped(logs: NcclLogs, monke
         assert text.endswith("\nlast")
         assert len(text) < 140
         assert nccl_logs.read_lines(path, offset) == ("", offset)
-        write(logs, 0, " no more\n")
-        assert nccl_logs.read_lines(path, offset)[0] == "unfinished no more"
+        write(logs, 0, " at last\n")
+        assert nccl_logs.read_lines(path, offset)[0] == "unfinished at last"
 
     in_loop(act)
 

@@ -30,9 +30,11 @@ def test_ranks_that_agree_are_one_value() -> None:
 def test_the_worst_network_counts_and_all_others_are_named() -> None:
     gang = transports.of_gang(PLAN, {0: IB, 1: LOCAL, 2: SOCKET})
     assert gang.used == SOCKET
-    assert gang.words == (
-        "tcp (Socket); tcp (Socket) on ranks 2; rdma (IB) on ranks 0; local on ranks 1; unknown on ranks 3"
-    )
+    assert gang.words == "tcp (Socket) on ranks 2; rdma (IB) on ranks 0; unknown on ranks 3"
+    assert [group.used for group in gang.groups] == [SOCKET, IB, LOCAL, TransportFacts()]
+    assert transports.of_gang(PLAN, {**ALL_IB, 1: LOCAL}).words == "rdma (IB)"
+    with_shm = dataclasses.replace(IB, connections=("NET", "SHM"))
+    assert transports.of_gang(PLAN, {**ALL_IB, 1: with_shm}).words == "rdma (IB)"
 
 
 def test_no_value_is_unknown() -> None:

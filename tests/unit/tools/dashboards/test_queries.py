@@ -21,6 +21,7 @@ NOT_DRAWN = {
     "last_run_verdict": "disttest:verdict:code is made from it, and shows flaky cases too",
     "progress_writes": "bounded, and nothing depends on it; it explains why a run shows no progress",
     "followed_logs": "the same",
+    "transport_info": "for alerts of users; a change is a row of `disttest compare`",
 }
 # What the rules record, with the labels that it has.
 RECORDED = {

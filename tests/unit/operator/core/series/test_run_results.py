@@ -85,6 +85,8 @@ def test_versions_and_products_that_do_not_look_like_one_are_odd() -> None:
         "torchVersion": "2.9.0+cu130",
         "ncclVersion": "odd",
         "gpuProduct": "NVIDIA H100 80GB HBM3",
+        "transport": "unknown",
+        "network": "",
     }
     assert run_results.environment(replace(report, versions={}))["ncclVersion"] == ""
 
