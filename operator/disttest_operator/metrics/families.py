@@ -122,8 +122,8 @@ INFO = _last.gauge(
 )
 TRANSPORT_INFO = _last.gauge(
     "transport_info{transport,network}",
-    "1; the network that the ranks of the last run with results used is in the labels: transport `rdma`, `tcp`, "
-    "`plugin`, `local` or `unknown`; network `IB`, `Socket` or another known name, or `other`",
+    "1; network of the last run with results: transport as in reports, network `IB`, `Socket` or another known one, "
+    "or `other`",
 )
 
 _active = _FamilyBuilder(Group.ACTIVE, SERIES)

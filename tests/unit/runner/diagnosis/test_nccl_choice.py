@@ -1,5 +1,10 @@
 """Which network NCCL chose, from excerpts of its log in the form of each version. They are synthetic."""
 
+import importlib.util
+import mmap
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,9 +12,12 @@ import pytest
 from disttest_contract.results.network_transport import NetworkTransport as Used
 from disttest_contract.results.network_transport import TransportFacts
 from disttest_runner.diagnosis import nccl_choice
+from disttest_runner.process_group import torch_settings
 
 EXCERPTS = Path(__file__).parents[3] / "data" / "nccl_logs"
 ALL = ("NET", "NVLS", "P2P")
+TORCH = importlib.util.find_spec("torch")
+LIBRARY = Path(TORCH.origin if TORCH and TORCH.origin else "/no/torch").parents[1] / "nvidia/nccl/lib/libnccl.so.2"
 
 EXPECTED = {
     "2.17-socket": TransportFacts(transport=Used.TCP, network="Socket", connections=("NET",)),
@@ -74,3 +82,35 @@ def test_the_time_grows_with_the_length_only() -> None:
     line = "node-0:41:98 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM/read\n"
     hostile = "NCCL INFO Using network " + "a " * 100_000 + "\n" + " via NET/" * 20_000
     assert nccl_choice.read(line * 20_000 + hostile).inner == {"P2P"}
+
+
+FORMATS = (
+    b"Using network %s",
+    b"[send] via NET/%s/%d",
+    b"[receive] via NET/%s/%d",
+    b"via P2P/",
+    b"via SHM/%s/%s",
+    b" coll channels, %d collnet channels, %d nvls channels",
+    b"/GDRDMA",
+)
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="torch of this environment brings no NCCL")
+def test_the_installed_nccl_has_the_texts_that_the_patterns_expect() -> None:
+    with LIBRARY.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as library:
+        assert [text for text in FORMATS if library.find(text) < 0] == []
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="torch of this environment brings no NCCL")
+def test_the_installed_nccl_writes_to_the_file_of_its_process(tmp_path: Path) -> None:
+    """Without a GPU it only gets as far as an id for a communicator."""
+    folder = tmp_path / "100%"
+    folder.mkdir()
+    pattern = f"{folder}".replace("%", "%%") + "/3.%p.log"
+    settings = torch_settings.wanted(5, records_gloo=True, nccl_log=pattern)
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]).ncclGetUniqueId(ctypes.create_string_buffer(128))"
+    command = [sys.executable, "-c", code, str(LIBRARY)]
+    process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=subprocess.PIPE)
+    output, _ = process.communicate(timeout=60)
+    assert output == b""
+    assert "NCCL INFO" in (folder / f"3.{process.pid}.log").read_text()
