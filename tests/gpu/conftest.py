@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from disttest_cli.formats import values
 from disttest_contract.gang.plan import RunPlan, SuitePlan
 from disttest_contract.results.report import InvalidReportError, Report
 from disttest_contract.transport.frames import FrameError
@@ -179,7 +180,7 @@ class Prover:
             pytest.fail(f"the gang wrote no report ({error}): {gang.text[-2000:]}")
         finally:
             gang.end()
-        if text := gpu_table.describe_transport(getattr(report, "transport", "")):
+        if text := values.transport(report):
             self.table.machine = dataclasses.replace(self.table.machine, transport=text)
         return report
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from disttest_contract.outcomes import Outcome, Reason, Verdict
+from disttest_contract.results.network_transport import NetworkTransport
 from disttest_contract.results.report import CaseResult, Report
 from disttest_contract.text import formatting
 from disttest_contract.text.formatting import BYTES_PER_SECOND, counted, show_bytes
@@ -161,9 +162,7 @@ def test_all_reduce(prover: Prover, first: Report, detail: Detail) -> None:
 def test_transport(prover: Prover, first: Report, detail: Detail) -> None:
     prover.need_gpus()
     prover.need_peers()
-    if not hasattr(first, "transport"):
-        pytest.skip("reports of this version have no transport")
-    assert first.transport, "the report has no transport"
+    assert first.transport.used.transport is not NetworkTransport.UNKNOWN, "NCCL's log does not show the transport"
     detail(prover.table.machine.transport)
 
 

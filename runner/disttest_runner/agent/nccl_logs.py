@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,8 +20,9 @@ END_BYTES = 64 << 10  # of the end of a file that is longer
 DISK_BYTES = 16 << 20  # of one file, which is emptied beyond that
 KEPT_BYTES = 8 << 20  # of the end of one file, with the artifacts
 KEPT_GENERATIONS = 50
+NAME = "NCCL "  # in each message
 WARNING = "NCCL WARN"
-MOST_WARNINGS = 100  # of one rank in one generation that are copied to its output
+MOST_WARNINGS = 100  # lines of one rank in one generation that are copied to its output
 LAST_LINES = 12  # that are quoted
 QUOTES_BYTES = 64 << 10  # of all quotes in the log of the container, which is for the ranks' own output
 HEADING = "The end of NCCL's log:"
@@ -94,13 +95,12 @@ class NcclLogs:
 
     def _note(self, rank: int, log: RankLog, text: str) -> None:
         lines = [line for line in text.splitlines() if line]
-        for line in lines if WARNING in text else ():
-            if WARNING in line:
-                log.warnings += 1
-                if log.warnings <= MOST_WARNINGS:
-                    self._show(rank, line.encode())
-                elif log.warnings == MOST_WARNINGS + 1:
-                    self._show(rank, MORE.encode())
+        for line in warnings(lines) if WARNING in text else ():
+            log.warnings += 1
+            if log.warnings <= MOST_WARNINGS:
+                self._show(rank, line.encode())
+            elif log.warnings == MOST_WARNINGS + 1:
+                self._show(rank, MORE.encode())
         log.last.extend(lines)
         self._choices[rank] = self._choices.get(rank, nccl_choice.NOTHING).merge(nccl_choice.read(text))
 
@@ -112,7 +112,7 @@ class NcclLogs:
             return ""
         lines = [HEADING, *log.last]
         log.last.clear()
-        hidden = [line for line in lines if WARNING not in line]
+        hidden = [line for line in lines if line not in set(warnings(lines))]
         for line in hidden if len(hidden) > 1 else ():
             self._quotes_left -= len(line)
             if self._quotes_left > 0:
@@ -150,6 +150,15 @@ class NcclLogs:
                 rank, dot, _ = path.name.partition(".")
                 if rank.isdecimal() and dot:
                     yield int(rank), path
+
+
+def warnings(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of warnings. Some have several, of which only the first names NCCL."""
+    is_warning = False
+    for line in lines:
+        is_warning = WARNING in line or (is_warning and NAME not in line)
+        if is_warning:
+            yield line
 
 
 def read_lines(path: Path, offset: int) -> tuple[str, int]:

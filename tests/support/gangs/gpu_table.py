@@ -120,15 +120,6 @@ def exit_code(rows: Iterable[Row], machine: Machine) -> int:
     return ALL_PROVED if states == {State.PROVED} and machine.backend == "nccl" else NOT_ALL_PROVED
 
 
-def describe_transport(value: object) -> str:
-    """Return the transport of a report as one line; reports of other versions have none."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {text}" for name, one in value.items() if (text := describe_transport(one)))
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return ", ".join(filter(None, map(describe_transport, value)))
-    return "" if value is None or value is False else str(value)
-
-
 def render(rows: Sequence[Row], machine: Machine, seconds: float) -> str:
     """Return the table as Markdown."""
     words = {State.PROVED: "proved", State.FAILED: "failed", State.NOT_PROVED: "not proved"}

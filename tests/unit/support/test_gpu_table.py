@@ -157,17 +157,3 @@ def test_without_a_gpu_the_reason_is_named(machine: Machine, environ: Mapping[st
     found = gpu_table.why_no_gpu(machine, environ)
     assert found.startswith("Nothing was proved: torch finds no GPU on this machine")
     assert words in found
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("", ""),
-        (None, ""),
-        ("NET/IB", "NET/IB"),
-        (("P2P", "NVLS"), "P2P, NVLS"),
-        ({"network": "IB", "channels": ["P2P", "SHM"], "gdr": None}, "network IB, channels P2P, SHM"),
-    ],
-)
-def test_a_transport_of_any_shape_is_one_line(value: object, text: str) -> None:
-    assert gpu_table.describe_transport(value) == text

@@ -51,6 +51,25 @@ def test_lines_that_are_complete_are_read_once(logs: NcclLogs, shown: list[tuple
     in_loop(act)
 
 
+def test_all_lines_of_a_warning_are_shown(logs: NcclLogs, shown: list[tuple[int, str]]) -> None:
+    def act() -> None:
+        logs.start(1)
+        write(logs, 0, f"host:1:2 [0] NCCL INFO a\n\n{WARNING}\nThis is usually caused by something.\n")
+        write(logs, 0, "host:1:2 [0] NCCL INFO b\nNCCL version 2.29.7\n")
+        logs.read()
+        assert [line for _, line in shown] == [WARNING, "This is usually caused by something."]
+        shown.clear()
+        logs.quote(0)
+        assert [line for _, line in shown] == [
+            nccl_logs.HEADING,
+            "host:1:2 [0] NCCL INFO a",
+            "host:1:2 [0] NCCL INFO b",
+            "NCCL version 2.29.7",
+        ]
+
+    in_loop(act)
+
+
 def test_a_quote_has_the_last_lines_that_no_quote_had(logs: NcclLogs, shown: list[tuple[int, str]]) -> None:
     def act() -> None:
         logs.start(1)
