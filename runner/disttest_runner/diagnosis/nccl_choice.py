@@ -28,7 +28,7 @@ VERSION = re.compile(
     r"(?P<ofi>aws-ofi-[nr]ccl \S{1,32})|Initializing network (?P<name>\S{1,32}), version: (?P<version>\S{1,32})"
 )
 # "NET/OFI Selected provider is efa, fabric is efa (found 32 nics)"; before 1.7 "Selected Provider is efa (found …".
-PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is (?P<name>[^\s,]{1,32})")
+PROVIDER = re.compile(r"NET/OFI Selected (?:Provider|provider) is (?P<name>[^\s,]{1,32})")
 LIBFABRIC = "Libfabric"
 SLOW_PROVIDERS = frozenset(
     {"tcp", "sockets", "tcp;ofi_rxm", "udp", "net"}

@@ -34,7 +34,7 @@ def install(module: ModuleType) -> None:
     import torch.distributed as dist  # noqa: PLC0415 - in ranks only
 
     def create(store: Any, rank: int, size: int, timeout: Any) -> Any:
-        folder = Path(os.environ.get(EXCERPTS, "/nowhere"))
+        folder = Path(os.environ.get(EXCERPTS, "/missing"))
         for name in (f"{rank}.log", "all.log"):
             if (folder / name).exists():
                 write((folder / name).read_text().rstrip("\n"))

@@ -39,7 +39,7 @@ def test_the_size_of_the_recorder_has_two_names_of_which_the_user_may_set_either
 
 
 def test_what_differs_is_for_the_report_with_the_suite_that_sets_it() -> None:
-    settings = torch_settings.wanted(5, records_gloo=True)
+    settings = torch_settings.wanted(5, records_gloo=True, nccl_log="")
     environ = {"NCCL_DEBUG": "TRACE", "TORCH_NCCL_TRACE_BUFFER_SIZE": "7", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
     torch_settings.apply(environ, settings)
     found = torch_settings.different(environ, settings)
@@ -57,7 +57,7 @@ def test_what_differs_is_for_the_report_with_the_suite_that_sets_it() -> None:
 
 
 def test_where_nothing_differs_there_is_nothing_to_report() -> None:
-    settings, environ = torch_settings.wanted(5, records_gloo=False), dict[str, str]()
+    settings, environ = torch_settings.wanted(5, records_gloo=False, nccl_log=""), dict[str, str]()
     torch_settings.apply(environ, settings)
     assert torch_settings.different(environ, settings) == {}
 
