@@ -21,6 +21,8 @@ class RankDevice:
     """The CPU, with gloo. The class of another device overrides every method."""
 
     visibility_variable = ""  # the environment variable that limits the devices that a process can use
+    uses_gloo = True  # so cases expect what gloo cannot do
+    warm_up_calls = 2  # of a collective: the first for a size, type and group opens connections
 
     def of_rank(self, local_rank: int) -> torch.device:  # noqa: ARG002 - for devices of which each rank has one
         return torch.device("cpu")
@@ -31,6 +33,9 @@ class RankDevice:
 
     def synchronize(self) -> None:
         """Wait until all work that this process started has ended. Raises RuntimeError for the error of a device."""
+
+    def query(self) -> None:
+        """Raise RuntimeError for an error that stays with this process, without waiting for work."""
 
     def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:
         """Return the seconds that each call took."""
@@ -75,6 +80,8 @@ class CudaGpu(RankDevice):
     """An NVIDIA GPU, with NCCL."""
 
     visibility_variable = "CUDA_VISIBLE_DEVICES"
+    uses_gloo = False
+    warm_up_calls = 5  # NCCL opens channels, too
 
     @override
     def of_rank(self, local_rank: int) -> torch.device:
@@ -89,10 +96,22 @@ class CudaGpu(RankDevice):
     @override
     def synchronize(self) -> None:
         """Wait for every GPU on which this process has a context, not for its own one only."""
-        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
-            for index in range(torch.cuda.device_count()):
-                if torch._C._cuda_hasPrimaryContext(index):  # type: ignore[attr-defined]  # noqa: SLF001 - public calls create it
-                    torch.cuda.synchronize(index)
+        for index in self._used():
+            torch.cuda.synchronize(index)
+
+    @override
+    def query(self) -> None:
+        """An error of a kernel stays with the context: from then on every call returns it, on every stream."""
+        for index in self._used():
+            torch.cuda.current_stream(index).query()
+
+    @staticmethod
+    def _used() -> list[int]:
+        """Return the GPUs on which this process has a context."""
+        if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch has no types here
+            return []
+        has_context = torch._C._cuda_hasPrimaryContext  # type: ignore[attr-defined]  # noqa: SLF001 - public calls create it
+        return [index for index in range(torch.cuda.device_count()) if has_context(index)]
 
     @override
     def time_calls(self, call: Callable[[], object], iterations: int) -> list[float]:

@@ -8,6 +8,7 @@ import faulthandler
 import os
 import random
 import sys
+import threading
 from collections.abc import Callable, Generator
 
 import numpy as np
@@ -22,6 +23,7 @@ from disttest_runner.rank import process_state
 
 PARAMETER = "get_direct_param_fixture_func"  # what pytest calls for a value of parametrize
 OURS = "disttest_runner.rank.fixtures"
+QUERY_SECONDS = 1.0  # for a driver that hangs, which must not keep a failure from being reported
 FORKED_AND_RETURNED = 0  # exit code of a forked copy of a rank, which no process waits for
 # Processes that libraries keep for reuse.
 REUSED_PROCESSES = (
@@ -38,6 +40,7 @@ class CaseIsolation:
     def __init__(self, generation: Generation, watch_signals: Callable[[], None]) -> None:
         self._stale = ""
         self._generation, self._watch_signals = generation, watch_signals
+        self._device = device.of_backend(generation.order.backend)
         self._pid = os.getpid()
         self._streams = [(number, os.dup(number), _identity(number)) for number in (1, 2)]
         self._clean: process_state.State | None = None
@@ -77,7 +80,7 @@ class CaseIsolation:
         try:
             result = yield
             self._exit_if_forked()
-            self._synchronize("after the test's body")
+            self._check_device(self._device.synchronize, "after the test's body")
         finally:
             self._exit_if_forked()
             self._restore(before)
@@ -99,21 +102,29 @@ class CaseIsolation:
     def device_error(self, *, has_failed: bool) -> str:
         """Return the error of the accelerator that no call of the case has raised; empty if there is none.
 
-        A case that has failed is not waited for: its work may never end, and all ranks are replaced after it.
+        A case that has failed is not waited for: its work may never end. The device is only asked for an error that
+        has happened, which can be the cause.
         """
-        if not has_failed:
-            self._synchronize("after the case")
+        if has_failed:
+            asking = threading.Thread(
+                target=self._check_device, args=(self._device.query, "after the case"), daemon=True
+            )
+            asking.start()
+            asking.join(QUERY_SECONDS)
+        else:
+            self._check_device(self._device.synchronize, "after the case")
         return self._device_error
 
-    def _synchronize(self, when: str) -> None:
-        """Wait for the accelerator, on which calls only enqueue work: a case ends when its work has ended.
+    def _check_device(self, call: Callable[[], None], when: str) -> None:
+        """Call the accelerator, which runs enqueued work; its first error is the case's, and replaces this process.
 
-        Work that never ends keeps the case from ending, so that it exceeds its deadline.
+        A case ends when its work has ended. Work that never ends keeps it from ending, so that it exceeds its deadline.
         """
         try:
-            device.of_backend(self._generation.order.backend).synchronize()
+            call()
         except RuntimeError as error:
             self._device_error = self._device_error or f"the device reported {when}: {type(error).__name__}: {error}"
+            self._stale = self._stale or "the device of this rank has failed"
 
     def _restore(self, wanted: process_state.State) -> None:
         if "signal handlers" in process_state.restore(wanted):

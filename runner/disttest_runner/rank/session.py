@@ -131,7 +131,8 @@ class LockStep:
         if self._outcome is None:
             self._outcome, self._message = Outcome.ERRORED, "pytest reported nothing about this case"
         if error := self._isolation.device_error(has_failed=self._outcome in BAD):  # whatever was expected of the case
-            self._outcome, self._message = Outcome.FAILED, f"{self._message}\n{error}".lstrip()
+            self._outcome = self._outcome if self._outcome in BAD else Outcome.FAILED
+            self._message = f"{self._message}\n{error}".lstrip()
         done = {
             "op": "done",
             "case": number,

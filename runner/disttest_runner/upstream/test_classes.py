@@ -19,7 +19,7 @@ import torch.distributed as dist
 from disttest_runner.upstream import rules
 from disttest_runner.upstream.run_case import CaseRunner, HarnessRun, ResultPipe
 
-BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}  # threads share tensors of any device
+BACKENDS = {"nccl": "cpu:gloo,cuda:nccl"}  # threads share tensors of any device
 FOLDERS = ("barrier", "test_dir", "init_dir")
 EXCHANGED = "test_dir"  # tests exchange files through it
 
@@ -83,7 +83,8 @@ def adapt_multi_threaded(runner: CaseRunner) -> None:
     def run_in_group(self: Any, test_name: str, rank: int, world_size: int) -> None:
         common_utils.set_rng_seed(common_utils.SEED)
         store = runner.generation.case_store("threads")
-        dist.init_process_group(BACKENDS[runner.generation.gang.backend], store=store, rank=rank, world_size=world_size)
+        backend = runner.generation.gang.backend
+        dist.init_process_group(BACKENDS.get(backend, backend), store=store, rank=rank, world_size=world_size)
         self.perThreadSetUp()
         try:
             getattr(self, test_name)()

@@ -1,8 +1,8 @@
 """An accelerator that is not there: calls only enqueue work, as on CUDA, and the work runs on the CPU, late.
 
-With the backend `stub`, each collective of torch runs over gloo in the thread of a stream. Its work can also fail, never
-end, or leave out one rank. Calls return before that; what went wrong is seen by `synchronize()`, or by an operation on
-a tensor that the work uses.
+With the backend `stub`, each collective of torch runs over gloo in the thread of a stream. Its work can also fail,
+never end, or leave out one rank. Calls return before that; what went wrong is seen by `synchronize()`, or by an
+operation on a tensor that the work uses.
 """
 
 import functools

@@ -1,13 +1,13 @@
 """The backend of the stub device: each collective is gloo's, enqueued, and its call returns before it has run.
 
-`torch.distributed`, functional collectives, the reducer of DistributedDataParallel, `fully_shard`, DTensor and pipelines
-all end in the c10d operators of torch's dispatcher. Their kernels for the CPU are wrapped when the first group is made,
-so after a suite's conftest has wrapped them: sabotage happens in the stream.
+`torch.distributed`, functional collectives, the reducer of DistributedDataParallel, `fully_shard`, DTensor and
+pipelines all end in the c10d operators of torch's dispatcher. Their kernels for the CPU are wrapped when the first
+group is made, so after a suite's conftest has wrapped them: sabotage happens in the stream.
 
-On CUDA, kernels that use the result of a collective run after it, in the order of a stream, and a copy to the CPU waits
-for them. Here, a dispatch mode of the main thread waits before an operation on a tensor that a work uses. It cannot see
-what reads memory without the dispatcher: the methods of tensors that do are wrapped, and compiled code needs works whose
-`wait()` blocks (`STUB_WAITS`).
+On CUDA, kernels that use the result of a collective run after it, in the order of a stream, and a copy to the CPU
+waits for them. Here, a dispatch mode of the main thread waits before an operation on a tensor that a work uses. It
+cannot see what reads memory without the dispatcher: the methods of tensors that do are wrapped, and compiled code
+needs works whose `wait()` blocks (`STUB_WAITS`).
 """
 
 import collections
@@ -103,9 +103,9 @@ class StreamOrder(TorchDispatchMode):
         if any(hasattr(one, "__tensor_flatten__") for one in types):
             return NotImplemented  # DTensor and the like call operations on what they contain
         kwargs = kwargs or {}
-        is_enqueued = func.namespace == "c10d" or func is torch.ops._c10d_functional.wait_tensor.default  # noqa: SLF001 - the name of torch's operators
+        is_enqueued = func.namespace == "c10d" or func is torch.ops._c10d_functional.wait_tensor.default
         if not is_enqueued and stream().open:
-            stream().settle(addresses([*args, *kwargs.values()]), writes=func._schema.is_mutable)  # noqa: SLF001 - the only access
+            stream().settle(addresses([*args, *kwargs.values()]), writes=func._schema.is_mutable)
         return func(*args, **kwargs)
 
 
@@ -141,7 +141,7 @@ def _job(fault: WorkFault | None, start: Callable[[], Work]) -> Callable[[], Any
 
 def _wrap(name: str) -> None:
     kernel = torch.library.get_kernel(f"c10d::{name}", "CPU")
-    schema = getattr(torch.ops.c10d, name).default._schema  # noqa: SLF001 - the only access
+    schema = getattr(torch.ops.c10d, name).default._schema
     blocks = WAITS or name == "barrier"
 
     def called(keys: Any, *arguments: Any) -> Any:

@@ -32,7 +32,6 @@ from disttest_runner.suites.collectives.arguments import (
 )
 from disttest_runner.suites.collectives.operations import Operation, Round
 
-WARM_UP = {"gloo": 2, "nccl": 5}  # calls: the first for a size, type and group opens connections and channels
 SHARE = 0.5  # of free memory: the rest is for NCCL, the check and other processes
 pytestmark = pytest.mark.usefixtures("process_group")
 Measure = Callable[[Sample], None]
@@ -41,10 +40,11 @@ PAIR = "send_recv_pair"
 
 def time_calls(call: Callable[[], object], gang: Gang, iterations: int) -> list[float]:
     """Return the seconds of each call; ranks start together and then wait only inside the collective."""
-    for _ in range(WARM_UP[gang.backend]):
+    of_gang = device.of_backend(gang.backend)
+    for _ in range(of_gang.warm_up_calls):
         call()
     dist.barrier()
-    return device.of_backend(gang.backend).time_calls(call, iterations)
+    return of_gang.time_calls(call, iterations)
 
 
 def usable_bytes(gang: Gang) -> int:

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import HashStore  # type: ignore[attr-defined]  # exported when run
 
+from disttest_runner.process_group import device
 from disttest_runner.process_group.gang import Gang
 
 # Sums stay below 256, so that they are exact in bfloat16 and fit into a byte: in a large world each position has
@@ -102,7 +103,7 @@ def group_of_one() -> Any:
 
 def expect_gap(gang: Gang, dtype: torch.dtype, call: Call | None) -> None:
     """Expect a failure if gloo refuses the type for the collective, which is tried in a group of one."""
-    if gang.backend != "gloo" or call is None:
+    if call is None or not device.of_backend(gang.backend).uses_gloo:
         return
     one, two = (torch.zeros(1, device=gang.device).to(dtype) for _ in range(2))
     try:

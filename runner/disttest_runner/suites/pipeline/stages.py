@@ -26,7 +26,7 @@ from disttest_runner.suites.reference import alike
 def expect_messages_to_oneself(schedule: Any, line: PipelineGroup, rank_of: Sequence[int]) -> None:
     """Torch's older runtime sends messages between two stages of one rank, which gloo cannot."""
     neighbours = any(one == other for one, other in itertools.pairwise(rank_of))
-    if line.backend != "gloo" or isinstance(schedule, _PipelineScheduleRuntime) or not neighbours:
+    if not line.uses_gloo or isinstance(schedule, _PipelineScheduleRuntime) or not neighbours:
         return
     group: Any = dist.ProcessGroupGloo(HashStore(), 0, 1, timedelta(seconds=30))
     try:
@@ -41,7 +41,7 @@ def expect_messages_to_oneself(schedule: Any, line: PipelineGroup, rank_of: Sequ
 def expect_lost_messages(schedule: Any, line: PipelineGroup, *, are_several: bool = False) -> None:
     """Older schedules wait for the last of several messages only; gloo drops the others, and ranks hang."""
     is_alone = isinstance(schedule, (ScheduleGPipe, _PipelineScheduleRuntime)) and not are_several
-    if line.backend != "gloo" or is_alone:
+    if not line.uses_gloo or is_alone:
         return
     works = ["one", "two"]
     messages: Any = [SimpleNamespace(op=work) for work in works]

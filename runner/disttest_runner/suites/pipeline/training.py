@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from disttest_runner.process_group import device
 from disttest_runner.process_group.gang import Gang
 from disttest_runner.suites.pipeline.models import DIM
 from disttest_runner.suites.reference import descend
@@ -34,7 +35,7 @@ class PipelineGroup:
     size: int
     group: dist.ProcessGroup | None  # None: all ranks of the gang
     device: torch.device
-    backend: str
+    uses_gloo: bool
 
     @property
     def microbatches(self) -> int:
@@ -55,7 +56,7 @@ def join_pipeline(gang: Gang) -> PipelineGroup:
         size=bounds[number + 1] - bounds[number],
         group=groups[number],
         device=gang.device,
-        backend=gang.backend,
+        uses_gloo=device.of_backend(gang.backend).uses_gloo,
     )
     # NCCL requires a collective of the whole group before the first message between two ranks
     dist.all_reduce(torch.ones(1, device=gang.device), group=line.group)

@@ -11,7 +11,7 @@ from tests.support.gangs import stub_device
 from tests.support.gangs.gang import AgentGang, case, make_plan, suite_of
 
 SUITE = """
-import pytest, torch
+import os, pathlib, pytest, torch
 import torch.distributed as dist
 from tests.support.gangs import stub_device
 
@@ -64,9 +64,38 @@ def test_assertion_before_others_join(gang, process_group):
         dist.all_reduce(torch.ones(1))
         assert gang.rank, "rank 0 is wrong"
 
-def test_last(process_group):
+PROCESS = pathlib.Path(__file__).with_name(f"process-{os.environ['RANK']}")
+
+def poison_1(gang):
+    PROCESS.write_text(str(os.getpid()))
+    if gang.rank == 1:
+        stub_device.poison()
+
+def healthy(gang):
+    assert int(PROCESS.read_text()) != os.getpid()
+    stub_device.stream().query()
     dist.all_reduce(torch.ones(1))
+
+def test_assertion_poisoned(gang):
+    poison_1(gang)
+    assert gang.rank != 1, "rank 1 is wrong"
+
+def test_after_poisoned_1(gang, process_group):
+    healthy(gang)
+
+@pytest.fixture
+def broken(gang):
+    poison_1(gang)
+    assert gang.rank != 1, "rank 1 is wrong"
+
+def test_setup_poisoned(broken):
+    pass
+
+def test_after_poisoned_2(gang, process_group):
+    healthy(gang)
 """
+POISONED = {"test_assertion_poisoned": Outcome.FAILED, "test_setup_poisoned": Outcome.ERRORED}
+HEALTHY = ("test_good", "test_after_that", "test_after_assert", "test_after_poisoned_1", "test_after_poisoned_2")
 BAD_ON_1 = ("test_assert", "test_xfailed", "test_skipped", "test_raises", "test_teardown")
 
 
@@ -77,7 +106,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return AgentGang(plan, folder, environ=stub_device.environment(folder / "hooks")).run()
 
 
-@pytest.mark.parametrize("name", ["test_good", "test_after_that", "test_after_assert", "test_last"])
+@pytest.mark.parametrize("name", HEALTHY)
 def test_cases_whose_work_ends_pass(report: Report, name: str) -> None:
     assert case(report, name).outcome is Outcome.PASSED, case(report, name).message
 
@@ -97,3 +126,13 @@ def test_an_assertion_is_reported_although_work_of_its_rank_never_ends(report: R
     found = case(report, "test_assertion_before_others_join")
     assert (found.outcome, found.ranks) == (Outcome.FAILED, (0,)), found
     assert "rank 0 is wrong" in found.message
+
+
+@pytest.mark.parametrize(("name", "outcome"), POISONED.items())
+def test_a_case_that_fails_on_a_poisoned_device_reports_both_errors(
+    report: Report, name: str, outcome: Outcome
+) -> None:
+    found = case(report, name)
+    assert (found.outcome, found.ranks) == (outcome, (1,)), found
+    assert "rank 1 is wrong" in found.message
+    assert "the device reported after the case: RuntimeError: CUDA error: device-side assert" in found.message
