@@ -188,8 +188,8 @@ _library: list[Any] = []  # keeps the kernels in place
 _alive: collections.deque[object] = collections.deque(maxlen=256)
 
 
-def install(sabotage: str) -> None:
-    """For as long as this process lives."""
+def install(sabotage: str, settle: Callable[[], None] = lambda: None) -> None:
+    """For as long as this process lives. `settle` waits for collectives that only have been enqueued."""
     broken = Broken(Sabotage(sabotage), int(os.environ["RANK"]))
     library = torch.library.Library("c10d", "IMPL")  # type: ignore[no-untyped-call]  # torch has no types here
     _library.append(library)
@@ -216,7 +216,7 @@ def install(sabotage: str) -> None:
     for name, operator in OPERATORS.items():
         put_collective(name, operator)
     for owner, preparation in PREPARATIONS:
-        spare(broken, owner, preparation)
+        spare(broken, owner, preparation, settle)
     put("send", broken.send)
     put("recv_", broken.receive)
     put("recv_any_source_", broken.receive)
@@ -231,15 +231,17 @@ PREPARATIONS = (
 )
 
 
-def spare(broken: Broken, owner: Any, name: str) -> None:
+def spare(broken: Broken, owner: Any, name: str, settle: Callable[[], None]) -> None:
     original = getattr(owner, name)
 
     @functools.wraps(original)
     def spared(*arguments: Any, **keywords: Any) -> Any:
+        settle()
         broken.is_paused = True
         try:
             return original(*arguments, **keywords)
         finally:
+            settle()
             broken.is_paused = False
 
     setattr(owner, name, spared)

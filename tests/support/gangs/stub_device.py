@@ -5,6 +5,7 @@ never end, or leave out one rank. Calls return before that; what went wrong is s
 operation on a tensor that the work uses.
 """
 
+import collections
 import functools
 import os
 import queue
@@ -23,7 +24,7 @@ VERY_LATE_SECONDS = 0.5
 FAILURE = "CUDA error: device-side assert triggered"  # as CUDA reports it
 
 # Variables of the agents' environment.
-FAULT = "STUB_FAULT"  # fault:rank:operator, for every work of this operator on this rank
+FAULT = "STUB_FAULT"  # fault:rank:operator:number, for one work of this operator on this rank, counted from 1
 WAITS = "STUB_WAITS"  # 1: wait() blocks, for compiled code, which reads memory without torch's dispatcher
 BLIND = "STUB_BLIND"  # 1: the runner does not synchronize the device
 
@@ -52,7 +53,7 @@ sys.meta_path.insert(0, Finder)
 class WorkFault(StrEnum):
     LATE = "late"  # it ends much later than its call returns
     FAILS = "fails"  # on this rank, after its peers' work has ended well
-    NEVER_ENDS = "never-ends"  # nor does any work that is enqueued after it
+    NEVER_ENDS = "never-ends"  # on this rank, nor does any work that is enqueued after it
     NOT_JOINED = "not-joined"  # this rank does nothing, and its peers wait for it
 
 
@@ -87,6 +88,7 @@ class Stream:
         self.error = ""
         self.open: list[Ticket] = []
         self.next_fault: WorkFault | None = None
+        self.calls: collections.Counter[str] = collections.Counter()  # of collectives, by operator
         self._jobs: queue.Queue[tuple[Callable[[], Any], Ticket, float]] = queue.Queue()
         self._changed = threading.Condition()
         threading.Thread(target=self._run, daemon=True).start()
@@ -197,15 +199,12 @@ def break_next(fault: WorkFault) -> None:
 
 def take_fault(operator: str) -> WorkFault | None:
     """Return the fault of a new work: what a case has asked for, or what the environment says."""
+    stream().calls[operator] += 1
     fault, stream().next_fault = stream().next_fault, None
     if fault is None and (setting := os.environ.get(FAULT)):
-        kind, rank, name = setting.split(":")
-        return WorkFault(kind) if (rank, name) == (os.environ["RANK"], operator) else None
+        kind, *place = setting.split(":")
+        return WorkFault(kind) if place == [os.environ["RANK"], operator, str(stream().calls[operator])] else None
     return fault
-
-
-def sleep_for_ever() -> None:
-    threading.Event().wait()
 
 
 def settle() -> None:

@@ -13,6 +13,7 @@ needs works whose `wait()` blocks (`STUB_WAITS`).
 import collections
 import functools
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -128,11 +129,15 @@ def _job(fault: WorkFault | None, start: Callable[[], Work]) -> Callable[[], Any
         start().wait()
         raise RuntimeError(stub_device.FAILURE)
 
+    def hang() -> None:
+        start().wait()
+        threading.Event().wait()
+
     match fault:
         case WorkFault.FAILS:
             return fail
         case WorkFault.NEVER_ENDS:
-            return stub_device.sleep_for_ever
+            return hang
         case WorkFault.NOT_JOINED:
             return lambda: None
         case WorkFault.LATE | None:

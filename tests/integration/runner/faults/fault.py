@@ -1,7 +1,9 @@
-"""One row of the table of faults: what happens, and what must come of it."""
+"""One row of the table of faults: what happens, and what must come of it; and the run that shows some of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from disttest_contract.results.report import CaseResult, Report, SuiteResult
 
@@ -45,6 +47,23 @@ class FaultResult:
     after: After | str  # or what happened in its place
     log: str = ""
     slower: float = 1.0
+
+
+def nothing() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """`show` runs it in a separate folder and returns the results by the names of faults.
+
+    `lacks` returns what this machine lacks for it.
+    """
+
+    title: str
+    faults: tuple[Fault, ...]
+    show: Callable[[Path], dict[str, FaultResult]]
+    lacks: Callable[[], str] = nothing
 
 
 def problems(fault: Fault, found: FaultResult) -> list[str]:

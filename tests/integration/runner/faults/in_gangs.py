@@ -9,9 +9,8 @@ from disttest_contract.gang import environment
 from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import Report
-from tests.integration.runner.faults.fault import After, Fault, FaultResult, word
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, Trial, word
 from tests.integration.runner.faults.proxy import StallingProxy
-from tests.integration.runner.faults.trial import Trial
 from tests.support import patience
 from tests.support.gangs.gang import AgentGang, make_plan, suite_of, wait_for
 

@@ -10,8 +10,7 @@ from disttest_contract.gang.plan import RunPlan
 from disttest_contract.outcomes import Outcome
 from disttest_contract.results.report import CaseResult
 from tests.integration.runner.faults.cgroup import Cgroup
-from tests.integration.runner.faults.fault import After, Fault, FaultResult, of_case
-from tests.integration.runner.faults.trial import Trial
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, Trial, of_case
 from tests.support.gangs.gang import AgentGang, make_plan, suite_of
 
 MEMORY_BYTES = 3 << 29  # agent, zygote and two ranks need a quarter of it

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.integration.runner.faults import in_cases, in_files, in_gangs, on_machines
-from tests.integration.runner.faults.fault import After, Fault, FaultResult, problems
+from tests.integration.runner.faults import in_cases, in_files, in_gangs, on_devices, on_machines
+from tests.integration.runner.faults.fault import After, Fault, FaultResult, Trial, problems
 from tests.integration.runner.faults.in_cases import CASE_SECONDS, CRASHES, FAILURES, HANGS
 from tests.integration.runner.faults.in_files import FILES
-from tests.integration.runner.faults.trial import Trial
 from tests.integration.runner.faults.untidy import UNTIDY
 from tests.support import patience
 from tests.support.gangs.gang import AgentGang, make_plan
@@ -39,6 +38,7 @@ def _show_cases(folder: Path) -> dict[str, FaultResult]:
 TRIALS: tuple[Trial, ...] = (
     Trial(title="test code", faults=(*CRASHES, *FAILURES, *HANGS, *UNTIDY, *FILES), show=_show_cases),
     *in_gangs.TRIALS,
+    *on_devices.TRIALS,
     *on_machines.TRIALS,
 )
 FAULTS: tuple[tuple[Trial, Fault], ...] = tuple((trial, fault) for trial in TRIALS for fault in trial.faults)

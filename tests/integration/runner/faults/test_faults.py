@@ -6,9 +6,8 @@ import pytest
 
 from bench.figure import at_least, exactly, record
 from tests.integration.runner.faults import table
-from tests.integration.runner.faults.fault import Fault, problems
+from tests.integration.runner.faults.fault import Fault, Trial, problems
 from tests.integration.runner.faults.in_cases import CASE_SECONDS
-from tests.integration.runner.faults.trial import Trial
 
 
 @pytest.fixture(scope="module", autouse=True)

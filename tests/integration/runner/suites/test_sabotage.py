@@ -4,7 +4,7 @@ A suite is run as a user's folder whose conftest breaks the kernels of torch's c
 of it. What is listed in here as silent must stay green, and everything else must not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pytest
 from disttest_contract.gang.plan import SuitePlan
 from disttest_contract.outcomes import BAD, Outcome, Verdict
 from disttest_contract.results.report import CaseResult
+from tests.support.gangs import stub_device
 from tests.support.gangs.gang import AgentGang, make_plan
 from tests.support.gangs.sabotage import Sabotage
 from tests.support.gangs.sabotaged import can_sabotage, sabotage_folder
@@ -20,6 +21,7 @@ from tests.support.gangs.sabotaged import can_sabotage, sabotage_folder
 pytestmark = can_sabotage
 
 SABOTAGES = [sabotage for sabotage in Sabotage if sabotage is not Sabotage.NONE]
+SAMPLE = "float32-1031 and (all_reduce or broadcast or scatter) or test_barrier"
 RUN_SECONDS = 2400  # against hanging for ever; two cores that do nothing else need a few minutes
 
 
@@ -29,6 +31,7 @@ class SuiteRow:
 
     modules: tuple[str, ...]  # of disttest_runner.suites
     select: str = ""  # pytest's -k: cases that stand for others which differ in a parameter only
+    compiles: bool = False  # compiled code reads memory without torch's dispatcher
     prepared_by: str = ""  # -k that finds a cheap case of the built-in suite: its gang imports what the suite needs
     takes_minutes: bool = False  # or a good part of one
     silent: Mapping[str, str] = field(default_factory=dict)  # words -> why these cases do not communicate
@@ -61,6 +64,7 @@ TABLE = {
         # one optimizer, and one case of what is compiled: compiling takes longer than everything else
         select="sgd and eager or dim and eager or sgd and dtensor_replicate and forward",
         prepared_by="sgd and replicate-sgd-eager and not dtensor",
+        compiles=True,
         takes_minutes=True,
     ),
     "replicate-compile": SuiteRow(
@@ -68,17 +72,18 @@ TABLE = {
         # a hook, accumulation, and inductor's fused buckets; the others differ in what is compiled, which takes seconds
         select="no_sync or bf16_hook or coalesced",
         prepared_by="backward_only",
+        compiles=True,
         takes_minutes=True,
     ),
 }
 
 
-def folder_of(place: Path, row: SuiteRow, sabotage: Sabotage) -> Path:
+def folder_of(place: Path, row: SuiteRow, sabotage: Sabotage, backend: str) -> Path:
     place.mkdir()
     for module in row.modules:
         name = module.replace(".", "_")
         (place / f"test_{name}.py").write_text(f"from disttest_runner.suites.{module} import *\n")
-    sabotage_folder(place, sabotage)
+    sabotage_folder(place, sabotage, settles=stub_device.__name__ if backend == stub_device.BACKEND else "")
     return place
 
 
@@ -93,23 +98,31 @@ class SabotagedSuite:
 @pytest.fixture(scope="module")
 def column(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SabotagedSuite:
     """One gang for all sabotages of a suite: modules are imported once, by a case of the suite itself."""
-    name, folder = request.param, tmp_path_factory.mktemp("sabotage")
-    row = TABLE[name]
+    name, backend, select = request.param
+    folder, row = tmp_path_factory.mktemp("sabotage"), TABLE[name]
     suites = [SuitePlan(name="prepare", builtin=name, select=row.prepared_by)] if row.prepared_by else []
     for sabotage in Sabotage:
-        place = folder_of(folder / sabotage.value, row, sabotage)
-        suites.append(SuitePlan(name=sabotage.value, directory=str(place), select=row.select))
-    gang = AgentGang(make_plan(*suites, nodes=1, ranks=2, case_seconds=150, run_seconds=RUN_SECONDS), folder)
+        place = folder_of(folder / sabotage.value, row, sabotage, backend)
+        suites.append(SuitePlan(name=sabotage.value, directory=str(place), select=select))
+    plan = make_plan(*suites, nodes=1, ranks=2, case_seconds=150, run_seconds=RUN_SECONDS, backend=backend)
+    waits = {stub_device.WAITS: "1"} if row.compiles else {}
+    environ = stub_device.environment(folder / "hooks", **waits) if backend == stub_device.BACKEND else {}
+    gang = AgentGang(plan, folder, environ=environ)
     found = {suite.name: suite for suite in gang.run(seconds=RUN_SECONDS).suites}
     assert "prepare" not in found or found["prepare"].verdict is Verdict.PASSED, gang.text
     return SabotagedSuite(row, {sabotage: found[sabotage.value].cases for sabotage in Sabotage})
 
 
-in_every_suite = pytest.mark.parametrize(
-    "column",
-    [pytest.param(name, marks=[pytest.mark.soak] if row.takes_minutes else []) for name, row in TABLE.items()],
-    indirect=True,
-)
+def columns() -> Iterator[object]:
+    """Each suite over gloo, and over an asynchronous stub, where a call returns before its work is done."""
+    for name, row in TABLE.items():
+        marks = [pytest.mark.soak] if row.takes_minutes else []
+        yield pytest.param((name, "gloo", row.select), marks=marks, id=name)
+        yield pytest.param((name, stub_device.BACKEND, row.select), marks=[pytest.mark.soak], id=f"{name}-stub")
+    yield pytest.param(("collectives", stub_device.BACKEND, SAMPLE), id="collectives-stub-sample")
+
+
+in_every_suite = pytest.mark.parametrize("column", list(columns()), indirect=True)
 
 
 @pytest.mark.parametrize("sabotage", SABOTAGES)
