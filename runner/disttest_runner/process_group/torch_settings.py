@@ -1,7 +1,13 @@
 """The settings of NCCL and torch's process groups, each with its reason. A value of the user or the image wins.
 
-They are environment variables that torch 2.7 to 2.13 reads when a process makes its first group. Their defaults are
-those of torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp.
+They are environment variables that torch reads when a process makes its first group. Torch 2.7 to 2.13 reads all these
+names. Defaults of torch/csrc/distributed/c10d:
+
+    TORCH_NCCL_ASYNC_ERROR_HANDLING   3
+    TORCH_NCCL_RETHROW_CUDA_ERRORS    1
+    TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC  480
+    TORCH_NCCL_DUMP_ON_TIMEOUT        0 in older versions, 1 in 2.13
+    TORCH_NCCL_TRACE_BUFFER_SIZE      0 up to 2.10, 2000 from 2.11 on; TORCH_FR_BUFFER_SIZE from 2.8 on
 """
 
 from collections.abc import Mapping, MutableMapping

@@ -21,7 +21,7 @@ WATCHDOG = (
 
 FAULTS = (
     Fault(
-        name="a kernel fails, which no call of the case reports", source=f"{STUB}if gang.rank == 2: stub_device.fail()",
+        name="a kernel fails after its call", source=f"{STUB}if gang.rank == 2: stub_device.fail()",
         outcome="failed", ranks=(2,), words=("the device reported after the test's body", ASSERT),
         limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
@@ -50,17 +50,17 @@ FAULTS = (
         limit_seconds=DEADLINE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank does not join an enqueued collective", source=f"if gang.rank != 1: {ENQUEUE}",
+        name="a rank misses an enqueued collective", source=f"if gang.rank != 1: {ENQUEUE}",
         outcome="hung", ranks=(1,), words=("had not finished after",),
         limit_seconds=DEADLINE, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a collective ends long after its call",
+        name="a late collective",
         source=f"{STUB}if gang.rank == 1: stub_device.break_next('late')\n{ENQUEUE}",
         outcome="passed", limit_seconds=QUICK, after=After.NEXT_CASE,
     ),
     Fault(
-        name="a rank dies, so torch's watchdog aborts another one",
+        name="a rank dies, so a watchdog aborts another one",
         source=f"""
 if gang.rank == 2: os.kill(os.getpid(), signal.SIGKILL)
 try: add()
