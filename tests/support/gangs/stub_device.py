@@ -70,7 +70,7 @@ class Ticket:
 
     def __init__(self, stream: "Stream", reads: Iterable[int], writes: Iterable[int], *, is_apart: bool) -> None:
         self.reads, self.writes, self.is_apart = frozenset(reads), frozenset(writes), is_apart
-        self.ends: list[Callable[[str], None]] = []  # called with an error, or nothing, when it has ended
+        self.calls: list[Callable[[str], None]] = []  # when it has ended
         self._stream = stream
 
     def conflicts(self, reads: Iterable[int], writes: Iterable[int]) -> bool:
@@ -79,6 +79,10 @@ class Ticket:
 
     def wait(self) -> None:
         self._stream.wait_until(lambda: self not in self._stream.open)
+
+    def then(self, call: Callable[[str], None]) -> None:
+        """Call with the error, or with nothing, when the work has ended."""
+        self._stream.call_at_end(self, call)
 
 
 class Stream:
@@ -136,6 +140,7 @@ class Stream:
             with self._changed:
                 before = self.open[: self.open.index(ticket)]
             if self.error:
+                self._end(ticket, self.error)
                 continue
             try:
                 time.sleep(seconds)
@@ -167,8 +172,17 @@ class Stream:
             if not error:
                 self.open.remove(ticket)
             self._changed.notify_all()
-        for call in ticket.ends:
+            calls, ticket.calls = ticket.calls, []
+        for call in calls:
             call(error)
+
+    def call_at_end(self, ticket: Ticket, call: Callable[[str], None]) -> None:
+        with self._changed:
+            is_open = ticket in self.open and not self.error
+            if is_open:
+                ticket.calls.append(call)
+        if not is_open:
+            call(self.error if ticket in self.open else "")
 
 
 @functools.cache

@@ -49,7 +49,7 @@ class EnqueuedWork(Work):
         self._ticket, self._blocks = ticket, blocks
         self._future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future()
         if blocks:
-            ticket.ends.append(lambda error: self._complete(results, error))
+            ticket.then(lambda error: self._complete(results, error))
         else:
             self._complete(results, "")
 

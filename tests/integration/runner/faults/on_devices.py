@@ -14,10 +14,9 @@ STUB = "from tests.support.gangs import stub_device\n"
 ENQUEUE = "dist.all_reduce(torch.ones(1))"  # nothing reads the result
 ASSERT = "CUDA error: device-side assert triggered"
 # As torch's watchdog writes it before it aborts the process.
-WATCHDOG = (
-    "[rank0]:[E1124 10:00:00.000000000 ProcessGroupNCCL.cpp:2057] [PG ID 0 PG GUID 0(default_pg) Rank 0] Process group "
-    "watchdog thread terminated with exception: [PG ID 0 PG GUID 0(default_pg) Rank 0] NCCL communicator was aborted"
-)
+WATCHDOG = "[PG ID 0 PG GUID 0(default_pg) Rank 0] Process group watchdog thread terminated with exception: "
+LOST_PEER = f"{WATCHDOG}NCCL error: remote process exited or there was a network error"
+TIMEOUT = f"{WATCHDOG}[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2, OpType=ALLREDUCE)"
 
 FAULTS = (
     Fault(
@@ -65,10 +64,21 @@ FAULTS = (
 if gang.rank == 2: os.kill(os.getpid(), signal.SIGKILL)
 try: add()
 except RuntimeError:
-    if gang.rank == 0: print({WATCHDOG!r}, file=sys.stderr, flush=True), os.abort()
+    if gang.rank == 0: print({LOST_PEER!r}, file=sys.stderr, flush=True), os.abort()
 """,
         outcome="crashed", ranks=(2,), words=("rank 2 on local-1 was killed by SIGKILL",),
         limit_seconds=QUICK, after=After.NEXT_CASE,
+    ),
+    Fault(
+        name="a watchdog aborts a rank that waits for another one",
+        source=f"""
+if gang.rank == 1: time.sleep(1000)
+{ENQUEUE}
+time.sleep(0.5)  # until it has been enqueued by all ranks that are here
+if gang.rank == 0: print({TIMEOUT!r}, file=sys.stderr, flush=True), os.abort()
+""",
+        outcome="hung", ranks=(1,), words=("rank 1 on local-0", "Watchdog caught collective operation timeout"),
+        limit_seconds=DEADLINE, after=After.NEXT_CASE,
     ),
 )  # fmt: skip  # a row reads as a sentence
 
