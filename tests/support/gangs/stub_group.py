@@ -55,7 +55,7 @@ class EnqueuedWork(Work):
 
     def _complete(self, results: list[torch.Tensor], error: str) -> None:
         if error:
-            self._future.set_exception(RuntimeError(error))
+            self._future.set_exception(RuntimeError(error))  # type: ignore[arg-type]  # torch wants the type of results
         else:
             self._future.set_result(results)
 
@@ -87,15 +87,17 @@ def addresses(value: Any) -> frozenset[int]:
     return frozenset(address for address in found if address)
 
 
-class StreamOrder(TorchDispatchMode):
+class StreamOrder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types here
     """Waits before an operation on a tensor of a work, as kernels of CUDA would."""
 
     @classmethod
+    @override
     def _should_skip_dynamo(cls) -> bool:
         """Do not import the compiler, which takes seconds, at the first operation."""
         return False
 
     @classmethod
+    @override
     def ignore_compile_internals(cls) -> bool:
         return True
 
@@ -181,7 +183,7 @@ def _enqueue_all() -> None:
     for name in READERS:
         _settled(name)
     if not WAITS:
-        StreamOrder().__enter__()
+        StreamOrder().__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
 
 
 def register(backend: str) -> None:
