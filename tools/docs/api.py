@@ -11,11 +11,13 @@ Schema = Mapping[str, Any]
 
 HEAD = """# API reference
 
-This page lists all fields. `kubectl explain dt.spec` prints the same text.
+This page lists the fields. `kubectl explain dt.spec` prints the same text.
 [DistTests](../tests/disttests.md) describes how the fields work together, and
 [vocabulary](vocabulary.md) explains verdicts, outcomes, reasons, phases and conditions."""
 # Fields of Kubernetes itself.
 EXCLUDED = frozenset({"apiVersion", "kind", "metadata"})
+# Records of the operator, which only `kubectl explain` describes.
+INTERNAL = frozenset({"status.totals", "status.pending[]"})
 # Closed sets that another page explains.
 EXPLAINED: Mapping[frozenset[str], str] = {
     frozenset(Verdict): "[verdict](vocabulary.md#verdicts)",
@@ -72,8 +74,11 @@ def _object(title: str, path: str, schema: Schema, printed: dict[str, str]) -> I
                 same = f" Same fields as `{equal}`."
             else:
                 inner_path = f"{path}.{name}{'[]' if 'items' in part else ''}"
-                printed[_fields(below)] = inner_path
-                inner.append((inner_path, below))
+                if inner_path in INTERNAL:
+                    same = " `kubectl explain` describes its fields."
+                else:
+                    printed[_fields(below)] = inner_path
+                    inner.append((inner_path, below))
         fields.append((f"`{name}` ({_type(part)}{mark})", f"{_description(name, part)}{same}"))
     yield bullets(fields)
     for inner_path, below in inner:
