@@ -110,13 +110,13 @@ PLANTED = {
         f" gather_ {OTHER_WORLD}tensors of different sizes",
         f" scatter_ {OTHER_WORLD}tensors of different sizes",
     ],
-    Task(suite="collectives", world_size=8, rank=0, select="uneven", plant="a gang of one rank more"): [
-        f"alltoall_base_ {OTHER_WORLD}"
-    ],
-    Task(suite="collectives", world_size=8, rank=0, select="into_a_list", plant="a gang of one rank more"): [
-        f"allgather_ {OTHER_WORLD}a list of 9 tensors"
-    ],
-    Task(suite="collectives", world_size=8, rank=0, select="in_turn", plant="a gang of one rank more"): ["rank 8"],
+    Task(
+        suite="collectives",
+        world_size=8,
+        rank=0,
+        select="uneven or into_a_list or in_turn",
+        plant="a gang of one rank more",
+    ): [f"alltoall_base_ {OTHER_WORLD}", f"allgather_ {OTHER_WORLD}a list of 9 tensors", "rank 8"],
     Task(suite="fully-shard-autograd", world_size=8, rank=4, select="dict", plant="batches on the first GPU"): [
         "found at least two devices, cuda:0 and cuda:4"
     ],
@@ -195,7 +195,7 @@ def test_the_sample_has_every_suite() -> None:
     assert sorted(task.suite for task in SAMPLE) == suites()
 
 
-@pytest.mark.parametrize("task", PLANTED, ids=lambda task: f"{task.plant} {task.select}")
+@pytest.mark.parametrize("task", PLANTED, ids=lambda task: task.plant)
 def test_a_planted_fault_is_noticed(task: Task, answers: dict[Task, Outcomes]) -> None:
     messages = [found["message"] for found in answers[task].values() if found["word"] == "failed"]
     assert messages
