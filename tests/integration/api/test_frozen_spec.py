@@ -18,7 +18,6 @@ def test_independent_defaults_are_filled_in_and_the_others_are_left_to_the_opera
         "suites": [{"name": "collectives"}],
         "nodes": 1,
         "gpusPerNode": 8,
-        "transport": "any",
         "placement": "Spread",
         "retries": {"flaky": 1, "infrastructure": 1},
         "concurrencyPolicy": "Allow",
@@ -56,7 +55,7 @@ CHANGES: Mapping[str, Any] = {
     "quarantine": {"configMap": {"name": "other"}},
     "template": {"spec": {"nodeSelector": {"example.com/gpu": "a100"}}},
 }
-HAS_DEFAULT = {"nodes", "gpusPerNode", "transport", "placement", "retries"}
+HAS_DEFAULT = {"nodes", "gpusPerNode", "placement", "retries"}
 
 
 def test_the_table_of_changes_has_every_field_of_the_spec() -> None:

@@ -98,12 +98,16 @@ def _has_ranks_to_measure(spec: Json) -> bool:
     return not spec.get("thresholds") or spec["nodes"] * ranks_per_node(spec) > 1
 
 
+def _transport(spec: Json) -> str:
+    return str(spec.get("transport", RequiredTransport.ANY))
+
+
 def _has_nodes_for_a_network(spec: Json) -> bool:
-    return bool(spec["transport"] == RequiredTransport.ANY or spec["nodes"] > 1)
+    return bool(_transport(spec) == RequiredTransport.ANY or spec["nodes"] > 1)
 
 
 def _has_nccl_for_its_networks(spec: Json) -> bool:
-    return spec["transport"] in (RequiredTransport.ANY, RequiredTransport.TCP) or backend(spec) == Backend.NCCL
+    return _transport(spec) in (RequiredTransport.ANY, RequiredTransport.TCP) or backend(spec) == Backend.NCCL
 
 
 # By path, in the order of the messages. [] stands for each entry of a list.

@@ -129,7 +129,7 @@ def _spec(raw: Mapping[str, Any], defaults: model.Defaults) -> model.Spec:
         gpus_per_node=raw["gpusPerNode"],
         ranks_per_node=model.ranks_per_node(raw),
         backend=model.Backend(model.backend(raw)),
-        transport=model.RequiredTransport(raw["transport"]),
+        transport=model.RequiredTransport(raw.get("transport", model.RequiredTransport.ANY)),
         image=raw.get("image", defaults.image),
         gpu_resource=raw["gpuResource"],
         placement=model.Placement(raw["placement"]),

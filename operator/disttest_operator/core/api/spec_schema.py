@@ -217,7 +217,7 @@ SPEC = Object(
         "gpusPerNode": Whole(minimum=0, maximum=16, default=8),
         "ranksPerNode": Whole(minimum=1, maximum=128),
         "backend": Text(max_length=16, choices=("nccl", "gloo")),
-        "transport": Text(max_length=16, choices=("any", "rdma", "tcp", "plugin"), default="any"),
+        "transport": Text(max_length=16, choices=("any", "rdma", "tcp", "plugin")),
         "image": Text(
             max_length=512,
             min_length=1,
