@@ -46,7 +46,7 @@ def render_report(report: Report, thresholds: Sequence[Threshold] = ()) -> str:
     if report.trimmed:
         lines += ["", f"omitted from the report because of its size: {report.trimmed}"]
     first_line = report.message.splitlines()[0] if report.message else ""
-    lines += ["", _timing(report), f"{report.verdict} ({report.reason}): {first_line}"]
+    lines += ["", *_timing_and_transport(report), f"{report.verdict} ({report.reason}): {first_line}"]
     return "\n".join(map(escaping.exact_line, lines)) + "\n"
 
 
@@ -122,6 +122,11 @@ def _indented(message: str) -> list[str]:
     return [f"    {limits.cut(line, LINE_BYTES)}" for line in lines]
 
 
+def _timing_and_transport(report: Report) -> list[str]:
+    network = values.transport(report)
+    return [_timing(report), *([f"transport: {network}"] if network else [])]
+
+
 def _timing(report: Report) -> str:
     steps = [
         ("joined", report.started, report.joined),
@@ -132,10 +137,7 @@ def _timing(report: Report) -> str:
     parts = [f"{name} {end - start:.1f} s" for name, start, end in steps if start is not None and end is not None]
     restarts = report.generations - len(report.suites)  # each suite starts with one generation
     again = f"; ranks restarted {formatting.counted(restarts, 'time')}" if restarts > 0 else ""
-    network = values.transport(report)
-    return f"timing: {', '.join([*parts, f'total {_seconds(_run_seconds(report))} s'])}{again}" + (
-        f"\ntransport: {network}" if network else ""
-    )
+    return f"timing: {', '.join([*parts, f'total {_seconds(_run_seconds(report))} s'])}{again}"
 
 
 def _run_seconds(report: Report) -> float:

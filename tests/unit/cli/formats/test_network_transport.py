@@ -45,6 +45,11 @@ def test_it_is_shown_if_it_is_known(name: str) -> None:
     assert "ransport" not in shown(with_transport(UNKNOWN))[name]
 
 
+def test_it_has_its_own_line_in_the_table() -> None:
+    lines = table.render_report(with_transport(GangTransport(used=RDMA))).splitlines()
+    assert [line for line in lines if "transport" in line] == ["transport: rdma (IB, GPUDirect RDMA)"]
+
+
 def test_forged_words_are_escaped_and_short() -> None:
     forged = dataclasses.replace(TCP, network="\x1b[1m" + "x" * 10_000)
     words = values.transport(with_transport(GangTransport(used=forged)))
