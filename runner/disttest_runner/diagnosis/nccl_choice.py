@@ -30,9 +30,8 @@ VERSION = re.compile(
 # "NET/OFI Selected provider is efa, fabric is efa (found 32 nics)"; before 1.7 "Selected Provider is efa (found …".
 PROVIDER = re.compile(r"NET/OFI Selected (?:Provider|provider) is (?P<name>[^\s,]{1,32})")
 LIBFABRIC = "Libfabric"
-SLOW_PROVIDERS = frozenset(
-    {"tcp", "sockets", "tcp;ofi_rxm", "udp", "net"}
-)  # of libfabric: not the fabric of the machine
+# Of libfabric: they use TCP or UDP, not the fabric of the machine.
+SLOW_PROVIDERS = frozenset({"tcp", "sockets", "tcp;ofi_rxm", "udp", "net"})
 
 # By the beginning of a network's name. Every other name is a plugin's.
 BY_NETWORK: Mapping[str, NetworkTransport] = {
