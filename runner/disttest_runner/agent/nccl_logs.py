@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -142,13 +143,13 @@ class NcclLogs:
             shutil.rmtree(self._root, ignore_errors=True)
 
     def _files(self) -> Iterator[tuple[int, Path]]:
-        """Yield rank and path of each file. Tests can create others, which are ignored."""
+        """Yield rank and path of each regular file. Opening a pipe that a test creates there would never end."""
         if self._folder is None:
             return
         with contextlib.suppress(OSError):
             for path in sorted(self._folder.iterdir()):
                 rank, dot, _ = path.name.partition(".")
-                if rank.isdecimal() and dot:
+                if rank.isdecimal() and dot and stat.S_ISREG(path.lstat().st_mode):
                     yield int(rank), path
 
 

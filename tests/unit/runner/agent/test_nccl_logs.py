@@ -1,6 +1,7 @@
 """The files that NCCL writes for ranks: read as they grow, quoted within limits, and emptied when they are large."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,5 +163,18 @@ def test_files_of_others_are_ignored_and_all_are_removed(logs: NcclLogs, tmp_pat
         logs.start(2)
         logs.remove()
         assert list(tmp_path.iterdir()) == []
+
+    in_loop(act)
+
+
+def test_pipes_and_links_that_a_test_creates_are_not_opened(logs: NcclLogs, tmp_path: Path) -> None:
+    def act() -> None:
+        logs.start(1)
+        folder = write(logs, 0, "mine\n").parent
+        secret = tmp_path / "secret"
+        secret.write_text("secret\n")
+        (folder / "1.7.log").symlink_to(secret)
+        os.mkfifo(folder / "2.7.log")
+        assert list(logs.end(is_kept=True).values()) == ["mine\n"]
 
     in_loop(act)
