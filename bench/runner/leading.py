@@ -138,6 +138,7 @@ class PlayedAgent(asyncio.Protocol):
                     "errors": {},
                     "ids": ids,
                     "note": "",
+                    "settings": {},
                 }
                 return pack({"op": "collected", **answer, "generation": message["generation"], "case": None})
             case "run":

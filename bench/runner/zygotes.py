@@ -21,7 +21,7 @@ from disttest_runner.zygote import zygote
 def be_rank(_: RankOrder, descriptors: list[int]) -> int:
     channel = Channel(socket.socket(fileno=descriptors[0]), takes_descriptors=False)
     ids = [f"stub::case_{number}" for number in range(int(os.environ[CASES]))]
-    channel.send({"op": "collected", "digest": "stub", "ids": ids, "error": "", "note": ""})
+    channel.send({"op": "collected", "digest": "stub", "ids": ids, "error": "", "note": "", "settings": {}})
     while (message := channel.receive()) is not None:
         channel.send({"op": "done", "case": message["case"], "outcome": "passed", "seconds": 0.0, "message": ""})
     return 0
